@@ -30,9 +30,10 @@ FOR_ALL_TESTS = ("atheris", "ipykernel", "jax", "nbclient", "playwright", "polar
 """What the extra test-all has: tests that need one are skipped without it, and CI skips none."""
 
 ENGINE_TESTS = (
-    "test_checker.py", "test_checker_properties.py", "test_cli_check.py", "test_cli_follow.py", "test_cli_formats.py",
-    "test_cli_main.py", "test_cli_runs.py", "test_corpus.py", "test_engine.py", "test_gzip_streams.py", "test_looks.py",
-    "test_run_ends.py", "test_runs_listing.py",
+    "core/test_checker.py", "core/test_checker_properties.py", "core/test_cli_check.py", "core/test_cli_follow.py",
+    "core/test_cli_formats.py", "core/test_cli_main.py", "core/test_cli_runs.py", "core/test_corpus.py",
+    "core/test_engine.py", "core/test_gzip_streams.py", "test_looks.py", "core/test_run_ends.py",
+    "core/test_runs_listing.py",
 )  # fmt: skip
 """The tests that go through the seam of the engines: plain Python runs them with all random examples."""
 
@@ -423,7 +424,15 @@ def interop_bridges(session: nox.Session) -> None:
     with session.chdir(f"{INTEROP}/collector"):
         session.run("go", "build", "-o", str(ROOT / BRIDGES / "toyspec-test-collector"), ".", external=True)
     bridges = str(ROOT / BRIDGES)
-    python(session, "-m", "pytest", "-q", f"{TESTS}/test_bridges_servers.py", *session.posargs, TOYSPEC_BRIDGES=bridges)
+    python(
+        session,
+        "-m",
+        "pytest",
+        "-q",
+        f"{TESTS}/convert/test_bridges_servers.py",
+        *session.posargs,
+        TOYSPEC_BRIDGES=bridges,
+    )
 
 
 # Figures: each beside its goal.
@@ -568,7 +577,7 @@ def man(session: nox.Session) -> None:
     """Write the manual page of toyspec into build/man/; argparse-manpage makes it of the help of each command."""
     Path("build/man").mkdir(parents=True, exist_ok=True)
     session.run(
-        "argparse-manpage", "--module", "toyspec.cli.commands", "--function", "full_parser",
+        "argparse-manpage", "--module", "toyspec.core.command_line.commands", "--function", "full_parser",
         "--project-name", "toyspec", "--prog", "toyspec", "--manual-title", "toyspec manual",
         "--description", "check, show and compare training logs in JSON Lines",
         "--format", "single-commands-section", "--output", "build/man/toyspec.1",

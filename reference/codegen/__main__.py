@@ -43,7 +43,7 @@ from codegen.viewer_dialects import viewer_dialects
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_PACKAGE = "reference/python/toyspec/generated"
+_PACKAGE = "reference/python/toyspec/core/generated"
 _TYPES = {"": types_module, "strict_": strict_module}
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from codegen import sources
 from codegen.report_page import report_section
-from toyspec.cli import exit_codes
-from toyspec.cli.commands import ANSWERS, COMMANDS, command_parser
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.commands import ANSWERS, COMMANDS, command_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +22,7 @@ description: "Every command of toyspec with its options, what it prints, and its
 ---
 # Command line
 
-<!-- Made by `make generate` from toyspec/cli/; do not edit. -->
+<!-- Made by `make generate` from toyspec/core/command_line/; do not edit. -->
 
 What each command of `toyspec` takes, prints and returns, as its own help says it.
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TypeAlias, TypedDict, final
 
-from toyspec.findings import Profile, Severity, State
+from toyspec.core.findings import Profile, Severity, State
 
 __version__: str
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.mutation.sites import Mutant
 
 PACKAGE = os.path.join("reference", "python", "toyspec")
-NOT_MUTATED = ("generated/", "data/", "version", "integrations/", "__main__")
+NOT_MUTATED = ("core/generated/", "data/", "version", "integrations/", "__main__")
 """What module names begin with that no test of the package can kill: generated code, and code for frameworks that the
 tests of the package do not install."""
 NEEDED = {

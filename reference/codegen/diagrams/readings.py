@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import toyspec
 from codegen import sources
 from codegen.diagrams.drawing import MONO_WIDTH, WIDTH, Box, Drawing, cut
-from toyspec.reading.reader import Mode
+from toyspec.core.reading.reader import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -112,7 +112,7 @@ def test_everything_else_follows(tree: Path) -> None:
     """After `make generate` nothing is stale, and types, tables and pages know the kind."""
     checked = run(tree, "-m", "codegen", "--check", folder="reference")
     assert ("", 0) == (checked.stdout, checked.returncode)
-    assert "class Snapshot(" in (tree / "reference/python/toyspec/generated/toy_v1.py").read_text(encoding="utf-8")
+    assert "class Snapshot(" in (tree / "reference/python/toyspec/core/generated/toy_v1.py").read_text(encoding="utf-8")
     assert "| `size_bytes` | integer" in (tree / "spec/toy/v1/snapshot.md").read_text(encoding="utf-8")
     assert "spec/toy/v1/snapshot.md" in (tree / "mkdocs.yml").read_text(encoding="utf-8")
     assert (

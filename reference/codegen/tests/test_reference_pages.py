@@ -17,7 +17,7 @@ from codegen.cli_page import _escaped, cli_page
 from codegen.reference_pages import reference_pages, rules_page
 from codegen.report_page import report_section
 from codegen.spec_tables import sentence
-from toyspec.cli.commands import COMMANDS, command_parser
+from toyspec.core.command_line.commands import COMMANDS, command_parser
 
 
 @pytest.fixture(scope="module")

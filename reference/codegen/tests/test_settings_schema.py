@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
 from codegen.sources import ROOT
-from toyspec.reading.configuration import _KEYS
+from toyspec.core.reading.configuration import _KEYS
 
 
 def errors_of(settings: str) -> list[str]:

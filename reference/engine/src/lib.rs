@@ -1,4 +1,4 @@
-//! The checker of toyspec as a module of Python. `toyspec.engine` decides whether it is used.
+//! The checker of toyspec as a module of Python. `toyspec.core.engine` decides whether it is used.
 
 mod batch;
 mod checker;

@@ -65,7 +65,7 @@ def job(name: str, root: str, out: str, workers: int) -> dict[str, float]:
     elif name in ("list", "read"):
         {"list": list_files, "read": read_files}[name](root)
     elif name == "first":
-        from toyspec.cli.main import main as command
+        from toyspec.core.command_line.main import main as command
 
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - the process ends
         command(["ls", "--catalog", out, "-n", "20"])

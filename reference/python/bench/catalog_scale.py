@@ -17,9 +17,10 @@ import catalog_simulation
 import worker_model
 from machine import describe, load
 from scale_runs import bundle, change, write_runs
-from toyspec import build_catalog, engine, update_catalog
-from toyspec.places.addresses import path_in
-from toyspec.runs.discovery import find_streams
+from toyspec import build_catalog, update_catalog
+from toyspec.core import engine
+from toyspec.core.places.addresses import path_in
+from toyspec.core.runs.discovery import find_streams
 
 _HERE = Path(__file__).resolve()
 _DOCS = _HERE.parents[3] / "docs"

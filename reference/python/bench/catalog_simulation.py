@@ -17,15 +17,15 @@ from unittest import mock
 
 from scale_runs import day, write_runs
 from toyspec import build_catalog
-from toyspec.distributed.crews import Finished
-from toyspec.distributed.processes import Processes
-from toyspec.runs.walking import Stream
+from toyspec.core.runs.walking import Stream
+from toyspec.core.workers.crews import Finished
+from toyspec.core.workers.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.catalog.reading_runs import Job, ReadRun
-    from toyspec.distributed.crews import Call
+    from toyspec.core.workers.crews import Call
 
 _TEMPLATES = 200
 _MOST_LISTED = 100_000
@@ -205,7 +205,7 @@ def sentence(found: dict[str, Any]) -> str:
 # It imports nothing else: what a command imports is a part of its time.
 _COMMAND = """
 import sys
-from toyspec.cli.main import main
+from toyspec.core.command_line.main import main
 code = main(sys.argv[1:])
 with open("/proc/self/status") as file:
     sys.stderr.write(file.read())

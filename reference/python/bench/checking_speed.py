@@ -22,10 +22,11 @@ from streams import (
     toy_whole_floats,
     toy_wrong_types,
 )
-from toyspec import engine, open_run
-from toyspec.checker import check
-from toyspec.generated.toy_v1 import ToyV1Record
-from toyspec.runs.listing import list_runs
+from toyspec import open_run
+from toyspec.core import engine
+from toyspec.core.checker import check
+from toyspec.core.generated.toy_v1 import ToyV1Record
+from toyspec.core.runs.listing import list_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,7 +37,7 @@ _BUNDLES_PER_ROW = 20
 _LARGE = 400_000
 # Steps of 44 MB.
 _LONG = 280_000
-_CHECK = "import sys; from toyspec.cli.main import run; sys.exit(run())"
+_CHECK = "import sys; from toyspec.core.command_line.main import run; sys.exit(run())"
 _RUST = Path(__file__).resolve().parents[3] / "reference/rust/target/release/toyspec-rs"
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import toyspec
 from toyspec.health.evaluator import HealthEvaluator
 from toyspec.health.rules import preset_rules
-from toyspec.writing.run_health import RunHealth
+from toyspec.health.run_health import RunHealth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

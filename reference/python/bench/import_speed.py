@@ -11,12 +11,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from measuring import Row, alternating, missing, per_call, ratio, spread
-from toyspec.checker import check
 from toyspec.convert import import_runs, tensorboard_messages, tensorboard_records
 from toyspec.convert.protobuf import field, integer_field
 from toyspec.convert.wandb_leveldb import BLOCK_BYTES, FILE_HEADER
-from toyspec.reading.reader import read
-from toyspec.runs.summarizing import summarize_run
+from toyspec.core.checker import check
+from toyspec.core.reading.reader import read
+from toyspec.core.runs.summarizing import summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -169,7 +169,7 @@ def _lost(logger: Logger, folder: Path, seed: int) -> float:
 
 @contextlib.contextmanager
 def _toyspec(_: Any, folder: Path) -> Iterator[Log]:
-    from toyspec.writing.run_writer import RunWriter
+    from toyspec.core.writing.run_writer import RunWriter
 
     run = RunWriter(folder / "run")
     run.run_start(model="llama")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from measuring import Row, alternating, missing, programs, ratio, spread
 from streams import toy_steps
-from toyspec.checker import check
+from toyspec.core.checker import check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -125,7 +125,7 @@ def hoard(items: list[int], *, poison: int) -> list[int]:
 
 def lose_memory() -> dict[str, Any]:
     """Let one item of a work take more memory than Ray allows on this machine; return what became of all items."""
-    from toyspec.distributed.running import Work, results_of
+    from toyspec.core.workers.running import Work, results_of
     from toyspec.stores import Ray
 
     info = dict(line.split(":") for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines())

@@ -12,9 +12,9 @@ import msgspec
 
 from measuring import Row, alternating, programs, ratio, single, spread
 from streams import small_bundles, toy_steps
-from toyspec.generated.toy_v1 import ToyV1Record
-from toyspec.reading.follower import follow
-from toyspec.reading.reader import read
+from toyspec.core.generated.toy_v1 import ToyV1Record
+from toyspec.core.reading.follower import follow
+from toyspec.core.reading.reader import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ _BUNDLES = 10_000
 # Each line is decoded into plain objects first, which proves that it is readable.
 _MOST = 4
 _LOOKS = 100
-_LS = "import sys; from toyspec.cli.main import run; sys.exit(run())"
+_LS = "import sys; from toyspec.core.command_line.main import run; sys.exit(run())"
 _CALLS = ("stat", "fstat", "lstat", "open", "read", "lseek", "close", "scandir")
 
 

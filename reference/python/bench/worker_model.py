@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from scale_runs import write_logs, write_runs
 from toyspec import build_catalog, check
 from toyspec.convert import export_runs, import_runs
-from toyspec.distributed.crews import Finished
-from toyspec.distributed.processes import Processes, cores
+from toyspec.core.workers.crews import Finished
+from toyspec.core.workers.processes import Processes, cores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.distributed.crews import Call, Crew, Workers
+    from toyspec.core.workers.crews import Call, Crew, Workers
 
 _PREDICTED = (1, 2, 16, 256)
 _FEWEST = 2

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from measuring import Row, alternating, missing, per_call, ratio, spread
-from toyspec.metrics.log import MetricsLog
-from toyspec.writing.run_writer import RunWriter
+from toyspec.core.metrics.log import MetricsLog
+from toyspec.core.writing.run_writer import RunWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

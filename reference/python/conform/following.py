@@ -8,7 +8,7 @@ from typing import Any
 
 import toyspec
 from tagged import tagged_record
-from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.core.generated.limits import MAX_LINE_BYTES
 
 Message = dict[str, Any]
 

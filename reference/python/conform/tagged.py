@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toyspec.format.numbers import binary32, binary32_text
-from toyspec.format.profiles import record_kind
-from toyspec.generated.fields import FIELDS
-from toyspec.generated.limits import BINARY32_LIMIT
+from toyspec.core.format.numbers import binary32, binary32_text
+from toyspec.core.format.profiles import record_kind
+from toyspec.core.generated.fields import FIELDS
+from toyspec.core.generated.limits import BINARY32_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toyspec.findings import Profile
+    from toyspec.core.findings import Profile
 
 _TAGS = frozenset({"int", "float", "f32", "object"})
 

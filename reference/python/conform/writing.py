@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import toyspec
 from tagged import untagged
-from toyspec.errors import StreamError
-from toyspec.format.canonical import InvalidEventError, RecordRefusedError, encode
-from toyspec.generated.kaun_v1 import Scalar
-from toyspec.writing.clocks import SYSTEM_CLOCK
+from toyspec.core.errors import StreamError
+from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError, encode
+from toyspec.core.generated.kaun_v1 import Scalar
+from toyspec.core.writing.clocks import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -166,7 +166,7 @@ def _can_say(method: Callable[..., Any], kind: str, record: Message, run: toyspe
 
 def _members_of() -> Mapping[str, Mapping[str, Any]]:
     """Return the members of each kind of toy/v1."""
-    from toyspec.generated.fields import FIELDS
+    from toyspec.core.generated.fields import FIELDS
 
     return FIELDS["toy/v1"]
 

@@ -76,7 +76,7 @@ def trained(name: str, directory: Path) -> None:
 def logged(directory: Path) -> dict[tuple[int | None, str], list[float]]:
     """Return the values of the runs below *directory* by step and name, of each step the latest attempt."""
     import toyspec
-    from toyspec.reading.attempts import Attempts
+    from toyspec.core.reading.attempts import Attempts
 
     found: dict[tuple[int | None, str], list[float]] = {}
     for stream in sorted(directory.glob("runs/*/events.jsonl")):

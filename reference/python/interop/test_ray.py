@@ -21,7 +21,7 @@ from ray.cluster_utils import Cluster
 
 from toyspec import CatalogError, check
 from toyspec.convert import export_runs, import_runs
-from toyspec.distributed.running import Work, results_of
+from toyspec.core.workers.running import Work, results_of
 from toyspec.stores import Ray
 
 RUN = (

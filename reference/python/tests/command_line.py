@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from toyspec.cli.main import main
+from toyspec.core.command_line.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_RUN = "import sys; from toyspec.cli.main import run; sys.exit(run())"
+_RUN = "import sys; from toyspec.core.command_line.main import run; sys.exit(run())"
 _TERMINAL = ("COLUMNS", "NO_COLOR", "TERM", "PYTHONIOENCODING", "PYTHONUTF8", "LC_ALL", "LANG")
 
 
@@ -64,7 +64,7 @@ def toyspec_within(
         for name, value in (env or {}).items():
             patch.setenv(name, value)
         # Its own standard output is that of all tests.
-        patch.setattr("toyspec.cli.main._keep_standard_output", lambda: None)
+        patch.setattr("toyspec.core.command_line.main._keep_standard_output", lambda: None)
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), "utf-8"))
         for name, stream in (("stdout", printed), ("stderr", errors)):
             patch.setattr(sys, name, stream)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from toyspec.cli.commands import COMMANDS, command_parser
+from toyspec.core.command_line.commands import COMMANDS, command_parser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

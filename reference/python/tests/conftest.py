@@ -16,8 +16,8 @@ from hypothesis import settings
 
 from contention import touching
 from property_examples import PROFILE, examples
-from toyspec import engine, programs
-from toyspec.writing import environment, evidence
+from toyspec.core import engine, programs
+from toyspec.core.writing import environment, evidence
 
 if TYPE_CHECKING:
     from loopback_store import Store
@@ -54,26 +54,26 @@ SLOW_FILES = (
     "test_demo.py",
     "test_quick_starts.py",  # the first program of each language's README
     "stores/test_places_servers.py",  # stores of other projects, 100 MB
-    "test_page_reports.py",  # the checker of the site beside that of the package, over the corpus
-    "test_trainer_display.py",
+    "view/test_page_reports.py",  # the checker of the site beside that of the package, over the corpus
+    "trainer/test_trainer_display.py",
 )
 """Files whose tests take seconds each, because they train, kill, fuzz or open a browser."""
 
 SLOW_TESTS = (
     "chaos/test_chaos.py::test_some_seconds_of_chaos",
     "faults/test_writer_safety.py::test_a_kill_while_a_long_fragment_is_moved_loses_nothing",
-    "test_catalog.py::test_bucket_that_cannot_be_listed[unreachable]",
-    "test_cli_follow.py::test_interrupt_shows_the_verdict",
-    "test_cli_plot.py::test_equal_runs_give_equal_pictures[pdf]",
-    "test_cli_plot.py::test_equal_runs_give_equal_pictures[png]",
-    "test_cli_plot.py::test_equal_runs_give_equal_pictures[svg]",
-    "test_cli_watch.py::test_live_run_grows_on_the_screen",
-    "test_cli_watch.py::test_terminal_is_left_as_it_was[SIGTERM-143]",
-    "test_cli_watch.py::test_terminal_is_left_as_it_was[ctrl-c-130]",
-    "test_cli_watch.py::test_terminal_is_left_as_it_was[error-1]",
-    "test_convert_importing.py::test_import_takes_bounded_memory",
-    "test_convert_tensorboard.py::test_flipped_byte_costs_one_value",
-    "test_convert_wandb.py::test_flipped_byte_costs_one_record",
+    "catalog/test_catalog.py::test_bucket_that_cannot_be_listed[unreachable]",
+    "core/test_cli_follow.py::test_interrupt_shows_the_verdict",
+    "view/test_cli_plot.py::test_equal_runs_give_equal_pictures[pdf]",
+    "view/test_cli_plot.py::test_equal_runs_give_equal_pictures[png]",
+    "view/test_cli_plot.py::test_equal_runs_give_equal_pictures[svg]",
+    "view/test_cli_watch.py::test_live_run_grows_on_the_screen",
+    "view/test_cli_watch.py::test_terminal_is_left_as_it_was[SIGTERM-143]",
+    "view/test_cli_watch.py::test_terminal_is_left_as_it_was[ctrl-c-130]",
+    "view/test_cli_watch.py::test_terminal_is_left_as_it_was[error-1]",
+    "convert/test_convert_importing.py::test_import_takes_bounded_memory",
+    "convert/test_convert_tensorboard.py::test_flipped_byte_costs_one_value",
+    "convert/test_convert_wandb.py::test_flipped_byte_costs_one_record",
     "test_docs_examples.py::test_documented_programs_have_types",
     "test_docs_examples.py::test_page_runs[docs/how-to/come-from-another-tracker.md]",
     "test_docs_examples.py::test_page_runs[docs/how-to/log-from-frameworks.md]",
@@ -82,42 +82,42 @@ SLOW_TESTS = (
     "test_docs_examples.py::test_page_runs[docs/how-to/read-with-pandas-polars-duckdb.md]",
     "test_docs_examples.py::test_page_runs[docs/how-to/runs-in-a-bucket.md]",
     "test_docs_examples.py::test_page_runs[docs/tutorial.md]",
-    "test_engine.py::test_curves_of_a_long_run_are_alike",
+    "core/test_engine.py::test_curves_of_a_long_run_are_alike",
     "stores/test_hub.py::test_bucket_there_and_back",
-    "test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.05-metrics-jsonl]",
-    "test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.05-tensorboard]",
-    "test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.95-metrics-jsonl]",
-    "test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.95-tensorboard]",
-    "test_line_validation.py::test_a_long_line_is_checked_in_little_memory",
-    "test_mirroring.py::test_mirror_killed_at_any_moment_sends_every_row_once",
-    "test_number_columns.py::test_summary_of_a_long_stream_is_alike",
+    "convert/test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.05-metrics-jsonl]",
+    "convert/test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.05-tensorboard]",
+    "convert/test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.95-metrics-jsonl]",
+    "convert/test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.95-tensorboard]",
+    "core/test_line_validation.py::test_a_long_line_is_checked_in_little_memory",
+    "convert/test_mirroring.py::test_mirror_killed_at_any_moment_sends_every_row_once",
+    "core/test_number_columns.py::test_summary_of_a_long_stream_is_alike",
     "test_one_of_each.py::test_each_alone_is_named_the_same",
-    "test_own_profiles.py::test_a_run_is_shown_compared_and_followed",
-    "test_own_profiles.py::test_command_line",
-    "test_own_profiles.py::test_settings_name_profiles",
+    "core/test_own_profiles.py::test_a_run_is_shown_compared_and_followed",
+    "core/test_own_profiles.py::test_command_line",
+    "core/test_own_profiles.py::test_settings_name_profiles",
     "stores/test_places_failing.py::test_credentials_are_never_shown",
-    "test_reader_sources.py::test_million_lines_stay_under_64_mib",
+    "core/test_reader_sources.py::test_million_lines_stay_under_64_mib",
     "stores/test_sync_processes.py::test_killed_at_any_moment",
     "stores/test_sync_processes.py::test_place_that_is_away_costs_the_training_nothing",
     "stores/test_sync_trouble.py::test_two_at_once_never_undo_each_other",
     "test_stories.py::test_a_ci_engineer_trusts_exit_codes_and_json",
     "test_stories.py::test_a_slurm_job_on_four_ranks_is_preempted_and_requeued",
-    "test_system_metrics.py::test_probe_that_hangs_holds_up_neither_training_nor_end",
-    "test_tracker_losses.py::test_gradient_is_finite_where_tokens_are_ruled_out",
-    "test_tracker_losses.py::test_gradient_is_softmax_minus_target",
-    "test_tracker_losses.py::test_linear_cross_entropy_has_the_gradient_of_the_plain_loss[with_jax]",
-    "test_tracker_losses.py::test_linear_cross_entropy_is_the_plain_loss[-100-1-with_jax]",
-    "test_tracker_losses.py::test_linear_cross_entropy_is_the_plain_loss[-100-4-with_jax]",
-    "test_tracker_losses.py::test_linear_cross_entropy_is_the_plain_loss[None-1-with_jax]",
-    "test_tracker_losses.py::test_linear_cross_entropy_is_the_plain_loss[None-4-with_jax]",
-    "test_tracker_losses.py::test_no_position_loses_nothing[shape0-with_jax]",
-    "test_trainer_checkpoints.py::test_every_truncation_is_refused",
-    "test_trainer_models.py::test_loss_falls_on_the_shipped_text",
-    "test_trainer_resume.py::test_resumed_run_equals_one_that_was_not_interrupted",
-    "test_trainer_resume.py::test_run_that_is_killed_again_before_it_has_caught_up",
-    "test_trainer_resume.py::test_signal",
-    "test_trainer_training.py::test_comparison_with_a_baseline",
-    "test_trainer_training.py::test_loss_falls_and_depends_on_the_seed_alone",
+    "core/test_system_metrics.py::test_probe_that_hangs_holds_up_neither_training_nor_end",
+    "tracker/test_tracker_losses.py::test_gradient_is_finite_where_tokens_are_ruled_out",
+    "tracker/test_tracker_losses.py::test_gradient_is_softmax_minus_target",
+    "tracker/test_tracker_losses.py::test_linear_cross_entropy_has_the_gradient_of_the_plain_loss[with_jax]",
+    "tracker/test_tracker_losses.py::test_linear_cross_entropy_is_the_plain_loss[-100-1-with_jax]",
+    "tracker/test_tracker_losses.py::test_linear_cross_entropy_is_the_plain_loss[-100-4-with_jax]",
+    "tracker/test_tracker_losses.py::test_linear_cross_entropy_is_the_plain_loss[None-1-with_jax]",
+    "tracker/test_tracker_losses.py::test_linear_cross_entropy_is_the_plain_loss[None-4-with_jax]",
+    "tracker/test_tracker_losses.py::test_no_position_loses_nothing[shape0-with_jax]",
+    "trainer/test_trainer_checkpoints.py::test_every_truncation_is_refused",
+    "trainer/test_trainer_models.py::test_loss_falls_on_the_shipped_text",
+    "trainer/test_trainer_resume.py::test_resumed_run_equals_one_that_was_not_interrupted",
+    "trainer/test_trainer_resume.py::test_run_that_is_killed_again_before_it_has_caught_up",
+    "trainer/test_trainer_resume.py::test_signal",
+    "trainer/test_trainer_training.py::test_comparison_with_a_baseline",
+    "trainer/test_trainer_training.py::test_loss_falls_and_depends_on_the_seed_alone",
 )
 """Single tests that read much, wait, train, start many commands, or import what takes seconds."""
 
@@ -157,7 +157,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """Serve an empty object store, whose bucket ``s3://bucket`` names."""
     pytest.importorskip("obstore", reason="the extra remote is not installed")
     from loopback_store import forget, s3, served
-    from toyspec.places import opening
+    from toyspec.core.places import opening
 
     with served() as opened:
         for name, value in s3(opened).items():

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import msgspec
 
-from toyspec.checker import check
 from toyspec.convert import ConversionReport, export_runs, import_runs
 from toyspec.convert.format_modules import FORMATS
-from toyspec.resources import read_resource
+from toyspec.core.checker import check
+from toyspec.core.resources import read_resource
 
 if TYPE_CHECKING:
     from toyspec.convert import RunConversion

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from command_matrix import SUBJECTS
-from toyspec.cli.commands import COMMANDS, load
-from toyspec.cli.main import main
+from toyspec.core.command_line.commands import COMMANDS, load
+from toyspec.core.command_line.main import main
 
 SPECIAL: dict[str, Callable[[Path], None]] = {
     "fifo": os.mkfifo,

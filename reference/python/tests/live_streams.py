@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toyspec.reading.follower import TailEvent, follow
-from toyspec.reading.records import Record
+from toyspec.core.reading.follower import TailEvent, follow
+from toyspec.core.reading.records import Record
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
 END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'

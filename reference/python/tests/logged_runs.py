@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from toyspec.checker import check
+from toyspec.core.checker import check
 
 
 def events(directory: Path) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 import loopback_uploads
-from toyspec.places import kept_blocks, opening
+from toyspec.core.places import kept_blocks, opening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from toyspec.convert.destinations.destination import Destination, Ending, Lost, RunHead
+from toyspec.convert.mirrors.mirroring import Timing
 from toyspec.convert.run_items import ItemRow
-from toyspec.mirrors.mirroring import Timing
 
 Behaviour = Literal["good", "refuses", "keeps and fails", "keeps half and fails", "hangs up"]
 Knowledge = Literal["counts", "is asked", "has ids"]

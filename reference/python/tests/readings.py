@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from toyspec.errors import StreamError
-from toyspec.read_reports import ReadReport
-from toyspec.reading.reader import read
-from toyspec.reading.records import Record
+from toyspec.core.errors import StreamError
+from toyspec.core.read_reports import ReadReport
+from toyspec.core.reading.reader import read
+from toyspec.core.reading.records import Record
 
 
 def drained(source: Any, **options: Any) -> tuple[list[Record], ReadReport]:

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import pytest
 
-from toyspec.reading.reader import read
+from toyspec.core.reading.reader import read
+from toyspec.core.writing.run_writer import RunWriter
 from toyspec.testing import FailingCalls
-from toyspec.writing.run_writer import RunWriter
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toyspec import check, check_bytes, list_runs, read
-from toyspec.reading.rows import Row
+from toyspec.core.reading.rows import Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.findings import FileReport
+    from toyspec.core.findings import FileReport
 
 SAMPLES = Path(__file__).parent / "dialects"
 _OF_A_ROW = ("line", "step", "time", "time_origin", "epoch", "phase", "config", "run", "end", "goal", "values")

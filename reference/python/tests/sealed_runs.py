@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toyspec.checker import check
-from toyspec.generated import rules
-from toyspec.writing.run_writer import RunWriter
+from toyspec.core.checker import check
+from toyspec.core.generated import rules
+from toyspec.core.writing.run_writer import RunWriter
 
 
 def write_run(directory: Path, *, steps: int = 2, **options: object) -> Path:

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from toyspec.generated.fields import FIELDS, REQUIRED
-from toyspec.generated.streams import STREAMS
+from toyspec.core.generated.fields import FIELDS, REQUIRED
+from toyspec.core.generated.streams import STREAMS
 
 SCALARS = (
     st.none()

@@ -99,10 +99,10 @@ def ended(path: Path) -> tuple[Any, Any]:
 
 WRITING: Final = ("append_file", "appending", "run_stream", "run_writer")
 WRITERS: Final = {
-    "cli/emit.py": "run_stream",  # one record of another process, with all that its caller gives
+    "core/commands/emit.py": "run_stream",  # one record of another process, with all that its caller gives
     "convert/imported_bundles.py": "append_file",  # records that another program has made
-    "kaun/run.py": "append_file appending",  # logs of other profiles, which have one writer each
-    "metrics/log.py": "append_file appending",
+    "core/kaun/run.py": "append_file appending",  # logs of other profiles, which have one writer each
+    "core/metrics/log.py": "append_file appending",
     "tracker/sinks/throughput_log.py": "appending",
     "trainer/training.py": "run_writer",  # its run_start says nothing of the machine, so that equal runs are equal
 }
@@ -114,7 +114,7 @@ def test_nothing_else_writes() -> None:
     found: dict[str, set[str]] = {}
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package).as_posix()
-        if not name.startswith("writing/"):
+        if not name.startswith("core/writing/"):
             parts = imported(path) & set(WRITING)
             found |= {name: parts} if parts else {}
     assert found == {name: set(parts.split()) for name, parts in WRITERS.items()}
@@ -129,9 +129,9 @@ def imported(path: Path) -> set[str]:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             waiting += node.orelse
             continue
-        if isinstance(node, ast.ImportFrom) and node.module == "toyspec.writing":
+        if isinstance(node, ast.ImportFrom) and node.module == "toyspec.core.writing":
             found |= {name.name for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("toyspec.writing."):
+        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("toyspec.core.writing."):
             found.add(str(node.module).rpartition(".")[2])
         waiting += ast.iter_child_nodes(node)
     return found

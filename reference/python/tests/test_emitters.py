@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import toyspec
-from toyspec.cli.main import main
-from toyspec.resources import resource_path
+from toyspec.core.command_line.main import main
+from toyspec.core.resources import resource_path
 
 ROOT = Path(__file__).parents[3]
 EMITTER = resource_path("reference/emitters", "toyspec_emitter.py")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 import toyspec
-from toyspec.cli.main import main
+from toyspec.core.command_line.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -17,14 +17,14 @@ import pytest
 
 import toyspec
 from hostile_folders import SPECIAL, STREAM, ended, lines
-from toyspec.answers.run_tools import RunTools
+from toyspec.agents.run_tools import RunTools
 from toyspec.catalog.layout import LAYOUT, read_manifest
-from toyspec.cli.main import main
-from toyspec.errors import StreamUnreadableError
+from toyspec.core.command_line.main import main
+from toyspec.core.errors import StreamUnreadableError
+from toyspec.core.programs import PIPE, ask_git, start_python
+from toyspec.core.reading.configuration import distrust, find_configuration
+from toyspec.core.writing.environment import git_revision, uncommitted_changes
 from toyspec.health.actions import actions_by
-from toyspec.programs import PIPE, ask_git, start_python
-from toyspec.reading.configuration import distrust, find_configuration
-from toyspec.writing.environment import git_revision, uncommitted_changes
 
 SCRIPT = Path(sys.executable).with_name("toyspec")
 OPTIONAL = ("pyarrow", "duckdb", "trackio", "wandb", "mlflow", "numpy", "tensorboard", "yaml", "PIL", "obstore", "ray")
@@ -84,7 +84,7 @@ def test_workers_do_not_import_from_the_working_directory(tmp_path: Path) -> Non
     program = elsewhere / "program.py"
     program.write_text(
         textwrap.dedent("""
-            from toyspec.distributed.processes import Processes
+            from toyspec.core.workers.processes import Processes
 
             if __name__ == "__main__":
                 crew = Processes(1, "spawn").start(sorted)
@@ -224,9 +224,9 @@ def test_only_a_fifo_that_is_named_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_files_are_opened_for_reading_in_one_place() -> None:
-    """Only toyspec.files can refuse what is not a file. Resources are files of the package, and a number is open."""
+    """Only core/files.py can refuse what is not a file. Resources are files of the package, and a number is open."""
     package = Path(toyspec.__file__).parent
-    homes = {"files.py", "resources.py", "trainer/text.py", "cli/main.py"}
+    homes = {"core/files.py", "core/resources.py", "trainer/text.py", "core/command_line/main.py"}
     reads = re.compile(r'(?<!def )(?<![\w.])open\((?!open_stream|"/(?:proc|sys)/)(?![^\n]*"[wax][+b]*")')
     found = {str(path.relative_to(package)) for path in package.rglob("*.py") if reads.search(path.read_text("utf-8"))}
     assert homes == found

@@ -27,7 +27,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 import toyspec
 from property_examples import examples
-from toyspec.cli.main import main
+from toyspec.core.command_line.main import main
 
 
 class Gone:

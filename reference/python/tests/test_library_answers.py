@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 import toyspec
-from toyspec.errors import ToyspecError
-from toyspec.runs.views import views_of
+from toyspec.core.errors import ToyspecError
+from toyspec.core.runs.views import views_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

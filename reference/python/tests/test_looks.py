@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from toyspec.checker import check, check_bytes
-from toyspec.errors import UnknownFormatError
-from toyspec.format.known_formats import look_of
-from toyspec.reading.foreign_files import look_at, unknown_format
-from toyspec.reading.reader import read
-from toyspec.runs.summarizing import summarize_run
+from toyspec.core.checker import check, check_bytes
+from toyspec.core.errors import UnknownFormatError
+from toyspec.core.format.known_formats import look_of
+from toyspec.core.reading.foreign_files import look_at, unknown_format
+from toyspec.core.reading.reader import read
+from toyspec.core.runs.summarizing import summarize_run
 
 CHAT = b'{"type":"user","message":"hi"}\n'
 FOREIGN = {

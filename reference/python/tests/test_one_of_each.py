@@ -17,9 +17,9 @@ import pytest
 from command_line import toyspec_within as toyspec
 from conversions import SAMPLES, samples
 from toyspec import list_runs
-from toyspec.cli.main import main
 from toyspec.convert import import_runs
 from toyspec.convert.format_modules import FORMATS
+from toyspec.core.command_line.main import main
 from toyspec.logs.dialects import dialects
 
 DIALECTS = Path(__file__).parent / "dialects"

@@ -18,9 +18,9 @@ import msgspec
 import pytest
 
 import toyspec
-import toyspec.errors
-import toyspec.events
-from toyspec.generated import kaun_v1, metrics_v1, toy_v1
+import toyspec.core.errors
+import toyspec.core.events
+from toyspec.core.generated import kaun_v1, metrics_v1, toy_v1
 
 
 def type_checked_names() -> set[str]:
@@ -63,7 +63,7 @@ def test_signature_is_readable(name: str) -> None:
 def test_no_annotation_has_a_sentinel() -> None:
     """No annotation of a public function, class, attribute or event has UNSET: None means absent, or not given."""
     shown = [getattr(toyspec, name) for name in toyspec.__all__]
-    shown += [getattr(toyspec.events, name) for name in toyspec.events.__all__]
+    shown += [getattr(toyspec.core.events, name) for name in toyspec.core.events.__all__]
     found = []
     for value in filter(callable, shown):
         found += annotations_of(value)
@@ -178,11 +178,11 @@ def test_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_events_are_all_generated_types() -> None:
-    """``toyspec.events`` has every generated type and nothing else."""
+    """``toyspec.core.events`` has every generated type and nothing else."""
     modules = (toy_v1, metrics_v1, kaun_v1)
     found = [value for module in modules for value in vars(module).values() if getattr(value, "__struct_fields__", ())]
     types = {value.__name__ for value in found}
-    assert types == set(toyspec.events.__all__)
+    assert types == set(toyspec.core.events.__all__)
 
 
 def test_import_costs_nothing_that_is_not_used() -> None:
@@ -193,30 +193,30 @@ def test_import_costs_nothing_that_is_not_used() -> None:
 
 
 INTERNAL = {
-    "toyspec.answers.run_tools.OutsideRootError": "becomes an answer of `toyspec mcp`",
-    "toyspec.answers.digest.TooFewTokensError": "ends `toyspec digest`, or becomes an answer of `toyspec mcp`",
-    "toyspec.distributed.crews.CrewEndedError": "ends a scan of the viewer that is being closed",
-    "toyspec.cli.parsers.UsageError": "ends the command line",
+    "toyspec.agents.run_tools.OutsideRootError": "becomes an answer of `toyspec mcp`",
+    "toyspec.agents.digest.TooFewTokensError": "ends `toyspec digest`, or becomes an answer of `toyspec mcp`",
+    "toyspec.core.workers.crews.CrewEndedError": "ends a scan of the viewer that is being closed",
+    "toyspec.core.command_line.parsers.UsageError": "ends the command line",
     "toyspec.convert.protobuf.MessageError": "becomes a note of the report of an import",
     "toyspec.convert.imported_bundles.TargetError": "is an OSError of the directory of an import",
     "toyspec.health.actions.DeliveryError": "is reported on standard error",
     "toyspec.health.rules.HealthRuleError": "is a ValueError; becomes a ConfigurationError with its place in the file",
-    "toyspec.files.SpecialFileError": "is an OSError; becomes a StreamUnreadableError",
-    "toyspec.format.scanner.ScanStoppedError": "is caught by the validation of a line",
-    "toyspec.mirrors.delivery.Abandoned": "becomes an Outcome",
-    "toyspec.mirrors.delivery.Rewound": "lets a mirror begin again",
-    "toyspec.places.place.ChangedError": "is a PlaceError; becomes a StreamUnreadableError",
-    "toyspec.places.place.RangesMissingError": "is a PlaceError; the whole object is then read",
-    "toyspec.reading.gzip_data.GzipDataError": "becomes a SourceError or a gap",
+    "toyspec.core.files.SpecialFileError": "is an OSError; becomes a StreamUnreadableError",
+    "toyspec.core.format.scanner.ScanStoppedError": "is caught by the validation of a line",
+    "toyspec.convert.mirrors.delivery.Abandoned": "becomes an Outcome",
+    "toyspec.convert.mirrors.delivery.Rewound": "lets a mirror begin again",
+    "toyspec.core.places.place.ChangedError": "is a PlaceError; becomes a StreamUnreadableError",
+    "toyspec.core.places.place.RangesMissingError": "is a PlaceError; the whole object is then read",
+    "toyspec.core.reading.gzip_data.GzipDataError": "becomes a SourceError or a gap",
     "toyspec.trainer.checkpoints.CheckpointError": "ends `toyspec train`",
     "toyspec.trainer.gates.GateError": "ends `toyspec train`",
     "toyspec.trainer.settings.SettingsError": "ends `toyspec train`",
-    "toyspec.reading.configuration.ConfigurationError": "is about the settings file, which the command line reads",
+    "toyspec.core.reading.configuration.ConfigurationError": "is about the settings file, which the command line reads",
     "toyspec.stores.spans.ShortenedError": "lets a file wait for the next pass",
-    "toyspec.places.place.MalformedAnswerError": "makes a sync compare and try again",
+    "toyspec.core.places.place.MalformedAnswerError": "makes a sync compare and try again",
     "toyspec.stores.targets.CannotExtendError": "makes a sync send the file whole",
     "toyspec.view.edits.RefusedError": "becomes an answer of the server",
-    "toyspec.resources.ResourceMissingError": "says that the installation is broken",
+    "toyspec.core.resources.ResourceMissingError": "says that the installation is broken",
 }
 """Exceptions that no caller of the package meets, or can do anything about."""
 
@@ -224,7 +224,7 @@ INTERNAL = {
 OF_AN_EXTRA = {"toyspec.stores.file_systems": "fsspec", "toyspec.stores.object_stores": "obstore"}
 OF_AN_EXTRA |= {"toyspec.stores.s3_buckets": "boto3"}
 OF_AN_EXTRA |= {f"toyspec.stores.hub.{name}": "huggingface_hub" for name in ("pulling", "pushing", "repository")}
-OF_AN_EXTRA |= {f"toyspec.cli.screen.{name}": "textual" for name in ("app", "chart_pane", "compare_pane", "run_list")}
+OF_AN_EXTRA |= {f"toyspec.view.screen.{name}": "textual" for name in ("app", "chart_pane", "compare_pane", "run_list")}
 """Modules that cannot be imported without the package of an extra."""
 
 
@@ -245,9 +245,9 @@ def test_every_error_is_public_and_in_one_tree() -> None:
 
 
 def test_documented_tree_of_errors_is_complete() -> None:
-    """The tree in ``toyspec.errors`` has every public error below its class, and names the built-in one that it is."""
+    """The tree in ``toyspec.core.errors`` has every public error below its class, and names the built-in one."""
     documented, above = {}, {0: ""}
-    for line in (toyspec.errors.__doc__ or "").splitlines():
+    for line in (toyspec.core.errors.__doc__ or "").splitlines():
         if found := re.match(r"    ([ │├└─]*)(\w+Error)\b *(.*)", line):
             depth, name, meaning = len(found[1]) // 4, found[2], found[3]
             above[depth + 1] = name

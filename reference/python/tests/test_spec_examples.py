@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from referencing import Registry, Resource
 
-from toyspec.findings import Profile
+from toyspec.core.findings import Profile
 
 ROOT = Path(__file__).resolve().parents[3]
 SPEC = ROOT / "spec"
@@ -148,7 +148,7 @@ def _after(block: Block) -> str:
 @pytest.mark.parametrize("block", _streams(), ids=lambda block: block.name)
 def test_example_gives_its_findings(block: Block) -> None:
     """The checker gives on each example exactly the findings that the page promises, in this order."""
-    from toyspec.checker import check_bytes
+    from toyspec.core.checker import check_bytes
 
     example = _example(block)
     for profile in dict.fromkeys((None, example.profile)):

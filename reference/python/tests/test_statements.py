@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import toyspec
-from toyspec.errors import ToyspecError
+from toyspec.core.errors import ToyspecError
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
 STEP = b'{"kind":"step","t":1.0,"step":1,"loss":2.5}\n'

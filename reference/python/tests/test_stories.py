@@ -22,7 +22,7 @@ import pytest
 
 import toyspec
 from command_line import toyspec as command
-from toyspec.cli.main import main
+from toyspec.core.command_line.main import main
 
 pytestmark = pytest.mark.contended
 

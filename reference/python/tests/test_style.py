@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 PARTS = (".ci", ".github", "conformance", "docs", "reference", "schemas", "spec")
-GENERATED = ROOT / "reference/python/toyspec/generated"
+GENERATED = ROOT / "reference/python/toyspec/core/generated"
 BUILT = {"__pycache__", "_build", "build", "dist", "node_modules", "target"}
 CASES = ROOT / "conformance/cases"
 
@@ -41,11 +41,11 @@ PACKAGE = ROOT / "reference/python/toyspec"
 # A program imports one of them, by the name that its framework leads it to expect.
 OF_FRAMEWORKS = {
     "ToyspecCallback": {f"integrations/{name}" for name in ("huggingface", "keras", "ray_tune", "skorch", "xgboost")},
-    "Run": {"integrations/wandb", "runs/run"},
+    "Run": {"integrations/wandb", "core/runs/run"},
     "ToyspecLogger": {f"integrations/{name}" for name in ("ignite", "lightning", "torchtitan")},
 }
 
-VAGUE_NAMES = {"base", "common", "core", "helper", "helpers", "manager", "misc", "shared", "tools", "util", "utils"}
+VAGUE_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "shared", "tools", "util", "utils"}
 
 
 @functools.cache

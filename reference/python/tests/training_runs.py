@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from toyspec.cli.main import main
+from toyspec.core.command_line.main import main
 
 # As `toyspec train` does it, where NumPy was not imported before.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

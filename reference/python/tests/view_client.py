@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from toyspec.reading.log_detection import DialectChoice
+    from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.view.scanning import ScanWork
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run","config":{"lr":0.1}}\n'

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toyspec import read
-from toyspec.checker import CheckOptions, iter_reports
-from toyspec.errors import StreamError
-from toyspec.findings import FileReport
-from toyspec.format.run_files import rank_file
-from toyspec.reading.log_detection import DialectChoice
+from toyspec.core.checker import CheckOptions, iter_reports
+from toyspec.core.errors import StreamError
+from toyspec.core.findings import FileReport
+from toyspec.core.format.run_files import rank_file
+from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.identities import NO_IDENTITY
 from toyspec.view.ranks import shown_ranks

@@ -20,12 +20,13 @@ from toyspec.version import __version__
 if TYPE_CHECKING:
     from toyspec.catalog.building import CatalogReport, build_catalog, update_catalog
     from toyspec.catalog.reading import Catalog
-    from toyspec.checker import CheckOptions, UnknownRuleError, check, check_bytes
-    from toyspec.checker.stream_checker import StreamChecker
     from toyspec.convert import ConversionReport, RunConversion, export_runs, import_runs
     from toyspec.convert.destinations.destination import ServiceRefusedError
-    from toyspec.distributed.crews import Workers
-    from toyspec.errors import (
+    from toyspec.convert.mirrors.settings import Mirror, Selecting
+    from toyspec.convert.mirrors.state import MirrorBusyError
+    from toyspec.core.checker import CheckOptions, UnknownRuleError, check, check_bytes
+    from toyspec.core.checker.stream_checker import StreamChecker
+    from toyspec.core.errors import (
         CatalogError,
         DamagedStreamError,
         EngineError,
@@ -44,131 +45,130 @@ if TYPE_CHECKING:
         UnknownFormatError,
         WorkersError,
     )
-    from toyspec.findings import DialectUse, FileReport, Finding, PathError, Report
-    from toyspec.format.canonical import InvalidEventError, RecordRefusedError
+    from toyspec.core.findings import DialectUse, FileReport, Finding, PathError, Report
+    from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError
+    from toyspec.core.kaun.run import KaunRun
+    from toyspec.core.metrics.log import MetricsLog, MetricsLogError, grad_norm
+    from toyspec.core.read_reports import Gap, ReadReport
+    from toyspec.core.reading.annotations import Annotations
+    from toyspec.core.reading.follower import Follower, TailEvent, follow
+    from toyspec.core.reading.log_detection import DialectChoice
+    from toyspec.core.reading.reader import Reading, read
+    from toyspec.core.reading.records import Record
+    from toyspec.core.reading.rows import Row
+    from toyspec.core.runs.history import History, history
+    from toyspec.core.runs.listing import Runs, list_runs
+    from toyspec.core.runs.ranks import Ranks, ranks_of
+    from toyspec.core.runs.run import Run, open_run
+    from toyspec.core.runs.run_facts import MetricFacts, RunFacts
+    from toyspec.core.watching import Watch
+    from toyspec.core.workers.crews import Workers
+    from toyspec.core.writing.annotating import annotate
+    from toyspec.core.writing.evidence import Console, Diff
+    from toyspec.core.writing.media import Audio, File, Histogram, Image, Table, Video
+    from toyspec.core.writing.repairing import repair
+    from toyspec.core.writing.run_bundle import RunBundle
+    from toyspec.core.writing.run_starting import start_run
+    from toyspec.core.writing.run_writer import RunWriter
+    from toyspec.core.writing.sealing import seal
+    from toyspec.core.writing.synced import Sync
+    from toyspec.core.writing.system_metrics import System
     from toyspec.health.alerts import HealthAlert
     from toyspec.health.checking import check_health
     from toyspec.health.evaluator import HealthEvaluator
-    from toyspec.kaun.run import KaunRun
-    from toyspec.metrics.log import MetricsLog, MetricsLogError, grad_norm
-    from toyspec.mirrors.settings import Mirror, Selecting
-    from toyspec.mirrors.state import MirrorBusyError
-    from toyspec.read_reports import Gap, ReadReport
-    from toyspec.reading.annotations import Annotations
-    from toyspec.reading.follower import Follower, TailEvent, follow
-    from toyspec.reading.log_detection import DialectChoice
-    from toyspec.reading.reader import Reading, read
-    from toyspec.reading.records import Record
-    from toyspec.reading.rows import Row
-    from toyspec.runs.history import History, history
-    from toyspec.runs.listing import Runs, list_runs
-    from toyspec.runs.ranks import Ranks, ranks_of
-    from toyspec.runs.run import Run, open_run
-    from toyspec.runs.run_facts import MetricFacts, RunFacts
+    from toyspec.health.run_health import Health
     from toyspec.view.notebook import ReportFrame, report
-    from toyspec.watching import Watch
-    from toyspec.writing.annotating import annotate
-    from toyspec.writing.evidence import Console, Diff
-    from toyspec.writing.media import Audio, File, Histogram, Image, Table, Video
-    from toyspec.writing.repairing import repair
-    from toyspec.writing.run_bundle import RunBundle
-    from toyspec.writing.run_health import Health
-    from toyspec.writing.run_starting import start_run
-    from toyspec.writing.run_writer import RunWriter
-    from toyspec.writing.sealing import seal
-    from toyspec.writing.synced import Sync
-    from toyspec.writing.system_metrics import System
 
 _HOMES = {
-    "Annotations": "reading.annotations",
-    "Audio": "writing.media",
+    "Annotations": "core.reading.annotations",
+    "Audio": "core.writing.media",
     "Catalog": "catalog.reading",
-    "CatalogError": "errors",
+    "CatalogError": "core.errors",
     "CatalogReport": "catalog.building",
-    "CheckOptions": "checker",
-    "Console": "writing.evidence",
+    "CheckOptions": "core.checker",
+    "Console": "core.writing.evidence",
     "ConversionReport": "convert.reports",
-    "DamagedStreamError": "errors",
-    "DialectChoice": "reading.log_detection",
-    "DialectUse": "findings",
-    "Diff": "writing.evidence",
-    "EngineError": "errors",
-    "ExpressionError": "errors",
-    "File": "writing.media",
-    "FileReport": "findings",
-    "Finding": "findings",
-    "Follower": "reading.follower",
-    "Gap": "read_reports",
-    "Health": "writing.run_health",
+    "DamagedStreamError": "core.errors",
+    "DialectChoice": "core.reading.log_detection",
+    "DialectUse": "core.findings",
+    "Diff": "core.writing.evidence",
+    "EngineError": "core.errors",
+    "ExpressionError": "core.errors",
+    "File": "core.writing.media",
+    "FileReport": "core.findings",
+    "Finding": "core.findings",
+    "Follower": "core.reading.follower",
+    "Gap": "core.read_reports",
+    "Health": "health.run_health",
     "HealthAlert": "health.alerts",
     "HealthEvaluator": "health.evaluator",
-    "Histogram": "writing.media",
-    "History": "runs.history",
-    "Image": "writing.media",
-    "InvalidEventError": "format.canonical",
-    "KaunRun": "kaun.run",
-    "MetricFacts": "runs.run_facts",
-    "MetricsLog": "metrics.log",
-    "MetricsLogError": "metrics.log",
-    "Mirror": "mirrors.settings",
-    "MirrorBusyError": "mirrors.state",
-    "PathError": "findings",
-    "PlaceError": "errors",
-    "ProfileError": "errors",
-    "Ranks": "runs.ranks",
-    "ReadReport": "read_reports",
-    "Reading": "reading.reader",
-    "Record": "reading.records",
-    "RecordRefusedError": "format.canonical",
-    "Report": "findings",
+    "Histogram": "core.writing.media",
+    "History": "core.runs.history",
+    "Image": "core.writing.media",
+    "InvalidEventError": "core.format.canonical",
+    "KaunRun": "core.kaun.run",
+    "MetricFacts": "core.runs.run_facts",
+    "MetricsLog": "core.metrics.log",
+    "MetricsLogError": "core.metrics.log",
+    "Mirror": "convert.mirrors.settings",
+    "MirrorBusyError": "convert.mirrors.state",
+    "PathError": "core.findings",
+    "PlaceError": "core.errors",
+    "ProfileError": "core.errors",
+    "Ranks": "core.runs.ranks",
+    "ReadReport": "core.read_reports",
+    "Reading": "core.reading.reader",
+    "Record": "core.reading.records",
+    "RecordRefusedError": "core.format.canonical",
+    "Report": "core.findings",
     "ReportFrame": "view.notebook",
-    "Row": "reading.rows",
-    "Run": "runs.run",
-    "RunBundle": "writing.run_bundle",
+    "Row": "core.reading.rows",
+    "Run": "core.runs.run",
+    "RunBundle": "core.writing.run_bundle",
     "RunConversion": "convert.reports",
-    "RunFacts": "runs.run_facts",
-    "RunWriter": "writing.run_writer",
-    "Runs": "runs.listing",
-    "Selecting": "mirrors.settings",
+    "RunFacts": "core.runs.run_facts",
+    "RunWriter": "core.writing.run_writer",
+    "Runs": "core.runs.listing",
+    "Selecting": "convert.mirrors.settings",
     "ServiceRefusedError": "convert.destinations.destination",
-    "SourceError": "errors",
-    "StreamChecker": "checker.stream_checker",
-    "StreamClosedError": "errors",
-    "StreamError": "errors",
-    "StreamMissingError": "errors",
-    "StreamRefusedError": "errors",
-    "StreamReplacedError": "errors",
-    "StreamUnreadableError": "errors",
-    "Sync": "writing.synced",
-    "System": "writing.system_metrics",
-    "Table": "writing.media",
-    "TailEvent": "reading.follower",
-    "TornStreamError": "errors",
-    "ToyspecError": "errors",
-    "UnknownFormatError": "errors",
-    "UnknownRuleError": "checker",
-    "Video": "writing.media",
-    "Watch": "watching",
-    "Workers": "distributed.crews",
-    "WorkersError": "errors",
-    "annotate": "writing.annotating",
+    "SourceError": "core.errors",
+    "StreamChecker": "core.checker.stream_checker",
+    "StreamClosedError": "core.errors",
+    "StreamError": "core.errors",
+    "StreamMissingError": "core.errors",
+    "StreamRefusedError": "core.errors",
+    "StreamReplacedError": "core.errors",
+    "StreamUnreadableError": "core.errors",
+    "Sync": "core.writing.synced",
+    "System": "core.writing.system_metrics",
+    "Table": "core.writing.media",
+    "TailEvent": "core.reading.follower",
+    "TornStreamError": "core.errors",
+    "ToyspecError": "core.errors",
+    "UnknownFormatError": "core.errors",
+    "UnknownRuleError": "core.checker",
+    "Video": "core.writing.media",
+    "Watch": "core.watching",
+    "Workers": "core.workers.crews",
+    "WorkersError": "core.errors",
+    "annotate": "core.writing.annotating",
     "build_catalog": "catalog.building",
-    "check": "checker",
-    "check_bytes": "checker",
+    "check": "core.checker",
+    "check_bytes": "core.checker",
     "check_health": "health.checking",
     "export_runs": "convert.exporting",
-    "follow": "reading.follower",
-    "grad_norm": "metrics.log",
-    "history": "runs.history",
+    "follow": "core.reading.follower",
+    "grad_norm": "core.metrics.log",
+    "history": "core.runs.history",
     "import_runs": "convert.importing",
-    "list_runs": "runs.listing",
-    "ranks_of": "runs.ranks",
-    "open_run": "runs.run",
-    "read": "reading.reader",
-    "repair": "writing.repairing",
+    "list_runs": "core.runs.listing",
+    "ranks_of": "core.runs.ranks",
+    "open_run": "core.runs.run",
+    "read": "core.reading.reader",
+    "repair": "core.writing.repairing",
     "report": "view.notebook",
-    "seal": "writing.sealing",
-    "start_run": "writing.run_starting",
+    "seal": "core.writing.sealing",
+    "start_run": "core.writing.run_starting",
     "update_catalog": "catalog.building",
 }
 

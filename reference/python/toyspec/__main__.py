@@ -19,7 +19,7 @@ def run() -> int:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from toyspec.cli.main import run as run_command
+    from toyspec.core.command_line.main import run as run_command
 
     return run_command()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from toyspec.system_calls import SYSTEM_CALLS, SystemCalls
+from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,12 +26,12 @@ export function questionOf(run: Run): Question {
   return { text: lowered(text), field: lookupIn(run) };
 }
 
-/** Returns whether a rank is one of the processes of the latest attempt, as toyspec.format.run_files does; true where their number is not known. */
+/** Returns whether a rank is one of the processes of the latest attempt, as toyspec.core.format.run_files does; true where their number is not known. */
 export function isOfLatestAttempt(rank: number, worldSize: number | null | undefined): boolean {
   return worldSize == null || rank < worldSize;
 }
 
-/** Returns in words why a run is not as well as its state says, as toyspec.runs.run_facts.warnings_of does. */
+/** Returns in words why a run is not as well as its state says, as toyspec.core.runs.run_facts.warnings_of does. */
 export function warningsOf({ loss_not_finite, unended_ranks: ranks = [] }: Run): string[] {
   const found = loss_not_finite ? ["loss not finite"] : [];
   if (ranks.length === 1) return [...found, `rank ${ranks[0]![0]} ${ranks[0]![1]}`];

@@ -5,7 +5,7 @@ import signal
 from typing import Any
 
 if os.environ.get("KILL_AFTER_RECORDS"):
-    from toyspec.writing.run_stream import RunStream
+    from toyspec.core.writing.run_stream import RunStream
 
     _left = iter(range(int(os.environ["KILL_AFTER_RECORDS"]) - 1))
 

@@ -14,7 +14,7 @@ from conversions import SAMPLES, imported, losses, records, scalars
 from toyspec import check, history
 from toyspec.convert.format_modules import importer
 from toyspec.convert.losses import Ledger
-from toyspec.errors import SourceError
+from toyspec.core.errors import SourceError
 
 if TYPE_CHECKING:
     from pathlib import Path

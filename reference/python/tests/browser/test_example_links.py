@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from playwright.sync_api import Page, expect
 
-from toyspec.checker import check_bytes
+from toyspec.core.checker import check_bytes
 
 NOTE = re.compile(r'example profile=(?P<profile>\S+) findings="(?P<findings>[^"]*)"')
 FIND = """() => [...document.querySelectorAll(".check-link")].map((link) => {

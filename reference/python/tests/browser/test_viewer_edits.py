@@ -16,7 +16,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect
 
 from browser.watching import WIDE, Watch
-from toyspec.reading.annotations import read_annotations
+from toyspec.core.reading.annotations import read_annotations
 from view_client import END, START, served, step, write_run
 
 

@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toyspec.writing.run_writer import RunWriter
+    from toyspec.core.writing.run_writer import RunWriter
 
 _NOTES = 11
 """One record in so many is a text."""

@@ -13,8 +13,8 @@ import msgspec
 
 from faults.tally import count, settle
 from faults.writers import WRITERS
-from toyspec.reading.reader import read
-from toyspec.system_calls import SystemCalls
+from toyspec.core.reading.reader import read
+from toyspec.core.system_calls import SystemCalls
 from toyspec.testing import FailingCalls
 
 LINES = [b'{"kind":"note","t":%d.0,"text":"%s"}' % (number, b"x" * 40 * number) for number in range(1, 7)]

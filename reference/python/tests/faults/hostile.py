@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from faults.tally import IS_LONG
-from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
+from toyspec.core.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
 
 _MIB = 1 << 20
 LINE_BYTES = MAX_LINE_BYTES if IS_LONG else _MIB // 4

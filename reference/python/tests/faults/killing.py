@@ -90,7 +90,7 @@ def killed(writer: str, *, size: int, kills: int, seed: int = 0) -> Toll:
 
 def _write_for_ever(writer: str, path: str, size: int, shared: memoryview[int]) -> None:
     lines = [record(number, size) for number in range(64)]
-    file = WRITERS[writer](path, toyspec.system_calls.SYSTEM_CALLS)
+    file = WRITERS[writer](path, toyspec.core.system_calls.SYSTEM_CALLS)
     shared[IS_OPEN] = 1
     number = 0
     while True:

@@ -7,13 +7,13 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-from toyspec.checker import check_bytes
-from toyspec.errors import DamagedStreamError, StreamRefusedError, TornStreamError
-from toyspec.read_reports import Gap, ReadReport
-from toyspec.reading.reader import Mode, read
-from toyspec.reading.records import Record, RecordFeed
-from toyspec.reading.stream_files import GZIP_MAGIC
-from toyspec.writing.repairing import repair
+from toyspec.core.checker import check_bytes
+from toyspec.core.errors import DamagedStreamError, StreamRefusedError, TornStreamError
+from toyspec.core.read_reports import Gap, ReadReport
+from toyspec.core.reading.reader import Mode, read
+from toyspec.core.reading.records import Record, RecordFeed
+from toyspec.core.reading.stream_files import GZIP_MAGIC
+from toyspec.core.writing.repairing import repair
 
 MODES: tuple[Mode, ...] = ("strict", "tail", "prefix", "salvage")
 

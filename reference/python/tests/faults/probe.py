@@ -7,8 +7,8 @@ import sys
 import time
 
 import toyspec
-from toyspec.cli.main import main
-from toyspec.reading.records import Record
+from toyspec.core.command_line.main import main
+from toyspec.core.reading.records import Record
 
 
 def read(path: str) -> None:

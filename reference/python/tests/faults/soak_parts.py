@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import toyspec
-from toyspec.reading.follower import follow
-from toyspec.system_calls import SystemCalls
-from toyspec.writing.repairing import Repair, repair
-from toyspec.writing.run_writer import RunWriter
+from toyspec.core.reading.follower import follow
+from toyspec.core.system_calls import SystemCalls
+from toyspec.core.writing.repairing import Repair, repair
+from toyspec.core.writing.run_writer import RunWriter
 
 MARK = b"\x1e\n"
 """What a follower notes where another file begins."""

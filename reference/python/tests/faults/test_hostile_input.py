@@ -19,10 +19,10 @@ from conformance.escaping import markup
 from faults.hostile import HOSTILE, START
 from faults.methods import TESTS
 from faults.tally import IS_LONG, count, scaled
-from toyspec.cli.main import main
-from toyspec.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
-from toyspec.reading.reader import read
-from toyspec.writing.run_ids import check_run_id
+from toyspec.core.command_line.main import main
+from toyspec.core.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
+from toyspec.core.reading.reader import read
+from toyspec.core.writing.run_ids import check_run_id
 
 LIMIT_MIB = 1024
 WAYS = ["read+repair", "check"] if IS_LONG else ["read+repair+check+show"]
@@ -237,7 +237,7 @@ def test_h38_h37_h29_reading_asks_the_system_for_nothing_but_files(hostile_runs:
     """While it checks, reads and shows hostile runs, the library opens no connection, program or file to write."""
     program = """
 import sys
-import toyspec.checker, toyspec.cli.check, toyspec.cli.show, toyspec.cli.main
+import toyspec.core.checker, toyspec.core.commands.check, toyspec.core.commands.show, toyspec.core.command_line.main
 found = []
 def watch(event, arguments):
     if event.split(".")[0] in ("socket", "subprocess", "ctypes", "urllib", "ftplib", "smtplib") or event in (
@@ -247,7 +247,7 @@ def watch(event, arguments):
         found.append(f"{event} {arguments[0]}")
 sys.addaudithook(watch)
 sys.dont_write_bytecode = True
-from toyspec.cli.main import main
+from toyspec.core.command_line.main import main
 for path in sys.argv[1:]:
     main(["check", path]); main(["show", path]); main(["tail", "--once", path])
 print(found)

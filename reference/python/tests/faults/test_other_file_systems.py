@@ -16,11 +16,11 @@ import toyspec
 from faults.methods import TESTS, strace_trouble
 from faults.tally import count, scaled, settle
 from live_streams import END, START, append, nothing, put_in_place, seen, step, watch
-from toyspec.errors import StreamRefusedError
-from toyspec.reading.reader import read
-from toyspec.system_calls import SystemCalls
-from toyspec.writing.append_file import AppendFile, Options
-from toyspec.writing.repairing import repair
+from toyspec.core.errors import StreamRefusedError
+from toyspec.core.reading.reader import read
+from toyspec.core.system_calls import SystemCalls
+from toyspec.core.writing.append_file import AppendFile, Options
+from toyspec.core.writing.repairing import repair
 
 
 def emulated_append() -> SystemCalls:

@@ -14,11 +14,11 @@ import toyspec
 from faults.crash_states import NEXT, log
 from faults.oracles import survey
 from faults.tally import ROWS, count, scaled
-from toyspec.reading.reader import read
-from toyspec.system_calls import SystemCalls
+from toyspec.core.reading.reader import read
+from toyspec.core.system_calls import SystemCalls
+from toyspec.core.writing.append_file import AppendFile, Durability, Options
+from toyspec.core.writing.repairing import repair
 from toyspec.testing import ManualClock
-from toyspec.writing.append_file import AppendFile, Durability, Options
-from toyspec.writing.repairing import repair
 
 LOG = log(40)
 LINES = LOG.split(b"\n")[:-1]
@@ -161,7 +161,7 @@ def test_each_level_of_durability_loses_what_its_page_says(
 ) -> None:
     """A power loss after any of a hundred steps, one each second, takes what came after the last sync, and no more."""
     durable, synced, lost, clock = 0, 0, [], ManualClock()
-    monkeypatch.setattr("toyspec.writing.append_file.time.monotonic", clock.monotonic)
+    monkeypatch.setattr("toyspec.core.writing.append_file.time.monotonic", clock.monotonic)
 
     def note(descriptor: int) -> None:
         nonlocal durable, synced

@@ -15,8 +15,8 @@ from faults.crash_states import VARIANTS, Variant, committed, log, states
 from faults.killing import Toll, killed
 from faults.oracles import check, fix, survey
 from faults.tally import IS_LONG, ROWS, count, scaled, settle
-from toyspec.reading.follower import follow
-from toyspec.reading.reader import read
+from toyspec.core.reading.follower import follow
+from toyspec.core.reading.reader import read
 
 LOG = log(scaled(7, 12))
 

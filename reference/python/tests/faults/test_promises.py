@@ -24,13 +24,13 @@ from faults.oracles import feed_in_pieces, fix, survey
 from faults.tally import IS_LONG, count, scaled, settle
 from property_examples import examples
 from strategies import streams
-from toyspec.errors import StreamRefusedError
-from toyspec.escaping import printable, printable_bytes
-from toyspec.reading.follower import follow
-from toyspec.reading.reader import read
-from toyspec.system_calls import SystemCalls
-from toyspec.writing.append_file import AppendFile, Options
-from toyspec.writing.repairing import repair
+from toyspec.core.errors import StreamRefusedError
+from toyspec.core.escaping import printable, printable_bytes
+from toyspec.core.reading.follower import follow
+from toyspec.core.reading.reader import read
+from toyspec.core.system_calls import SystemCalls
+from toyspec.core.writing.append_file import AppendFile, Options
+from toyspec.core.writing.repairing import repair
 
 EXAMPLES = scaled(examples(100), 250)
 ANY_BYTES = st.binary(max_size=300) | streams() | st.integers(0, 2**32).map(lambda seed: mutated(random.Random(seed)))

@@ -9,7 +9,7 @@ import pytest
 
 from faults.tally import count
 from live_streams import END, START, append, seen, step, watch
-from toyspec.writing.append_file import AppendFile
+from toyspec.core.writing.append_file import AppendFile
 
 
 def test_r01_a_renamed_file_is_written_on(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 import toyspec
 from faults.tally import count
-from toyspec.errors import StreamRefusedError
-from toyspec.writing.append_file import AppendFile
-from toyspec.writing.repairing import repair
+from toyspec.core.errors import StreamRefusedError
+from toyspec.core.writing.append_file import AppendFile
+from toyspec.core.writing.repairing import repair
 
 
 def test_c05_reading_its_own_stream_does_not_give_up_the_lock(tmp_path: Path) -> None:

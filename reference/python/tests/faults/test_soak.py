@@ -24,12 +24,12 @@ from faults.methods import TESTS
 from faults.soak_parts import REPAIRS
 from faults.soaking import Account
 from faults.tally import COUNTS, count, scaled, settle
-from toyspec.errors import StreamError, StreamRefusedError
-from toyspec.reading.follower import Follower, TailEvent, follow
-from toyspec.reading.reader import read
-from toyspec.reading.records import Record
-from toyspec.writing.repairing import Repair
-from toyspec.writing.run_writer import RunWriter
+from toyspec.core.errors import StreamError, StreamRefusedError
+from toyspec.core.reading.follower import Follower, TailEvent, follow
+from toyspec.core.reading.reader import read
+from toyspec.core.reading.records import Record
+from toyspec.core.writing.repairing import Repair
+from toyspec.core.writing.run_writer import RunWriter
 
 
 class Watcher:

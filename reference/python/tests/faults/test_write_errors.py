@@ -16,7 +16,7 @@ import pytest
 import toyspec
 from faults.methods import shimmed, small_disk, traced, victim
 from faults.tally import count, scaled, settle
-from toyspec.reading.reader import read
+from toyspec.core.reading.reader import read
 
 STEPS = 12
 CALLS = scaled(4, STEPS + 3)

@@ -16,14 +16,14 @@ import pytest
 from faults.methods import TESTS, shimmed, small_disk, traced
 from faults.tally import count
 from files import content, put_irregular
-from toyspec.errors import StreamRefusedError
-from toyspec.format.canonical import InvalidEventError
-from toyspec.reading.reader import read
-from toyspec.system_calls import SystemCalls
+from toyspec.core.errors import StreamRefusedError
+from toyspec.core.format.canonical import InvalidEventError
+from toyspec.core.reading.reader import read
+from toyspec.core.system_calls import SystemCalls
+from toyspec.core.writing.run_bundle import RunBundle
+from toyspec.core.writing.run_starting import start_run
+from toyspec.core.writing.run_writer import RunWriter
 from toyspec.testing import FailingCalls
-from toyspec.writing.run_bundle import RunBundle
-from toyspec.writing.run_starting import start_run
-from toyspec.writing.run_writer import RunWriter
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
 STEP = b'{"kind":"step","t":1.0,"step":1,"loss":0.5}\n'

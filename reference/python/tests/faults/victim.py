@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from toyspec.writing.run_writer import RunWriter
+from toyspec.core.writing.run_writer import RunWriter
 
 
 def main() -> None:

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Protocol
 
-from toyspec.system_calls import SYSTEM_CALLS, SystemCalls
-from toyspec.writing.append_file import AppendFile, Options
+from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls
+from toyspec.core.writing.append_file import AppendFile, Options
 
 
 class Writer(Protocol):

@@ -14,7 +14,7 @@ import toyspec
 from command_line import toyspec as command
 from command_line import toyspec_within
 from loopback_store import stream
-from toyspec.errors import PlaceError
+from toyspec.core.errors import PlaceError
 from toyspec.stores.hub.locations import location_of
 
 hub_package = pytest.importorskip("huggingface_hub", reason="the extra hub is not installed")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from toyspec.errors import PlaceError
-from toyspec.places.place import ChangedError
+from toyspec.core.errors import PlaceError
+from toyspec.core.places.place import ChangedError
 
 errors = pytest.importorskip("huggingface_hub.errors", reason="the extra hub is not installed")
 # Its client is httpx, or httpx2 from 2.0 on.

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from loopback_store import BUCKET, Store
-from toyspec.errors import PlaceError
-from toyspec.places.opening import place_of
-from toyspec.places.place import ChangedError
+from toyspec.core.errors import PlaceError
+from toyspec.core.places.opening import place_of
+from toyspec.core.places.place import ChangedError
 
 fsspec = pytest.importorskip("fsspec", reason="the extra remote is not installed")
 pytest.importorskip("obstore", reason="the extra remote is not installed")

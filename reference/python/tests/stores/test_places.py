@@ -22,17 +22,17 @@ from toyspec import (
     read,
     start_run,
 )
-from toyspec.checker import CheckOptions, iter_runs
-from toyspec.cli.main import main
 from toyspec.convert import export_runs, import_runs
-from toyspec.findings import FileReport
-from toyspec.places.addresses import is_address, public, secret_of, without_secrets
-from toyspec.places.kept_blocks import keep_block, kept_block
-from toyspec.places.place import Entry
-from toyspec.reading.stream_files import locate_stream
-from toyspec.runs.discovery import find_streams
-from toyspec.runs.summarizing import summarize_run
-from toyspec.runs.walking import Stream
+from toyspec.core.checker import CheckOptions, iter_runs
+from toyspec.core.command_line.main import main
+from toyspec.core.findings import FileReport
+from toyspec.core.places.addresses import is_address, public, secret_of, without_secrets
+from toyspec.core.places.kept_blocks import keep_block, kept_block
+from toyspec.core.places.place import Entry
+from toyspec.core.reading.stream_files import locate_stream
+from toyspec.core.runs.discovery import find_streams
+from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.walking import Stream
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 
@@ -348,7 +348,7 @@ def test_a_store_is_searched_as_a_disk_is(store: Store, tmp_path: Path, place: s
 LAKE = """
 from errno import ENOENT
 
-from toyspec.places.place import Entry, FetchedBytes
+from toyspec.core.places.place import Entry, FetchedBytes
 
 OBJECTS = {}
 
@@ -426,9 +426,9 @@ def test_nothing_remote_is_imported_for_local_paths(tmp_path: Path) -> None:
     import sys
 
     program = (
-        "import sys; from toyspec.cli.main import main\n"
+        "import sys; from toyspec.core.command_line.main import main\n"
         f"for name in ('check', 'ls', 'show'): assert main([name, {str(tmp_path / 'a')!r}]) == 0\n"
-        "loaded = {'obstore', 'fsspec', 'toyspec.places.opening', 'concurrent.futures'} & set(sys.modules)\n"
+        "loaded = {'obstore', 'fsspec', 'toyspec.core.places.opening', 'concurrent.futures'} & set(sys.modules)\n"
         "sys.exit(repr(loaded) if loaded else 0)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=300)
@@ -456,7 +456,7 @@ def test_objects_that_are_not_of_runs_are_counted(
 
 LISTED = """
 import os
-from toyspec.runs.discovery import find_streams
+from toyspec.core.runs.discovery import find_streams
 
 print(len(list(find_streams("s3://bucket/data"))))
 with open("/proc/self/status") as file:

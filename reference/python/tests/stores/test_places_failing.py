@@ -14,11 +14,11 @@ from toyspec import (
     list_runs,
     read,
 )
-from toyspec.cli import exit_codes
-from toyspec.cli.main import main
-from toyspec.findings import PathError
-from toyspec.places import opening
-from toyspec.places.remote_files import RemoteFile
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.main import main
+from toyspec.core.findings import PathError
+from toyspec.core.places import opening
+from toyspec.core.places.remote_files import RemoteFile
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 

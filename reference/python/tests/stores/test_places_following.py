@@ -13,10 +13,10 @@ from toyspec import (
     follow,
     read,
 )
-from toyspec.cli.main import main
-from toyspec.places.place import ChangedError
-from toyspec.places.remote_files import RemoteFile
-from toyspec.reading.live_object import LiveObject
+from toyspec.core.command_line.main import main
+from toyspec.core.places.place import ChangedError
+from toyspec.core.places.remote_files import RemoteFile
+from toyspec.core.reading.live_object import LiveObject
 
 if TYPE_CHECKING:
     pass

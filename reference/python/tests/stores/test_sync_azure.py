@@ -11,7 +11,7 @@ import pytest
 from loopback_azure import Container, azure, served_container
 from loopback_store import BUCKET, stream
 from synced_runs import outcome, put, sync
-from toyspec.places import opening
+from toyspec.core.places import opening
 from toyspec.stores.run_sync import SyncSettings
 from toyspec.stores.syncing import Syncing
 

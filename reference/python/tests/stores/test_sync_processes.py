@@ -19,7 +19,7 @@ import toyspec
 from command_line import command, environment
 from command_line import toyspec as call
 from loopback_store import BUCKET, Store, silence, status, stream
-from toyspec.places import opening
+from toyspec.core.places import opening
 from toyspec.stores.spans import LocalFile, ShortenedError
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")

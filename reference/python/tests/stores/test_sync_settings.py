@@ -15,11 +15,11 @@ import msgspec
 import pytest
 
 import toyspec
-from toyspec.errors import PlaceError
+from toyspec.core.errors import PlaceError
+from toyspec.core.writing.synced import Sync, SyncOrder, synced
 from toyspec.stores import companion
 from toyspec.stores.results import RunResult
 from toyspec.stores.syncing import destination_of, target_of
-from toyspec.writing.synced import Sync, SyncOrder, synced
 
 
 @pytest.mark.parametrize(

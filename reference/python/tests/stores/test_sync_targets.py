@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from toyspec.errors import PlaceError
-from toyspec.places.place import ChangedError, Entry, MalformedAnswerError
+from toyspec.core.errors import PlaceError
+from toyspec.core.places.place import ChangedError, Entry, MalformedAnswerError
 from toyspec.stores import comparing, folders, run_sync, spans
 from toyspec.stores.comparing import ends_of, has_digest_of, relation
 from toyspec.stores.folders import Folder

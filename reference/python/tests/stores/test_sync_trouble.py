@@ -16,8 +16,8 @@ from command_line import toyspec_within as command
 from loopback_store import BUCKET, Handler, Store, forget, s3, served, status, stream
 from property_examples import examples
 from synced_runs import LOG, TO, outcome, put, sync
-from toyspec.places import opening
-from toyspec.places.place import ChangedError, Entry
+from toyspec.core.places import opening
+from toyspec.core.places.place import ChangedError, Entry
 from toyspec.stores.results import SyncReport
 from toyspec.stores.run_sync import SyncSettings
 from toyspec.stores.spans import Span

@@ -14,22 +14,22 @@ from toyspec.catalog.layout import Manifest, read_manifest, write_manifest, writ
 from toyspec.catalog.reading_runs import Job, Plan, ReadRun, not_read, read_batch
 from toyspec.catalog.records import is_text, records_below
 from toyspec.catalog.tables import LISTS, ROWS, Tables, library, names_of
-from toyspec.distributed.processes import Processes, Start
-from toyspec.distributed.running import Work, results_of
-from toyspec.distributed.threads import Threads
-from toyspec.errors import CatalogError
-from toyspec.escaping import encodable
-from toyspec.findings import PathError
+from toyspec.core.errors import CatalogError
+from toyspec.core.escaping import encodable
+from toyspec.core.findings import PathError
+from toyspec.core.places.addresses import is_address, public
+from toyspec.core.reading.log_detection import DialectChoice, usual_names
+from toyspec.core.workers.processes import Processes, Start
+from toyspec.core.workers.running import Work, results_of
+from toyspec.core.workers.threads import Threads
 from toyspec.health.rules import AnyRule, rules_of
-from toyspec.places.addresses import is_address, public
-from toyspec.reading.log_detection import DialectChoice, usual_names
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
-    from toyspec.distributed.crews import Workers
-    from toyspec.reading.configuration import Configuration
-    from toyspec.watching import Watch
+    from toyspec.core.reading.configuration import Configuration
+    from toyspec.core.watching import Watch
+    from toyspec.core.workers.crews import Workers
 
 
 _MOST_ERRORS = 1000

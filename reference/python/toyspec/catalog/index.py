@@ -10,13 +10,13 @@ from itertools import chain, compress, islice, repeat
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple
 
 from toyspec.catalog.records import END, path_of, size_of, stream_of
-from toyspec.errors import CatalogError
-from toyspec.files import open_file
+from toyspec.core.errors import CatalogError
+from toyspec.core.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from toyspec.runs.walking import Stream
+    from toyspec.core.runs.walking import Stream
 
 Kind = Literal["r", "l", "o", "x", "h", "e"]
 """What a stream was: a run; a run that was live; of another format; such a one without an identity; hinted and not a

@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.errors import CatalogError
-from toyspec.files import open_file
-from toyspec.findings import PathError
-from toyspec.system_calls import NO_LINK, SYSTEM_CALLS, cause_of, sync_directory, sync_file, try_lock, write_new_file
+from toyspec.core.errors import CatalogError
+from toyspec.core.files import open_file
+from toyspec.core.findings import PathError
+from toyspec.core.system_calls import (
+    NO_LINK,
+    SYSTEM_CALLS,
+    cause_of,
+    sync_directory,
+    sync_file,
+    try_lock,
+    write_new_file,
+)
 from toyspec.version import __version__
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from toyspec.catalog.layout import unreadable
 from toyspec.catalog.run_table import Order, RunTable
 from toyspec.catalog.tables import COLUMNS, library, name, text
-from toyspec.format.pointers import pointer_to
-from toyspec.runs.columns import METRIC_PARTS
+from toyspec.core.format.pointers import pointer_to
+from toyspec.core.runs.columns import METRIC_PARTS
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Sequence
 
     from toyspec.catalog.layout import Manifest
-    from toyspec.runs.listing import Runs
+    from toyspec.core.runs.listing import Runs
 
 _ZONED = "TIMESTAMP WITH TIME ZONE"
 # A name that fewer runs have is a column of a query that mentions it, and no column of ``select *``.

@@ -8,23 +8,23 @@ import msgspec
 
 from toyspec.catalog.rows import findings_of, row_of
 from toyspec.catalog.tables import LARGEST_LINE
-from toyspec.checker.checking import iter_reports
-from toyspec.checker.options import CheckOptions
-from toyspec.engine import native
-from toyspec.errors import StreamError, UnknownFormatError
-from toyspec.findings import FileReport
+from toyspec.core.checker.checking import iter_reports
+from toyspec.core.checker.options import CheckOptions
+from toyspec.core.engine import native
+from toyspec.core.errors import StreamError, UnknownFormatError
+from toyspec.core.findings import FileReport
+from toyspec.core.places.addresses import is_address
+from toyspec.core.reading.log_detection import LogNames, usual_names
+from toyspec.core.reading.placing import Placing, is_listed
+from toyspec.core.reading.reader import read
+from toyspec.core.reading.records import Record, RecordFeed
+from toyspec.core.runs.each_result import each_result
+from toyspec.core.runs.ends import summarize_ends
+from toyspec.core.runs.rank_states import states_of_other_ranks
+from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import Extent, RunSummary, take_extremes
+from toyspec.core.runs.walking import ranks_in
 from toyspec.health.checking import incidents_of
-from toyspec.places.addresses import is_address
-from toyspec.reading.log_detection import LogNames, usual_names
-from toyspec.reading.placing import Placing, is_listed
-from toyspec.reading.reader import read
-from toyspec.reading.records import Record, RecordFeed
-from toyspec.runs.each_result import each_result
-from toyspec.runs.ends import summarize_ends
-from toyspec.runs.rank_states import states_of_other_ranks
-from toyspec.runs.summarizing import summarize_run
-from toyspec.runs.summary import Extent, RunSummary, take_extremes
-from toyspec.runs.walking import ranks_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from toyspec.catalog.index import Kind
     from toyspec.catalog.rows import Findings
+    from toyspec.core.reading.log_detection import DialectChoice
+    from toyspec.core.runs.walking import Stream
     from toyspec.health.rules import AnyRule
-    from toyspec.reading.log_detection import DialectChoice
-    from toyspec.runs.walking import Stream
 
 
 _MOST_BYTES = 1 << 25

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from toyspec.errors import CatalogError
-from toyspec.findings import PathError
-from toyspec.format.profiles import EVENTS_FILE, METRICS_FILE
-from toyspec.runs.discovery import find_records
-from toyspec.runs.walking import Stream
+from toyspec.core.errors import CatalogError
+from toyspec.core.findings import PathError
+from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.core.runs.discovery import find_records
+from toyspec.core.runs.walking import Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

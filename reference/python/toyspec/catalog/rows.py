@@ -6,15 +6,15 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from toyspec.reading.placing import is_listed
-from toyspec.runs.columns import ALERT_FIELDS
+from toyspec.core.reading.placing import is_listed
+from toyspec.core.runs.columns import ALERT_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toyspec.findings import FileReport, Severity
+    from toyspec.core.findings import FileReport, Severity
+    from toyspec.core.runs.summary import RunSummary
     from toyspec.health.alerts import Incidents
-    from toyspec.runs.summary import RunSummary
 
     Findings = Mapping[str, tuple[Severity, int]]
     """The severity of each rule that a run breaks, and the number of its findings."""

@@ -9,15 +9,15 @@ import msgspec
 
 from toyspec.catalog.layout import read_manifest, unreadable
 from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, text
-from toyspec.runs.columns import ALERT_FIELDS, ORDERS, OWN_FIELDS, RequiredFields, meets, ordered, unknown_field
-from toyspec.runs.run_facts import MetricFacts, RunFacts
+from toyspec.core.runs.columns import ALERT_FIELDS, ORDERS, OWN_FIELDS, RequiredFields, meets, ordered, unknown_field
+from toyspec.core.runs.run_facts import MetricFacts, RunFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from toyspec.catalog.layout import Manifest
-    from toyspec.runs.expressions import Expression
-    from toyspec.runs.listing import Runs
+    from toyspec.core.runs.expressions import Expression
+    from toyspec.core.runs.listing import Runs
 
 Order = Literal["loss", "name", "state", "steps", "took", "started"]
 """What runs are sorted by: the lowest loss, the longest and the most steps are first."""
@@ -96,8 +96,8 @@ class RunTable:
         field that no run has.
         """
         # Imported when used: a build makes no run.
-        from toyspec.runs.listing import Runs
-        from toyspec.runs.run import Run
+        from toyspec.core.runs.listing import Runs
+        from toyspec.core.runs.run import Run
 
         fields = [] if sort in ORDERS else [sort]
         asked = [*fields, *(each for filter_ in filters for each in filter_.fields)]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.errors import CatalogError
-from toyspec.generated.runs import COLUMNS as RUN_COLUMNS
+from toyspec.core.errors import CatalogError
+from toyspec.core.generated.runs import COLUMNS as RUN_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -20,7 +20,7 @@ from toyspec.convert.losses import (
     is_number,
 )
 from toyspec.convert.sources import identity_of, size_of
-from toyspec.errors import SourceError
+from toyspec.core.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from toyspec.convert.losses import DAMAGED, at_step
 from toyspec.convert.sources import files_below, head_of
-from toyspec.errors import SourceError
+from toyspec.core.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.losses import NO_PLACE, REPEATED, Cause, drop_damage, is_number
-from toyspec.format.flattening import flattened
+from toyspec.core.format.flattening import flattened
+from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.reading.reader import read
 from toyspec.logs import mapping as dialect_mapping
 from toyspec.logs.forms import has_repeated_key, repeated_members
 from toyspec.logs.mapping import prefix_of
-from toyspec.reading.log_detection import DialectChoice
-from toyspec.reading.reader import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from collections.abc import Set as AbstractSet
 
     from toyspec.convert.intake import Intake
+    from toyspec.core.reading.rows import Row
     from toyspec.logs.mapping import ReadAs
-    from toyspec.reading.rows import Row
 
 PHASE = Cause("phase", "changed", "a phase that toy/v1 does not have is put before the names")
 

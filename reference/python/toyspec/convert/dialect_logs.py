@@ -10,15 +10,15 @@ from toyspec.convert.dialect_import import DialectImport, choice_of
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.logs_in_parts import LogInParts, logs_in_parts
 from toyspec.convert.sources import files_below, identity_of, is_file, name_below, size_of
-from toyspec.errors import SourceError, StreamError
+from toyspec.core.errors import SourceError, StreamError
+from toyspec.core.reading.gzip_data import GzipDataError
+from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice
+from toyspec.core.reading.reader import read
+from toyspec.core.reading.stream_files import unpacked_head
+from toyspec.core.runs.walking import is_older_checkpoint
 from toyspec.logs.dialects import dialect_named, dialects
 from toyspec.logs.reader import DialectLog
 from toyspec.logs.recognition import has_text
-from toyspec.reading.gzip_data import GzipDataError
-from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice
-from toyspec.reading.reader import read
-from toyspec.reading.stream_files import unpacked_head
-from toyspec.runs.walking import is_older_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,9 +17,9 @@ from toyspec.convert.losses import (
 from toyspec.convert.sources import drop_files, files_below, head_of, identity_of, name_below, size_of
 from toyspec.convert.timeline import earliest
 from toyspec.convert.yaml_text import parsed
-from toyspec.errors import SourceError
-from toyspec.files import open_file
-from toyspec.format.flattening import flattened
+from toyspec.core.errors import SourceError
+from toyspec.core.files import open_file
+from toyspec.core.format.flattening import flattened
 from toyspec.logs.mapping import not_finite
 
 if TYPE_CHECKING:

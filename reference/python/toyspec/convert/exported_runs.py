@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 from toyspec.convert.destinations.destination import Ending, RunHead
 from toyspec.convert.losses import OTHER_RANK, SUPERSEDED, Ledger, drop_damage
 from toyspec.convert.run_items import ItemRow, items_of, start_items
-from toyspec.errors import SourceError
-from toyspec.format.run_files import ranks_beside
-from toyspec.reading.annotations import read_annotations
-from toyspec.reading.attempts import Attempts
-from toyspec.reading.reader import read
-from toyspec.reading.stream_files import locate_stream, stream_size
+from toyspec.core.errors import SourceError
+from toyspec.core.format.run_files import ranks_beside
+from toyspec.core.reading.annotations import read_annotations
+from toyspec.core.reading.attempts import Attempts
+from toyspec.core.reading.reader import read
+from toyspec.core.reading.stream_files import locate_stream, stream_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toyspec.convert.run_items import Item
-    from toyspec.reading.records import Record
+    from toyspec.core.reading.records import Record
 
 _ADVANCE_BYTES = 1 << 18
 

@@ -18,25 +18,25 @@ from toyspec.convert.formats import paths_of
 from toyspec.convert.imported_bundles import safe_run_id
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import ConversionReport, RunConversion
-from toyspec.distributed.processes import Processes
-from toyspec.distributed.running import Work, results_of
-from toyspec.errors import SourceError, StreamError
-from toyspec.escaping import encodable
-from toyspec.findings import PathError
-from toyspec.places.addresses import is_address
-from toyspec.reading.reader import read
-from toyspec.runs.discovery import find_streams
-from toyspec.runs.walking import Stream
-from toyspec.watching import Total
+from toyspec.core.errors import SourceError, StreamError
+from toyspec.core.escaping import encodable
+from toyspec.core.findings import PathError
+from toyspec.core.places.addresses import is_address
+from toyspec.core.reading.reader import read
+from toyspec.core.runs.discovery import find_streams
+from toyspec.core.runs.walking import Stream
+from toyspec.core.watching import Total
+from toyspec.core.workers.processes import Processes
+from toyspec.core.workers.running import Work, results_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toyspec.convert.destinations.destination import Destination, Lost
     from toyspec.convert.run_items import ItemRow
-    from toyspec.distributed.crews import Workers
-    from toyspec.distributed.processes import Start
-    from toyspec.watching import Watch
+    from toyspec.core.watching import Watch
+    from toyspec.core.workers.crews import Workers
+    from toyspec.core.workers.processes import Start
 
 _PARTIAL = ".export-"
 _NO_RUN = "no toy/v1 run in the directory or below; `toyspec import` makes runs of other logs"

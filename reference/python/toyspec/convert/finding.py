@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, opened, tables_of
 from toyspec.convert.format_modules import ANY_LOG, FORMATS, importer, load
 from toyspec.convert.sources import files_below, head_of
-from toyspec.errors import SourceError, ToyspecError
-from toyspec.files import open_file
-from toyspec.findings import PathError
-from toyspec.reading.log_detection import DialectChoice, usual_names
-from toyspec.reading.stream_files import unpacked_head
-from toyspec.system_calls import cause_of
+from toyspec.core.errors import SourceError, ToyspecError
+from toyspec.core.files import open_file
+from toyspec.core.findings import PathError
+from toyspec.core.reading.log_detection import DialectChoice, usual_names
+from toyspec.core.reading.stream_files import unpacked_head
+from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,7 +9,7 @@ from toyspec.convert.formats import Format
 
 if TYPE_CHECKING:
     from toyspec.convert.formats import Importer
-    from toyspec.reading.log_detection import DialectChoice
+    from toyspec.core.reading.log_detection import DialectChoice
 
 FORMATS = {
     known.name: known

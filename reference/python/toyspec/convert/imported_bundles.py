@@ -16,22 +16,22 @@ from toyspec.convert.incoming_files import files_to_bring
 from toyspec.convert.intake import Intake
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
 from toyspec.convert.reports import REPORT_FILE, RunConversion
-from toyspec.errors import SourceError
-from toyspec.escaping import encodable, shortened
-from toyspec.files import open_file
-from toyspec.format.profiles import EVENTS_FILE
-from toyspec.places.addresses import is_address
-from toyspec.reading.annotations import read_annotations
-from toyspec.system_calls import SYSTEM_CALLS, is_locked, sync_directory
-from toyspec.writing import opening
-from toyspec.writing.append_file import AppendFile
-from toyspec.writing.run_ids import check_run_id
+from toyspec.core.errors import SourceError
+from toyspec.core.escaping import encodable, shortened
+from toyspec.core.files import open_file
+from toyspec.core.format.profiles import EVENTS_FILE
+from toyspec.core.places.addresses import is_address
+from toyspec.core.reading.annotations import read_annotations
+from toyspec.core.system_calls import SYSTEM_CALLS, is_locked, sync_directory
+from toyspec.core.writing import opening
+from toyspec.core.writing.append_file import AppendFile
+from toyspec.core.writing.run_ids import check_run_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toyspec.convert.formats import ForeignRun
-    from toyspec.writing.event_arguments import Reason
+    from toyspec.core.writing.event_arguments import Reason
 
 _PARTIAL = ".import-"
 # Not a name of a stream: what a killed import leaves is not listed as a run.

@@ -15,16 +15,16 @@ from toyspec.convert.formats import paths_of
 from toyspec.convert.imported_bundles import ImportOptions, ImportPlan, TargetError, discard_partial, make_bundle
 from toyspec.convert.losses import MAX_EXAMPLES
 from toyspec.convert.reports import ConversionReport
-from toyspec.distributed.processes import Processes
-from toyspec.distributed.running import Work, results_of
-from toyspec.errors import SourceError, ToyspecError, UnknownFormatError
-from toyspec.escaping import encodable
-from toyspec.findings import PathError
-from toyspec.format.canonical import InvalidEventError
-from toyspec.places.addresses import is_address, public
-from toyspec.reading.log_detection import DialectChoice
-from toyspec.system_calls import PASSING_ERRORS, cause_of
-from toyspec.watching import Total
+from toyspec.core.errors import SourceError, ToyspecError, UnknownFormatError
+from toyspec.core.escaping import encodable
+from toyspec.core.findings import PathError
+from toyspec.core.format.canonical import InvalidEventError
+from toyspec.core.places.addresses import is_address, public
+from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.system_calls import PASSING_ERRORS, cause_of
+from toyspec.core.watching import Total
+from toyspec.core.workers.processes import Processes
+from toyspec.core.workers.running import Work, results_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from toyspec.convert.formats import ForeignRun
     from toyspec.convert.imported_bundles import PlannedImport
     from toyspec.convert.reports import RunConversion
-    from toyspec.distributed.crews import Workers
-    from toyspec.watching import Watch
-    from toyspec.writing.event_arguments import Reason
+    from toyspec.core.watching import Watch
+    from toyspec.core.workers.crews import Workers
+    from toyspec.core.writing.event_arguments import Reason
 
 
 # A worker that is lost together with its machine may go on for a moment.

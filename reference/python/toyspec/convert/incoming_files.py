@@ -7,9 +7,9 @@ import shutil
 from typing import TYPE_CHECKING, Any, Final
 
 from toyspec.convert.losses import Cause
-from toyspec.format.run_files import MEDIA_FOLDER, parts_below
-from toyspec.writing.artifacts import FOLDER, placed_file
-from toyspec.writing.opening import free_names
+from toyspec.core.format.run_files import MEDIA_FOLDER, parts_below
+from toyspec.core.writing.artifacts import FOLDER, placed_file
+from toyspec.core.writing.opening import free_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,19 +25,19 @@ from toyspec.convert.losses import (
     step_of,
 )
 from toyspec.convert.timeline import Timeline
-from toyspec.format.canonical import InvalidEventError, RecordRefusedError, encode
-from toyspec.format.redaction import Redaction
-from toyspec.system_calls import PASSING_ERRORS, SYSTEM_CALLS, cause_of
-from toyspec.writing.dropped_records import TOPIC
-from toyspec.writing.event_checks import check_record
-from toyspec.writing.logged_values import prepared
-from toyspec.writing.run_progress import RunProgress
+from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError, encode
+from toyspec.core.format.redaction import Redaction
+from toyspec.core.system_calls import PASSING_ERRORS, SYSTEM_CALLS, cause_of
+from toyspec.core.writing.dropped_records import TOPIC
+from toyspec.core.writing.event_checks import check_record
+from toyspec.core.writing.logged_values import prepared
+from toyspec.core.writing.run_progress import RunProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from toyspec.convert.losses import Ledger
-    from toyspec.writing.media import Media
+    from toyspec.core.writing.media import Media
 
 PROVENANCE: Final = "provenance"
 """Topic of the note with the facts about a run that ``run_start`` has no member for."""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import DAMAGED
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
-from toyspec.errors import SourceError
-from toyspec.files import open_file
-from toyspec.format.line_validation import validate
+from toyspec.core.errors import SourceError
+from toyspec.core.files import open_file
+from toyspec.core.format.line_validation import validate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

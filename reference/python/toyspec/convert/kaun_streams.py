@@ -14,8 +14,8 @@ from toyspec.convert.losses import (
 from toyspec.convert.native_profiles import find_native, has_native, records
 from toyspec.convert.sources import object_in
 from toyspec.convert.timeline import earliest
-from toyspec.format.profiles import MANIFEST_FILE
-from toyspec.format.record_mapping import cut_count
+from toyspec.core.format.profiles import MANIFEST_FILE
+from toyspec.core.format.record_mapping import cut_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,12 +17,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.convert.sources import head_of
-from toyspec.files import open_file
+from toyspec.core.files import open_file
+from toyspec.core.reading.log_detection import HEAD_BYTES
 from toyspec.logs.dialects import dialects
 from toyspec.logs.forms import form_of
 from toyspec.logs.mapping import count_of, time_of
 from toyspec.logs.recognition import recognize
-from toyspec.reading.log_detection import HEAD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

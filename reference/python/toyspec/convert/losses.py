@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.escaping import shortened
+from toyspec.core.escaping import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.read_reports import ReadReport
+    from toyspec.core.read_reports import ReadReport
 
 Effect = Literal["changed", "dropped"]
 """What happened to an item: its value, step or time differs in the result, or it is not in the result."""

@@ -17,11 +17,11 @@ from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import DAMAGED, NO_PLACE, Cause, at_step
 from toyspec.convert.sources import drop_files, files_below, identity_of, size_of
 from toyspec.convert.timeline import earliest, is_wall
-from toyspec.errors import SourceError
-from toyspec.files import open_file
-from toyspec.places.addresses import without_secrets
-from toyspec.writing.clocks import utc_text
-from toyspec.writing.media import File
+from toyspec.core.errors import SourceError
+from toyspec.core.files import open_file
+from toyspec.core.places.addresses import without_secrets
+from toyspec.core.writing.clocks import utc_text
+from toyspec.core.writing.media import File
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,15 +15,15 @@ from toyspec.convert.native_profiles import records
 from toyspec.convert.shown_tables import table_of_file
 from toyspec.convert.sources import files_below, identity_of, object_in, size_of
 from toyspec.convert.timeline import earliest, is_wall
-from toyspec.errors import SourceError
-from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
-from toyspec.writing.media import File
+from toyspec.core.errors import SourceError
+from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE
+from toyspec.core.writing.media import File
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.intake import Intake
-    from toyspec.reading.records import Record
+    from toyspec.core.reading.records import Record
 
 UNKNOWN = Cause("unknown", "dropped", "the event or its members are not those of munin")
 

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import drop_damage
 from toyspec.convert.sources import files_below, identity_of, is_file, size_of
-from toyspec.errors import SourceError, StreamError
-from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
-from toyspec.reading.log_detection import first_object
-from toyspec.reading.profile_detection import detect_profile_at
-from toyspec.reading.reader import read
-from toyspec.reading.stream_files import open_named
+from toyspec.core.errors import SourceError, StreamError
+from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
+from toyspec.core.reading.log_detection import first_object
+from toyspec.core.reading.profile_detection import detect_profile_at
+from toyspec.core.reading.reader import read
+from toyspec.core.reading.stream_files import open_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from toyspec.convert.intake import Intake
     from toyspec.convert.losses import Ledger
-    from toyspec.findings import Profile
-    from toyspec.reading.records import Record
-    from toyspec.reading.stream_files import Source
+    from toyspec.core.findings import Profile
+    from toyspec.core.reading.records import Record
+    from toyspec.core.reading.stream_files import Source
 
     Records = Callable[[str, Intake], Iterator[bytes]]
 

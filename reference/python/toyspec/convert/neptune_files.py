@@ -14,8 +14,8 @@ from toyspec.convert.losses import NO_PLACE, Cause, at_step
 from toyspec.convert.parquet import has_columns, opened_table
 from toyspec.convert.sources import files_below, identity_of, size_of
 from toyspec.convert.timeline import earliest
-from toyspec.errors import SourceError
-from toyspec.files import open_file
+from toyspec.core.errors import SourceError
+from toyspec.core.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,10 @@ from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.losses import DAMAGED, Cause, at_step
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, json_of
-from toyspec.errors import SourceError
-from toyspec.files import open_file
-from toyspec.format.canonical import InvalidEventError
-from toyspec.programs import NOTHING, PIPE, start_python
+from toyspec.core.errors import SourceError
+from toyspec.core.files import open_file
+from toyspec.core.format.canonical import InvalidEventError
+from toyspec.core.programs import NOTHING, PIPE, start_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from toyspec.convert.losses import Loss
-from toyspec.escaping import printable
-from toyspec.findings import PathError
+from toyspec.core.escaping import printable
+from toyspec.core.findings import PathError
 from toyspec.version import __version__
 
 if TYPE_CHECKING:

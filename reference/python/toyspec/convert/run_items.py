@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.format.numbers import number
-from toyspec.generated.fields import FIELDS
+from toyspec.core.format.numbers import number
+from toyspec.core.generated.fields import FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from toyspec.reading.attempts import Attempts
-    from toyspec.reading.records import Record
+    from toyspec.core.reading.attempts import Attempts
+    from toyspec.core.reading.records import Record
 
 ItemKind = Literal[
     "setting", "fact", "measure", "text", "histogram", "media", "alert", "note", "definition", "resume", "end", "record"

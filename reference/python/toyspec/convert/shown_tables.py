@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from toyspec.convert.sources import object_in
-from toyspec.files import open_text
-from toyspec.writing.media import File, Media, Table
+from toyspec.core.files import open_text
+from toyspec.core.writing.media import File, Media, Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

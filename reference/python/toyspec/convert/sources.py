@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.losses import NO_PLACE
-from toyspec.errors import SourceError
-from toyspec.files import open_file
-from toyspec.places.opening import place_of
-from toyspec.system_calls import cause_of
+from toyspec.core.errors import SourceError
+from toyspec.core.files import open_file
+from toyspec.core.places.opening import place_of
+from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from toyspec.convert.losses import Ledger
-    from toyspec.places.place import Entry, Place
+    from toyspec.core.places.place import Entry, Place
 
 # A deeper tree is a mistake, or a loop of mounts.
 _MAX_DEPTH = 40

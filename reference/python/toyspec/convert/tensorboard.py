@@ -17,10 +17,10 @@ from toyspec.convert.sources import files_below, head_of, identity_of, is_file, 
 from toyspec.convert.tensorboard_messages import HPARAMS_START_TAG, NOTE_TAG, Event, Value, decode_event
 from toyspec.convert.tensorboard_records import Damage, EventBlock, check, read_blocks
 from toyspec.convert.timeline import earliest, is_wall
-from toyspec.engine import native
-from toyspec.errors import SourceError
-from toyspec.files import open_file
-from toyspec.writing.media import Audio, Histogram, Image
+from toyspec.core.engine import native
+from toyspec.core.errors import SourceError
+from toyspec.core.files import open_file
+from toyspec.core.writing.media import Audio, Histogram, Image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from operator import le
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.losses import TIME_JUMPS, TIME_UNUSABLE, is_number
-from toyspec.writing.clocks import utc_text
+from toyspec.core.writing.clocks import utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -19,11 +19,11 @@ from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, Le
 from toyspec.convert.shown_tables import table_of
 from toyspec.convert.sources import files_below, head_of, identity_of, json_of, size_of
 from toyspec.convert.timeline import earliest
-from toyspec.errors import SourceError
-from toyspec.files import open_file
-from toyspec.format.flattening import flattened
+from toyspec.core.errors import SourceError
+from toyspec.core.files import open_file
+from toyspec.core.format.flattening import flattened
+from toyspec.core.writing.media import File, Histogram
 from toyspec.logs.mapping import not_finite
-from toyspec.writing.media import File, Histogram
 
 if TYPE_CHECKING:
     import sqlite3

@@ -21,9 +21,9 @@ from toyspec.convert.tensorboard_records import Damage
 from toyspec.convert.timeline import earliest
 from toyspec.convert.wandb_leveldb import FILE_HEADER, MAGIC, read_records
 from toyspec.convert.wandb_media import lines_of, taken_objects
-from toyspec.errors import SourceError
-from toyspec.files import open_file
-from toyspec.writing.clocks import utc_text
+from toyspec.core.errors import SourceError
+from toyspec.core.files import open_file
+from toyspec.core.writing.clocks import utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

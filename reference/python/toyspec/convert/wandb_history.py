@@ -13,7 +13,7 @@ from toyspec.convert.losses import (
 )
 from toyspec.convert.parquet import has_columns, opened_table
 from toyspec.convert.sources import files_below, identity_of, name_below, object_in, size_of
-from toyspec.errors import SourceError
+from toyspec.core.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

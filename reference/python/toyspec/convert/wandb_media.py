@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.convert.incoming_files import MISSING_FILE, file_below
 from toyspec.convert.losses import NO_PLACE, PART_DROPPED
 from toyspec.convert.shown_tables import table_of_file
-from toyspec.writing.media import File, Histogram, Media
+from toyspec.core.writing.media import File, Histogram, Media
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

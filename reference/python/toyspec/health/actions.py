@@ -19,19 +19,19 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from toyspec.errors import ToyspecError
-from toyspec.format.redaction import text_without_secrets
+from toyspec.core.errors import ToyspecError
+from toyspec.core.format.redaction import text_without_secrets
+from toyspec.core.programs import run_command
+from toyspec.core.reading.configuration import ALLOWED, ConfigurationError, distrust, place_in_settings
+from toyspec.core.system_calls import cause_of, say
 from toyspec.health.rules import HealthRuleError, Level, is_among, meant, misplaced
-from toyspec.programs import run_command
-from toyspec.reading.configuration import ALLOWED, ConfigurationError, distrust, place_in_settings
-from toyspec.system_calls import cause_of, say
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from toyspec.core.reading.configuration import Configuration
     from toyspec.health.alerts import HealthAlert
-    from toyspec.reading.configuration import Configuration
 
 GUARDED: Final = "TOYSPEC_GUARDED"
 """Environment variable that ``toyspec guard`` sets: it acts on alerts, and the program does not."""

@@ -6,23 +6,23 @@ import heapq
 import os
 from typing import TYPE_CHECKING, Any
 
-from toyspec.errors import ToyspecError
-from toyspec.format.numbers import number
-from toyspec.format.run_files import ranks_beside
+from toyspec.core.errors import ToyspecError
+from toyspec.core.format.numbers import number
+from toyspec.core.format.run_files import ranks_beside
+from toyspec.core.places.addresses import public
+from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.reading.reader import read
+from toyspec.core.reading.stream_files import locate_stream
 from toyspec.health.alerts import HealthAlert, Incidents
 from toyspec.health.evaluator import HealthEvaluator
 from toyspec.health.rules import LEVELS, project_rules, rules_of
-from toyspec.places.addresses import public
-from toyspec.reading.log_detection import DialectChoice
-from toyspec.reading.reader import read
-from toyspec.reading.stream_files import locate_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from toyspec.core.reading.configuration import Configuration
+    from toyspec.core.reading.records import Record
     from toyspec.health.rules import AnyRule
-    from toyspec.reading.configuration import Configuration
-    from toyspec.reading.records import Record
 
 
 def check_health(

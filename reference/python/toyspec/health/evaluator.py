@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from toyspec.format.run_files import is_of_latest_attempt
+from toyspec.core.format.run_files import is_of_latest_attempt
+from toyspec.core.reading.attempts import world_size_of
 from toyspec.health.alerts import begun, recovered
 from toyspec.health.rules import PACE, DiskRule, MetricRule, RankBehindRule, StallRule
 from toyspec.health.series import WatchedSeries
-from toyspec.reading.attempts import world_size_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from toyspec.core.reading.records import Record
     from toyspec.health.alerts import HealthAlert
     from toyspec.health.rules import AnyRule
-    from toyspec.reading.records import Record
 
 MOST_METRICS: Final = 10_000
 """Metrics beyond these are counted, and not watched: the names in a log must not use up the memory."""

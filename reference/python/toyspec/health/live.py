@@ -8,21 +8,21 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toyspec.format.run_files import rank_of, run_of
+from toyspec.core.format.run_files import rank_of, run_of
+from toyspec.core.places.addresses import is_address
+from toyspec.core.reading.followed_feed import followed_feed
+from toyspec.core.reading.live_stream import LiveStream
+from toyspec.core.reading.profile_detection import detect_profile_at
+from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.health.checking import recorded_alert
 from toyspec.health.evaluator import HealthEvaluator
-from toyspec.places.addresses import is_address
-from toyspec.reading.followed_feed import followed_feed
-from toyspec.reading.live_stream import LiveStream
-from toyspec.reading.profile_detection import detect_profile_at
-from toyspec.reading.records import Record, RecordFeed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.health.alerts import HealthAlert
     from toyspec.health.rules import AnyRule
-    from toyspec.reading.log_detection import DialectChoice
 
 _CHUNK_BYTES = 1 << 18
 _DISK_SECONDS = 60.0

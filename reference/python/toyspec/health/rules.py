@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
 
 import msgspec
 
-from toyspec.errors import must_be_one_of
-from toyspec.escaping import printable, shortened
-from toyspec.generated.runs import LOSS_NAMES
+from toyspec.core.errors import must_be_one_of
+from toyspec.core.escaping import printable, shortened
+from toyspec.core.generated.runs import LOSS_NAMES
+from toyspec.core.reading.configuration import ConfigurationError, find_configuration, place_in_settings
+from toyspec.core.resources import read_resource
 from toyspec.health.presets import PRESETS
-from toyspec.reading.configuration import ConfigurationError, find_configuration, place_in_settings
-from toyspec.resources import read_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from toyspec.reading.configuration import Configuration
+    from toyspec.core.reading.configuration import Configuration
 
 Level = Literal["info", "warning", "error"]
 """How serious an alert is."""
@@ -212,7 +212,7 @@ def rules_of(health: str | Sequence[Mapping[str, Any]] | Configuration) -> tuple
             except HealthRuleError as error:
                 raise ValueError(f"health rule '{shortened(str(table.get('name', '')))}': {error}") from None
         return tuple(rules.values())
-    from toyspec.reading.configuration import Configuration
+    from toyspec.core.reading.configuration import Configuration
 
     if not isinstance(health, Configuration):
         raise TypeError(f"health is {shortened(repr(health))}; pass the name of a preset, or a list of rules")

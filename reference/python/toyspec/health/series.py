@@ -7,7 +7,7 @@ import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
-from toyspec.escaping import shortened
+from toyspec.core.escaping import shortened
 from toyspec.health.alerts import begun, recovered
 from toyspec.health.rules import PACE, BoundRule, NonfiniteRule, PlateauRule, SlowerRule, SpikeRule
 

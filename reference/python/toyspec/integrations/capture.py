@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from toyspec.format.flattening import flattened
-from toyspec.format.lines import LineSplitter
+from toyspec.core.format.flattening import flattened
+from toyspec.core.format.lines import LineSplitter
 from toyspec.logs.dialects import Dialect, dialect_named, dialects
 from toyspec.logs.forms import JsonForm, PatternForm, form_of
 from toyspec.logs.mapping import Mapping, Neutral

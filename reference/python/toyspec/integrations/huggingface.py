@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from transformers.trainer_callback import ExportableState, TrainerCallback
 
+from toyspec.core.writing.processes import TrainingProcess
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
-from toyspec.writing.processes import TrainingProcess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

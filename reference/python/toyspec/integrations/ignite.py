@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ignite import distributed
 from ignite.handlers.base_logger import BaseLogger, BaseOptimizerParamsHandler, BaseOutputHandler
 
+from toyspec.core.writing.processes import TrainingProcess
 from toyspec.integrations.training_run import run_of
-from toyspec.writing.processes import TrainingProcess
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lightning.fabric.utilities.rank_zero import rank_zero_only
 from lightning.pytorch.loggers.logger import Logger
 
-from toyspec.format.canonical import members_of
+from toyspec.core.format.canonical import members_of
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toyspec.core.writing.run_writer import RunWriter
     from toyspec.integrations.training_run import TrainingRun
-    from toyspec.writing.run_writer import RunWriter
 
 
 class RunHandler(logging.Handler):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from toyspec.core.writing.run_ids import run_id_from
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
-from toyspec.writing.run_ids import run_id_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from toyspec.writing.event_arguments import Reason
+    from toyspec.core.writing.event_arguments import Reason
 
 _active: ActiveRun | None = None
 _settings: dict[str, Any] = {"root": "runs", "experiment": None}

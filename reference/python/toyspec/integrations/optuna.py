@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from toyspec.core.writing.run_ids import run_id_from
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
-from toyspec.writing.run_ids import run_id_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.writing.event_arguments import Reason
+    from toyspec.core.writing.event_arguments import Reason
 
 _REASONS: dict[str, Reason] = {"COMPLETE": "completed", "PRUNED": "aborted", "FAIL": "errored"}
 

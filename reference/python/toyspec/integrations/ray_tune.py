@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from ray.tune.logger import LoggerCallback
 
+from toyspec.core.writing.run_ids import run_id_from
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
-from toyspec.writing.run_ids import run_id_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, Self
 
+from toyspec.core.writing.media import Audio, Histogram, Image, Video
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
-from toyspec.writing.media import Audio, Histogram, Image, Video
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

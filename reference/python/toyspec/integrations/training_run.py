@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from toyspec.errors import StreamRefusedError, ToyspecError
-from toyspec.format.canonical import members_of
-from toyspec.format.redaction import without_secrets
-from toyspec.mirrors.settings import Mirror
-from toyspec.reading.reader import read
-from toyspec.system_calls import cause_of, say
-from toyspec.writing.devices import this_backend
-from toyspec.writing.field_mapping import event_members
-from toyspec.writing.processes import TrainingProcess, this_process
-from toyspec.writing.run_ids import run_id_from
-from toyspec.writing.run_starting import Ranks, start_run
-from toyspec.writing.settings import OnError
-from toyspec.writing.system_metrics import System
+from toyspec.convert.mirrors.settings import Mirror
+from toyspec.core.errors import StreamRefusedError, ToyspecError
+from toyspec.core.format.canonical import members_of
+from toyspec.core.format.redaction import without_secrets
+from toyspec.core.reading.reader import read
+from toyspec.core.system_calls import cause_of, say
+from toyspec.core.writing.devices import this_backend
+from toyspec.core.writing.field_mapping import event_members
+from toyspec.core.writing.processes import TrainingProcess, this_process
+from toyspec.core.writing.run_ids import run_id_from
+from toyspec.core.writing.run_starting import Ranks, start_run
+from toyspec.core.writing.settings import OnError
+from toyspec.core.writing.system_metrics import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.writing.event_arguments import Phase, Reason
-    from toyspec.writing.run_writer import RunWriter
+    from toyspec.core.writing.event_arguments import Phase, Reason
+    from toyspec.core.writing.run_writer import RunWriter
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from toyspec.format.canonical import members_of
+from toyspec.core.format.canonical import members_of
+from toyspec.core.system_calls import SystemCalls, say
+from toyspec.core.writing import media
+from toyspec.core.writing.processes import TrainingProcess
+from toyspec.core.writing.run_ids import run_id_from
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
-from toyspec.system_calls import SystemCalls, say
-from toyspec.writing import media
-from toyspec.writing.processes import TrainingProcess
-from toyspec.writing.run_ids import run_id_from
 
 if TYPE_CHECKING:
     from types import TracebackType

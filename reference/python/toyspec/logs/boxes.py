@@ -16,10 +16,10 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from toyspec.format.lines import Line, LineSplitter
-from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.core.format.lines import Line, LineSplitter
+from toyspec.core.generated.limits import MAX_LINE_BYTES
+from toyspec.core.read_reports import HEAD_BYTES, Fragment
 from toyspec.logs.forms import distinct
-from toyspec.read_reports import HEAD_BYTES, Fragment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

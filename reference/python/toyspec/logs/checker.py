@@ -8,28 +8,28 @@ from itertools import islice, repeat
 from operator import le
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.checker.collecting import Collector, Location
-from toyspec.escaping import shortened
-from toyspec.findings import FileReport, Finding
-from toyspec.format.flattening import flattened, member_at
-from toyspec.format.lines import Line
-from toyspec.format.numbers import number
-from toyspec.format.pointers import pointer_to
-from toyspec.generated import messages, rules
+from toyspec.core.checker.collecting import Collector, Location
+from toyspec.core.escaping import shortened
+from toyspec.core.findings import FileReport, Finding
+from toyspec.core.format.flattening import flattened, member_at
+from toyspec.core.format.lines import Line
+from toyspec.core.format.numbers import number
+from toyspec.core.format.pointers import pointer_to
+from toyspec.core.generated import messages, rules
+from toyspec.core.reading.records import state_of
 from toyspec.logs.forms import has_repeated_key, may_repeat_keys
 from toyspec.logs.recognition import unread_in
 from toyspec.logs.row_feed import RowFeed
-from toyspec.reading.records import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from toyspec.checker.options import CheckOptions
-    from toyspec.format.line_validation import ValidatedLine
+    from toyspec.core.checker.options import CheckOptions
+    from toyspec.core.format.line_validation import ValidatedLine
+    from toyspec.core.reading.rows import Row, RowBlock
     from toyspec.logs.mapping import ReadAs
     from toyspec.logs.row_columns import RowColumns
     from toyspec.logs.row_feed import LeftOutLine
-    from toyspec.reading.rows import Row, RowBlock
 
 _TORN_HELP = "a writer was killed or is still writing; readers leave these bytes out"
 _NUL_HELP = "a power loss leaves NUL bytes where data was not written; readers leave these bytes out"

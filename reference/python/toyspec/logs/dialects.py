@@ -197,7 +197,7 @@ def dialect_of(document: Any) -> Dialect:
 @cache
 def dialects() -> tuple[Dialect, ...]:
     """Return the dialects that toyspec ships, in the order in which they are tried."""
-    from toyspec.generated.dialects import DIALECTS
+    from toyspec.core.generated.dialects import DIALECTS
 
     return tuple(map(dialect_of, DIALECTS))
 

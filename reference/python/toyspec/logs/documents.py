@@ -10,12 +10,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from toyspec.format.flattening import flattened
-from toyspec.format.line_validation import decode_lenient
-from toyspec.format.lines import Line
-from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.core.format.flattening import flattened
+from toyspec.core.format.line_validation import decode_lenient
+from toyspec.core.format.lines import Line
+from toyspec.core.generated.limits import MAX_LINE_BYTES
+from toyspec.core.read_reports import HEAD_BYTES, Fragment
 from toyspec.logs.boxes import BoxCutter
-from toyspec.read_reports import HEAD_BYTES, Fragment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from toyspec.findings import LineFinding
-from toyspec.format.flattening import MOST_LISTED
-from toyspec.format.line_validation import ValidatedLine, decode, validate
-from toyspec.generated import messages, rules
+from toyspec.core.findings import LineFinding
+from toyspec.core.format.flattening import MOST_LISTED
+from toyspec.core.format.line_validation import ValidatedLine, decode, validate
+from toyspec.core.generated import messages, rules
 from toyspec.logs.mapping import count_of, not_finite
 from toyspec.logs.plain_tables import CellTables, JsonTables
 

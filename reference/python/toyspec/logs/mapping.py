@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.findings import DialectUse
-from toyspec.format.flattening import flattened
-from toyspec.format.numbers import number
-from toyspec.format.record_mapping import MILLISECONDS
+from toyspec.core.findings import DialectUse
+from toyspec.core.format.flattening import flattened
+from toyspec.core.format.numbers import number
+from toyspec.core.format.record_mapping import MILLISECONDS
 from toyspec.logs.dialects import Dialect, DialectTimeKey, TimeUnit
 
 if TYPE_CHECKING:
     from collections.abc import Container
     from collections.abc import Mapping as StrMapping
 
-    from toyspec.format.record_mapping import TimeOrigin
+    from toyspec.core.format.record_mapping import TimeOrigin
 
 _NOT_FINITE_WORDS = {
     word: value

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 
-from toyspec.format.decoding import typed_decoder
-from toyspec.format.flattening import flattened
-from toyspec.format.line_validation import decode, holds_long_number
-from toyspec.format.lines import Line
+from toyspec.core.format.decoding import typed_decoder
+from toyspec.core.format.flattening import flattened
+from toyspec.core.format.line_validation import decode, holds_long_number
+from toyspec.core.format.lines import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

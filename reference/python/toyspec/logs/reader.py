@@ -5,23 +5,23 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Literal
 
-from toyspec.errors import UnknownFormatError
-from toyspec.escaping import printable, shortened
-from toyspec.files import open_file
-from toyspec.format.profiles import stream_name
-from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.core.errors import UnknownFormatError
+from toyspec.core.escaping import printable, shortened
+from toyspec.core.files import open_file
+from toyspec.core.format.profiles import stream_name
+from toyspec.core.generated.limits import MAX_LINE_BYTES
+from toyspec.core.reading.log_detection import CONSOLE_BYTES, HEAD_BYTES, first_object
 from toyspec.logs.dialects import DOCUMENTS, NO_KEYS, Keys, dialect_named, dialect_of, dialects
 from toyspec.logs.mapping import ReadAs
-from toyspec.reading.log_detection import CONSOLE_BYTES, HEAD_BYTES, first_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from toyspec.checker.options import CheckOptions
+    from toyspec.core.checker.options import CheckOptions
+    from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.logs.checker import DialectChecker
     from toyspec.logs.dialects import Dialect
     from toyspec.logs.row_feed import RowFeed
-    from toyspec.reading.log_detection import DialectChoice
 
 _MOST_KEYS = 40
 _SURE = {"program": 1.0, "shape": 0.75, "guess": 0.25}
@@ -63,7 +63,7 @@ class DialectLog(ReadAs, frozen=True, kw_only=True):
 
 
 class Dialects:
-    """The reader; see ``toyspec.reading.readers.DialectsReader`` for each function."""
+    """The reader; see ``toyspec.core.reading.readers.DialectsReader`` for each function."""
 
     order = 0.0
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.escaping import shortened
-from toyspec.format.flattening import flattened
-from toyspec.format.line_validation import decode_lenient
-from toyspec.format.lines import OBJECT, first_lines
-from toyspec.format.numbers import number
+from toyspec.core.escaping import shortened
+from toyspec.core.format.flattening import flattened
+from toyspec.core.format.line_validation import decode_lenient
+from toyspec.core.format.lines import OBJECT, first_lines
+from toyspec.core.format.numbers import number
+from toyspec.core.reading.log_detection import is_binary
 from toyspec.logs.dialects import DOCUMENTS, NO_KEYS, DialectTimeKey
 from toyspec.logs.documents import cutter_of
 from toyspec.logs.forms import (
@@ -27,7 +28,6 @@ from toyspec.logs.forms import (
     written_otherwise,
 )
 from toyspec.logs.mapping import ReadAs, not_finite, time_of
-from toyspec.reading.log_detection import is_binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

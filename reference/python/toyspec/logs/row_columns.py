@@ -9,7 +9,7 @@ from toyspec.logs.mapping import UNIX_SECONDS, count_of, not_finite, prefix_of, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.format.record_mapping import TimeOrigin
+    from toyspec.core.format.record_mapping import TimeOrigin
     from toyspec.logs.mapping import Mapping, ReadAs
     from toyspec.logs.plain_tables import PlainTable
 

@@ -6,26 +6,26 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.format.flattening import member_at
-from toyspec.format.lines import Line, LineSplitter, offsets_of
-from toyspec.format.numbers import number as number_in
-from toyspec.generated import rules
-from toyspec.generated.limits import MAX_LINE_BYTES
+from toyspec.core.format.flattening import member_at
+from toyspec.core.format.lines import Line, LineSplitter, offsets_of
+from toyspec.core.format.numbers import number as number_in
+from toyspec.core.generated import rules
+from toyspec.core.generated.limits import MAX_LINE_BYTES
+from toyspec.core.read_reports import Gap
+from toyspec.core.reading.readers import LogFeed
+from toyspec.core.reading.records import state_of
+from toyspec.core.reading.rows import Row, RowBlock
 from toyspec.logs.documents import DocumentCutter, cutter_of
 from toyspec.logs.forms import JsonForm, PatternForm, form_of
 from toyspec.logs.mapping import Mapping, Neutral, ReadAs
 from toyspec.logs.plain_tables import PlainTable
 from toyspec.logs.row_columns import columns_of
-from toyspec.read_reports import Gap
-from toyspec.reading.readers import LogFeed
-from toyspec.reading.records import state_of
-from toyspec.reading.rows import Row, RowBlock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.findings import DialectUse, Ended, State
-    from toyspec.format.line_validation import ValidatedLine
+    from toyspec.core.findings import DialectUse, Ended, State
+    from toyspec.core.format.line_validation import ValidatedLine
     from toyspec.logs.boxes import BoxCutter
     from toyspec.logs.dialects import Define, Dialect, End
 
@@ -330,6 +330,6 @@ def _goal(define: Define | None, value: dict[str, Any]) -> dict[str, str]:
 
 def line_too_long(line: Line, limit: int) -> ValidatedLine:
     """Return the result for a line that was not kept."""
-    from toyspec.format.line_validation import validate_line
+    from toyspec.core.format.line_validation import validate_line
 
     return validate_line(line, max_line_bytes=limit)

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import msgspec
 
-from toyspec.errors import StreamError, UnknownFormatError
-from toyspec.format.known_formats import Look, known_start
+from toyspec.core.errors import StreamError, UnknownFormatError
+from toyspec.core.format.known_formats import Look, known_start
+from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, first_object, is_binary
+from toyspec.core.reading.profile_detection import detect_profile_at
+from toyspec.core.reading.readers import SURE
+from toyspec.core.reading.stream_files import unpacked_head
+from toyspec.core.reading.stream_names import STREAM_NAMES
+from toyspec.core.runs.discovery import MAY_BE_LOGS
+from toyspec.core.runs.walking import ENVIRONMENT, OF_A_BUNDLE, is_passed_over
+from toyspec.core.system_calls import cause_of
 from toyspec.logs.reader import DialectLog
 from toyspec.logs.recognition import has_step_word
-from toyspec.reading.log_detection import HEAD_BYTES, DialectChoice, first_object, is_binary
-from toyspec.reading.profile_detection import detect_profile_at
-from toyspec.reading.readers import SURE
-from toyspec.reading.stream_files import unpacked_head
-from toyspec.reading.stream_names import STREAM_NAMES
-from toyspec.runs.discovery import MAY_BE_LOGS
-from toyspec.runs.walking import ENVIRONMENT, OF_A_BUNDLE, is_passed_over
-from toyspec.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from toyspec.reading.readers import OpenedLog
+    from toyspec.core.reading.readers import OpenedLog
 
 Sort = Literal["profile", "dialect", "foreign", "unreadable"]
 

@@ -8,13 +8,13 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from toyspec.errors import ToyspecError
-from toyspec.places.addresses import path_in
+from toyspec.core.errors import ToyspecError
+from toyspec.core.places.addresses import path_in
+from toyspec.core.system_calls import say
+from toyspec.core.writing.companions import end_of_training, give_up, order_of_training
+from toyspec.core.writing.synced import SyncOrder
 from toyspec.stores.run_sync import RunSync, SyncSettings
 from toyspec.stores.syncing import destination_of, target_of
-from toyspec.system_calls import say
-from toyspec.writing.companions import end_of_training, give_up, order_of_training
-from toyspec.writing.synced import SyncOrder
 
 if TYPE_CHECKING:
     import threading

@@ -7,7 +7,7 @@ from hashlib import md5, sha1, sha256
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from toyspec.places.place import Entry
+    from toyspec.core.places.place import Entry
     from toyspec.stores.spans import LocalFile
     from toyspec.stores.targets import Readable
 

@@ -10,11 +10,11 @@ import time
 from errno import ENOENT
 from typing import TYPE_CHECKING
 
-from toyspec.errors import PlaceError
-from toyspec.files import open_file
-from toyspec.places.place import ChangedError, Entry, FetchedBytes
+from toyspec.core.errors import PlaceError
+from toyspec.core.files import open_file
+from toyspec.core.places.place import ChangedError, Entry, FetchedBytes
+from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, sync_directory, try_lock, write_new_file
 from toyspec.stores.spans import ShortenedError
-from toyspec.system_calls import SYSTEM_CALLS, cause_of, sync_directory, try_lock, write_new_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,10 +20,10 @@ from obstore.exceptions import (
 )
 from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
 
-from toyspec.errors import PlaceError
-from toyspec.places.addresses import WEB, parts_of
-from toyspec.places.opening import request_seconds
-from toyspec.places.place import ChangedError, Entry, FetchedBytes, RangesMissingError
+from toyspec.core.errors import PlaceError
+from toyspec.core.places.addresses import WEB, parts_of
+from toyspec.core.places.opening import request_seconds
+from toyspec.core.places.place import ChangedError, Entry, FetchedBytes, RangesMissingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

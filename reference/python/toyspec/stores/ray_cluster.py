@@ -7,13 +7,13 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.distributed.crews import Finished, passable
-from toyspec.distributed.processes import OUT_OF_MEMORY
-from toyspec.errors import WorkersError
-from toyspec.escaping import printable
+from toyspec.core.errors import WorkersError
+from toyspec.core.escaping import printable
+from toyspec.core.workers.crews import Finished, passable
+from toyspec.core.workers.processes import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
-    from toyspec.distributed.crews import Call
+    from toyspec.core.workers.crews import Call
 
 LOCAL = "local"
 """The address of a cluster of this machine alone, which is started and ended."""

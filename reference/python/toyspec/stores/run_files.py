@@ -6,16 +6,16 @@ import re
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from toyspec.format.profiles import ANNOTATIONS_FILE, METRICS_FILE, SEAL_FILE
-from toyspec.format.run_files import is_media_file, rank_of
-from toyspec.reading.run_files import files_of
-from toyspec.reading.sealed_files import TEMPORARY_FILE
-from toyspec.runs.walking import SIDECARS
+from toyspec.core.format.profiles import ANNOTATIONS_FILE, METRICS_FILE, SEAL_FILE
+from toyspec.core.format.run_files import is_media_file, rank_of
+from toyspec.core.reading.run_files import files_of
+from toyspec.core.reading.sealed_files import TEMPORARY_FILE
+from toyspec.core.runs.walking import SIDECARS
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from toyspec.places.place import Entry
+    from toyspec.core.places.place import Entry
 
 Kind = Literal["media", "side file", "stream", "sidecar", "seal", "annotations"]
 """Media: never change. Side file: an earlier stream or a fragment, which only gets another name. Stream and

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.errors import StreamError, StreamMissingError
-from toyspec.format.profiles import EVENTS_FILE
-from toyspec.format.seals import parse_seal_line
-from toyspec.places.addresses import path_in
-from toyspec.places.place import ChangedError, Entry, MalformedAnswerError
+from toyspec.core.errors import StreamError, StreamMissingError
+from toyspec.core.format.profiles import EVENTS_FILE
+from toyspec.core.format.seals import parse_seal_line
+from toyspec.core.places.addresses import path_in
+from toyspec.core.places.place import ChangedError, Entry, MalformedAnswerError
+from toyspec.core.system_calls import cause_of, is_locked
 from toyspec.stores.comparing import Relation, Thoroughness, ends_of, has_digest_of, relation
 from toyspec.stores.results import RunResult
 from toyspec.stores.run_files import BundleFile, Extent, files_to_send, kept_name
 from toyspec.stores.spans import LocalFile, ShortenedError, Signature, signature_of
 from toyspec.stores.targets import CannotExtendError
-from toyspec.system_calls import cause_of, is_locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -22,9 +22,9 @@ from botocore.exceptions import (
 )
 from botocore.parsers import ResponseParserError
 
-from toyspec.errors import PlaceError
-from toyspec.places.addresses import parts_of
-from toyspec.places.place import ChangedError, Entry, MalformedAnswerError
+from toyspec.core.errors import PlaceError
+from toyspec.core.places.addresses import parts_of
+from toyspec.core.places.place import ChangedError, Entry, MalformedAnswerError
 from toyspec.stores.object_stores import ObjectPlace, fact_of
 
 if TYPE_CHECKING:

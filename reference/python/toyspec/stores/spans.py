@@ -7,8 +7,8 @@ import os
 import threading
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from toyspec.format.lines import end_of_lines
-from toyspec.reading.stream_files import open_stream
+from toyspec.core.format.lines import end_of_lines
+from toyspec.core.reading.stream_files import open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

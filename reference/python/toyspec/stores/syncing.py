@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from errno import EACCES
 from typing import TYPE_CHECKING, cast
 
-from toyspec.errors import PlaceError
-from toyspec.places.addresses import BUCKETS, is_address, is_nearly_address, parts_of, public
-from toyspec.places.opening import place_of, request_seconds
-from toyspec.runs.discovery import find_streams
-from toyspec.runs.walking import Stream
+from toyspec.core.errors import PlaceError
+from toyspec.core.places.addresses import BUCKETS, is_address, is_nearly_address, parts_of, public
+from toyspec.core.places.opening import place_of, request_seconds
+from toyspec.core.runs.discovery import find_streams
+from toyspec.core.runs.walking import Stream
 from toyspec.stores.results import RunResult, SyncReport
 from toyspec.stores.run_files import run_above
 from toyspec.stores.run_sync import RunSync, SyncSettings
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable
 
-    from toyspec.places.place import Entry
+    from toyspec.core.places.place import Entry
     from toyspec.stores.object_stores import ObjectPlace
     from toyspec.stores.run_sync import Pace
     from toyspec.stores.targets import Target

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from toyspec.errors import PlaceError
+from toyspec.core.errors import PlaceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.places.place import Entry, FetchedBytes
+    from toyspec.core.places.place import Entry, FetchedBytes
     from toyspec.stores.spans import Span
 
 

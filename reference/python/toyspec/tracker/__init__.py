@@ -12,6 +12,7 @@ Importing this imports no library of arrays.
 
 from __future__ import annotations
 
+from toyspec.core.writing.devices import DeviceMemory, device_memory
 from toyspec.tracker.compute import (
     UnknownAcceleratorError,
     compute_gradient_norm,
@@ -33,7 +34,6 @@ from toyspec.tracker.losses import (
 )
 from toyspec.tracker.metrics_tracker import MetricsTracker
 from toyspec.tracker.training_logger import TrainingLogger
-from toyspec.writing.devices import DeviceMemory, device_memory
 
 __all__ = [
     "DeviceMemory",

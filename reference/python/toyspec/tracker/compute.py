@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.errors import ToyspecError
-from toyspec.files import open_file
+from toyspec.core.errors import ToyspecError
+from toyspec.core.files import open_file
 from toyspec.tracker.models import Depth, Model, count_parameters, find_depth, gradients
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import difflib
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from toyspec.errors import check_choice
-from toyspec.writing.clocks import SYSTEM_CLOCK, Clock
+from toyspec.core.errors import check_choice
+from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock
 
 if TYPE_CHECKING:
     import os

@@ -6,8 +6,8 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from toyspec.escaping import printable
-from toyspec.format.scalars import scalar
+from toyspec.core.escaping import printable
+from toyspec.core.format.scalars import scalar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

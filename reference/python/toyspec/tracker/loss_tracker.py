@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from toyspec.format.scalars import scalar
+from toyspec.core.format.scalars import scalar
 
 # Values of a device wait here to be converted; by the time this many steps have passed they have been computed.
 _MAX_PENDING = 32

@@ -7,12 +7,12 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, Self
 
-from toyspec.format.scalars import is_finite, scalar
+from toyspec.core.format.scalars import is_finite, scalar
+from toyspec.core.writing.clocks import Stopwatch
+from toyspec.core.writing.processes import process_index
 from toyspec.tracker.config import LogConfig, configured
 from toyspec.tracker.models import gradients
 from toyspec.tracker.sinks.console import ConsoleSink
-from toyspec.writing.clocks import Stopwatch
-from toyspec.writing.processes import process_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

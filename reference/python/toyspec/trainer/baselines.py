@@ -6,12 +6,12 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.format.profiles import EVENTS_FILE
-from toyspec.reading.reader import read
+from toyspec.core.format.profiles import EVENTS_FILE
+from toyspec.core.reading.reader import read
 from toyspec.trainer.settings import SettingsError
 
 if TYPE_CHECKING:
-    from toyspec.reading.records import Record
+    from toyspec.core.reading.records import Record
 
 PAR_FROM, PAR_TO = 0.99, 1.01
 """Bounds of the ratio of perplexities that is par, themselves included."""

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from gguf import GGUFReader, GGUFWriter, LlamaFileType
 
-from toyspec.errors import ToyspecError
-from toyspec.system_calls import SYSTEM_CALLS, sync_directory
+from toyspec.core.errors import ToyspecError
+from toyspec.core.system_calls import SYSTEM_CALLS, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

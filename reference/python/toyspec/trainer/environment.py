@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from toyspec.generated.toy_v1 import Backend, Git, Host
-from toyspec.writing.clocks import Clock, SystemClock
-from toyspec.writing.environment import git_revision, this_host
+from toyspec.core.generated.toy_v1 import Backend, Git, Host
+from toyspec.core.writing.clocks import Clock, SystemClock
+from toyspec.core.writing.environment import git_revision, this_host
 
 if TYPE_CHECKING:
     from collections.abc import Callable

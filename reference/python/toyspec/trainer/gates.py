@@ -7,7 +7,7 @@ import operator
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from toyspec.errors import ToyspecError
+from toyspec.core.errors import ToyspecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.format.profiles import EVENTS_FILE
-from toyspec.reading.reader import read
+from toyspec.core.format.profiles import EVENTS_FILE
+from toyspec.core.reading.reader import read
 from toyspec.trainer.settings import SettingsError, settings_of
 
 if TYPE_CHECKING:
-    from toyspec.reading.records import Record
+    from toyspec.core.reading.records import Record
     from toyspec.trainer.settings import TrainingSettings
 
 

@@ -6,20 +6,20 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.errors import ToyspecError
-from toyspec.format.profiles import METRICS_FILE
-from toyspec.generated.metrics_v1 import MetricsEntry
-from toyspec.metrics.log import MetricsLog
-from toyspec.system_calls import SYSTEM_CALLS, cause_of, say
+from toyspec.core.errors import ToyspecError
+from toyspec.core.format.profiles import METRICS_FILE
+from toyspec.core.generated.metrics_v1 import MetricsEntry
+from toyspec.core.metrics.log import MetricsLog
+from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, say
+from toyspec.core.writing.opening import keep
 from toyspec.trainer.checkpoints import WEIGHTS_DIRECTORY, save_checkpoint, write_json
-from toyspec.writing.opening import keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from toyspec.core.writing.run_writer import RunWriter
     from toyspec.trainer.checkpoints import CheckpointFacts, TrainingProgress
     from toyspec.trainer.language_model import LanguageModel
-    from toyspec.writing.run_writer import RunWriter
 
 FLOW_FILE = "flow.json"
 

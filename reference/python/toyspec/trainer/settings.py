@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from toyspec.errors import ToyspecError
+from toyspec.core.errors import ToyspecError
 from toyspec.trainer.gates import Gate
 
 if TYPE_CHECKING:

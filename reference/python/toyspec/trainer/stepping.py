@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from toyspec.errors import ToyspecError
+from toyspec.core.errors import ToyspecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,7 +93,7 @@ def mse_loss_backward(predictions: ArrayLike, target: ArrayLike) -> tuple[float,
 def grad_norm(gradient: ArrayLike) -> float:
     """Return the Euclidean norm of all elements, summed in fp64 and rounded to fp32; 0.0 of nothing.
 
-    It is that of ``toyspec.metrics.log.grad_norm``, at the speed of NumPy and for any shape.
+    It is that of ``toyspec.core.metrics.log.grad_norm``, at the speed of NumPy and for any shape.
     """
     flat = np.asarray(gradient, dtype=np.float64).ravel()
     with np.errstate(over="ignore", invalid="ignore"):

@@ -6,7 +6,9 @@ import contextlib
 import math
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.system_calls import say
+from toyspec.core.system_calls import say
+from toyspec.core.writing.clocks import Stopwatch
+from toyspec.core.writing.run_writer import RunWriter
 from toyspec.trainer.architecture import flow
 from toyspec.trainer.baselines import Losses, perplexity
 from toyspec.trainer.checkpoints import CheckpointError, CheckpointFacts, TrainingProgress, load_checkpoint, saved_steps
@@ -16,8 +18,6 @@ from toyspec.trainer.run_files import StepResult, TrainingFiles
 from toyspec.trainer.settings import SettingsError
 from toyspec.trainer.stepping import grad_norm, grad_norms
 from toyspec.trainer.text import TEXT_NAME, shipped_text
-from toyspec.writing.clocks import Stopwatch
-from toyspec.writing.run_writer import RunWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from math import isfinite, nan
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
-from toyspec.engine import native
+from toyspec.core.engine import native
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

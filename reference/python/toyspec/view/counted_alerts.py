@@ -6,13 +6,13 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.errors import ToyspecError
+from toyspec.core.errors import ToyspecError
 from toyspec.health.checking import counted_incidents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from toyspec.reading.log_detection import DialectChoice
+    from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.view.identities import Identity
     from toyspec.view.scanning import ScanWork
 

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.engine import native
-from toyspec.files import open_file
-from toyspec.reading.attempts import Attempts
+from toyspec.core.engine import native
+from toyspec.core.files import open_file
+from toyspec.core.reading.attempts import Attempts
 from toyspec.version import __version__
 from toyspec.view.buckets import COLUMNS, Buckets
 from toyspec.view.pyramids import MOST_BUCKETS, EnginePyramid

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.convert.reports import REPORT_FILE, RunConversion
-from toyspec.errors import StreamError
-from toyspec.escaping import encodable
-from toyspec.format.profiles import EVENTS_FILE, SEAL_FILE, stream_name
-from toyspec.format.run_files import run_of
-from toyspec.generated.rules import SEAL_BROKEN
-from toyspec.generated.runs import TOKEN_COUNTS
+from toyspec.core.errors import StreamError
+from toyspec.core.escaping import encodable
+from toyspec.core.format.profiles import EVENTS_FILE, SEAL_FILE, stream_name
+from toyspec.core.format.run_files import run_of
+from toyspec.core.generated.rules import SEAL_BROKEN
+from toyspec.core.generated.runs import TOKEN_COUNTS
+from toyspec.core.places.addresses import is_address, path_in
+from toyspec.core.reading.reader import read
+from toyspec.core.reading.records import count_missing, nothing_missing
+from toyspec.core.reading.run_files import RunFile, files_of
+from toyspec.core.runs.metric_names import defined
+from toyspec.core.runs.run_facts import finite
+from toyspec.core.runs.summary import start_after
 from toyspec.health.alerts import Incidents
 from toyspec.health.checking import RecordHealth
 from toyspec.health.rules import project_rules
-from toyspec.places.addresses import is_address, path_in
-from toyspec.reading.reader import read
-from toyspec.reading.records import count_missing, nothing_missing
-from toyspec.reading.run_files import RunFile, files_of
-from toyspec.runs.metric_names import defined
-from toyspec.runs.run_facts import finite
-from toyspec.runs.summary import start_after
 from toyspec.view.identities import identity_at
 from toyspec.view.sent_files import open_file
 from toyspec.view.token_totals import TokenPlaces
@@ -34,11 +34,11 @@ from toyspec.view.token_totals import TokenPlaces
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toyspec.findings import FileReport
+    from toyspec.core.findings import FileReport
+    from toyspec.core.read_reports import ReadReport
+    from toyspec.core.reading.log_detection import DialectChoice
+    from toyspec.core.reading.records import Record
     from toyspec.health.alerts import HealthAlert
-    from toyspec.read_reports import ReadReport
-    from toyspec.reading.log_detection import DialectChoice
-    from toyspec.reading.records import Record
 
 MOST_ITEMS = 2000
 _MOST_RECORDS = 500

@@ -7,8 +7,8 @@ from array import array
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.reading.log_detection import DialectChoice
-from toyspec.reading.stream_files import locate_stream
+from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.reading.stream_files import locate_stream
 from toyspec.view.curve_frames import AXES, places
 from toyspec.view.pyramids import MOST_BUCKETS
 from toyspec.view.requests import curve_of, tokens_of
@@ -17,7 +17,7 @@ from toyspec.view.scanned_runs import LiveCurves, ScannedRun
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from toyspec.runs.summary import RunSummary
+    from toyspec.core.runs.summary import RunSummary
     from toyspec.view.buckets import Buckets
     from toyspec.view.curve_frames import Axis
     from toyspec.view.curve_store import StoredCurves

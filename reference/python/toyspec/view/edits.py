@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.errors import StreamError
-from toyspec.places.addresses import is_address
-from toyspec.system_calls import cause_of
+from toyspec.core.errors import StreamError
+from toyspec.core.places.addresses import is_address
+from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ def edit_in(body: bytes) -> Edit:
 def write_edit(edit: Edit, stream: str, *, by: str | None) -> None:
     """Add *edit* to the annotations of the run with *stream*, as said by the user *by*; raise RefusedError."""
     # Imported here: few servers write anything, and start-up time counts.
-    from toyspec.writing.annotating import annotate
+    from toyspec.core.writing.annotating import annotate
 
     said: dict[str, Any] = {name: each for name in edit.__struct_fields__ if (each := getattr(edit, name)) is not None}
     del said["run"]

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from toyspec.errors import StreamError
-from toyspec.escaping import encodable
-from toyspec.format.run_files import rank_of
-from toyspec.reading.log_detection import DialectChoice
-from toyspec.runs.rows import unread_row, unreadable_row
-from toyspec.runs.walking import Stream, ranks_in
-from toyspec.system_calls import cause_of, is_locked
+from toyspec.core.errors import StreamError
+from toyspec.core.escaping import encodable
+from toyspec.core.format.run_files import rank_of
+from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.runs.rows import unread_row, unreadable_row
+from toyspec.core.runs.walking import Stream, ranks_in
+from toyspec.core.system_calls import cause_of, is_locked
 from toyspec.view.counted_alerts import CountedAlerts
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.identities import identity_at

@@ -7,7 +7,7 @@ import time
 from html import escape
 from typing import TYPE_CHECKING
 
-from toyspec.runs.run import Run
+from toyspec.core.runs.run import Run
 from toyspec.view.report import DEFAULT_BUCKETS, html_report
 
 if TYPE_CHECKING:

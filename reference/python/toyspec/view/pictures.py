@@ -6,7 +6,7 @@ import io
 import warnings
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.escaping import shortened
+from toyspec.core.escaping import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

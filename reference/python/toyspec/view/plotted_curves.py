@@ -6,13 +6,13 @@ from array import array
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
-from toyspec.runs.history import history
+from toyspec.core.runs.history import history
 from toyspec.view.drawn_curves import DrawnCurve, Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.reading.log_detection import DialectChoice
+    from toyspec.core.reading.log_detection import DialectChoice
 
 
 def curve_over(path: str, metric: str, x: str, *, dialect: DialectChoice, most: int) -> DrawnCurve:

@@ -8,7 +8,7 @@ from math import isfinite, nan
 from operator import add
 from typing import TYPE_CHECKING, TypeAlias
 
-from toyspec.engine import native
+from toyspec.core.engine import native
 from toyspec.view.buckets import COLUMNS, Buckets
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.format.run_files import ranks_beside
-from toyspec.runs.ranks import ranks_of, ranks_row
+from toyspec.core.format.run_files import ranks_beside
+from toyspec.core.runs.ranks import ranks_of, ranks_row
 from toyspec.view.identities import identity_at
 
 if TYPE_CHECKING:

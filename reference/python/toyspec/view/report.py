@@ -12,16 +12,17 @@ from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.distributed.processes import Processes, cores
-from toyspec.distributed.running import Work, results_of
-from toyspec.distributed.threads import Threads
-from toyspec.errors import StreamError
-from toyspec.format.run_files import media_file, rank_file, ranks_beside
+from toyspec.core.errors import StreamError
+from toyspec.core.format.run_files import media_file, rank_file, ranks_beside
+from toyspec.core.places.addresses import is_address, path_in, public
+from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.runs.listing import named_streams
+from toyspec.core.runs.rows import row_of
+from toyspec.core.workers.processes import Processes, cores
+from toyspec.core.workers.running import Work, results_of
+from toyspec.core.workers.threads import Threads
+from toyspec.core.writing.clocks import utc_text
 from toyspec.health.checking import counted_incidents
-from toyspec.places.addresses import is_address, path_in, public
-from toyspec.reading.log_detection import DialectChoice
-from toyspec.runs.listing import named_streams
-from toyspec.runs.rows import row_of
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Request, curve_frames
 from toyspec.view.details import detail_of
@@ -33,12 +34,11 @@ from toyspec.view.scanning import ALONE_BYTES
 from toyspec.view.sent_files import open_file
 from toyspec.view.server import app_files
 from toyspec.view.split_buckets import split_buckets
-from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from toyspec.runs.walking import Stream
+    from toyspec.core.runs.walking import Stream
 
 DEFAULT_BUCKETS = 1000
 # A page of more is slow to open and to send.
@@ -134,7 +134,7 @@ def _reported(path: str, run: str, buckets: int, choice: DialectChoice) -> _Repo
             return None
         row = row_of(file.scan.summary.facts, run, list(ranks_beside(path)))
         # Imported here: start-up time counts.
-        from toyspec.checker.counts import check_run, counted
+        from toyspec.core.checker.counts import check_run, counted
 
         report = check_run(path, choice)
         row["findings"] = counted(report)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
-from toyspec.errors import StreamError, must_be_one_of
-from toyspec.escaping import encodable
-from toyspec.format.run_files import media_file, rank_of
-from toyspec.generated.media import EXTENSIONS
-from toyspec.generated.runs import TOKEN_COUNTS
-from toyspec.places.addresses import path_in
-from toyspec.reading.number_blocks import StepBlockFeed, StepFeed
-from toyspec.reading.stream_files import is_compressed
-from toyspec.system_calls import cause_of
+from toyspec.core.errors import StreamError, must_be_one_of
+from toyspec.core.escaping import encodable
+from toyspec.core.format.run_files import media_file, rank_of
+from toyspec.core.generated.media import EXTENSIONS
+from toyspec.core.generated.runs import TOKEN_COUNTS
+from toyspec.core.places.addresses import path_in
+from toyspec.core.reading.number_blocks import StepBlockFeed, StepFeed
+from toyspec.core.reading.stream_files import is_compressed
+from toyspec.core.system_calls import cause_of
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Axis, FramedCurve, Request, curve_frames, places
 from toyspec.view.curve_store import FORMAT, StoredCurves
@@ -107,7 +107,7 @@ class Answers:
         try:
             dialect = self.catalog.dialect
             # Imported here: start-up time counts.
-            from toyspec.checker.counts import check_run
+            from toyspec.core.checker.counts import check_run
 
             report = check_run(entry.path, dialect)
             return msgspec.json.encode(detail_of(entry.path, self.catalog.row(entry), dialect, report))
@@ -242,8 +242,8 @@ class Answers:
 
     def annotate(self, body: bytes) -> bytes:
         """Write the annotation that *body* asks for, after ``require_edits``; return the row of its run."""
+        from toyspec.core.writing.annotating import user_name
         from toyspec.view.edits import edit_in, write_edit
-        from toyspec.writing.annotating import user_name
 
         edit = edit_in(body)
         entry = self._entry({"run": [edit.run]})

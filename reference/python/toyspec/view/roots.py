@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from toyspec.catalog.layout import MANIFEST, read_manifest
-from toyspec.errors import CatalogError
-from toyspec.escaping import encodable
-from toyspec.format.run_files import run_of
-from toyspec.places.addresses import is_address, public
-from toyspec.runs.rows import row_of
-from toyspec.runs.walking import ranks_in
+from toyspec.core.errors import CatalogError
+from toyspec.core.escaping import encodable
+from toyspec.core.format.run_files import run_of
+from toyspec.core.places.addresses import is_address, public
+from toyspec.core.runs.rows import row_of
+from toyspec.core.runs.walking import ranks_in
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence

@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from toyspec.engine import native
-from toyspec.errors import StreamUnreadableError
-from toyspec.reading.followed_feed import FollowedFeed
-from toyspec.reading.live_stream import LiveStream
-from toyspec.reading.log_detection import DialectChoice
-from toyspec.reading.number_blocks import StepBlockFeed
-from toyspec.reading.profile_detection import detect_profile_at
-from toyspec.reading.records import RecordFeed
-from toyspec.runs.summary import Extent
-from toyspec.system_calls import cause_of
+from toyspec.core.engine import native
+from toyspec.core.errors import StreamUnreadableError
+from toyspec.core.reading.followed_feed import FollowedFeed
+from toyspec.core.reading.live_stream import LiveStream
+from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.reading.number_blocks import StepBlockFeed
+from toyspec.core.reading.profile_detection import detect_profile_at
+from toyspec.core.reading.records import RecordFeed
+from toyspec.core.runs.summary import Extent
+from toyspec.core.system_calls import cause_of
 from toyspec.view.identities import identity_of
 from toyspec.view.scans import Scan
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Collection, Iterator
 
-    from toyspec.reading.attempts import Attempts
+    from toyspec.core.reading.attempts import Attempts
     from toyspec.view.buckets import Buckets
     from toyspec.view.identities import Identity
     from toyspec.view.scans import Wanted

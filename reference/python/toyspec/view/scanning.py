@@ -8,17 +8,17 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.distributed.crews import CrewEndedError
-from toyspec.distributed.processes import Processes, cores
-from toyspec.distributed.running import Work, batches, results_of
-from toyspec.distributed.threads import Threads
-from toyspec.errors import StreamError, UnknownFormatError
-from toyspec.format.run_files import ranks_beside
-from toyspec.places.addresses import is_address
-from toyspec.runs.ends import summarize_ends
-from toyspec.runs.rank_states import states_of_other_ranks
-from toyspec.runs.rows import row_of, unreadable_row
-from toyspec.system_calls import cause_of
+from toyspec.core.errors import StreamError, UnknownFormatError
+from toyspec.core.format.run_files import ranks_beside
+from toyspec.core.places.addresses import is_address
+from toyspec.core.runs.ends import summarize_ends
+from toyspec.core.runs.rank_states import states_of_other_ranks
+from toyspec.core.runs.rows import row_of, unreadable_row
+from toyspec.core.system_calls import cause_of
+from toyspec.core.workers.crews import CrewEndedError
+from toyspec.core.workers.processes import Processes, cores
+from toyspec.core.workers.running import Work, batches, results_of
+from toyspec.core.workers.threads import Threads
 from toyspec.view.counted_alerts import AlertCount, count_alerts
 from toyspec.view.curve_store import CurveStore, pack
 from toyspec.view.identities import identity_at
@@ -27,10 +27,10 @@ from toyspec.view.scanned_runs import ScannedRun
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from toyspec.distributed.crews import Call
-    from toyspec.distributed.processes import ProcessCrew
-    from toyspec.reading.log_detection import DialectChoice
-    from toyspec.runs.summary import RunSummary
+    from toyspec.core.reading.log_detection import DialectChoice
+    from toyspec.core.runs.summary import RunSummary
+    from toyspec.core.workers.crews import Call
+    from toyspec.core.workers.processes import ProcessCrew
     from toyspec.view.identities import Identity
 
 ALONE_BYTES = 16 << 20
@@ -248,7 +248,7 @@ def _lost(work: ScanWork, reason: str) -> Scanned:
 
 def _check_batch(batch: list[ScanWork], dialect: DialectChoice) -> list[tuple[str, Any]]:
     # Imported here: start-up time counts.
-    from toyspec.checker.counts import count_findings
+    from toyspec.core.checker.counts import count_findings
 
     return [(work.path, count_findings(work.path, dialect)) for work in batch]
 

@@ -6,20 +6,20 @@ from array import array
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
-from toyspec.format.numbers import finite_number
-from toyspec.format.record_mapping import mapping_of
-from toyspec.read_reports import Gap
-from toyspec.reading.number_blocks import NumberBlock, StepBlock, parted
-from toyspec.runs.rows import MOST_METRICS
-from toyspec.runs.run_facts import cut
-from toyspec.runs.summary import RunSummary, take_extremes
+from toyspec.core.format.numbers import finite_number
+from toyspec.core.format.record_mapping import mapping_of
+from toyspec.core.read_reports import Gap
+from toyspec.core.reading.number_blocks import NumberBlock, StepBlock, parted
+from toyspec.core.runs.rows import MOST_METRICS
+from toyspec.core.runs.run_facts import cut
+from toyspec.core.runs.summary import RunSummary, take_extremes
 from toyspec.view.pyramids import MOST_BUCKETS, EnginePyramid, new_pyramid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from toyspec.reading.attempts import Attempts
-    from toyspec.reading.records import Record
+    from toyspec.core.reading.attempts import Attempts
+    from toyspec.core.reading.records import Record
     from toyspec.view.pyramids import AnyPyramid
 
     Wanted = Callable[[str], bool]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Protocol
 
-from toyspec.places.addresses import is_address
-from toyspec.reading.stream_files import open_stream
+from toyspec.core.places.addresses import is_address
+from toyspec.core.reading.stream_files import open_stream
 from toyspec.view.identities import identity_of
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ class _File:
 
 class _Object:
     def __init__(self, address: str) -> None:
-        from toyspec.places.opening import place_of
-        from toyspec.reading.live_object import status_of
+        from toyspec.core.places.opening import place_of
+        from toyspec.core.reading.live_object import status_of
 
         self._address = address
         self._place = place_of(address)

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from toyspec.files import open_file
+from toyspec.core.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

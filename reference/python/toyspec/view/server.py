@@ -24,7 +24,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from toyspec.errors import PlaceError
+from toyspec.core.errors import PlaceError
 from toyspec.view.edits import RefusedError
 from toyspec.view.requests import Answers
 

@@ -9,18 +9,18 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
-from toyspec.files import open_file
-from toyspec.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE
-from toyspec.format.run_files import parts_below, ranks_beside
-from toyspec.places.addresses import is_address
-from toyspec.places.remote_files import RemoteFile
+from toyspec.core.files import open_file
+from toyspec.core.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE
+from toyspec.core.format.run_files import parts_below, ranks_beside
+from toyspec.core.places.addresses import is_address
+from toyspec.core.places.remote_files import RemoteFile
+from toyspec.core.writing.clocks import utc_text
 from toyspec.view.report import html_report, runs_below
-from toyspec.writing.clocks import utc_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from toyspec.reading.log_detection import DialectChoice
+    from toyspec.core.reading.log_detection import DialectChoice
 
 INDEX_FILE = "site.json"
 """Names the runs of a site with the sizes and digests of their logs; a folder without it is not written over."""

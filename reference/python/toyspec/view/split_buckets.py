@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import isfinite, log10, nan
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from toyspec.generated.runs import SPIKE
+from toyspec.core.generated.runs import SPIKE
 from toyspec.view.buckets import COLUMNS, Buckets
 from toyspec.view.pyramids import figures_of
 

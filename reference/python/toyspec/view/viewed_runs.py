@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.reading.annotations import NONE, read_annotations
-from toyspec.runs.each_result import each_result
-from toyspec.runs.rank_states import states_of_other_ranks
-from toyspec.runs.rows import annotated, with_ranks
-from toyspec.runs.walking import Stream, ranks_in
-from toyspec.system_calls import cause_of
+from toyspec.core.reading.annotations import NONE, read_annotations
+from toyspec.core.runs.each_result import each_result
+from toyspec.core.runs.rank_states import states_of_other_ranks
+from toyspec.core.runs.rows import annotated, with_ranks
+from toyspec.core.runs.walking import Stream, ranks_in
+from toyspec.core.system_calls import cause_of
 from toyspec.view.identities import NO_IDENTITY, found_at, listed_identity
 from toyspec.view.scanning import ScanWork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.reading.annotations import Annotations
+    from toyspec.core.reading.annotations import Annotations
     from toyspec.view.identities import Identity
     from toyspec.view.roots import CatalogRoot, Root, ShownRun
     from toyspec.view.scanned_runs import ScannedRun

@@ -8,10 +8,10 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from toyspec.errors import CatalogError
-from toyspec.escaping import encodable
-from toyspec.reading.log_detection import usual_names
-from toyspec.runs.listing import streams_below
+from toyspec.core.errors import CatalogError
+from toyspec.core.escaping import encodable
+from toyspec.core.reading.log_detection import usual_names
+from toyspec.core.runs.listing import streams_below
 from toyspec.view.identities import identity_at
 from toyspec.view.roots import CatalogRoot
 from toyspec.view.viewed_runs import ViewedCatalogRun

@@ -10,8 +10,8 @@ import msgspec
 
 from toyspec.convert.destinations.destination import Destination, Lost, folder_of, without_step
 from toyspec.convert.losses import NO_PLACE, NOT_FINITE
-from toyspec.format.canonical import encode
-from toyspec.format.profiles import EVENTS_FILE, MANIFEST_FILE
+from toyspec.core.format.canonical import encode
+from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from toyspec.convert.destinations.destination import Destination, Lost, folder_of
 from toyspec.convert.losses import BINARY32, NO_PLACE, NOT_FINITE, Cause
 from toyspec.convert.tensorboard_messages import binary32
-from toyspec.format.canonical import encode
-from toyspec.format.profiles import METRICS_FILE
-from toyspec.generated.limits import BINARY32_LIMIT
-from toyspec.generated.runs import LOSS_NAMES
-from toyspec.runs.metric_names import loss_among
+from toyspec.core.format.canonical import encode
+from toyspec.core.format.profiles import METRICS_FILE
+from toyspec.core.generated.limits import BINARY32_LIMIT
+from toyspec.core.generated.runs import LOSS_NAMES
+from toyspec.core.runs.metric_names import loss_among
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

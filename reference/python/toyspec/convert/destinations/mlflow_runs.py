@@ -28,7 +28,7 @@ from toyspec.convert.destinations.destination import (
 from toyspec.convert.extras import needed
 from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import NO_PLACE, REPEATED, Cause
-from toyspec.format.run_files import parts_below
+from toyspec.core.format.run_files import parts_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,7 @@ from toyspec.convert.destinations.destination import Destination, Lost, ServiceR
 from toyspec.convert.destinations.telemetry import TelemetryNames, ending
 from toyspec.convert.extras import needed
 from toyspec.convert.losses import NO_PLACE
-from toyspec.system_calls import say
+from toyspec.core.system_calls import say
 from toyspec.version import __version__
 
 if TYPE_CHECKING:

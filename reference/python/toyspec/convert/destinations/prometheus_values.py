@@ -11,7 +11,7 @@ from toyspec.convert.destinations.destination import Destination, Lost, ServiceR
 from toyspec.convert.destinations.telemetry import REMAINING, TelemetryNames, ending
 from toyspec.convert.extras import needed
 from toyspec.convert.losses import NO_PLACE
-from toyspec.system_calls import cause_of
+from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

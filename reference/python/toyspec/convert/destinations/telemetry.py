@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from toyspec.generated.telemetry import METRICS, OF_REINFORCEMENT_LEARNING, RUN, SETTINGS
-from toyspec.runs.run_facts import planned_of, progress_of, remaining_of, settings_of
+from toyspec.core.generated.telemetry import METRICS, OF_REINFORCEMENT_LEARNING, RUN, SETTINGS
+from toyspec.core.runs.run_facts import planned_of, progress_of, remaining_of, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

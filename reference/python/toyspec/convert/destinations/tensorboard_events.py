@@ -10,7 +10,7 @@ from toyspec.convert import tensorboard_media, tensorboard_messages, tensorboard
 from toyspec.convert.destinations.destination import Destination, Lost, null_as_nan, number_of, without_step
 from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import BINARY32, NO_PLACE, Cause
-from toyspec.files import open_file
+from toyspec.core.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

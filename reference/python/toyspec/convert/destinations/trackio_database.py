@@ -24,14 +24,14 @@ from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import NO_PLACE, REPEATED, Cause
 from toyspec.convert.shown_tables import rows_of
 from toyspec.convert.trackio_store import HISTOGRAM, TABLE, TRACE
-from toyspec.programs import NOTHING, PIPE, start_python
+from toyspec.core.programs import NOTHING, PIPE, start_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from toyspec.convert.destinations.destination import Ending, RunHead
     from toyspec.convert.run_items import Item, ItemRow
-    from toyspec.programs import Process
+    from toyspec.core.programs import Process
 
 CLOCK = Cause("clock", "changed", "the run has no start, so the value has a time in 1970")
 

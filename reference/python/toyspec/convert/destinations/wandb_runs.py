@@ -24,7 +24,7 @@ from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.losses import NO_PLACE, REPEATED, Cause
 from toyspec.convert.shown_tables import rows_of
 from toyspec.convert.wandb_leveldb import read_records
-from toyspec.files import open_file
+from toyspec.core.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

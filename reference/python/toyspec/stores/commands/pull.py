@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toyspec.cli.parsers import Parser, UsageError, local_path
-from toyspec.cli.progress import Progress
-from toyspec.errors import PlaceError
+from toyspec.core.command_line.parsers import Parser, UsageError, local_path
+from toyspec.core.command_line.progress import Progress
+from toyspec.core.errors import PlaceError
 from toyspec.stores.commands.push import failed, needed
 from toyspec.stores.commands.reports import SyncShower, add_settings, chosen_settings
 

@@ -6,14 +6,14 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from toyspec.cli import exit_codes
-from toyspec.cli.figures import size
-from toyspec.cli.formats.tally import counted
-from toyspec.cli.parsers import Parser, UsageError, local_path
-from toyspec.cli.progress import Progress
-from toyspec.cli.terminal import tell
-from toyspec.errors import PlaceError
-from toyspec.escaping import printable
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.figures import size
+from toyspec.core.command_line.parsers import Parser, UsageError, local_path
+from toyspec.core.command_line.progress import Progress
+from toyspec.core.command_line.tally import counted
+from toyspec.core.command_line.terminal import tell
+from toyspec.core.errors import PlaceError
+from toyspec.core.escaping import printable
 from toyspec.stores.commands.reports import SyncShower, add_settings, chosen_settings
 
 if TYPE_CHECKING:

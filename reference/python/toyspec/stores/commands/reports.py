@@ -5,19 +5,19 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.cli import exit_codes
-from toyspec.cli.figures import size
-from toyspec.cli.formats.objects import inert_json
-from toyspec.cli.formats.tally import counted
-from toyspec.cli.paths import shown
-from toyspec.cli.terminal import Terminal, tell
-from toyspec.escaping import printable
-from toyspec.runs.passed_over import WORTH_SAYING
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.figures import size
+from toyspec.core.command_line.objects import inert_json
+from toyspec.core.command_line.paths import shown
+from toyspec.core.command_line.tally import counted
+from toyspec.core.command_line.terminal import Terminal, tell
+from toyspec.core.escaping import printable
+from toyspec.core.runs.passed_over import WORTH_SAYING
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.cli.parsers import Parser
+    from toyspec.core.command_line.parsers import Parser
     from toyspec.stores.results import RunResult, SyncReport
     from toyspec.stores.run_sync import SyncSettings
 

@@ -8,12 +8,12 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from toyspec.cli.figures import size
-from toyspec.cli.parsers import Parser, UsageError, local_path, seconds
-from toyspec.cli.paths import shown
-from toyspec.cli.progress import Progress
-from toyspec.cli.terminal import Terminal
-from toyspec.escaping import printable
+from toyspec.core.command_line.figures import size
+from toyspec.core.command_line.parsers import Parser, UsageError, local_path, seconds
+from toyspec.core.command_line.paths import shown
+from toyspec.core.command_line.progress import Progress
+from toyspec.core.command_line.terminal import Terminal
+from toyspec.core.escaping import printable
 from toyspec.stores.commands.reports import SyncShower, add_settings, chosen_settings
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from errno import EACCES
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
-from toyspec.errors import PlaceError
+from toyspec.core.errors import PlaceError
 
 Kind = Literal["model", "dataset", "space", "bucket"]
 

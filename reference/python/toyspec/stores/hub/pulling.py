@@ -7,7 +7,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from toyspec.errors import PlaceError, StreamError
+from toyspec.core.errors import PlaceError, StreamError
 from toyspec.stores.hub.locations import is_plain_path
 from toyspec.stores.hub.repository import HubRepository
 from toyspec.stores.results import RunResult, SyncReport
@@ -17,7 +17,7 @@ from toyspec.stores.syncing import JOBS, Syncing
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.places.place import Entry
+    from toyspec.core.places.place import Entry
     from toyspec.stores.hub.locations import HubLocation
     from toyspec.stores.run_files import Extent
     from toyspec.stores.run_sync import SyncSettings

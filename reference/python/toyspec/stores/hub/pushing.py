@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toyspec.convert import export_runs
-from toyspec.errors import PlaceError
-from toyspec.places.place import ChangedError
-from toyspec.reading.run_files import files_of
+from toyspec.core.errors import PlaceError
+from toyspec.core.places.place import ChangedError
+from toyspec.core.reading.run_files import files_of
 from toyspec.stores.hub.repository import HubRepository
 from toyspec.stores.results import SyncReport
 from toyspec.stores.run_sync import SyncSettings
@@ -21,7 +21,7 @@ from toyspec.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.findings import PathError
+    from toyspec.core.findings import PathError
     from toyspec.stores.hub.locations import HubLocation
     from toyspec.stores.results import RunResult
 

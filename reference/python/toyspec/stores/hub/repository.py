@@ -18,9 +18,9 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import logging
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
-from toyspec.errors import PlaceError
-from toyspec.files import open_text
-from toyspec.places.place import ChangedError, Entry, FetchedBytes, MalformedAnswerError
+from toyspec.core.errors import PlaceError
+from toyspec.core.files import open_text
+from toyspec.core.places.place import ChangedError, Entry, FetchedBytes, MalformedAnswerError
 from toyspec.stores.comparing import Thoroughness, has_digest_of, relation
 from toyspec.stores.run_files import grows, run_above
 from toyspec.stores.spans import LocalFile

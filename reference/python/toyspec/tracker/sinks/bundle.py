@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.mirrors.settings import Mirror, Selecting
+from toyspec.convert.mirrors.settings import Mirror, Selecting
+from toyspec.core.writing.devices import device_memory, this_backend
+from toyspec.core.writing.field_mapping import event_members
+from toyspec.core.writing.processes import ALONE
+from toyspec.core.writing.run_ids import DEFAULT_NAME, DEFAULT_TEMPLATE, run_id_from
+from toyspec.core.writing.run_starting import start_run
 from toyspec.tracker.sinks.sink import Numbering, Sink
-from toyspec.writing.devices import device_memory, this_backend
-from toyspec.writing.field_mapping import event_members
-from toyspec.writing.processes import ALONE
-from toyspec.writing.run_ids import DEFAULT_NAME, DEFAULT_TEMPLATE, run_id_from
-from toyspec.writing.run_starting import start_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,11 +6,11 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from toyspec.escaping import printable
-from toyspec.system_calls import cause_of, say
+from toyspec.core.escaping import printable
+from toyspec.core.system_calls import cause_of, say
+from toyspec.core.writing.clocks import Clock, Stopwatch
 from toyspec.tracker.formatting import Form, colour, format_label, format_minutes, format_value
 from toyspec.tracker.sinks.sink import Numbering, Sink
-from toyspec.writing.clocks import Clock, Stopwatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from toyspec.format.canonical import encode
-from toyspec.system_calls import cause_of, say
+from toyspec.core.format.canonical import encode
+from toyspec.core.system_calls import cause_of, say
+from toyspec.core.writing.appending import open_to_append
+from toyspec.core.writing.clocks import Stopwatch
+from toyspec.core.writing.dropped_records import DroppedRecords
 from toyspec.tracker.sinks.sink import Numbering, Sink
-from toyspec.writing.appending import open_to_append
-from toyspec.writing.clocks import Stopwatch
-from toyspec.writing.dropped_records import DroppedRecords
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from toyspec.core.writing.append_file import AppendFile
     from toyspec.tracker.config import LogConfig
-    from toyspec.writing.append_file import AppendFile
 
 _LARGEST_STEP = 2**32 - 1
 _THROUGHPUTS = ("throughput_samples_per_sec", "samples_per_sec", "samples_per_second")

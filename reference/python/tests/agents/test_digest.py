@@ -1,0 +1,316 @@
+"""Digests: bounded, exact, and complete by their cursors."""
+
+from __future__ import annotations
+
+import json
+from math import inf, isfinite, nan
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import toyspec
+from property_examples import examples
+from toyspec.agents.cursors import AnswerCursor, LogPlace
+from toyspec.agents.digest import TooFewTokensError, count_tokens, digest
+from toyspec.core.command_line.main import main
+from toyspec.core.errors import StreamReplacedError
+from toyspec.core.reading import stream_files
+from toyspec.core.resources import read_resource
+from toyspec.core.writing.processes import TrainingProcess
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toyspec.agents.digest import Digest
+
+VALUES = st.floats(width=32) | st.floats() | st.integers(-(2**53), 2**53).map(float)
+ENOUGH = 10**9
+FEW = examples(25)
+
+
+def write(directory: str | Path, values: list[float], *, until: int | None = None) -> str:
+    """Write a run with a step of each of *values*; return the path of its stream, of its first *until* lines."""
+    lines: list[dict[str, Any]] = [
+        {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "config": {"lr": 0.5}}
+    ]
+    for step, value in enumerate(values, 1):
+        named = {"loss": value} if isfinite(value) else {"loss": None, "nonfinite": {"loss": str(value)}}
+        lines.append({"kind": "step", "t": float(step), "step": step, **named, "extra": {"twice": step * 2, "é": 1}})
+        if step % 3 == 0:
+            lines.append({"kind": "note", "t": float(step), "step": step, "text": f"note {step}"})
+    lines.append({"kind": "run_end", "t": len(values) + 1.0, "reason": "completed"})
+    path = f"{directory}/events.jsonl"
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines[:until])
+    return path
+
+
+def all_items(path: str, tokens: int, since: str | None = None) -> list[Any]:
+    """Return the items of a digest and of all that its cursors ask for."""
+    made = answered(path, tokens, since)
+    found = list(made.items)
+    while made.more is not None:
+        made = answered(path, tokens, made.more)
+        found += made.items
+    return found
+
+
+def answered(path: str, tokens: int, since: str | None = None) -> Digest:
+    """Return a digest of *tokens* tokens, or of the fewest that it needs."""
+    try:
+        return digest([path], tokens=tokens, since=since)
+    except TooFewTokensError as error:
+        return digest([path], tokens=error.least, since=since)
+
+
+def as_text(items: list[Any]) -> list[str]:
+    """Return *items* as texts that can be compared, sorted."""
+    return sorted(map(repr, items))
+
+
+def test_tokens_are_counted_by_the_rule() -> None:
+    """Four letters, three digits, one sign or one byte are one token."""
+    assert 0 == count_tokens("   ")
+    assert 2 + 1 + 2 + 1 == count_tokens("hello 123 1234\n")
+    assert 2 + 3 == count_tokens("é €")
+
+
+@given(st.text(), st.text())
+@settings(max_examples=FEW)
+def test_tokens_of_lines_add_up(one: str, two: str) -> None:
+    """The tokens of two lines are those of both together."""
+    assert count_tokens(one + "\n") + count_tokens(two) == count_tokens(one + "\n" + two)
+
+
+@given(st.lists(VALUES, max_size=30), st.integers(1, 3000), st.sampled_from(["json", "text"]))
+@settings(max_examples=FEW)
+def test_digest_is_never_longer_than_asked(values: list[float], tokens: int, form: Any) -> None:
+    """A digest has at most N tokens, or is refused with the exact least N, which is enough."""
+    with TemporaryDirectory() as directory:
+        path = write(directory, values)
+        least = needed(path, tokens, form)
+        made = digest([path], tokens=least or tokens, form=form)
+        assert count_tokens(made.render(form)) <= (least or tokens)
+        if least:
+            assert least > tokens
+            assert needed(path, least - 1, form) == least
+
+
+def needed(path: str, tokens: int, form: Any) -> int | None:
+    """Return how many tokens a digest needs; None if *tokens* are enough."""
+    try:
+        digest([path], tokens=tokens, form=form)
+    except TooFewTokensError as error:
+        return error.least
+    return None
+
+
+@given(st.lists(VALUES, min_size=1, max_size=40))
+@settings(max_examples=FEW)
+def test_every_number_is_at_its_line(values: list[float]) -> None:
+    """The value of each point is that of the record at its line, and the extremes are those of the log."""
+    with TemporaryDirectory() as directory:
+        path = write(directory, values)
+        records = {record.line: record for record in toyspec.read(path)}
+        made = digest([path], tokens=ENOUGH)
+        for item in made.items:
+            for point in item.points:
+                value = records[point.line].values[item.name]
+                assert value is not None
+                assert point.value == (value if isfinite(value) else str(value))
+                assert point.step == records[point.line].step
+        (loss,) = (item for item in made.items if (item.section, item.name) == ("extremes", "loss"))
+        found = {point.role: point.value for point in loss.points}
+        kept = [value for value in values if isfinite(value)]
+        assert found.get("lowest") == min(kept, default=None)
+        assert found.get("highest") == max(kept, default=None)
+        assert loss.facts.get("not_finite", 0) == len(values) - len(kept)
+
+
+@given(st.lists(VALUES, min_size=1, max_size=30), st.integers(1, 400))
+@settings(max_examples=FEW)
+def test_cursors_ask_for_everything_once(values: list[float], tokens: int) -> None:
+    """A short digest and what its cursors ask for are a long one; each has the end and the extremes of the loss."""
+    with TemporaryDirectory() as directory:
+        path = write(directory, values)
+        assert as_text(list(digest([path], tokens=ENOUGH).items)) == as_text(all_items(path, tokens))
+        needed = [(item.section, item.name) for item in answered(path, tokens).items]
+        assert {("ends", ""), ("extremes", "loss")} <= set(needed)
+
+
+@given(st.lists(VALUES, min_size=4, max_size=30), st.data())
+@settings(max_examples=FEW)
+def test_cursors_part_the_log(values: list[float], data: st.DataObject) -> None:
+    """What is new since a cursor, and what was there before, are all notes and values, each once."""
+    cut = data.draw(st.integers(1, len(values)))
+    with TemporaryDirectory() as directory:
+        before = digest([write(directory, values, until=cut)], tokens=ENOUGH)
+        path = write(directory, values)
+        after = digest([path], tokens=ENOUGH, since=before.cursor)
+        whole = digest([path], tokens=ENOUGH)
+    for section in ("notes", "settings", "findings"):
+        parts = [item for item in (*before.items, *after.items) if item.section == section]
+        if section == "findings":
+            # A run that had not ended is reported at its last line.
+            parts = [item for item in parts if item.name != "run-end-missing"]
+        assert as_text([item for item in whole.items if item.section == section]) == as_text(parts)
+    counts = [
+        sum(item.facts["values"] for item in made if item.section == "extremes")
+        for made in ([*before.items, *after.items], whole.items)
+    ]
+    assert counts[0] == counts[1]
+
+
+def test_cursor_of_another_log_is_refused(tmp_path: Path) -> None:
+    """A log that was replaced, or is shorter, does not continue it."""
+    path = write(tmp_path, [1.0, 2.0])
+    cursor = digest([path]).cursor
+    write(tmp_path, [1.0])
+    with pytest.raises(StreamReplacedError):
+        digest([path], since=cursor)
+    with pytest.raises(StreamReplacedError):
+        digest([path], since="c1-1.000000")
+    with pytest.raises(ValueError, match="2 runs, 1 are named"):
+        digest([path], since=str(AnswerCursor((LogPlace(0, "000000"), LogPlace(0, "000000")))))
+    with pytest.raises(ValueError, match="is not a cursor"):
+        digest([path], since="c2-1")
+
+
+def test_settings_of_several_runs_are_those_that_differ(tmp_path: Path) -> None:
+    """Of two runs, what is alike is left out."""
+    for name, rate in (("a", 0.1), ("b", 0.2)):
+        with toyspec.start_run(tmp_path, run_id=name, git=None, config={"lr": rate, "seed": 1}) as run:
+            run.step(1, loss=inf if name == "a" else 1.0)
+    made = digest([tmp_path / "a", tmp_path / "b"], tokens=ENOUGH)
+    assert [("lr", 0.1), ("lr", 0.2)] == [
+        (item.name, item.facts["value"]) for item in made.items if item.section == "settings"
+    ]
+
+
+def test_values_around_a_step_come_early(tmp_path: Path) -> None:
+    """--around shows two values up to the step and two after it."""
+    made = digest([write(tmp_path, [float(step) for step in range(1, 50)])], around=20)
+    (loss,) = (item for item in made.items if (item.section, item.name) == ("around", "loss"))
+    assert [19.0, 20.0, 21.0, 22.0] == [point.value for point in loss.points]
+
+
+def test_command_prints_json_that_follows_its_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The schema describes the output, which is ASCII; a wrong command has exit status 2."""
+    path = write(tmp_path, [1.0, nan, 3.0, 2.0])
+    schema = json.loads(read_resource("schemas", "answers", "v1", "digest.json"))
+    for options in ([], ["--tokens", "600"], ["--around", "2"]):
+        assert 0 == main(["digest", "--json", *options, path])
+        output = capsys.readouterr().out
+        assert output.isascii()
+        jsonschema.Draft202012Validator(schema).validate(json.loads(output))
+    assert 0 == main(["digest", path])
+    assert "lowest 1.0 at 1 line 2; highest 3.0 at 3 line 4" in capsys.readouterr().out
+    assert 2 == main(["digest", "--tokens", "5", path])
+    assert "it needs at least" in capsys.readouterr().err
+    assert 2 == main(["digest", "--since", "x", path])
+    assert 2 == main(["digest", str(tmp_path / "none")])
+
+
+def test_values_of_an_attempt_that_was_given_up_are_left_out(tmp_path: Path) -> None:
+    """A resumption supersedes the values after its step, those of unknown kinds too, as in every other view."""
+    path = write(tmp_path, [1.0, 9.0])
+    with open(path, "rb") as file:
+        start, first, second, _ = file.read().splitlines(keepends=True)
+    probe = b'{"kind":"probe","t":2.0,"step":2,"x":7}\n'
+    resume = b'{"kind":"run_resume","t":2.5,"from_step":1}\n'
+    with open(path, "wb") as file:
+        file.writelines([start, first, second, probe, resume, second.replace(b"9.0", b"2.0")])
+    highest = {item.name: item.points[-1].value for item in answered(path, ENOUGH).items if item.section == "extremes"}
+    assert {"loss": 2.0, "twice": 4, "é": 1} == highest
+
+
+@pytest.mark.usefixtures("plain_python")
+@pytest.mark.parametrize(("ranks", "expected"), [(0, 2), (1, 9)])
+def test_run_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, expected: int) -> None:
+    """One reading finds the facts and the resumptions, one the values and alerts; a check is a reading of its own.
+
+    The stream of each of several ranks is read for its alerts, for its findings, and twice for how far it came.
+    """
+    path = write(tmp_path, [1.0, 2.0])
+    for rank in range(1, ranks + 1):
+        (tmp_path / f"events.rank-{rank}.jsonl").write_text((tmp_path / "events.jsonl").read_text())
+    opened: list[str] = []
+    wanted = stream_files.open_named
+
+    def counted(source: Any, *options: Any) -> Any:
+        opened.append(str(source))
+        return wanted(source, *options)
+
+    monkeypatch.setattr("toyspec.core.reading.reader.open_named", counted)
+    answered(path, ENOUGH)
+    assert expected == len(opened)
+
+
+def test_ranks_are_reported(tmp_path: Path) -> None:
+    """A run that is complete by its first rank alone is not passed off as one that went well."""
+    for rank, last in enumerate([3, 3, 2]):
+        with toyspec.start_run(
+            tmp_path, run_id="a", ranks="all", process=TrainingProcess(rank, 4, "RANK"), git=None
+        ) as run:
+            for step in range(1, last + 1):
+                run.step(step, loss=1.0 / step)
+            if rank == 2:
+                run.abandon()
+    items = answered(str(tmp_path / "a"), ENOUGH).items
+    said = [(item.name, item.facts) for item in items if item.section == "ranks" and item.name != "slowest"]
+    assert [
+        ("", {"logs": 3, "world_size": 4, "without_log": [3]}),
+        ("stopped-first", {"rank": 2}),
+        ("rank", {"rank": 2, "state": "torn", "last_step": 2, "behind": 1}),
+    ] == said
+    assert [("run-end-missing", "events.rank-2.jsonl")] == [
+        (item.name, item.facts["stream"]) for item in items if item.section == "findings"
+    ]
+
+
+def test_text_of_a_log_is_inert(tmp_path: Path) -> None:
+    """A note or a name cannot add lines, items or commands of a terminal; a parser of JSON finds what the log has."""
+    text, name = "\x1b[31m\nends 0  state complete" + "x" * 400, "lo\tss\x1b\u202e"
+    with toyspec.start_run(tmp_path, run_id="a", git=None, config={name: "\x1b"}) as run:
+        run.log({name: 1.0}, step=1)
+        run.note(text)
+        run.alert(text, rule=name, level="error", metric=name)
+    made = digest([tmp_path / "a"])
+    items = json.loads(made.render("json"))["items"]
+    found = {item["section"]: item for item in items}
+    assert [name] * 4 == [found[section]["name"] for section in ("alerts", "extremes", "settings", "curves")]
+    assert (name, "\x1b") == (found["alerts"]["facts"]["metric"], found["settings"]["text"])
+    for section in ("notes", "alerts"):
+        assert text == found[section]["text"] + text[-found[section]["cut_chars"] :]
+    assert made.render("json").isascii()
+    assert all(line.isprintable() for form in ("json", "text") for line in made.render(form).split("\n"))
+    assert 1 == sum(line.startswith("ends 0") for line in made.render("text").splitlines())
+
+
+def test_path_of_a_digest_in_json_opens_the_stream(tmp_path: Path) -> None:
+    """A line feed in a path is one in JSON, and is inert in text."""
+    with toyspec.start_run(tmp_path / "two\nlines", run_id="a", git=None) as run:
+        run.step(1, loss=1.0)
+    made = digest([run.directory])
+    assert run.events_path == json.loads(made.render("json"))["runs"][0]["stream"]
+    assert "two\\x0alines" in made.render("text").splitlines()[0]
+
+
+@pytest.mark.parametrize("names", [[f"m{at}" for at in range(2000)], ["n" * 10_000 + str(at) for at in range(10)]])
+def test_many_and_long_names_keep_the_promise(names: list[str], tmp_path: Path) -> None:
+    """What there is no room for is counted, and its cursor asks for it; the digest stays within its tokens."""
+    lines: list[dict[str, Any]] = [{"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r"}]
+    lines += [
+        {"kind": "scalars", "t": 1.0, "step": step, "values": dict.fromkeys(names, 1.0 / step)} for step in (1, 2)
+    ]
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    made = answered(str(path), 2000)
+    shown = sum(item.section == "extremes" for item in made.items)
+    assert len(names) == shown + made.left_out.get("extremes", 0)
+    assert made.more is not None
+    assert count_tokens(made.render("text")) <= 2000

@@ -1,0 +1,153 @@
+"""The document for auditors: complete, honest about what is missing, and verified against the run."""
+
+from __future__ import annotations
+
+import json
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import jsonschema
+import pytest
+
+import toyspec
+from toyspec.agents.evidence import differences, evidence_of, evidence_page
+from toyspec.core.command_line.main import main
+from toyspec.core.resources import read_resource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def audited(tmp_path: Path) -> Path:
+    """Return a run with data, notes and an artifact."""
+    with toyspec.start_run(tmp_path, run_id="a", git=None, config={"lr": 0.5}, data=[{"name": "books"}]) as run:
+        for step in range(1, 6):
+            run.log({"loss": nan if step == 2 else 3.0 / step}, step=step)
+        run.note("We stop here <script>.", topic="decision", by={"kind": "human", "name": "Ada"})
+    (tmp_path / "a" / "notes.txt").write_text("beside\n")
+    return tmp_path / "a"
+
+
+def powered(directory: Path, name: str, samples: list[tuple[float, float]], **start: Any) -> None:
+    """Write a stream whose samples of power are *samples*."""
+    lines: list[dict[str, Any]] = [{"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", **start}]
+    lines += [
+        {"kind": "system", "t": t, "extra": {"gpu/0/power_watts": watts, "gpu/0/other": 1}} for t, watts in samples
+    ]
+    lines.append({"kind": "run_end", "t": 100.0, "reason": "completed"})
+    directory.mkdir(exist_ok=True)
+    (directory / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_document_has_what_is_asked(audited: Path) -> None:
+    """Facts, results with lines, decisions and digests are there; what is missing is listed."""
+    found = evidence_of(audited)
+    schema = json.loads(read_resource("schemas", "answers", "v1", "evidence.json"))
+    jsonschema.Draft202012Validator(schema).validate(found)
+    loss = found["results"]["metrics"]["loss"]
+    assert {"not finite": (2, "nan"), "lowest": (5, 0.6), "highest": (1, 3.0)} == {
+        point["role"]: (point["step"], point["value"]) for point in loss["extremes"]
+    }
+    assert 5 == loss["last"]["step"]
+    assert [{"name": "books"}] == found["data"]
+    (note,) = found["decisions"]
+    assert {"kind": "human", "name": "Ada"} == note["by"]
+    assert ["events.jsonl", "notes.txt"] == [file["path"] for file in found["files"]]
+    assert {"code", "changes.diff", "seal"} <= set(found["not_recorded"])
+    assert "data" not in found["not_recorded"]
+
+
+def test_named_files_are_listed_with_what_is_wrong_with_them(tmp_path: Path) -> None:
+    """A file that the log names and the run does not have is listed, and so is one with another digest."""
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
+        (tmp_path / "a" / "kept.bin").write_bytes(b"kept")
+        (tmp_path / "a" / "other.bin").write_bytes(b"before")
+        run.artifact("gone.bin", role="checkpoint", step=3)
+        run.artifact("kept.bin")
+        run.artifact("other.bin")
+    (tmp_path / "a" / "other.bin").write_bytes(b"after")
+    found = evidence_of(tmp_path / "a")
+    schema = json.loads(read_resource("schemas", "answers", "v1", "evidence.json"))
+    jsonschema.Draft202012Validator(schema).validate(found)
+    assert [
+        ("gone.bin", "not among the files of the run"),
+        ("kept.bin", None),
+        ("other.bin", "the file has another digest"),
+    ] == [(each["path"], each["problem"]) for each in found["artifacts"]]
+    assert ("checkpoint", 3) == (found["artifacts"][0]["role"], found["artifacts"][0]["step"])
+    assert {"file of line 2", "file of line 4"} <= set(found["not_recorded"])
+
+
+def test_energy_is_integrated_and_gaps_are_named(tmp_path: Path) -> None:
+    """Between near samples the energy is the area below; a pause is left out and named."""
+    powered(tmp_path / "r", "events.jsonl", [(0.0, 100.0), (10.0, 200.0), (20.0, 200.0), (90.0, 200.0), (100.0, 0.0)])
+    energy = evidence_of(tmp_path / "r")["energy"]
+    assert 1500.0 + 2000.0 + 1000.0 == energy["joules"]
+    (device,) = energy["devices"]
+    assert (30.0, 70.0) == (device["measured_seconds"], device["left_out_seconds"])
+    assert any(gap.startswith("70.000 seconds of gpu/0/power_watts") for gap in energy["not_measured"])
+
+
+@pytest.mark.parametrize(("second", "joules"), [("one", 2000.0), ("two", 4000.0)])
+def test_device_of_a_machine_counts_once(tmp_path: Path, second: str, joules: float) -> None:
+    """Two processes of one machine sample the same device; those of two machines do not."""
+    samples = [(0.0, 100.0), (10.0, 100.0), (20.0, 100.0)]
+    for rank, (name, host) in enumerate([("events.jsonl", "one"), ("events.rank-1.jsonl", second)]):
+        powered(tmp_path / "r", name, samples, rank=rank, world_size=3, host={"name": host})
+    powered(tmp_path / "r", "events.rank-2.jsonl", [], rank=2, world_size=3, host={"name": second})
+    energy = evidence_of(tmp_path / "r")["energy"]
+    assert joules == energy["joules"]
+    assert "rank 2: it has no samples of power" in energy["not_measured"]
+
+
+def test_energy_without_samples_is_unknown(audited: Path) -> None:
+    """Without samples the energy is null, never 0."""
+    assert evidence_of(audited)["energy"]["joules"] is None
+
+
+@pytest.mark.parametrize("change", ["none", "file", "log", "added"])
+def test_document_is_verified(audited: Path, change: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A document holds until the log or a file of the run changes."""
+    file = audited / "evidence.json"
+    assert 0 == main(["evidence", str(audited), "-o", str(file)])
+    assert file.read_text().isascii()
+    if change == "file":
+        (audited / "notes.txt").write_text("Beside\n")
+    elif change == "log":
+        log = audited / "events.jsonl"
+        log.write_text(log.read_text().replace('"loss":3.0', '"loss":2.9'))
+    elif change == "added":
+        (audited / "more.txt").write_text("")
+    capsys.readouterr()
+    assert (0 if change == "none" else 1) == main(["evidence", str(audited), "--verify", str(file)])
+    output = capsys.readouterr().out
+    assert {"none": "it holds", "file": "/files/1/sha256", "log": "/extremes/2/value", "added": "/files"}[
+        change
+    ] in output
+
+
+def test_differences_tell_types_apart() -> None:
+    """A missing member, another value and another type each have their place."""
+    assert ["/a~1b", "/c/0"] == differences({"a/b": 1, "c": [True]}, {"c": [1]})
+    assert [] == differences({"a": [1, {"b": None}]}, {"a": [1, {"b": None}]})
+
+
+def test_page_shows_texts_as_text(audited: Path, tmp_path: Path) -> None:
+    """The page has what the document has, and no script of a log."""
+    file = tmp_path / "evidence.html"
+    assert 0 == main(["evidence", str(audited), "-o", str(file)])
+    page = file.read_text()
+    assert "We stop here &lt;script&gt;." in page
+    assert "<script" not in page
+    assert evidence_page(evidence_of(audited)) == page
+
+
+def test_wrong_use(audited: Path, tmp_path: Path) -> None:
+    """Something else than a document, no run, and no folder to write to are wrong usage."""
+    (tmp_path / "other.json").write_text("{}")
+    assert 2 == main(["evidence", str(audited), "--verify", str(tmp_path / "other.json")])
+    assert 2 == main(["evidence", str(audited), "--verify", str(tmp_path / "none.json")])
+    assert 2 == main(["evidence", str(tmp_path / "none"), "-o", str(tmp_path / "e.json")])
+    assert 2 == main(["evidence", str(audited), "-o", str(tmp_path / "none" / "e.json")])
+    assert 2 == main(["evidence", str(audited)])

@@ -1,0 +1,65 @@
+"""What the tools of an agent answer about fixed runs, as data: ``tool_answers.jsonl``.
+
+``TOYSPEC_UPDATE=1 pytest reference/python/tests/agents/test_run_tools.py`` writes the answers again; read the
+difference.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toyspec.agents.cursors import AnswerCursor, LogPlace
+from toyspec.agents.run_tools import UNTRUSTED, RunTools
+from toyspec.core.errors import ToyspecError
+
+RUNS = Path(__file__).parents[1] / "transcripts" / "more"
+ANSWERS = Path(__file__).parents[1].joinpath("tool_answers.jsonl")
+QUESTIONS: list[dict[str, Any]] = [json.loads(line) for line in ANSWERS.read_bytes().splitlines()]
+
+
+def answered(question: dict[str, Any]) -> dict[str, Any]:
+    """Return *question* with its answer: the object after the mark of untrusted text, or the error."""
+    asked = {key: question[key] for key in ("tool", "arguments")}
+    try:
+        text = getattr(RunTools(str(RUNS)), asked["tool"])(**asked["arguments"])
+    except (ToyspecError, ValueError) as error:
+        return asked | {"error": str(error).replace(str(RUNS), "RUNS")}
+    if asked["tool"] == "digest":
+        mark, _, text = text.partition("\n")
+        assert mark == UNTRUSTED
+        return asked | {"answer": json.loads(text.replace(str(RUNS), "RUNS"))}
+    answer = json.loads(text)
+    assert answer.pop("untrusted") == UNTRUSTED
+    assert text.isascii()
+    return asked | {"answer": answer}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the answers have paths")
+@pytest.mark.parametrize(
+    "question", QUESTIONS, ids=lambda each: f"{each['tool']} {list(each['arguments'].values())}"[:50]
+)
+def test_answer_is_the_one_that_was_read(question: dict[str, Any]) -> None:
+    """Runs, numbers, counts of what is left out, and errors are those of ``tool_answers.jsonl``."""
+    assert question == answered(question)
+
+
+def test_cursor_is_read_as_it_was_written() -> None:
+    """Places and the next item come back, and what no digest wrote is refused."""
+    places = (LogPlace(12, "0a1b2c"), LogPlace(0, "ffffff", 7))
+    for cursor in (AnswerCursor(places), AnswerCursor(places, (3, 1, 10)), AnswerCursor(places[:1], (0, 0, 0))):
+        assert cursor == AnswerCursor.parse(str(cursor))
+    assert "c1-12.0a1b2c-0.ffffff.7~3.1.10" == str(AnswerCursor(places, (3, 1, 10)))
+    longest = f"c1-{'9' * 18}.0a1b2c"
+    assert AnswerCursor((LogPlace(10**18 - 1, "0a1b2c"),)) == AnswerCursor.parse(longest)
+    for text in ("", "c1", "c2-1.0a1b2c", "c1-1.0A1b2c", "c1-1.0a1b2c~1.2", "c1-\u0661.0a1b2c", f"{longest}9"):
+        with pytest.raises(ValueError, match="is not a cursor; give one that a digest printed, unchanged"):
+            AnswerCursor.parse(text)
+
+
+if os.environ.get("TOYSPEC_UPDATE"):
+    ANSWERS.write_text("".join(json.dumps(answered(each)) + "\n" for each in QUESTIONS), encoding="utf-8")

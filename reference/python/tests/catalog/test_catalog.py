@@ -1,0 +1,523 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+pytest.importorskip("duckdb", reason="the extra catalog is not installed")
+
+import msgspec
+
+from command_line import toyspec_within
+from loopback_store import BUCKET
+from toyspec import Catalog, CatalogError, ExpressionError, build_catalog, list_runs, start_run, update_catalog
+from toyspec.catalog import building, tables
+from toyspec.catalog.layout import LAYOUT, MANIFEST
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.main import main
+
+if TYPE_CHECKING:
+    from loopback_store import Store
+
+START = (
+    '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"%s",'
+    '"started_at":"2026-11-%02dT10:00:00+02:00","config":%s}\n'
+)
+STEP = '{"kind":"step","t":%d.5,"step":%d,"loss":%s,"extra":{"val/acc":0.%d}}\n'
+END = '{"kind":"run_end","t":9.0,"reason":"completed"}\n'
+
+
+def stream(name: str, day: int = 1, config: str = '{"lr":0.1}', steps: int = 3, end: str = END) -> bytes:
+    """Return a stream of *steps* steps."""
+    lines = [STEP % (step, step, 3.5 - step, step) for step in range(steps)]
+    return "".join([START % (name, day, config), *lines, end]).encode()
+
+
+def put(root: Path, name: str, data: bytes, file: str = "events.jsonl") -> None:
+    """Write the stream of a run."""
+    (root / name).mkdir(parents=True, exist_ok=True)
+    (root / name / file).write_bytes(data)
+
+
+def runs_of_each_kind(root: Path) -> Path:
+    """Make in *root* runs of several kinds, some of which are not complete; return it."""
+    for day in range(1, 5):
+        put(root, f"run-{day}", stream(f"run-{day}", day))
+    put(root, "torn", stream("torn", 4, end="")[:-20])
+    put(root, "damaged", stream("damaged", 4).replace(b'"step":1,', b'"step":1;'))
+    put(root, "metrics", b'{"step":1,"loss":0.5,"wall_time_ms":12}\n', "metrics.jsonl")
+    history = b'{"global_step":2,"log_history":[{"step":1,"loss":2.5},{"step":2,"loss":1.5}]}'
+    put(root, "trainer", history, "trainer_state.json")
+    put(root, "foreign", b'{"type":"user","message":"hi"}\n')
+    return root
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Return a directory with runs of several kinds."""
+    return runs_of_each_kind(tmp_path / "runs")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    """Return the catalog of such runs, which no test changes."""
+    directory = tmp_path_factory.mktemp("built")
+    build_catalog(runs_of_each_kind(directory / "runs"), out=directory / "catalog")
+    return Catalog(directory / "catalog")
+
+
+def rows(catalog: Path) -> dict[str, dict[str, Any]]:
+    """Return the rows of a catalog by path."""
+    answer = Catalog(catalog).query("select * from runs order by stream")
+    return {row[0]: dict(zip(answer.columns, row, strict=True)) for row in answer.rows}
+
+
+def digests(directory: Path) -> dict[str, str]:
+    """Return the digest of each file below *directory*."""
+    files = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != ".lock")
+    return {str(file.relative_to(directory)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def test_catalog_has_what_a_listing_has(runs: Path, tmp_path: Path) -> None:
+    """Each run is the one that reading all of it gives: facts, settings, last and best values, state, order."""
+    report = build_catalog(runs, out=tmp_path / "catalog")
+    whole, found = list_runs(runs, read="whole"), Catalog(tmp_path / "catalog").runs()
+    assert (8, 1, []) == (report.runs, report.skipped, report.errors)
+    assert (8, 1, ()) == (len(whole), whole.skipped, whole.errors)
+    assert [run.row() for run in whole] == [run.row() for run in found]
+    counts = [run.facts.findings for run in found]
+    assert [msgspec.structs.replace(run.facts, findings=each) for run, each in zip(whole, counts, strict=True)] == [
+        run.facts for run in found
+    ]
+
+
+def test_catalog_names_what_cannot_be_read(runs: Path, tmp_path: Path) -> None:
+    """A stream that is cut gzip data is an error of the catalog, as of a list, and no file of another format."""
+    put(runs, "cut", gzip.compress(b'{"step": 1}\n' * 100)[:30], file="events.jsonl.gz")
+    report, listed = build_catalog(runs, out=tmp_path / "catalog"), list_runs(runs)
+    assert (8, 1, list(listed.errors)) == (report.runs, report.skipped, report.errors)
+    assert [str(runs / "cut" / "events.jsonl.gz")] == [error.path for error in report.errors]
+
+
+def test_columns(runs: Path, tmp_path: Path) -> None:
+    """Settings, metrics and findings are columns, and the config is there as JSON."""
+    build_catalog(runs, out=tmp_path / "catalog")
+    row = rows(tmp_path / "catalog")[str(runs / "damaged" / "events.jsonl")]
+    assert ("damaged", 0.1, 1.5, 1.5) == (row["state"], row["config.lr"], row["last.loss"], row["best.loss"])
+    assert (1, {"invalid-json": 1}, 1) == (row["findings.invalid-json"], json.loads(row["findings"]), row["errors"])
+    assert {"lr": 0.1} == json.loads(row["config"])
+    assert "2026-11-04" == str(row["day"])
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_update_reads_what_changed(runs: Path, tmp_path: Path, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New, changed and live runs are read, those that are gone are dropped, and only the files of their days change."""
+    monkeypatch.setattr(tables._Form, "rows", 1)
+    out = tmp_path / "catalog"
+    build_catalog(runs, out=out, values=True)
+    before = digests(out)
+    assert (8, 0, 8) == update_catalog(out)[:3]
+    assert before == digests(out)
+    put(runs, "run-3", stream("run-3", 3, steps=4))
+    put(runs, "new", stream("new", 3, '{"lr":"auto","other":1}'))
+    os.unlink(runs / "run-2" / "events.jsonl")
+    report = update_catalog(out, workers=workers)
+    assert (8, 2, 6, 1) == report[:4]
+    fresh = tmp_path / "fresh"
+    build_catalog(runs, out=fresh, values=True)
+    assert [run.row() for run in Catalog(fresh).runs()] == [run.row() for run in Catalog(out).runs()]
+    values = "select path, metric, step, time, value from values order by all"
+    assert Catalog(fresh).query(values) == Catalog(out).query(values)
+    after = digests(out)
+    days = ("2026-11-01", "2026-11-04", "unknown")
+    same = {f"{table}/{day}.000001.parquet" for table in ("runs", "names", "values") for day in days}
+    manifest = Catalog(out).manifest
+    files = (*manifest.runs, *manifest.names, *manifest.values)
+    assert same == {name for name in files if after[name] == before.get(name)}
+    assert {name for name in before if name.endswith("parquet")} - same == {*manifest.former}
+
+
+def test_only_what_lists_have_is_read_as_a_run(tmp_path: Path) -> None:
+    """A stream of toyspec under another name, and text that is not a log, are not runs: they get no row."""
+    folder = tmp_path / "runs"
+    put(folder, "a", stream("a"))
+    (folder / "copy.jsonl").write_bytes(stream("a"))
+    (folder / "notes.txt").write_text("step 3 of the plan: 5 cups of tea\n")
+    report = build_catalog(folder, out=tmp_path / "catalog")
+    assert [str(folder / "a" / "events.jsonl")] == [run.path for run in list_runs(folder)]
+    assert [str(folder / "a" / "events.jsonl")] == [*rows(tmp_path / "catalog")]
+    assert (1, 1) == (report.runs, report.read)
+    assert 0 == update_catalog(tmp_path / "catalog").read
+
+
+def test_run_that_is_sealed_later_has_changed(runs: Path, tmp_path: Path) -> None:
+    """A file of the run beside the stream counts too."""
+    from toyspec import seal
+
+    build_catalog(runs, out=tmp_path / "catalog")
+    seal(runs / "run-1")
+    assert 1 == update_catalog(tmp_path / "catalog").read
+    assert rows(tmp_path / "catalog")[str(runs / "run-1" / "events.jsonl")]["sealed"]
+
+
+def test_live_run_is_read_again(tmp_path: Path) -> None:
+    """A run that a writer had open is read by the next update, also if its stream is the same."""
+    run = start_run(tmp_path / "runs", run_id="live")
+    run.step(loss=1.0)
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    assert ["running"] == [run.facts.state for run in Catalog(tmp_path / "catalog").runs()]
+    assert 1 == update_catalog(tmp_path / "catalog").read
+    run.abandon()
+    update_catalog(tmp_path / "catalog")
+    assert ["torn"] == [run.facts.state for run in Catalog(tmp_path / "catalog").runs()]
+
+
+def test_values(tmp_path: Path) -> None:
+    """Every value of the latest attempts has a row, with null for one that was not finite."""
+    resumed = (
+        stream("a", steps=3, end="")
+        + b'{"kind":"run_resume","t":5.0,"from_step":0}\n'
+        + b'{"kind":"step","t":6.0,"step":1,"loss":null}\n'
+    )
+    put(tmp_path / "runs", "a", resumed)
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog", values=True)
+    query = "select run, metric, step, time, value from values order by metric, step"
+    answer = Catalog(tmp_path / "catalog").query(query)
+    assert answer.columns == ["run", "metric", "step", "time", "value"]
+    assert [("a", "loss", 0, 0.5, 3.5), ("a", "loss", 1, 6.0, None), ("a", "val/acc", 0, 0.5, 0.0)] == answer.rows
+
+
+def test_workers_write_the_same_bytes(tmp_path: Path) -> None:
+    """One process and three write the same files, whatever order their work ends in."""
+    for index in range(300):
+        put(tmp_path / "runs", f"{index:03}", stream(f"{index:03}", 1 + index % 3, steps=index % 40))
+    for workers in (1, 3):
+        build_catalog(tmp_path / "runs", out=tmp_path / f"catalog-{workers}", values=True, workers=workers)
+    assert digests(tmp_path / "catalog-1") == digests(tmp_path / "catalog-3")
+
+
+@pytest.mark.parametrize("moment", ["reading", "before the manifest"])
+def test_build_that_is_stopped_leaves_the_catalog(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """The earlier catalog is what readers see, and the next build removes what was left."""
+    out = tmp_path / "catalog"
+    build_catalog(runs, out=out)
+    before = Catalog(out).runs().rows()
+    put(runs, "new", stream("new", 1))
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        if moment != "reading":
+            patch.setattr(building, "write_manifest", stop)
+        with pytest.raises(KeyboardInterrupt):
+            build_catalog(runs, out=out, on_progress=stop if moment == "reading" else None)
+    assert before == Catalog(out).runs().rows()
+    (out / ".work").mkdir(exist_ok=True)
+    build_catalog(runs, out=out)
+    assert 9 == len(Catalog(out))
+    assert not (out / ".work").exists()
+    manifest = Catalog(out).manifest
+    known = {*manifest.runs, *manifest.names, *manifest.index, *manifest.former}
+    assert {str(file.relative_to(out)) for file in out.glob("*/*")} == known
+
+
+def test_table_that_cannot_be_written(runs: Path, tmp_path: Path) -> None:
+    """An error of the disk is one of the catalog, with its place, and what was there stays."""
+    out = tmp_path / "catalog"
+    build_catalog(runs, out=out)
+    before = rows(out)
+    for file in out.glob("runs/*.000001.parquet"):
+        file.with_name(file.name.replace("000001", "000002")).mkdir()
+    put(runs, "new", stream("new"))
+    with pytest.raises(CatalogError, match=r"cannot be written: .*; what was there is unchanged"):
+        update_catalog(out)
+    assert before == rows(out)
+
+
+def test_what_is_not_a_catalog(runs: Path, tmp_path: Path) -> None:
+    """Another version, another file, another directory and a missing one are each named."""
+    out = tmp_path / "catalog"
+    build_catalog(runs, out=out)
+    manifest = json.loads((out / MANIFEST).read_bytes())
+    for content, fact in (
+        (json.dumps({**manifest, "catalog": 99, "toyspec": "9.0"}), "layout 99, written by toyspec 9.0; .* build it"),
+        ("[]", "not the file of a catalog"),
+        (json.dumps({"catalog": LAYOUT}), "not the file of a catalog"),
+        ("\xff", "not the file of a catalog"),
+    ):
+        (out / MANIFEST).write_text(content, encoding="latin-1")
+        for use in (Catalog, update_catalog):
+            with pytest.raises(CatalogError, match=fact):
+                use(out)
+    build_catalog(runs, out=out)
+    assert 8 == len(Catalog(out))
+    with pytest.raises(CatalogError, match="not a catalog; make one"):
+        update_catalog(runs)
+    with pytest.raises(CatalogError, match="not empty and not a catalog"):
+        build_catalog(runs, out=runs)
+    (out / Catalog(out).manifest.runs[0]).write_bytes(b"PAR1")
+    with pytest.raises(CatalogError, match="cannot be read"):
+        Catalog(out).runs()
+
+
+HOSTILE = (
+    r'{"a\u0000b":"x\u0000y","q\"uote":1,"LR":1,"lr":"text","Lr":[1,{"deep":null}],"":2,"back\\slash":3,'
+    r'"n.e.s":{"t.e.d":4},"big":123456789012345678901234567890,"whole":12345678901,"mixed":true,'
+    r'"\ud83d\ude00":"\u202e","null":null,'
+    "\"'; drop table runs; --'\":5}"
+)
+
+
+def test_hostile_names_and_values(tmp_path: Path) -> None:
+    """Any names and values of a config go into a catalog, and what a column cannot hold is in the JSON."""
+    put(tmp_path / "runs", "a", stream("a", config=HOSTILE))
+    put(tmp_path / "runs", "b'; select 1; --", stream("b", config='{"lr":0.5,"mixed":2,"whole":0.5}'))
+    assert [] == build_catalog(tmp_path / "runs", out=tmp_path / "cata'log").errors
+    found = list(rows(tmp_path / "cata'log").values())
+    assert json.loads(HOSTILE) == json.loads(found[0]["config"])
+    names = ("n.e.s.t.e.d", "whole", "'; drop table runs; --'")
+    assert (4, 12345678901.0, 5) == tuple(found[0][f"config.{name}"] for name in names)
+    assert ["true", "2"] == [row["config.mixed"] for row in found]
+    whole = {run.path: run.start for run in list_runs(tmp_path / "runs", read="whole")}
+    assert whole == {run.path: run.start for run in Catalog(tmp_path / "cata'log").runs()}
+
+
+def test_very_large_config(tmp_path: Path) -> None:
+    """A run whose settings are larger than a row may be is listed without them."""
+    put(tmp_path / "runs", "a", stream("a", config=json.dumps({"text": "x" * (9 << 20), "more": "y" * (9 << 20)})))
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog", values=True)
+    (run,) = Catalog(tmp_path / "catalog").runs()
+    assert ("a", {}, 2) == (run.facts.run, run.start, run.facts.last_step)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names of POSIX")
+def test_rows_that_need_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB holds 2,048 rows at a time, whatever their size: a build goes on with more memory."""
+    config = json.dumps({f"setting-{number}": "x" * 100 for number in range(400)})
+    for number in range(200):
+        put(tmp_path / "runs", f"run-{number}", stream(f"run-{number}", config=config, steps=1))
+    monkeypatch.setattr(tables, "_MEMORY", ("30MB", "30MB"))
+    with pytest.raises(CatalogError, match="Out of Memory"):
+        build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    monkeypatch.setattr(tables, "_MEMORY", ("30MB", "80%"))
+    assert build_catalog(tmp_path / "runs", out=tmp_path / "catalog").runs == 200
+    answer = Catalog(tmp_path / "catalog").query('select count(*) from runs where "config.setting-7" is not null')
+    assert list(answer.rows) == [(200,)]
+
+
+def test_what_cannot_be_read_is_listed(runs: Path, tmp_path: Path) -> None:
+    """A file that is gone or has no name in UTF-8 is an error of its own; an update tries it again."""
+    try:
+        os.mkdir(os.fsencode(runs) + b"/\xff")
+        (Path(os.fsdecode(os.fsencode(runs) + b"/\xff")) / "events.jsonl").write_bytes(stream("x"))
+    except OSError:
+        pytest.skip("this file system has names in UTF-8 only")
+    link = runs / "run-1" / "events.jsonl"
+    data = link.read_bytes()
+    link.unlink()
+    os.mkfifo(runs / "run-1" / "fifo")
+    report = build_catalog(runs, out=tmp_path / "catalog")
+    assert ["its name is not text in UTF-8, which a catalog cannot hold"] == [error.message for error in report.errors]
+    link.write_bytes(data)
+    assert 1 == update_catalog(tmp_path / "catalog").read
+
+
+REFUSED = (
+    "select * from read_text('/etc/passwd')",
+    "select * from read_csv('/etc/passwd')",
+    "select * from glob('/etc/*')",
+    "select * from '/etc/passwd'",
+    "copy runs to '/tmp/never'",
+    "copy (select 1) to '/tmp/never'",
+    "export database '/tmp/never'",
+    "attach '/tmp/never'",
+    "install httpfs",
+    "load httpfs",
+    "select 1; select 2",
+    "create table other as select 1",
+    "insert into runs select * from runs",
+    "set enable_external_access = true",
+    "select * from read_parquet('http://127.0.0.1:1/x.parquet')",
+    "selec",
+    "",
+    "select nope from runs",
+)
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_query_reaches_nothing_else(built: Catalog, sql: str) -> None:
+    """A query is one SELECT over the catalog."""
+    before = digests(Path(built.path).parent)
+    with pytest.raises(ValueError):
+        built.query(sql)
+    assert before == digests(Path(built.path).parent)
+
+
+def test_query_reads_nothing_below_the_current_directory(
+    built: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB's own directory for temporary files, ``.tmp``, has no file of the catalog."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".tmp").mkdir()
+    (tmp_path / ".tmp" / "x").write_text("x")
+    with pytest.raises(ValueError, match="reaches only the tables of the catalog"):
+        built.query("select content from read_text('.tmp/x')")
+
+
+@pytest.mark.parametrize("end", ["", ";", "; -- the end;", " -- the end"])
+def test_times_with_a_zone_are_text_in_utc(built: Catalog, end: str) -> None:
+    """They need no package for time zones, at the top and within other values."""
+    zoned = "timestamptz '2026-11-22 11:30:00+01'"
+    found = built.query(f"select 'ö;' as a, {zoned} as at, [{zoned}] as list, {{'at': {zoned}}} as at{end}")
+    text = "2026-11-22 10:30:00+00"
+    assert (["a", "at", "list", "at"], [("ö;", text, [text], {"at": text})]) == found
+
+
+def test_commands(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands build, update, list and ask."""
+    monkeypatch.chdir(tmp_path)
+
+    def printed(*arguments: str, code: int = exit_codes.OK) -> str:
+        assert code == main(list(arguments))
+        return capsys.readouterr().out
+
+    assert "8 runs, 9 read, 1 of other formats skipped\n" == printed("catalog", "build", "--workers", "2", "runs")
+    put(runs, "new", stream("new", 1))
+    assert "9 runs, 1 read, 8 unchanged, 1 of other formats skipped\n" == printed("catalog", "update")
+    for text in ("", "-n 2", "--sort steps -n 3 -r", "--sort best.loss", "--where lr<1", "--where torn -n 1"):
+        options = text.split()
+        whole = json.loads(printed("ls", "--full", "--json", str(runs), *options))
+        kept = json.loads(printed("ls", "--catalog", "catalog", "--json", *options))
+        assert whole == [{name: each[name] for name in each if name != "findings"} for each in kept], options
+        assert printed("ls", "--full", str(runs), *options) == printed("ls", "--catalog", "catalog", *options)
+    count = "select state, count(*) as number, max(day) as last from runs group by state order by all"
+    assert "state,number,last\ncomplete,7,2026-11-04\ndamaged,1,2026-11-04\n" in printed("query", "--csv", count)
+    assert {"state": "damaged", "number": 1, "last": "2026-11-04"} == json.loads(printed("query", "--json", count))[1]
+    assert "state     number  last\n" in printed("query", count)
+    for arguments in (
+        ["query", "drop table runs"],
+        ["query", "--catalog", "runs", "select 1"],
+        ["ls", "--catalog", "runs"],
+        ["ls", "--catalog", "catalog", "runs"],
+        ["ls", "--catalog", "catalog", "--full"],
+        ["catalog", "update", "runs"],
+        ["catalog", "build", "gone"],
+        ["catalog", "update", "--values"],
+        ["catalog", "build", "--ray", "local", "--workers", "2", "runs"],
+    ):
+        assert "" == printed(*arguments, code=exit_codes.USAGE)
+
+
+def test_bucket(store: Store, tmp_path: Path) -> None:
+    """A catalog of a bucket reads each run once, then only what has another entity tag; other objects are skipped."""
+    for number in range(5):
+        store.put(f"runs/{number}/events.jsonl", stream(str(number), 1 + number))
+    for number in range(30):
+        store.put(f"runs/{number % 5}/weights-{number}.bin", b"x")
+    store.put("runs/foreign/events.jsonl", b'{"type":"user","message":"hi"}\n')
+    store.page_size = 7
+    out = tmp_path / "catalog"
+    assert (5, 6, 0, 0, 1) == build_catalog(f"s3://{BUCKET}/runs", out=out)[:5]
+    paths = [f"s3://{BUCKET}/runs/{number}" for number in range(5)]
+    assert paths == [run.facts.path for run in Catalog(out).runs(order="name")]
+    store.requests.clear()
+    assert 0 == update_catalog(out).read
+    assert [] == store.reads()
+    store.put("runs/3/events.jsonl", stream("3", 4, steps=9))
+    assert (5, 1, 4) == update_catalog(out)[:3]
+    assert 8 == max(run.facts.last_step or 0 for run in Catalog(out).runs())
+
+
+@pytest.mark.parametrize("problem", ["unreachable", "no permission", "wrong bucket"])
+def test_bucket_that_cannot_be_listed(
+    store: Store, tmp_path: Path, problem: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog stays as it was, and the message says what is wrong with the place."""
+    store.put("runs/a/events.jsonl", stream("a"))
+    out = tmp_path / "catalog"
+    build_catalog(f"s3://{BUCKET}/runs", out=out)
+    before = digests(out)
+    if problem == "unreachable":
+        from toyspec.core.places import opening
+
+        monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
+        opening._opened.cache_clear()
+    else:
+        status, code = (403, b"AccessDenied") if problem == "no permission" else (404, b"NoSuchBucket")
+
+        def refuse(handler: Any) -> bool:
+            handler.answer(status, b"<Error><Code>%b</Code></Error>" % code)
+            return True
+
+        store.every = refuse
+    for arguments in (["update", str(out)], ["build", f"s3://{BUCKET}/runs", "--out", str(out)]):
+        assert exit_codes.USAGE == main(["catalog", *arguments])
+        fact = {"unreachable": "no connection to the host", "no permission": "403", "wrong bucket": "404"}[problem]
+        errors = capsys.readouterr().err
+        assert fact in errors
+        assert "the catalog was not changed" in errors
+    assert before == digests(out)
+
+
+def test_empty_answer_has_titles(built: Catalog, capsys: pytest.CaptureFixture[str]) -> None:
+    """A query that finds nothing shows the names of its columns, and no row."""
+    sql = "select run, last_step from runs where false"
+    assert exit_codes.OK == main(["query", "--catalog", built.path, sql])
+    assert "run  last_step\n" == capsys.readouterr().out
+
+
+def test_names_of_a_metric_are_columns(built: Catalog) -> None:
+    """A metric has its last and its best value, and the number of its values that were not finite."""
+    answer = built.query('select "last.loss", "best.loss", "nan.loss" from runs limit 1')
+    assert ["last.loss", "best.loss", "nan.loss"] == list(answer.columns)
+
+
+def test_incidents_of_health_rules_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A catalog that was built with health rules has them for good, and a list finds the same without one."""
+    put(tmp_path / "runs", "sick", stream("sick", steps=40).replace(b'"loss":-26.5', b'"loss":null'))
+    put(tmp_path / "runs", "well", stream("well"))
+    own = [{"name": "mine", "type": "nonfinite", "metric": ["loss"]}]
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog", health=own)
+    (tmp_path / "runs/well/events.jsonl").write_bytes(stream("well", steps=9).replace(b'"loss":0.5', b'"loss":null'))
+    monkeypatch.chdir(tmp_path)
+    assert 1 == update_catalog(tmp_path / "catalog").read
+    answer = Catalog(tmp_path / "catalog").query('select run, alerts, "findings.health-mine" from runs order by 1')
+    assert [("sick", 1, 1), ("well", 1, 1)] == answer.rows
+    build_catalog(tmp_path / "runs", out=tmp_path / "plain")
+    numbers = "select errors, warnings, infos from runs order by run"
+    assert Catalog(tmp_path / "plain").query(numbers).rows == Catalog(tmp_path / "catalog").query(numbers).rows
+    assert ["sick", "well"] == sorted(
+        run.facts.run for run in Catalog(tmp_path / "catalog").runs().filter("alerts = 1")
+    )
+    assert ["sick", "well"] == sorted(run.facts.run for run in list_runs("runs").filter("alerts > 0"))
+    for words in (["ls", "--catalog", "catalog"], ["ls", "runs"]):
+        assert [] == names_listed(*words, "--where", "alerts > 9")
+        assert ["sick", "well"] == names_listed(*words, "--where", "alerts > 0", "--sort", "alerts")
+    (tmp_path / "toyspec.toml").write_text('[[health]]\nname = "loss-not-finite"\ntype = "bound"\n')
+    result = toyspec_within("ls", "--where", "alerts > 0", "runs", cwd=tmp_path)
+    assert (exit_codes.USAGE, True) == (result.returncode, b"toyspec.toml: line 1" in result.stderr)
+
+
+def names_listed(*words: str) -> list[str]:
+    """Return the sorted names of the runs that a list has."""
+    result = toyspec_within(*words, "--json", cwd=Path.cwd())
+    assert 0 == result.returncode, result.stderr
+    return sorted(run["run"] for run in json.loads(result.stdout))
+
+
+def test_catalog_without_incidents_is_an_error(built: Catalog) -> None:
+    """A filter by what it does not have is an error that says what to do."""
+    with pytest.raises(ExpressionError, match="'alerts': the catalog has none; build it with --health"):
+        built.runs().filter("alerts > 0")
+    result = toyspec_within("ls", "--catalog", built.path, "--where", "alerts > 0")
+    assert (exit_codes.USAGE, True) == (result.returncode, b"build it with --health" in result.stderr)

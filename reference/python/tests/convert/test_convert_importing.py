@@ -1,0 +1,402 @@
+"""Tests of imports as a whole: whole bundles, going on, names, errors, and the commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from errno import EACCES, EDQUOT, EFBIG, EIO, ENOENT, ENOSPC
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from command_line import toyspec_within as toyspec
+from conversions import SAMPLES, accounted, importable_samples, imported, records, scalars, write_run
+from convert.test_convert_tensorboard import WALL, event_file, steps
+from toyspec.convert import (
+    export_runs,
+    import_runs,
+    imported_bundles,
+    importing,
+    tensorboard_messages,
+)
+from toyspec.convert.imported_bundles import safe_run_id
+from toyspec.core.command_line.commands import load as command_module
+from toyspec.core.command_line.main import main
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def test_running_again_goes_on(tmp_path: Path) -> None:
+    """What was imported stays unchanged, and what is new is imported."""
+    event_file(tmp_path / "logs" / "a", *steps(3))
+    first = imported(tmp_path / "logs", tmp_path / "runs")
+    before = os.stat(tmp_path / "runs" / "a" / "events.jsonl").st_mtime_ns
+    event_file(tmp_path / "logs" / "b", *steps(3))
+    again = imported(tmp_path / "logs", tmp_path / "runs")
+    assert ["converted"] == [run.status for run in first.runs]
+    assert [("a", "done-before"), ("b", "converted")] == [(run.run_id, run.status) for run in again.runs]
+    assert before == os.stat(tmp_path / "runs" / "a" / "events.jsonl").st_mtime_ns
+    assert first.runs[0].items == again.runs[0].items
+
+
+def test_source_that_has_grown_is_imported_again(tmp_path: Path) -> None:
+    """The new stream takes the place of the old one, which is kept beside it."""
+    event_file(tmp_path / "a", *steps(3))
+    imported(tmp_path / "a", tmp_path / "runs")
+    event_file(tmp_path / "a", *steps(5))
+    imported(tmp_path / "a", tmp_path / "runs")
+    assert 10 == len(scalars(tmp_path / "runs" / "a"))
+    assert {"events.jsonl", "events.jsonl.prev", "import.json"} == set(os.listdir(tmp_path / "runs" / "a"))
+    assert 7 == len((tmp_path / "runs" / "a" / "events.jsonl.prev").read_bytes().splitlines())
+
+
+def test_step_that_was_guessed_wrong_is_named_and_imported_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The key of the step is part of what was imported: with another one, the run is made again, in the same place."""
+    log, out = tmp_path / "log.jsonl", str(tmp_path / "runs")
+    log.write_bytes(b'{"step": 1, "iter": 10, "loss": 2.5}\n{"step": 1, "iter": 20, "loss": 2.0}\n')
+    assert 0 == main(["import", str(log), "--out", out])
+    assert [1, 1] == [record["step"] for record in records(tmp_path / "runs" / "log")[1:]]
+    for _ in range(2):
+        assert 0 == main(["import", "--step-key", "iter", str(log), "--out", out])
+    assert [10, 20] == [record["step"] for record in records(tmp_path / "runs" / "log")[1:]]
+    assert "already there" in capsys.readouterr().out
+    assert ["log"] == os.listdir(out)
+
+
+def test_runs_of_one_name_do_not_meet(tmp_path: Path) -> None:
+    """A directory that another run has is left alone; the next one gets a number."""
+    event_file(tmp_path / "x" / "a", *steps(1))
+    event_file(tmp_path / "y" / "a", *steps(2))
+    own = write_run(tmp_path / "runs" / "a", {}).joinpath("events.jsonl").read_bytes()
+    for _ in range(2):
+        report = accounted(import_runs([tmp_path / "x" / "a", tmp_path / "y" / "a"], tmp_path / "runs"))
+        assert ["a-2", "a-3"] == [run.run_id for run in report.runs]
+        assert ["another run is named a, so this one is a-2"] == [
+            note for note in report.runs[0].notes if "named" in note
+        ]
+    assert own == (tmp_path / "runs" / "a" / "events.jsonl").read_bytes()
+
+
+def test_interrupted_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception in the middle leaves no bundle and no rest."""
+    event_file(tmp_path / "a", *steps(3))
+
+    def interrupted(*_: Any) -> Iterator[Any]:
+        yield b'{"kind":"note","t":0.0,"text":"x"}\n'
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("toyspec.convert.tensorboard._EventImport._of_file", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        import_runs([tmp_path / "a"], tmp_path / "runs")
+    assert [] == os.listdir(tmp_path / "runs")
+
+
+def test_stopped_import_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C ends the command with its exit status, and a line that says what is there and what to do."""
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_module("import"), "import_runs", interrupted)
+    assert 130 == main(["import", str(tmp_path), "--out", str(tmp_path / "runs")])
+    said = f"toyspec import: stopped; the runs in {tmp_path / 'runs'} are whole. Run the same command again to go on\n"
+    assert said == capsys.readouterr().err
+
+
+def test_stopped_export_says_that_nothing_was_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C ends an export with its exit status and a line, and leaves nothing in the directory or beside it."""
+    event_file(tmp_path / "a", *steps(3))
+    imported(tmp_path / "a", tmp_path / "runs")
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("toyspec.convert.destinations.csv_tables.CsvTables.open", interrupted)
+    before = sorted(os.listdir(tmp_path))
+    assert 130 == main(["export", "csv", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
+    assert f"toyspec export: stopped; nothing was added to {tmp_path / 'out'}\n" == capsys.readouterr().err
+    assert before == sorted(os.listdir(tmp_path))
+
+
+def test_full_disk_of_an_export_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message has the directory of the export, which the system does not name where writing fails."""
+    event_file(tmp_path / "a", *steps(3))
+    imported(tmp_path / "a", tmp_path / "runs")
+
+    def full(*_: Any) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("toyspec.convert.destinations.csv_tables.CsvTables.open", full)
+    assert 2 == main(["export", "csv", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
+    assert f"toyspec export: {tmp_path / 'out'}: No space left on device\n" == capsys.readouterr().err
+
+
+def test_file_without_any_event_is_an_error(tmp_path: Path) -> None:
+    """A name does not make an event file; one record is enough for a run, whatever is before it."""
+    (tmp_path / "a").mkdir()
+    file = tmp_path / "a" / "x.tfevents.1"
+    file.write_bytes(b"hello world, not an event file")
+    done = toyspec("import", str(file), "--out", str(tmp_path / "runs"))
+    assert (2, b"") == (done.returncode, done.stdout)
+    assert f"toyspec import: {file}: not an event file: no record in it can be read\n" == done.stderr.decode()
+    assert [] == [name for name in os.listdir(tmp_path / "runs") if not name.startswith(".")]
+    event_file(tmp_path / "b", *steps(1))
+    (real,) = (tmp_path / "b").iterdir()
+    real.write_bytes(file.read_bytes() + real.read_bytes())
+    done = toyspec("import", str(real), "--out", str(tmp_path / "runs"))
+    assert 1 == done.returncode
+
+
+def test_one_item_is_counted_in_the_singular(tmp_path: Path) -> None:
+    """One value is counted without the plural."""
+    event_file(tmp_path / "a", tensorboard_messages.scalar_event(WALL, 1, "loss", 0.5))
+    done = toyspec("import", str(tmp_path / "a"), "--out", str(tmp_path / "runs"))
+    assert b": 1 value, 1 carried unchanged\n" in done.stdout
+
+
+def test_rest_of_a_killed_import_is_not_a_run_and_is_removed(tmp_path: Path) -> None:
+    """What a kill leaves is not listed as a run, and the next import takes its place."""
+    event_file(tmp_path / "a", *steps(3))
+    rest = tmp_path / "runs" / ".import-a"
+    rest.mkdir(parents=True)
+    (rest / "events.jsonl.partial").write_bytes(b'{"kind":"run_start"')
+    assert 2 == toyspec("check", str(tmp_path / "runs")).returncode
+    imported(tmp_path / "a", tmp_path / "runs")
+    assert ["a"] == os.listdir(tmp_path / "runs")
+
+
+def test_ended_adds_a_run_end(tmp_path: Path) -> None:
+    """The reason is the user's where the source says none; a source's own ending stays."""
+    event_file(tmp_path / "a", *steps(3))
+    event_file(tmp_path / "b", tensorboard_messages.ending_event(WALL, is_success=False))
+    report = accounted(import_runs([tmp_path / "a", tmp_path / "b"], tmp_path / "runs", ended="completed"))
+    assert ["completed", "errored"] == [records(run.target)[-1]["reason"] for run in report.runs]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("a", "a"), ("a b/c", "a-b-c"), ("..", "run"), ("con", "run-con"), ("é" * 9, "run"), ("x" * 300, "x" * 120)],
+)
+def test_any_name_gives_a_safe_run_id(name: str, expected: str) -> None:
+    """Names of other tools become names of directories."""
+    assert expected == safe_run_id(name)
+
+
+def test_every_sample_is_recognised(tmp_path: Path) -> None:
+    """Each format with a sample is found out from it alone."""
+    for sample in importable_samples():
+        report = imported(sample, tmp_path / sample.name)
+        assert {sample.name} == {run.format for run in report.runs}
+        assert [] == report.errors
+
+
+def test_every_format_in_a_folder_is_imported(tmp_path: Path) -> None:
+    """Each run becomes a bundle of its own; the parts of a run are not imported once more as logs."""
+    for sample in importable_samples():
+        shutil.copytree(sample, tmp_path / "all" / sample.name, ignore=shutil.ignore_patterns("make.py"))
+    write_run(tmp_path / "all" / "own", {})
+    (tmp_path / "all" / "train.csv").write_text("step,loss\n1,0.5\n2,0.25\n", encoding="utf-8")
+    for step in (10, 20):
+        (tmp_path / "all" / "hf" / f"checkpoint-{step}").mkdir(parents=True)
+        history = [{"loss": 1.0, "epoch": 0.5, "step": each} for each in range(5, step + 1, 5)]
+        state = json.dumps({"log_history": history, "global_step": step, "max_steps": 20, "epoch": 1.0})
+        (tmp_path / "all" / "hf" / f"checkpoint-{step}" / "trainer_state.json").write_text(state, encoding="utf-8")
+    (tmp_path / "all" / "broken.wandb").write_bytes(b":W&B\0\0\0")
+    report = imported(tmp_path / "all", tmp_path / "runs")
+    counts = {"tensorboard": 2, "wandb": 1, "mlflow": 2, "trackio": 1, "dvclive": 1, "csv": 1, "hf-trainer": 1}
+    counts |= {"kaun": 1, "metrics": 1, "munin": 1, "json": 1}
+    assert counts == Counter(run.format for run in report.runs)
+    assert ["hf-checkpoint-20"] == [run.run_id for run in report.runs if run.format == "hf-trainer"]
+    assert ["broken.wandb"] == [os.path.basename(error.path) for error in report.errors]
+    again = import_runs([tmp_path / "all"], tmp_path / "runs")
+    assert {"done-before"} == {run.status for run in again.runs}
+
+
+def test_doctor_names_the_runs_in_a_folder(tmp_path: Path) -> None:
+    """A run of several files is named by its directory, and the command that is shown imports it."""
+    for name in ("dvclive", "mlflow", "trackio", "wandb"):
+        shutil.copytree(SAMPLES / name, tmp_path / name, ignore=shutil.ignore_patterns("make.py"))
+    (survey,) = json.loads(toyspec("doctor", "--json", str(tmp_path)).stdout)["paths"]
+    found = {entry["format"]: entry for entry in survey["formats"]}
+    assert {"dvclive", "mlflow", "trackio", "wandb"} == set(found)
+    assert ({"foreign"}, 2) == ({entry["sort"] for entry in found.values()}, survey["others"])
+    assert [str(tmp_path / "dvclive" / "dvclive")] == found["dvclive"]["examples"]
+    for entry in found.values():
+        for example in entry["examples"]:
+            assert [] == import_runs([example], tmp_path / "runs", format=entry["format"]).errors
+
+
+def test_commands_report_to_a_person(tmp_path: Path) -> None:
+    """The text names target, source, counts, causes and examples."""
+    done = toyspec("import", str(SAMPLES / "tensorboard"), "--out", "runs", cwd=tmp_path)
+    assert 0 == done.returncode, done.stderr
+    text = done.stdout.decode()
+    assert "(tensorboard): 86 values, 85 carried, 1 changed" in text
+    assert "2 runs: 93 items" in text
+    again = toyspec("import", str(SAMPLES / "tensorboard"), "--out", "runs", cwd=tmp_path)
+    assert "already there, the source has not changed" in again.stdout.decode()
+    back = toyspec("export", "tensorboard", "runs/run", "--out", "tb", "--json", "--report", "r.json", cwd=tmp_path)
+    assert json.loads(back.stdout) == json.loads((tmp_path / "r.json").read_bytes())
+    assert 0 == back.returncode
+
+
+def test_other_logs_are_not_exported_but_imported(tmp_path: Path) -> None:
+    """Neither a log that is read in place nor a folder of other formats is exported; the message says what to do."""
+    table = tmp_path / "table.csv"
+    table.write_text("step,loss\n1,0.5\n2,0.25\n", encoding="utf-8")
+    for path in (table, SAMPLES / "tensorboard"):
+        done = toyspec("export", "json", str(path), "--out", str(tmp_path / "out"))
+        assert 2 == done.returncode
+        assert "toy/v1" in done.stderr.decode()
+        assert "`toyspec import` makes" in done.stderr.decode()
+
+
+def test_log_content_is_shown_inert(tmp_path: Path) -> None:
+    """Escape sequences in a name reach no terminal."""
+    event_file(tmp_path / "a", tensorboard_messages.scalar_event(WALL, -1, "\x1b[31mred\n::error::", 1.0))
+    done = toyspec("import", str(tmp_path / "a"), "--out", str(tmp_path / "runs"))
+    assert b"\x1b" not in done.stdout
+    assert b"\n::error::" not in done.stdout
+
+
+def test_directory_that_cannot_be_written_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The source is not blamed for a directory without permission to write; nothing more is tried."""
+
+    def refused(path: str, **_: Any) -> None:
+        raise PermissionError(EACCES, "Permission denied", path)
+
+    monkeypatch.setattr("toyspec.convert.imported_bundles.os.makedirs", refused)
+    out = tmp_path / "new" / "runs"
+    assert 2 == main(["import", str(event_file(tmp_path / "a", *steps(1))), "--out", str(out)])
+    assert f"toyspec import: {out}: Permission denied\n" == capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "name a source"),
+        (("missing",), "missing: No such file or directory"),
+        (("tensorbord", "logs"), "'tensorbord' is neither a format nor a path; did you mean 'tensorboard'?"),
+        (("xyzzy", "logs"), "'xyzzy' is neither a format nor a path; formats are "),
+        (("plain.txt", "--out", "plain.txt"), "--out plain.txt is not a directory; name one"),
+        (("plain.txt",), "no known format"),
+    ],
+)
+def test_wrong_use_is_explained(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    """Exit status 2, and one sentence about what is wrong and where."""
+    (tmp_path / "plain.txt").write_text("hello\n")
+    done = toyspec("import", *arguments, cwd=tmp_path)
+    assert 2 == done.returncode
+    assert message in done.stderr.decode()
+
+
+def test_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
+    """Whoever lacks pyarrow learns what to install, for both directions."""
+    for name in ("runs.parquet", "values.parquet"):
+        (tmp_path / name).write_bytes(b"PAR1")
+    (tmp_path / "pyarrow.py").write_text("raise ImportError")
+    write_run(tmp_path / "a", {})
+    for arguments in (("import", "."), ("export", "parquet", "a", "--out", "out")):
+        done = toyspec(*arguments, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+        assert 2 == done.returncode
+        assert "Parquet needs pyarrow: pip install 'toyspec[parquet]'" in done.stderr.decode()
+
+
+def test_damaged_source_is_exit_status_1(tmp_path: Path) -> None:
+    """Everything that can be read is imported, and a script notices that something could not."""
+    file = event_file(tmp_path / "a", *steps(3))
+    file.write_bytes(file.read_bytes()[:-1])
+    assert 1 == toyspec("import", str(tmp_path / "a"), "--out", str(tmp_path / "runs")).returncode
+
+
+def test_export_replaces_no_file(tmp_path: Path) -> None:
+    """A file that is there stays, and nothing else is written beside it."""
+    run = write_run(tmp_path / "a", {}, {"kind": "scalars", "t": 0.0, "values": {"x": 1.0}})
+    export_runs("tensorboard", [run], tmp_path / "tb")
+    with pytest.raises(FileExistsError):
+        export_runs("tensorboard", [run], tmp_path / "tb")
+    write_run(tmp_path / "b", {})
+    export_runs("tensorboard", [tmp_path / "b"], tmp_path / "tb")
+    assert ["a", "b"] == sorted(os.listdir(tmp_path / "tb"))
+    assert not list(tmp_path.glob(".export-*"))
+
+
+def test_export_says_how_far_it_is(tmp_path: Path) -> None:
+    """The bytes of the runs that are done, of all; the last report is the whole."""
+    runs = [write_run(tmp_path / name, {}, {"kind": "scalars", "t": 1.0, "values": {"x": 1.0}}) for name in ("a", "b")]
+    sizes = [(run / "events.jsonl").stat().st_size for run in runs]
+    seen: list[tuple[int, int]] = []
+    export_runs("json", runs, tmp_path / "out", watch=lambda done, total: seen.append((done, total)))
+    assert [(sizes[0], sum(sizes)), (sum(sizes), sum(sizes))] == seen
+
+
+def test_run_of_another_profile_is_an_error_of_its_own(tmp_path: Path) -> None:
+    """The other runs are exported."""
+    (tmp_path / "runs" / "m").mkdir(parents=True)
+    (tmp_path / "runs" / "m" / "metrics.jsonl").write_text('{"step":1,"wall_time_ms":1}\n')
+    write_run(tmp_path / "runs" / "a", {})
+    done = toyspec("export", "tensorboard", "runs", "--out", "tb", cwd=tmp_path)
+    assert 2 == done.returncode
+    assert "a metrics/v1 run; only toy/v1 is exported" in done.stderr.decode()
+    assert ["a"] == os.listdir(tmp_path / "tb")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="needs the peak of memory from /proc")
+def test_import_takes_bounded_memory(tmp_path: Path) -> None:
+    """A file of 16 MB takes no more memory than one of 3 MB."""
+    program = (
+        "import sys, toyspec; toyspec.import_runs([sys.argv[1]], sys.argv[2]); "
+        "print([line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')][0])"
+    )
+    peaks = []
+    for count in (10_000, 50_000):
+        event_file(tmp_path / str(count), *steps(count, ("a" * 100, "b" * 100)))
+        command = [sys.executable, "-c", program, str(tmp_path / str(count)), str(tmp_path / "runs")]
+        peaks.append(int(subprocess.run(command, capture_output=True, check=True).stdout))
+    assert peaks[1] - peaks[0] < 6_000
+
+
+@pytest.mark.parametrize(
+    ("number", "ends_all"),
+    [(ENOSPC, True), (EDQUOT, True), (EFBIG, True), (EACCES, False), (EIO, False), (ENOENT, False)],
+)
+def test_what_fails_for_all_ends_an_import_and_what_fails_for_one_does_not(
+    number: int, ends_all: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk is raised; a source that cannot be read is an error of the report beside the runs of the others."""
+    for name in "ab":
+        event_file(tmp_path / name, *steps(3))
+    made = imported_bundles.make_bundle
+
+    def fail(plan: Any, options: Any) -> Any:
+        if plan.run.source.startswith(str(tmp_path / "a")):
+            raise OSError(number, os.strerror(number))
+        return made(plan, options)
+
+    monkeypatch.setattr(importing, "make_bundle", fail)
+    sources = [tmp_path / "a", tmp_path / "b"]
+    if ends_all:
+        with pytest.raises(OSError, match=os.strerror(number)):
+            import_runs(sources, tmp_path / "runs")
+        return
+    report = import_runs(sources, tmp_path / "runs")
+    ((path, message),) = [(error.path, error.message) for error in report.errors]
+    assert path.startswith(str(tmp_path / "a"))
+    assert os.strerror(number) == message
+    assert ["b"] == [Path(run.target).name for run in report.runs]

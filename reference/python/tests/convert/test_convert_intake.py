@@ -1,0 +1,139 @@
+"""What an imported value becomes is what the writer makes of it, and the log names what was left out."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import toyspec
+from conversions import records
+from toyspec import check, history
+from toyspec.convert.incoming_files import MISSING_FILE
+from toyspec.convert.intake import Intake
+from toyspec.convert.losses import Ledger
+from toyspec.core.format.canonical import encode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ODD: dict[str, Any] = {
+    "flag": True, "none": None, "nan": float("nan"), "low": -float("inf"), "word": "good", "large": 2**60 + 1,
+    "inner": {"x": 1, "y": {"z": "deep"}}, "list": [1, 2.5], "texts": ["a"],
+    "object": {"_type": ["x"]}, "huge": 10**400,
+}  # fmt: skip
+
+
+def intake(ledger: Ledger) -> Intake:
+    """Return an intake whose run is named a."""
+    return Intake(ledger, complete=lambda start: {**start, "schema": "toy/v1", "run_id": "a"})
+
+
+def made(*parts: Any) -> list[dict[str, Any]]:
+    """Return the records of lines."""
+    return [json.loads(line) for part in parts for line in part]
+
+
+def test_values_are_what_the_writer_makes_of_them(tmp_path: Path) -> None:
+    """Whatever is given: the record of an import is that of run.log, and both logs lack the same values."""
+    with toyspec.start_run(tmp_path, run_id="a") as run:
+        run.log(ODD, step=3)
+    written = records(tmp_path / "a")
+    ledger = Ledger()
+    taken = intake(ledger)
+    imported = made(taken.begin(0.0), taken.values(1.0, 3, ODD, "row"), taken.finish("completed"))
+    kinds = ("values", "texts", "nonfinite")
+    ours, theirs = (
+        [{key: each[key] for key in kinds if key in each} for each in log if each["kind"] == "scalars"]
+        for log in (imported, written)
+    )
+    assert theirs == ours
+    lost = [{**each.get("left_out", {})} for log in (imported, written) for each in log if "left_out" in each]
+    assert lost[0] == lost[1]
+    assert ledger.is_settled
+    assert ("row: large", str(2**60 + 1)) == next(
+        (each.place, each.value) for loss in ledger.losses if loss.cause == "binary64" for each in loss.examples
+    )
+
+
+names = st.text(max_size=5) | st.sampled_from(["loss", "a/b", 'q"', "\u00e9", "\x7f"])
+numbers = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**70), 2**70)
+
+
+@given(
+    values=st.dictionaries(names, numbers, min_size=1, max_size=5),
+    step=st.none() | st.integers(0, 2**70),
+    members=st.fixed_dictionaries({}, optional={"epoch": st.floats(0, 1e300), "phase": st.sampled_from(["train"])}),
+)
+def test_line_of_plain_numbers_is_canonical(
+    values: dict[str, float], step: int | None, members: dict[str, Any]
+) -> None:
+    """The fast way writes what the canonical writer does."""
+    taken = intake(Ledger())
+    list(taken.begin(0.0))
+    (line,) = taken.values(0.5, step, values, "row", **members)
+    record = {"kind": "scalars", **members, "t": 0.5, **({} if step is None else {"step": step}), "values": values}
+    assert encode(record) + b"\n" == line
+
+
+def test_log_names_what_was_left_out(tmp_path: Path) -> None:
+    """Values by their names, all else by its cause: check reports both, and the history counts them."""
+    ledger = Ledger()
+    taken = intake(ledger)
+    ledger.lose(MISSING_FILE, "here", "a.png", name="picture")
+    ledger.lose(MISSING_FILE, "there", "a.png", count=2)
+    parts = [taken.begin(5.0), taken.values(6.0, 1, {"loss": 0.5, "model": object()}, "row")]
+    lines = [line for part in parts for line in part]
+    taken.end("completed", 7.0)
+    lines += taken.finish(None)
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "events.jsonl").write_bytes(b"".join(lines))
+    *_, note, end = records(tmp_path / "a")
+    assert ({"picture": 1, "model": 1}, {"missing-file": 2}) == (note["left_out"], note["dropped"])
+    assert ("run_end", 2.0) == (end["kind"], end["t"])
+    (report,) = check(tmp_path / "a").files
+    assert {"values-left-out", "records-dropped"} == {finding.rule for finding in report.findings}
+    missing = history(tmp_path / "a").missing
+    assert {"picture": 1, "model": 1} == dict(missing["left_out"])
+
+
+def test_secrets_of_a_source_are_hidden() -> None:
+    """In settings, in the arguments and in the other facts of the run; the report counts those of settings."""
+    ledger = Ledger()
+    config = {"wandb_api_key": "s3cret", "db": {"password": "hunter2"}, "lr": 0.1}
+    lines = b"".join(intake(ledger).begin(0.0, config=config, argv=["--token=s3cret"], rest={"api_key": "hunter2"}))
+    assert b"s3cret" not in lines
+    assert b"hunter2" not in lines
+    assert {"secret": 3} == {loss.cause: loss.count for loss in ledger.losses}
+
+
+@pytest.mark.parametrize("step", [-1, 1.5, "x", True])
+def test_values_without_a_usable_step_are_kept(step: Any) -> None:
+    """They are written without one, and each is counted."""
+    ledger = Ledger()
+    taken = intake(ledger)
+    list(taken.begin(0.0))
+    (record,) = made(taken.values(1.0, step, {"a": 1, "b": "t"}, "row"))
+    assert ("step" not in record, {"a": 1.0}, {"b": "t"}) == (True, record["values"], record["texts"])
+    assert [("step-unusable", 2)] == [(loss.cause, loss.count) for loss in ledger.losses]
+
+
+def test_end_is_the_last_one_and_comes_last() -> None:
+    """A later end replaces one before; a run that goes on after it has a resumption instead."""
+    ledger = Ledger()
+    taken = intake(ledger)
+    lines = list(taken.begin(0.0))
+    taken.end("errored", 1.0, exit_code=3)
+    lines += taken.resume({"t": 2.0, "from_step": 4}, "here")
+    taken.end("aborted", 3.0)
+    taken.end("completed", 4.0)
+    lines += taken.values(9.0, 5, {"a": 1}, "row")
+    lines += taken.finish("interrupted")
+    found = [(each["kind"], each.get("reason"), each["t"]) for each in map(json.loads, lines)]
+    assert ("run_resume", "exit code 3", 2.0) == found[1]
+    assert ("run_end", "completed", 9.0) == found[-1]
+    assert 1 == sum(kind == "run_end" for kind, _, _ in found)
+    assert ledger.is_settled

@@ -1,0 +1,386 @@
+"""Parts of conversions by themselves: the items of a run, files that come along, sources that are looked through."""
+
+from __future__ import annotations
+
+import json
+import os
+from math import inf, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from toyspec.convert import incoming_files, sources
+from toyspec.convert.exported_runs import ExportedRun
+from toyspec.convert.incoming_files import file_below
+from toyspec.convert.intake import Intake
+from toyspec.convert.losses import NO_PLACE, Ledger
+from toyspec.convert.run_items import items_of
+from toyspec.convert.sources import copied, drop_files, files_below, name_below, size_of
+from toyspec.convert.wandb_media import lines_of, taken_objects
+from toyspec.core.errors import SourceError
+from toyspec.core.places.place import Entry
+from toyspec.core.reading.attempts import Attempts
+from toyspec.core.reading.records import RecordFeed
+from toyspec.core.writing.media import File
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+AT = "2026-05-31T09:30:00Z"
+RECORDS: list[dict[str, Any]] = [
+    {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a", "started_at": AT, "phase": "eval",
+     "config": {"lr": 0.5, "net": {"depth": 2, "own": {}}}, "tags": ["x"]},
+    {"kind": "step", "t": 1.0, "step": 1, "phase": "train", "loss": 0.5, "extra": {"acc": 0.25}},
+    {"kind": "step", "t": 2.0, "step": 2, "phase": "train", "loss": 0.4},
+    {"kind": "note", "t": 2.5, "text": "hm", "step": 2},
+    {"kind": "define", "t": 2.5, "name": "loss", "goal": "min"},
+    {"kind": "run_resume", "t": 3.0, "from_step": 1},
+    {"kind": "step", "t": 4.0, "step": 2, "phase": "train", "loss": 0.3},
+    {"kind": "scalars", "t": 4.0, "epoch": 2.0, "values": {"x": None}, "nonfinite": {"x": "inf"},
+     "texts": {"mood": "good"}},
+    {"kind": "system", "t": 4.5, "memory_used_bytes": 7},
+    {"kind": "own", "t": 5.0, "a": 1},
+    {"kind": "run_end", "t": 6.0, "reason": "completed", "ended_at": "2026-05-31T09:30:06Z", "final_step": 2,
+     "final_loss": 0.3, "exit_code": 0},
+]  # fmt: skip
+ITEMS: list[tuple[str, str, Any, float, int | None, str]] = [
+    ("setting", "lr", 0.5, 0.0, None, "line 1: config/lr"),
+    ("setting", "net/depth", 2, 0.0, None, "line 1: config/net/depth"),
+    ("setting", "net/own", {}, 0.0, None, "line 1: config/net/own"),
+    ("fact", "phase", "eval", 0.0, None, "line 1: phase"),
+    ("fact", "tags", ["x"], 0.0, None, "line 1: tags"),
+    ("measure", "train/loss", 0.5, 1.0, 1, "line 2: train/loss at step 1"),
+    ("measure", "train/acc", 0.25, 1.0, 1, "line 2: train/acc at step 1"),
+    ("measure", "train/loss", 0.4, 2.0, 2, "line 3: train/loss at step 2"),
+    ("note", "note", RECORDS[3], 2.5, 2, "line 4: note"),
+    ("definition", "define", RECORDS[4], 2.5, None, "line 5: define"),
+    ("resume", "run_resume", RECORDS[5], 3.0, None, "line 6: run_resume"),
+    ("measure", "train/loss", 0.3, 4.0, 2, "line 7: train/loss at step 2"),
+    ("measure", "x", inf, 4.0, None, "line 8: x"),
+    ("measure", "epoch", 2.0, 4.0, None, "line 8: epoch"),
+    ("text", "mood", "good", 4.0, None, "line 8: mood"),
+    ("measure", "system/memory_used_bytes", 7, 4.5, None, "line 9: system/memory_used_bytes"),
+    ("record", "own", RECORDS[9], 5.0, None, "line 10: own"),
+    ("end", "reason", "completed", 6.0, None, "line 11: reason"),
+    ("end", "exit_code", 0, 6.0, None, "line 11: exit_code"),
+]
+
+
+def bundle(folder: Path, *records: dict[str, Any]) -> ExportedRun:
+    """Return the run *folder* with these *records*."""
+    folder.mkdir()
+    (folder / "events.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    return ExportedRun(str(folder))
+
+
+def lost(ledger: Ledger) -> dict[str, list[tuple[str, str, str | None]]]:
+    """Return the examples of each cause: place, value, and what it became."""
+    return {loss.cause: [(each.place, each.value, each.became) for each in loss.examples] for loss in ledger.losses}
+
+
+def test_items_of_a_run_are_these(tmp_path: Path) -> None:
+    """Every member of a record is an item with name, value, time, step and place; what is superseded is dropped."""
+    run, ledger = bundle(tmp_path / "a", *RECORDS), Ledger()
+    rows = list(run.rows(ledger, attempts=True))
+    found = [(item.kind, item.name, item.value, *item[4:]) for row in rows for item in row.items]
+    assert (ITEMS, len(ITEMS), {}) == (found, ledger.items, lost(ledger))
+    latest = [item for row in run.rows(ledger) for item in row.items]
+    gone = [item for item in ITEMS if item[5] in ("line 3: train/loss at step 2", "line 4: note")]
+    kept = [item for item in ITEMS if item not in gone and item[0] != "resume"]
+    assert kept == [(item.kind, item.name, item.value, *item[4:]) for item in latest]
+    values = ["0.4", '{"kind":"note","t":2.5,"text":"hm","step":2}']
+    assert {"superseded": [(item[5], value, None) for item, value in zip(gone, values, strict=True)]} == lost(ledger)
+    assert (2 * len(ITEMS), 1, 2) == (ledger.items, ledger.carried, ledger.drops)
+    assert [5, 2, 1, 1, 1, 1, 1, 3, 1, 1, 2] == [len(row.items) for row in rows]
+    assert ["good"] == [item.value for item in latest if item.kind == "text"]
+
+
+def test_facts_of_a_run_are_these(tmp_path: Path) -> None:
+    """Settings, start, end and times are those of the first and last record."""
+    run = bundle(tmp_path / "a", *RECORDS)
+    assert ({"lr": 0.5, "net/depth": 2, "net/own": {}}, "a") == (run.head.settings, run.head.run_id)
+    assert (1780219800.0, 1780219801.5, ("completed", 6.0, RECORDS[-1])) == (
+        run.head.started, run.head.wall(1.5), run.end
+    )  # fmt: skip
+    assert ("epoch", "system/memory_used_bytes", "train/acc", "train/loss", "x") == run.metrics()
+    other = bundle(tmp_path / "b", {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": ""}, *RECORDS[1:5])
+    head = other.head
+    assert ("b", None, 2.0, None, {}) == (head.run_id, head.started, head.wall(2.0), other.end, head.settings)
+    again = bundle(tmp_path / "c", *RECORDS, {"kind": "run_resume", "t": 7.0, "from_step": 2})
+    assert again.end is None
+
+
+@pytest.mark.parametrize("text", ['{"step":0,"wall_time_ms":0.0}\n', "{}\n"])
+def test_another_profile_is_refused(tmp_path: Path, text: str) -> None:
+    """The message names what it is and what makes a run of it."""
+    (tmp_path / "events.jsonl").write_text(text)
+    found = "a metrics/v1 run" if "wall" in text else "not a toy/v1 run"
+    with pytest.raises(SourceError) as caught:
+        ExportedRun(str(tmp_path))
+    fact = f"{found}; only toy/v1 is exported. `toyspec import` makes a toy/v1 run of it"
+    assert f"{tmp_path}: {fact}" == str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("edges", "counts", "is_whole"),
+    [
+        ([0, 1], [2], True), ([0, 1, 2], [2], False), ([0], [], False), ([0, None], [2], False), ([0, 1], ["2"], False),
+        (None, [2], False), ([0, 1], None, False),
+    ],
+)  # fmt: skip
+def test_bins_belong_together(edges: Any, counts: Any, is_whole: bool) -> None:
+    """There is one edge more than counts, and all are numbers."""
+    (record,) = RecordFeed().feed(
+        json.dumps({"kind": "histogram", "t": 1.0, "name": "h", "edges": edges, "counts": counts}).encode() + b"\n"
+    )
+    (item,) = items_of(record, Attempts())
+    assert (("histogram", "h", (edges, counts)) if is_whole else ("record", "histogram", record.value)) == item[:3]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Return a folder of files, beside one that is outside."""
+    for name in ("a.png", "b.png", "t.table.json", "sub/c.txt"):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / name).write_text('{"columns": ["n"], "data": [[5]]}' if "table" in name else name)
+    (tmp_path / "out.txt").write_text("outside")
+    (tmp_path / "in" / "link").symlink_to(tmp_path / "out.txt")
+    (tmp_path / "in" / "inner").symlink_to(tmp_path / "in" / "a.png")
+    return tmp_path / "in"
+
+
+@pytest.mark.parametrize(
+    ("relative", "found"),
+    [
+        ("a.png", "a.png"), ("sub/c.txt", "sub/c.txt"), ("sub\\c.txt", "sub/c.txt"), ("./sub/../a.png", "a.png"),
+        ("inner", "a.png"), ("link", None), ("../out.txt", None), ("sub", None), ("none", None), ("", None),
+        (None, None), (5, None), ("a\0", None), ("{root}/a.png", None),
+    ],
+)  # fmt: skip
+def test_file_that_a_log_names_is_below_its_folder(files: Path, relative: Any, found: str | None) -> None:
+    """A path that leaves it, also by a link, names no file."""
+    given = relative.format(root=files) if isinstance(relative, str) else relative
+    assert (None if found is None else os.path.realpath(files / found)) == file_below(str(files), given)
+
+
+IMAGE = {"_type": "image-file", "path": "a.png", "width": 4, "height": 3, "caption": "cat", "sha256": "0", "size": 5}
+OBJECTS: dict[str, tuple[dict[str, Any], list[dict[str, Any]], dict[str, list[tuple[str, str, str | None]]]]] = {
+    "a picture": (IMAGE, [{"width": 4, "height": 3, "file": "a.png", "caption": "cat"}], {}),
+    "a picture with more": (
+        {**IMAGE, "boxes": 1, "masks": 2, "caption": "", "width": -1, "height": True},
+        [{"file": "a.png"}],
+        {"part-dropped": [("here", "boxes, masks", None)]},
+    ),
+    "pictures": (
+        {"_type": "images/separated", "filenames": ["a.png", "b.png", "none"], "captions": ["x", 5, "z"], "count": 3,
+         "width": 2, "height": 1.5},
+        [
+            {"index": 0, "width": 2, "file": "a.png", "caption": "x"},
+            {"index": 1, "width": 2, "file": "b.png"},
+        ],
+        {"missing-file": [("here", "none", None)]},
+    ),
+    "pictures with too few captions": (
+        {"_type": "images/separated", "filenames": ["a.png", "b.png"], "captions": ["x"], "boxes": 1},
+        [{"index": 0, "file": "a.png"}, {"index": 1, "file": "b.png"}],
+        {},
+    ),
+    "a list of files": (
+        {"_type": "audio", "audio": [{"path": "a.png", "caption": "x"}], "other": [1], "none": []},
+        [{"file": "a.png", "caption": "x"}],
+        {},
+    ),
+    "a file that is not there": (
+        {"_type": "image-file", "path": "../out.txt"}, [], {"missing-file": [("here", "../out.txt", None)]}
+    ),
+    "an object without files": (
+        {"_type": "graph-file", "nodes": 5}, [], {"no-place": [("here", "an object of type graph-file", None)]}
+    ),
+    "a histogram": ({"_type": "histogram", "values": [1, 2], "bins": [0, 1, 2.5]}, [{"kind": "histogram"}], {}),
+    "a packed histogram": (
+        {"_type": "histogram", "values": [1, 2], "packedBins.min": 0, "packedBins.size": 0.5, "packedBins.count": 2},
+        [{"kind": "histogram"}],
+        {},
+    ),
+    "a histogram without bins": (
+        {"_type": "histogram", "values": [1, 2]}, [], {"no-place": [("here", "an object of type histogram", None)]}
+    ),
+    "a histogram of texts": (
+        {"_type": "histogram", "values": ["1"], "bins": [0, 1]},
+        [],
+        {"no-place": [("here", "an object of type histogram", None)]},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_objects_of_wandb_are_media_or_counted(files: Path, tmp_path: Path, name: str) -> None:
+    """Each file is a record with its sizes and caption, and what is left of the object is reported."""
+    members, expected, losses = OBJECTS[name]
+    ledger = Ledger()
+    intake = Intake(ledger, str(tmp_path / "b"))
+    lines = lines_of(dict(members), "m", {"t": 1.0, "step": 2}, (str(files), "here"), intake)
+    found = []
+    shown = ("kind", "t", "step", "name", "index", "width", "height", "caption")
+    for record in map(json.loads, lines):
+        media = tmp_path / "b" / "media"
+        file = next(media.glob(f"{record['sha256']}.*")).read_text() if record["kind"] == "media" else None
+        found.append({key: record[key] for key in shown if key in record} | ({"file": file} if file else {}))
+    assert [{"t": 1.0, "step": 2, "kind": "media", "name": "m", **each} for each in expected] == found
+    assert (losses, True) == (lost(ledger), ledger.is_settled)
+
+
+def test_bins_of_wandb_are_those_of_the_log() -> None:
+    """Packed bins begin at the least value, and are equally wide."""
+    packed = {"_type": "histogram", "values": [1, 2], "packedBins.min": -1, "packedBins.size": 0.5}
+    for edges in ({"packedBins.count": 2}, {"bins": [-1, -0.5, 0]}):
+        (line,) = lines_of({**packed, **edges}, "m", {"t": 0.0}, ("", "here"), Intake(Ledger()))
+        made = json.loads(line)
+        assert ([-1.0, -0.5, 0.0], [1.0, 2.0]) == (made["edges"], made["counts"])
+
+
+def test_table_of_wandb_is_csv(files: Path, tmp_path: Path) -> None:
+    """Its rows are the cells of the file, whose name says what it is."""
+    object_ = {"_type": "table-file", "path": "t.table.json", "ncols": 1, "nrows": 1, "log_mode": "IMMUTABLE"}
+    intake = Intake(Ledger(), str(tmp_path / "b"))
+    (line,) = lines_of(object_, "m", {"t": 0.0}, (str(files), "here"), intake)
+    made = json.loads(line)
+    assert ("text/csv", b"n\n5\n") == (made["media_type"], next((tmp_path / "b" / "media").iterdir()).read_bytes())
+
+
+def test_members_of_an_object_are_taken_from_its_row() -> None:
+    """An object is what has a type; its members have its name before their own."""
+    found: dict[str, Any] = {"a._type": "image", "a.path": "x", "b": 1, "ab.c": 2, "a.d._type": "y", "a": 3}
+    assert {"a": {"_type": "image", "path": "x", "d._type": "y"}} == taken_objects(found)
+    assert {"b": 1, "ab.c": 2, "a": 3} == found
+
+
+def test_artifact_is_copied_or_named(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its path stays below the folder, a name that is taken gets a number, and a large file stays where it is."""
+    monkeypatch.setattr(incoming_files, "MOST_COPIED_BYTES", 9)
+    ledger, target = Ledger(), str(tmp_path / "bundle")
+    intake = Intake(ledger, target)
+    made: list[dict[str, Any]] = []
+    for name in ("w/a.png", "w/a.png", "../../w/./b", "..", ""):
+        made += map(json.loads, intake.artifact(str(files / "a.png"), name, "here"))
+    paths = ["w/a.png", "w/a.png-2", "w/b", "file", "file-2"]
+    assert [f"artifacts/{path}" for path in paths] == [each["path"] for each in made]
+    assert [("artifact", 0.0, 5)] * 5 == [(each["kind"], each["t"], each["size_bytes"]) for each in made]
+    assert (5, {}) == (ledger.carried, lost(ledger))
+    (files / "a.png").write_bytes(b"0123456789")
+    (line,) = intake.artifact(str(files / "a.png"), "l", "here")
+    large = json.loads(line)
+    assert ("reference", (files / "a.png").as_uri(), 10) == (large["kind"], large["uri"], large["size_bytes"])
+    assert {"large-file": [("here", "10 bytes", str(files / "a.png"))]} == lost(ledger)
+    brought = list(incoming_files.files_to_bring(target, "T"))
+    found = [os.path.relpath(place, os.path.join("T", "artifacts")).replace(os.sep, "/") for _, place in brought]
+    assert ["file", "file-2", "w/a.png", "w/a.png-2", "w/b"] == found
+    assert all(os.path.isfile(path) for path, _ in brought)
+
+
+def test_file_that_is_gone_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no record then; a system that is only busy is not blamed on the file."""
+    ledger = Ledger()
+    intake = Intake(ledger, str(tmp_path))
+    assert [] == list(intake.artifact(str(tmp_path / "none"), "n", "here"))
+    assert [] == list(intake.media({"t": 0.0}, "m", [(File(5), {})], "there"))
+    fact = "a file is a path or bytes, and not of type int"
+    expected = [("here", "No such file or directory", None), ("there", fact, None)]
+    assert {"missing-file": expected} == lost(ledger)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("toyspec.convert.intake.placed_artifact", full)
+    with pytest.raises(OSError, match="No space left"):
+        list(intake.artifact(str(tmp_path), "n", "here"))
+
+
+def test_files_below_are_found_in_their_order(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders come in the order of their names, without links to folders; what cannot be listed is reported."""
+    for name in ("sub/x/d.txt", "aa/e.txt"):
+        (files / name).parent.mkdir(parents=True, exist_ok=True)
+        (files / name).write_text(name)
+    (files / "loop").symlink_to(files)
+    shown = [(os.path.relpath(folder, files), list(map(os.path.basename, found)))
+             for folder, found in files_below(str(files), lambda name: name.endswith(".txt"))]  # fmt: skip
+    assert [("aa", ["e.txt"]), ("sub", ["c.txt"]), ("sub/x", ["d.txt"])] == shown
+    monkeypatch.setattr(sources, "_MAX_DEPTH", 1)
+    assert ["aa", "sub"] == [os.path.basename(folder) for folder, _ in files_below(str(files), lambda n: "." in n)][1:]
+    scandir, refused = os.scandir, list[tuple[str, OSError]]()
+
+    def listed(path: str) -> Any:
+        if os.path.basename(path) in ("aa", "none"):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", listed)
+    assert ["in", "sub"] == [os.path.basename(folder) for folder, _ in files_below(str(files), bool, refused)]
+    assert [str(files / "aa")] == [path for path, _ in refused]
+    assert ["in", "sub"] == [os.path.basename(folder) for folder, _ in files_below(str(files), bool)]
+    with pytest.raises(PermissionError):
+        list(files_below(str(tmp_path / "none"), bool, refused))
+
+
+def test_files_without_a_place_are_dropped_one_by_one(files: Path) -> None:
+    """All but those below a folder that has one; a folder that is missing has none."""
+    ledger = Ledger()
+    drop_files(str(files.parent), str(files), ledger, but=str(files / "sub"))
+    names = ["a.png", "b.png", "inner", "link", "t.table.json"]
+    sizes = [(files / name).stat().st_size for name in names]
+    expected = [(f"in/{name}", f"{size} bytes", None) for name, size in zip(names, sizes, strict=True)]
+    assert ({"no-place": expected}, 5, True) == (lost(ledger), ledger.items, ledger.is_settled)
+    drop_files(str(files), str(files / "none"), ledger)
+    assert 5 == ledger.items
+    assert ("in", "in-sub") == (name_below(str(files), str(files)), name_below(str(files.parent), str(files / "sub")))
+    assert sum(sizes[:2]) == size_of([str(files / "a.png"), str(files / "b.png")])
+
+
+class Place:
+    """A store with two objects."""
+
+    objects = {"s3://b/r/x.csv": b"1", "s3://b/r/sub/y": b"22"}  # noqa: RUF012 - it is never changed
+
+    def status(self, address: str) -> Entry:
+        """Return the object at *address*."""
+        if address not in self.objects:
+            raise FileNotFoundError(2, "No such file or directory", address)
+        return Entry(address, len(self.objects[address]), f"id of {address}")
+
+    def entries(self, address: str) -> Iterator[Entry]:
+        """Yield what is below *address*."""
+        return (self.status(each) for each in self.objects if each.startswith(f"{address}/"))
+
+    def blocks(self, address: str) -> list[bytes]:
+        """Return the content of the object at *address*."""
+        return [self.objects[address]]
+
+
+def test_copy_of_a_source_is_removed_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All objects below an address, or one, are files with the same time at each copy; none is an error."""
+    monkeypatch.setattr(sources, "place_of", lambda _: Place())
+    times = []
+    for _ in range(2):
+        with copied("s3://b/r") as path:
+            found = {str(each.relative_to(path)): each for each in Path(path).rglob("*") if each.is_file()}
+            assert {"x.csv": b"1", "sub/y": b"22"} == {name: each.read_bytes() for name, each in found.items()}
+            assert "r" == os.path.basename(path)
+            times.append([each.stat().st_mtime_ns for each in found.values()])
+        assert not os.path.exists(path)
+    assert (times[0], 2) == (times[1], len(set(times[0])))
+    with copied("s3://b/r/x.csv") as path:
+        assert ("x.csv", b"1") == (os.path.basename(path), Path(path).read_bytes())
+    for address, fact in (("s3://b/none", "No such file or directory"), ("s3://b/odd", "cannot be the name of a file")):
+        monkeypatch.setitem(Place.objects, "s3://b/odd/../z", b"")
+        with pytest.raises(SourceError, match=fact), copied(address):
+            pass
+
+
+def test_numbers_that_are_not_finite_are_shown() -> None:
+    """A report has them as texts."""
+    ledger = Ledger(max_examples=1)
+    ledger.items += 2
+    ledger.drop(NO_PLACE, "a", nan)
+    ledger.drop(NO_PLACE, "b", inf)
+    assert ({"no-place": [("a", "nan", None)]}, 2) == (lost(ledger), ledger.losses[0].count)

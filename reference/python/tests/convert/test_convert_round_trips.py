@@ -1,0 +1,377 @@
+"""Tests of every format that is written without another program: what is exported comes back."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sqlite3
+import struct
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from command_line import toyspec_within as toyspec
+from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
+from property_examples import examples
+from toyspec import history, list_runs
+from toyspec.convert.yaml_text import parsed, written
+from toyspec.core.runs.summarizing import summarize_run
+
+OWN = ["csv", "json", "tensorboard", "dvclive", "mllog", "kaun"]
+
+names = st.sampled_from(["loss", "val/acc", "lr", "a b", "x.y"])
+values = st.none() | st.floats(allow_nan=False, allow_infinity=False)
+
+
+@pytest.mark.parametrize("name", OWN)
+@settings(max_examples=examples(25), deadline=None)
+@given(rows=st.lists(st.tuples(st.integers(0, 2**40), st.dictionaries(names, values, min_size=1)), min_size=1))
+def test_numbers_come_back(
+    tmp_path_factory: pytest.TempPathFactory, name: str, rows: list[tuple[int, dict[str, float | None]]]
+) -> None:
+    """Each number comes back with its step; binary32 is the only rounding, and the report counts it."""
+    tmp_path = tmp_path_factory.mktemp(name)
+    rows = [(step + index, row) for index, (step, row) in enumerate(rows)]
+    events = [{"kind": "scalars", "t": float(at), "step": step, "values": row} for at, (step, row) in enumerate(rows)]
+    made = exported(name, write_run(tmp_path / "a", {}, *events), tmp_path / "out")
+    imported(tmp_path / "out", tmp_path / "runs")
+    expected = []
+    rounded = 0
+    for step, row in rows:
+        for metric, value in row.items():
+            kept = value
+            if name == "tensorboard" and value is not None:
+                kept = _binary32(value)
+                rounded += kept != value
+            expected.append((metric, step, kept if kept is None or math.isfinite(kept) else None))
+    found = _scalars(tmp_path)
+    assert sorted(expected, key=repr) == sorted(found, key=repr)
+    assert rounded == losses(made).get("binary32", 0)
+
+
+def _scalars(tmp_path: Path) -> list[tuple[str, int | None, float | None]]:
+    return scalars(tmp_path / "runs" / ("a" if (tmp_path / "runs" / "a").exists() else "out"))
+
+
+def _binary32(value: float) -> float:
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+@pytest.mark.parametrize("name", ["kaun", "metrics", "csv", "json"])
+@settings(max_examples=examples(40), deadline=None)
+@given(data=st.data())
+def test_damaged_exports_are_accounted_for(
+    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
+) -> None:
+    """Whatever byte is changed or cut in what was exported: a valid bundle, or an error that names the file."""
+    tmp_path = tmp_path_factory.mktemp("damaged")
+    steps = [{"kind": "step", "t": 0.5 * at, "step": at, "loss": 0.5, "extra": {"x": 1.5}} for at in range(1, 9)]
+    exported(name, write_run(tmp_path / "a", {"config": {"lr": 0.5}, "tags": ["x"]}, *steps), tmp_path / "out")
+    path = data.draw(st.sampled_from(sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())))
+    whole = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.sampled_from(b'0-"{}[]\n\xff\0,:e'))
+    path.write_bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) // 2]))])
+    report = imported(tmp_path / "out", tmp_path / "runs", None if name == "csv" else name)
+    assert report.runs or report.errors
+    assert all(error.path.startswith(str(tmp_path / "out")) for error in report.errors)
+
+
+def test_munin_run_that_was_resumed(tmp_path: Path) -> None:
+    """A resumption goes on after the last step; what munin alone has is in the report."""
+    (tmp_path / "m").mkdir()
+    manifest = {"schema_version": 2, "id": "m", "experiment": "e", "started_at": 100.0, "parent_id": "p", "params": {}}
+    (tmp_path / "m" / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
+    events: list[dict[str, Any]] = [
+        {"type": "metric", "step": 1, "timestamp": 101.0, "key": "loss", "value": 1},
+        {"type": "metric", "step": 2, "timestamp": 102.0, "key": "loss", "value": None},
+        {"type": "finished", "status": "killed", "ended_at": 103.0},
+        {"type": "resumed", "at": 104.0},
+        {"type": "metric", "step": 3, "timestamp": 105.0, "key": "loss", "value": 0.5},
+        {"type": "summary", "values": {"best": 0.5}},
+        {"type": "media", "step": 3, "ts": 105.0, "key": "im", "kind": "image", "path": "media/im_3.png"},
+        {"type": "odd"},
+    ]
+    lines = [json.dumps(event) for event in events] + ['{"type":"met']
+    (tmp_path / "m" / "events.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (made,) = imported(tmp_path / "m", tmp_path / "runs").runs
+    assert {"missing-file": 1, "unknown": 1, "damaged": 1} == losses(made)
+    assert {"run_id": "p"} == records(made.target)[0]["parent"]
+    kinds = [(record["kind"], record.get("from_step"), record["t"]) for record in records(made.target)]
+    assert ("run_resume", 2, 4.0) in kinds
+    assert [("loss", 1, 1.0), ("loss", 2, None), ("loss", 3, 0.5)] == scalars(made.target)
+
+
+def munin_root(root: Path) -> list[dict[str, Any]]:
+    """Write a root of munin with a run that has files, and return its events."""
+    run = root / "experiments" / "e" / "runs" / "r"
+    (run / "media" / "a").mkdir(parents=True)
+    (run / "media" / "a" / "im_3.png").write_bytes(b"\x89PNG\r\n\x1a\npixels")
+    (run / "media" / "t_3.json").write_text('{"columns":["a","b"],"rows":[[1,"x"],[2,"y"]]}', encoding="utf-8")
+    blob = root / "blobs" / "sha256" / "d1"
+    blob.parent.mkdir(parents=True)
+    blob.write_text("weights", encoding="utf-8")
+    manifest = root / "artifacts" / "w" / "versions" / "v1" / "manifest.json"
+    manifest.parent.mkdir(parents=True)
+    said = {"schema_version": 2, "name": "w", "version": "v1", "kind": "checkpoint", "payload": "file", "digest": "d1"}
+    manifest.write_text(json.dumps({**said, "path": "blobs/sha256/d1", "size_bytes": 7}), encoding="utf-8")
+    head = {"schema_version": 2, "id": "r", "experiment": "e", "started_at": 100.0, "parent_id": "p", "params": {}}
+    head["provenance"] = {"command": ["a"], "cwd": "/w", "pid": 7, "env": {"SEED": "1"}}
+    (run / "run.json").write_text(json.dumps(head), encoding="utf-8")
+    events: list[dict[str, Any]] = [
+        {"type": "metric", "step": 3, "timestamp": 101.0, "key": "loss", "value": 1},
+        {"type": "media", "step": 3, "ts": 101.0, "key": "a/im", "kind": "image", "path": "media/a/im_3.png"},
+        {"type": "media", "step": 3, "ts": 101.0, "key": "t", "kind": "table", "path": "media/t_3.json"},
+        {"type": "media", "step": 3, "ts": 101.0, "key": "no", "kind": "file", "path": "../../../../artifacts/w"},
+        {"type": "notes", "value": "later"},
+        {"type": "tags", "values": ["x"]},
+        {"type": "summary", "values": {"best": 0.5}},
+        {"type": "artifact_output", "name": "w", "version": "v1"},
+        {"type": "artifact_input", "name": "in", "version": "v2"},
+        {"type": "finished", "status": "finished", "ended_at": 103.0},
+    ]
+    (run / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
+    return events
+
+
+def test_files_of_munin_come_along(tmp_path: Path) -> None:
+    """Media, a table, and artifacts in and out are in the run."""
+    munin_root(tmp_path / "root")
+    (made,) = imported(tmp_path / "root", tmp_path / "runs").runs
+    assert {"missing-file": 1} == losses(made)
+    found = {each["kind"]: each for each in records(made.target)}
+    assert ("a/im", 3, "image/png") == tuple(
+        next(each for each in records(made.target) if each["kind"] == "media")[key]
+        for key in ("name", "step", "media_type")
+    )
+    assert ("munin:in:v2", "input") == (found["reference"]["uri"], found["reference"]["role"])
+    assert "weights" == (Path(made.target) / "artifacts" / "w").read_text(encoding="utf-8")
+
+
+def test_metrics_log_comes_back(tmp_path: Path) -> None:
+    """Steps with a loss become entries, in binary32; the others are in the report."""
+    run = write_run(
+        tmp_path / "a",
+        {},
+        {"kind": "step", "t": 0.5, "step": 1, "loss": 0.5, "grad_norm": 1e300, "extra": {"mfu": 0.1}},
+        {"kind": "scalars", "t": 1.0, "step": 1, "values": {"x": 1.0}},
+    )
+    made = exported("metrics", run, tmp_path / "out")
+    assert {"binary32": 1, "too-large": 1, "required": 1} == losses(made)
+    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
+    expected = [("grad_norm", 1, None), ("loss", 1, 0.5), ("mfu", 1, 0.1)]
+    assert [*expected, ("throughput_samples_per_sec", 1, None)] == scalars(back.target)
+    assert 0.5 == records(back.target)[1]["t"]
+
+
+@pytest.mark.parametrize("loss", ["train/loss", "train_loss_step"])
+def test_metrics_log_has_the_loss_that_show_finds(tmp_path: Path, loss: str) -> None:
+    """A loss of another name is the loss of the entry, which the report says."""
+    run = write_run(tmp_path / "a", {}, {"kind": "scalars", "t": 1.0, "step": 1, "values": {loss: 0.5, "acc": 0.25}})
+    made = exported("metrics", run, tmp_path / "out")
+    assert {"renamed": 1} == losses(made)
+    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
+    assert {("loss", 1, 0.5), ("acc", 1, 0.25)} <= set(scalars(back.target))
+
+
+def test_run_without_times_took_an_unknown_time(tmp_path: Path) -> None:
+    """No time is shown for a run of which none is known: it did not take 0 s."""
+    (tmp_path / "metrics.jsonl").write_text('{"step":1,"loss":2.5}\n{"step":2,"loss":2.25}\n')
+    (run,) = imported(tmp_path / "metrics.jsonl", tmp_path / "runs").runs
+    (listed,) = list_runs(tmp_path / "runs")
+    assert listed.facts.seconds is None
+    assert b"not known: every record is at 0 s" in toyspec("show", run.target).stdout
+
+
+def test_sample_of_mlflow(tmp_path: Path) -> None:
+    """The database and the file store give the same run, but for the infinity that the database clamps."""
+    first, second = imported(SAMPLES / "mlflow", tmp_path).runs
+    assert scalars(first.target) == scalars(second.target)
+    assert 26 == len(scalars(first.target))
+    assert {"clamped": 1, "tag": 1} == losses(first)
+    assert {"tag": 1} == losses(second)
+    start = records(first.target)[0]
+    assert ({"arch": "gpt", "lr": "0.001"}, "demo", "first try") == (start["config"], start["group"], start["name"])
+    assert ["completed", "errored"] == [records(run.target)[-1]["reason"] for run in (first, second)]
+
+
+def test_sample_of_trackio(tmp_path: Path) -> None:
+    """Rows, settings and group arrive; the report says that times are those of flushes."""
+    (run,) = imported(SAMPLES / "trackio", tmp_path).runs
+    start = records(run.target)[0]
+    assert ({"lr": 0.001, "arch": "gpt"}, "sweep-1") == (start["config"], start["group"])
+    assert 42 == len(scalars(run.target))
+    assert {} == losses(run)
+    assert any("flushes" in note for note in run.notes)
+
+
+def test_nested_values_of_trackio(tmp_path: Path) -> None:
+    """Nested numbers are metrics by their whole names, whatever is around them; an image without a file is reported."""
+    metrics = {
+        "train": {"loss": 0.5, "by": {"a": 1}},
+        "img": {"_type": "trackio.image", "w": 3},
+        "in": {"i": {"_type": 1}},
+    }
+    row = {
+        "v": 1,
+        "kind": "metric",
+        "run": "a",
+        "run_id": "a",
+        "step": 4,
+        "metrics": metrics,
+        "config": None,
+        "log_id": "i",
+    }
+    (tmp_path / "inbox").mkdir()
+    deep = b'{"run":"a","log_id":"i","metrics":' + b"[" * 100_000 + b"\n"
+    (tmp_path / "inbox" / "00000000.jsonl").write_bytes(json.dumps(row).encode() + b"\n" + deep)
+    (run,) = imported(tmp_path / "inbox", tmp_path / "runs").runs
+    assert [("train/by/a", 4, 1.0), ("train/loss", 4, 0.5)] == scalars(run.target)
+    assert {"no-place": 2, "damaged": 1} == {
+        cause: count for cause, count in losses(run).items() if cause != "time-unusable"
+    }
+
+
+def test_fragments_of_trackio(tmp_path: Path) -> None:
+    """Fragments of the JSON Lines mode are put together by run."""
+    shared = {"v": 1, "kind": "metric", "project": "p", "config": None}
+    for part in range(3):
+        own = {"metrics": {"x": part}, "step": part, "timestamp": f"2026-01-01T00:00:0{part}+00:00"}
+        rows = [{**shared, "run": run, "run_id": run, **own, "log_id": f"{run}{part}"} for run in "ab"]
+        lines = [json.dumps(row) + "\n" for row in rows]
+        (tmp_path / "inbox" / "w").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "inbox" / "w" / f"{part:08}.jsonl").write_text("".join(lines) + ("{" if part == 2 else ""))
+    first, second = imported(tmp_path / "inbox", tmp_path / "runs").runs
+    assert [("x", step, float(step)) for step in range(3)] == scalars(first.target) == scalars(second.target)
+    assert 1 == losses(first)["damaged"]
+
+
+@pytest.mark.parametrize("data", [b"\0" * 40, b"{\n", b"not a record\n"])
+def test_fragment_of_trackio_without_a_record_is_reported(tmp_path: Path, data: bytes) -> None:
+    """It is counted as damage of the run whose fragments are beside it."""
+    row = {"v": 1, "kind": "metric", "project": "p", "run": "a", "run_id": "a", "config": None, "log_id": "i"}
+    row |= {"metrics": {"x": 1.0}, "step": 1, "timestamp": "2026-01-01T00:00:01+00:00"}
+    folder = tmp_path / "inbox" / "w"
+    folder.mkdir(parents=True)
+    (folder / "00000000.jsonl").write_bytes(data)
+    (folder / "00000001.jsonl").write_text(json.dumps(row) + "\n")
+    (run,) = imported(tmp_path / "inbox", tmp_path / "runs").runs
+    assert [("x", 1, 1.0)] == scalars(run.target)
+    assert 1 == losses(run)["damaged"]
+
+
+def test_resumed_run_of_trackio(tmp_path: Path) -> None:
+    """What is in the database and in the fragments of later processes is one run, in order, and each row once."""
+    database = shutil.copy(next((SAMPLES / "trackio").rglob("*.db")), tmp_path / "p.db")
+    with closing(sqlite3.connect(database)) as known:
+        run_id, name = known.execute("SELECT run_id, run_name FROM metrics").fetchone()
+        last, log_id = known.execute("SELECT max(step), max(log_id) FROM metrics").fetchone()
+        (rows,) = known.execute("SELECT count(*) FROM metrics").fetchone()
+    shared = {"v": 1, "kind": "metric", "project": "p", "run": name, "run_id": run_id}
+    # The name of a directory says nothing of its time.
+    for folder, step in (("z", last + 1), ("a", last + 2)):
+        own = {"step": step, "metrics": {"more": step}, "timestamp": f"2027-06-01T00:{step:02}:00+00:00"}
+        again = {**shared, **own, "config": {"lr": 0.001, "late": 1}, "log_id": log_id}
+        lines = [again | {"log_id": f"new{step}"}, again] if log_id else [again | {"log_id": f"new{step}"}]
+        (tmp_path / "inbox" / folder).mkdir(parents=True)
+        (tmp_path / "inbox" / folder / "00000000.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    assert rows
+    (run,) = [each for each in imported(tmp_path, tmp_path / "runs").runs if each.source.endswith(run_id)]
+    assert [("more", last + 1, last + 1.0), ("more", last + 2, last + 2.0)] == scalars(run.target)[-2:]
+    assert 2 == losses(run)["no-place"]
+    assert "clock-jump" not in losses(run)
+    assert (2 if log_id else 0) == losses(run).get("repeated-name", 0)
+
+
+def test_sample_of_dvclive(tmp_path: Path) -> None:
+    """Tables, parameters and values without a table arrive."""
+    (run,) = imported(SAMPLES / "dvclive", tmp_path).runs
+    assert {"lr": 0.001, "model": {"layers": 2}} == records(run.target)[0]["config"]
+    assert ("total", None, 7.0) == scalars(run.target)[-1]
+    assert {} == losses(run)
+
+
+def test_two_latest_values_with_one_name_are_reported(tmp_path: Path) -> None:
+    """A name with a slash in metrics.json may meet a nested one: the later value stays, the other is named."""
+    folder = tmp_path / "dvclive"
+    shutil.copytree(SAMPLES / "dvclive/dvclive", folder)
+    (folder / "metrics.json").write_text('{"x/y": 1, "x": {"y": 2}, "step": 3}')
+    (run,) = imported(folder, tmp_path / "runs").runs
+    assert 2.0 in [value for name, _, value in scalars(run.target) if name == "x/y"]
+    assert 1 == losses(run)["repeated-name"]
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.data())
+def test_damaged_stores_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """A database or table with changed bytes gives what can be read, a report, and no crash."""
+    tmp_path = tmp_path_factory.mktemp("store")
+    source = data.draw(st.sampled_from(_stores()))
+    whole = bytearray(source.read_bytes())
+    for _ in range(data.draw(st.integers(1, 8))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    folder = tmp_path / "x"
+    shutil.copytree(SAMPLES / source.relative_to(SAMPLES).parts[0], folder)
+    path = folder.joinpath(*source.relative_to(SAMPLES).parts[1:])
+    path.write_bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) // 2]))])
+    imported(folder, tmp_path / "runs", source.relative_to(SAMPLES).parts[0])
+
+
+def _stores() -> list[Path]:
+    folders = [SAMPLES / name for name in ("mlflow", "trackio", "dvclive")]
+    return sorted(path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".py")
+
+
+keys = st.text(st.characters(codec="utf-8"), min_size=1)
+configs = st.recursive(
+    values | st.booleans() | st.integers(-(2**60), 2**60) | st.text(st.characters(codec="utf-8")),
+    lambda inner: st.dictionaries(keys, inner, min_size=1, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.dictionaries(keys, configs, max_size=4))
+def test_yaml_that_is_written_is_read(config: dict[str, Any]) -> None:
+    """Any settings come back from the YAML of DVCLive."""
+    assert config == parsed(written(config))
+
+
+KINDS: list[dict[str, Any]] = [
+    {"kind": "step", "t": 1.0, "step": 1, "loss": 0.5, "lr": 0.25, "extra": {"acc": 0.75}},
+    {"kind": "eval", "t": 2.0, "step": 1, "name": "val", "loss": 1.5, "extra": {"top5": 0.125}},
+    {"kind": "scalars", "t": 3.0, "step": 1, "values": {"own": 2.0}},
+    {"kind": "system", "t": 4.0, "step": 1, "values": {"gpu": 3.0}},
+    {"kind": "step", "t": 5.0, "step": 2, "loss": 0.25, "lr": 0.125, "extra": {"acc": 1.0}},
+]
+
+
+def _curves(run: Path) -> dict[str, list[tuple[Any, Any]]]:
+    """Return the points of every metric of *run* that has a step."""
+    found = {}
+    for name in summarize_run(str(run / "events.jsonl")).series:
+        table = history(run, name)
+        found[name] = [
+            (step, value) for step, value in zip(table["step"], table[name], strict=True) if step is not None
+        ]
+    return found
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_numbers_of_every_kind_arrive(name: str, tmp_path: Path) -> None:
+    """Of steps, evaluations, scalars and measures of the machine, each number is at its step after both ways."""
+    run = write_run(tmp_path / "a", {}, *KINDS)
+    expected = _curves(run)
+    assert {"loss", "lr", "acc", "val/loss", "val/top5", "own"} <= expected.keys()
+    made = exported(name, run, tmp_path / "out")
+    assert {} == {cause: number for cause, number in losses(made).items() if cause in ("no-place", "record")}
+    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
+    assert expected == _curves(Path(back.target))

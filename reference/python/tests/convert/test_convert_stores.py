@@ -1,0 +1,223 @@
+"""Databases and folders of other programs that lack a part, or have it elsewhere: what is read, counted and said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conversions import SAMPLES, imported, records
+from toyspec.convert import export_runs, exportable, importable, mlflow_store, trackio_store
+from toyspec.convert.destinations.mlflow_runs import MlflowRuns, image_name
+from toyspec.convert.format_modules import FORMATS, importer, load
+from toyspec.convert.importing import import_runs
+from toyspec.convert.intake import Intake
+from toyspec.convert.losses import Ledger
+from toyspec.core.errors import SourceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.convert.formats import ForeignRun
+
+NOTHING = {
+    "tensorboard": "no event files (*tfevents*) in the directory or below",
+    "wandb": "no run files (*.wandb) in the directory or below",
+    "mlflow": "no run of MLflow: neither a database with runs nor a directory `mlruns`",
+    "trackio": "no database of Trackio and no fragments of its JSON Lines mode",
+    "dvclive": "no directory with metrics.json and plots/metrics",
+    "kaun": "no run of kaun/v1",
+    "munin": "no run of munin: run.json with schema_version 2 is expected",
+    "metrics": "no run of metrics/v1",
+    "json": "no JSON array of toy/v1 records: `[`, then one record on each line",
+    "nanogpt": "there is not a log of the dialect nanogpt",
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_folder_without_a_run_says_what_is_expected(name: str, tmp_path: Path) -> None:
+    """The message names what the format has, and not what is there."""
+    (tmp_path / "notes.txt").write_text("hello")
+    report = import_runs([tmp_path], tmp_path / "out", format=name)
+    assert [(str(tmp_path), NOTHING[name])] == [(error.path, error.message) for error in report.errors]
+
+
+def test_unknown_formats_name_the_known_ones() -> None:
+    """The message has the name and all that may be chosen."""
+    for call, name, fact in (
+        (load, "none", f"unknown format 'none'; known are {', '.join(FORMATS)}"),
+        (importer, "none", f"'none' cannot be imported; known are {', '.join(importable())}"),
+        (
+            partial(export_runs, runs=[], out="out"),
+            "neptune",
+            f"nothing is exported to neptune; known are {', '.join(exportable())}",
+        ),
+    ):
+        with pytest.raises(ValueError, match="known are") as caught:
+            call(name)
+        assert fact == str(caught.value)
+
+
+def database(path: Path, *statements: str) -> Path:
+    """Make the database *path*."""
+    with closing(sqlite3.connect(path)) as made, made:
+        for statement in statements:
+            made.execute(statement)
+    return path
+
+
+def copied(name: str, folder: Path, *statements: str) -> Path:
+    """Return the folder of a copy of the sample *name*, whose database is changed by *statements*."""
+    shutil.copytree(SAMPLES / name, folder)
+    (path,) = folder.glob("*.db")
+    database(path, *statements)
+    return folder
+
+
+TRACKIO: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "metrics": ("ALTER TABLE metrics RENAME COLUMN timestamp TO at", [("database", "no such column: timestamp")]),
+    "system metrics": (
+        "ALTER TABLE system_metrics RENAME COLUMN metrics TO x", [("database", "no such column: metrics")]
+    ),
+    "config": ("UPDATE configs SET config = '{'", [("config", "{")]),
+    "a row": ("UPDATE metrics SET metrics = '[1]' WHERE id = (SELECT min(id) FROM metrics)", [("step 0", "[1]")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRACKIO)
+def test_part_of_trackio_that_cannot_be_read_is_counted(name: str, tmp_path: Path) -> None:
+    """The rest of the run arrives, and the report has what the database says."""
+    statement, expected = TRACKIO[name]
+    report = imported(copied("trackio", tmp_path / "s", statement), tmp_path / "out", "trackio", max_examples=3)
+    damaged = [loss for run in report.runs for loss in run.losses if loss.cause == "damaged"]
+    assert expected == [(each.place, each.value) for loss in damaged for each in loss.examples]
+    assert any(run.carried for run in report.runs)
+
+
+def test_database_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
+    """Its message comes after the runs of those that can."""
+    for name, broken, module in (
+        ("trackio", "ALTER TABLE configs RENAME COLUMN run_id TO x", trackio_store),
+        ("mlflow", "ALTER TABLE runs RENAME COLUMN lifecycle_stage TO x", mlflow_store),
+    ):
+        copied(name, tmp_path / name / "a", broken)
+        shutil.copytree(SAMPLES / name, tmp_path / name / "b")
+        found: list[str] = []
+        with pytest.raises(SourceError, match="the database cannot be read: no such column") as caught:
+            _take_names(module.find_runs(str(tmp_path / name)), found)
+        assert found
+        assert str(tmp_path / name / "a") in str(caught.value)
+
+
+def _take_names(runs: Iterator[ForeignRun], found: list[str]) -> None:
+    """Add the name of each of *runs* to *found*, also of those before an error."""
+    for run in runs:
+        found.append(run.name)  # noqa: PERF401 - those before an error count too
+
+
+def test_files_beside_a_database_of_mlflow(tmp_path: Path) -> None:
+    """Those of its store come along, pictures as media; those elsewhere are named, and datasets have no place."""
+    store = tmp_path / "store"
+    (store / "art" / "images").mkdir(parents=True)
+    picture = image_name("val/pred", 7, 1790000000000, "a.png")
+    assert "images/val~pred+step+7+timestamp+1790000000000+a.png" == picture
+    for name in (picture, picture.replace("~", "#").replace("7", "8", 1), "m.txt"):
+        (store / "art" / name).write_text(name)
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else" / "n.txt").write_text("n")
+    (store / "art" / "link.txt").symlink_to(tmp_path / "else" / "n.txt")
+    path = database(
+        store / "x.db",
+        "CREATE TABLE runs (run_uuid, artifact_uri)",
+        "CREATE TABLE datasets (dataset_uuid, name)",
+        "CREATE TABLE inputs (source_id, destination_type, destination_id)",
+        "INSERT INTO datasets VALUES ('d', 'mnist')",
+        "INSERT INTO inputs VALUES ('d', 'RUN', 'r'), ('d', 'RUN', 'q'), ('d', 'MODEL', 'r')",
+        f"INSERT INTO runs VALUES ('r', '{store / 'art'}'), ('r', '{(tmp_path / 'else').as_uri()}'), ('r', 's3://b/x')",
+    )
+    ledger = Ledger()
+    found = list(map(json.loads, mlflow_store._others(str(path), "r", Intake(ledger, str(tmp_path / "bundle")))))
+    kinds = {each.get("path", each.get("step", each.get("uri"))): each["kind"] for each in found}
+    assert {
+        "artifacts/m.txt": "artifact",
+        7: "media",
+        8: "media",
+        (store / "art" / "link.txt").as_uri(): "reference",
+        (tmp_path / "else" / "n.txt").as_uri(): "reference",
+    } == kinds
+    assert {"val/pred"} == {each["name"] for each in found if each["kind"] == "media"}
+    assert ["artifacts at s3://b/x were not looked for: bring them to this machine to keep them"] == ledger.notes
+    assert ([("dataset", "mnist")], 6) == (
+        [(each.place, each.value) for loss in ledger.losses for each in loss.examples], ledger.items,
+    )  # fmt: skip
+
+
+def test_database_of_mlflow_without_its_columns_is_counted(tmp_path: Path) -> None:
+    """What SQLite says is the value."""
+    ledger = Ledger()
+    path = str(database(tmp_path / "x.db", "CREATE TABLE runs (a)"))
+    assert [] == list(mlflow_store._others(path, "r", Intake(ledger)))
+    assert [("database", "no such column: artifact_uri")] == [
+        (each.place, each.value) for loss in ledger.losses for each in loss.examples
+    ]
+    assert (1, True) == (ledger.items, ledger.is_settled)
+
+
+@pytest.mark.parametrize(
+    ("address", "directory"),
+    [
+        ("/a/b", "/a/b"), ("file:///a%20b", "/a b"), ("a/b", None), ("file:a", None), ("s3://a/b", None), (None, None),
+        (5, None), ("file://[", None), ("", None), ("/a%20b", "/a%20b"),
+    ],
+)  # fmt: skip
+def test_address_of_artifacts_is_a_directory_here_or_none(address: object, directory: str | None) -> None:
+    """Only the path of an address is decoded."""
+    assert directory == mlflow_store._local_directory(address)
+
+
+def test_database_of_mlflow_names_where_it_will_be(tmp_path: Path) -> None:
+    """Paths and addresses below the folder are those below the other one; all else stays."""
+    here, there = tmp_path / "a b", tmp_path / "c d"
+    here.mkdir()
+    rows = [f"{here}/1", f"{here.as_uri()}/2", "s3://b/x", str(here.parent)]
+    values = ", ".join(f"('{row}')" for row in rows)
+    database(
+        here / "mlflow.db",
+        "CREATE TABLE experiments (artifact_location)",
+        "CREATE TABLE runs (artifact_uri)",
+        f"INSERT INTO experiments VALUES {values}",
+        f"INSERT INTO runs VALUES {values}",
+    )
+    destination = MlflowRuns.__new__(MlflowRuns)
+    destination.into = f"sqlite:///{here}/mlflow.db"
+    destination.complete(str(there))
+    with closing(sqlite3.connect(here / "mlflow.db")) as found:
+        for query in ("SELECT artifact_location FROM experiments", "SELECT artifact_uri FROM runs"):
+            moved = [f"{there}/1", f"{there.as_uri()}/2", "s3://b/x", str(here.parent)]
+            assert moved == [value for (value,) in found.execute(query)]
+    destination.into = f"sqlite:///{tmp_path}/mlflow.db"
+    destination.complete(str(there))
+    assert ["a b"] == [path.name for path in tmp_path.iterdir()]
+
+
+def test_statuses_of_mlflow_files_are_those_of_its_database(tmp_path: Path) -> None:
+    """A file store has numbers, which the database has as words; one that is neither ends no run."""
+    expected = {"1": None, "2": None, "3": "completed", "4": "errored", "5": "aborted", "9": None}
+    for number, end in expected.items():
+        folder = tmp_path / number / "mlruns" / "0" / "r"
+        (folder / "metrics").mkdir(parents=True)
+        (folder / "meta.yaml").write_text(
+            f"run_id: r\nrun_uuid: r\nexperiment_id: '0'\nstatus: {number}\nstart_time: 1790000000000\n"
+            "end_time: 1790000001000\nlifecycle_stage: active\n"
+        )
+        (folder / "metrics" / "loss").write_text("1790000000500 0.5 1\n")
+        report = imported(tmp_path / number, tmp_path / f"out{number}", "mlflow")
+        (run,) = report.runs
+        last = records(run.target)[-1]
+        assert end == (last["reason"] if last["kind"] == "run_end" else None), number

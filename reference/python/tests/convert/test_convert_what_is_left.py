@@ -1,0 +1,322 @@
+"""Tests of what conversions must not pass over: torn ends, half transactions, files that are not metrics."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import toyspec
+from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
+from toyspec.convert import export_runs, exportable
+from toyspec.convert.databases import opened
+from toyspec.convert.destinations.registry import TOOLS
+from toyspec.convert.mlflow_store import read_meta
+from toyspec.convert.yaml_text import parsed
+from toyspec.core.errors import SourceError
+
+STEP = {"kind": "step", "t": 1.0, "step": 1, "loss": 2.5}
+
+
+@pytest.mark.parametrize("name", [name for name in exportable() if TOOLS[name].extra is None])
+def test_torn_end_is_dropped_by_each_export(tmp_path: Path, name: str) -> None:
+    """What a killed writer has left of its last record is in the report, as damage elsewhere is."""
+    run = write_run(tmp_path / "a", {}, STEP)
+    with (run / "events.jsonl").open("ab") as file:
+        file.write(b'{"kind":"step","t":2.0,"st')
+    made = exported(name, run, tmp_path / "out")
+    assert made.has_damage
+    assert ("line 3", "26 bytes after the last complete record") in [
+        (example.place, example.value) for loss in made.losses if loss.cause == "damaged" for example in loss.examples
+    ]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("name", ["csv", "json"])
+def test_logs_of_other_ranks_are_counted(tmp_path: Path, name: str, workers: int) -> None:
+    """An export has the first rank; what the others logged is exported by their own paths."""
+    run = write_run(tmp_path / "a", {}, STEP)
+    other = shutil.copy(run / "events.jsonl", run / "events.rank-12.jsonl")
+    report = export_runs(name, [run], tmp_path / "out", workers=workers)
+    (loss,) = [loss for made in report.runs for loss in made.losses if loss.cause == "other-rank"]
+    assert [(1, "rank 12", "events.rank-12.jsonl")] == [(loss.count, each.place, each.value) for each in loss.examples]
+    assert "other-rank" not in losses(exported(name, Path(other), tmp_path / "other"))
+
+
+@pytest.mark.parametrize("name", ["json", "parquet"])
+def test_files_that_stay_in_the_bundle_are_counted(tmp_path: Path, name: str) -> None:
+    """A format that keeps the record of a picture does not keep the picture."""
+    if TOOLS[name].extra == "parquet":
+        pytest.importorskip("pyarrow")
+    media = {"kind": "media", "t": 1.0, "step": 1, "name": "im", "media_type": "image/png", "sha256": "0" * 64}
+    made = exported(name, write_run(tmp_path / "a", {}, STEP, media), tmp_path / "out")
+    (loss,) = made.losses
+    assert [("part-dropped", "line 3: media", "its file")] == [
+        (loss.cause, each.place, each.value) for each in loss.examples
+    ]
+
+
+@pytest.mark.parametrize("name", ["csv", "json"])
+def test_every_damaged_place_is_counted(tmp_path: Path, name: str) -> None:
+    """Also those that the report of the reader does not list one by one."""
+    run = write_run(tmp_path / "a", {}, STEP)
+    with (run / "events.jsonl").open("a") as file:
+        for step in range(2, 3000):
+            file.write(f'{{"kind":"step","t":2.0,"step":{step},"loss":0.5}}\nnot a record\n')
+    assert 2998 == losses(exported(name, run, tmp_path / "out"))["damaged"]
+
+
+@pytest.mark.parametrize("name", ["csv", "json"])
+def test_export_of_one_run_says_how_far_it_is(tmp_path: Path, name: str) -> None:
+    """A long run is not at 0 % until it is done."""
+    steps = [{**STEP, "step": step, "extra": {"text": "x" * 100}} for step in range(1, 8000)]
+    run = write_run(tmp_path / "a", {}, *steps)
+    size = (run / "events.jsonl").stat().st_size
+    seen: list[tuple[int, int]] = []
+    export_runs(name, [run], tmp_path / "out", watch=lambda done, total: seen.append((done, total)))
+    assert len(seen) > 2
+    assert sorted(seen) == seen
+    assert (size, size) == seen[-1]
+
+
+_KILLED = """
+import os, sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("PRAGMA cache_size = 1")
+database.execute("BEGIN")
+database.execute("UPDATE metrics SET value = 12345.0")
+database.execute("CREATE TABLE large AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)"
+    " SELECT i FROM n")
+os._exit(9)
+"""
+
+
+def test_changes_that_were_not_committed_are_not_imported(tmp_path: Path) -> None:
+    """A program that was killed in a transaction leaves a database with a part of it, and a journal to undo it."""
+    source = tmp_path / "s p" / "mlflow.db"
+    source.parent.mkdir()
+    shutil.copyfile(SAMPLES / "mlflow" / "mlflow.db", source)
+    imported(source, tmp_path / "before")
+    subprocess.run([sys.executable, "-c", _KILLED, str(source)], check=False)
+    with closing(sqlite3.connect(f"file:{source}?immutable=1", uri=True)) as database:
+        assert database.execute("SELECT count(*) FROM metrics WHERE value = 12345.0").fetchone()[0], "nothing was lost"
+    files = {path.name: path.read_bytes() for path in source.parent.iterdir()}
+    assert {"mlflow.db", "mlflow.db-journal"} == set(files)
+    report = imported(source, tmp_path / "runs")
+    assert report.runs
+    for run in report.runs:
+        assert scalars(tmp_path / "before" / run.run_id) == scalars(run.target)
+    assert files == {path.name: path.read_bytes() for path in source.parent.iterdir()}
+
+
+def test_change_that_is_only_in_the_log_of_a_database_is_imported(tmp_path: Path) -> None:
+    """SQLite changes a database in WAL mode long after its log."""
+    source = tmp_path / "mlflow.db"
+    shutil.copyfile(SAMPLES / "mlflow" / "mlflow.db", source)
+    writer = sqlite3.connect(source, isolation_level=None)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("PRAGMA wal_autocheckpoint = 0")
+    imported(source, tmp_path / "runs")
+    was = os.stat(source)
+    writer.execute("UPDATE metrics SET value = 4321.0")
+    assert (was.st_size, was.st_mtime_ns) == (os.stat(source).st_size, os.stat(source).st_mtime_ns)
+    report = imported(source, tmp_path / "runs")
+    assert {"converted"} == {run.status for run in report.runs}
+    assert 4321.0 in {value for run in report.runs for _, _, value in scalars(run.target)}
+    writer.close()
+
+
+def test_database_that_is_gone_is_not_made(tmp_path: Path) -> None:
+    """What another program deletes between two looks does not come back as an empty file."""
+    with pytest.raises(SourceError, match="the database cannot be read"):
+        opened(str(tmp_path / "mlflow.db"))
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_artifacts_of_mlflow_come_with_the_run(tmp_path: Path) -> None:
+    """Those of its store are copied, a directory elsewhere is named only; a dataset has no place."""
+    shutil.copytree(SAMPLES / "mlflow", tmp_path / "s")
+    artifacts = tmp_path / "an art é"
+    (artifacts / "deep").mkdir(parents=True)
+    (artifacts / "deep" / "a.txt").write_text("four")
+    with sqlite3.connect(tmp_path / "s" / "mlflow.db") as database:
+        database.execute("UPDATE runs SET artifact_uri = ?", (artifacts.as_uri(),))
+        (run_id,) = database.execute("SELECT run_uuid FROM runs WHERE lifecycle_stage != 'deleted'").fetchone()
+        database.execute("CREATE TABLE datasets (dataset_uuid, name)")
+        database.execute("CREATE TABLE inputs (source_id, destination_type, destination_id)")
+        database.execute("INSERT INTO datasets VALUES ('d1', 'mnist')")
+        database.execute("INSERT INTO inputs VALUES ('d1', 'RUN', ?)", (run_id,))
+    database.close()
+    (folder,) = (tmp_path / "s" / "mlruns").glob("*/*/metrics")
+    (folder.parent / "artifacts").mkdir(exist_ok=True)
+    (folder.parent / "artifacts" / "b.txt").write_text("twelve bytes")
+    report = imported(tmp_path / "s", tmp_path / "runs", "mlflow", max_examples=100)
+    first, second = report.runs
+    assert {"no-place": 1} == {cause: count for cause, count in losses(first).items() if cause == "no-place"}
+    (named,) = (each for each in records(first.target) if each["kind"] == "reference")
+    assert named["uri"] == (artifacts / "deep" / "a.txt").as_uri()
+    (copied,) = (each for each in records(second.target) if each["kind"] == "artifact")
+    assert ("artifacts/b.txt", 12) == (copied["path"], copied["size_bytes"])
+    assert "twelve bytes" == (Path(second.target) / copied["path"]).read_text()
+
+
+def test_export_has_what_annotations_say(tmp_path: Path) -> None:
+    """Name, group, notes and tags are the annotated ones; a star, which has no place, is counted."""
+    run = write_run(tmp_path / "a", {"name": "own", "tags": ["x", "y"]}, STEP)
+    toyspec.annotate(run, name="better", group="g", notes="see", add_tags=["z"], remove_tags=["x"], starred=True)
+    made = exported("kaun", run, tmp_path / "out")
+    (manifest,) = (tmp_path / "out").rglob("run.json")
+    said = json.loads(manifest.read_text("utf-8"))
+    assert ("g", ["y", "z"]) == (said["experiment"], said["tags"])
+    assert {"no-place": 3} == losses(made), "the name, the notes and the star"
+
+
+def test_import_has_what_annotations_say(tmp_path: Path) -> None:
+    """A log of another program keeps the name, group, notes and tags that it was given; a star is noted."""
+    log = tmp_path / "logs" / "m.jsonl"
+    log.parent.mkdir()
+    log.write_text('{"step":1,"loss":2.5}\n{"step":2,"loss":2.0}\n', "utf-8")
+    toyspec.annotate(log, name="better", group="g", notes="see", add_tags=["z"], starred=True)
+    report = toyspec.import_runs([log], tmp_path / "out")
+    (made,) = report.runs
+    start = records(made.target)[0]
+    assert ("better", "g", "see", ["z"]) == tuple(start[key] for key in ("name", "group", "notes", "tags"))
+    assert "annotations have it starred; `toyspec annotate` marks the new run" in made.notes
+    assert ("starred" in start, "m") == (False, made.run_id)
+
+
+def test_largest_number_in_files_of_mlflow_is_one(tmp_path: Path) -> None:
+    """Only the database writes it for infinity, which files hold as `inf`."""
+    shutil.copytree(SAMPLES / "mlflow" / "mlruns", tmp_path / "mlruns")
+    (folder,) = (tmp_path / "mlruns").glob("*/*/metrics")
+    (folder / "most").write_text("1800000000000 1.7976931348623157e+308 0\n1800000000001 inf 1\n")
+    (run,) = imported(tmp_path / "mlruns", tmp_path / "runs", "mlflow").runs
+    assert [1.7976931348623157e308, None] == [value for name, _, value in scalars(run.target) if name == "most"]
+
+
+def test_images_and_lists_of_dvclive(tmp_path: Path) -> None:
+    """A file that is not a table is dropped; a list of scalars, null and nested NaN are settings."""
+    shutil.copytree(SAMPLES / "dvclive", tmp_path / "s")
+    (folder,) = {path.parent for path in (tmp_path / "s").rglob("metrics.json")}
+    (folder / "plots" / "images").mkdir()
+    (folder / "plots" / "images" / "a.png").write_bytes(b"png")
+    settings = "layers:\n- 1\n- 2\nempty:\nnet:\n  rate: .nan\n  sizes:\n  - .inf\n  - 3\nz: 1\n"
+    (folder / "params.yaml").write_text(settings)
+    (run,) = imported(tmp_path / "s", tmp_path / "runs", "dvclive").runs
+    config = {"layers": [1, 2], "empty": None, "net": {"rate": None, "sizes": [None, 3]}, "z": 1}
+    assert config == records(run.target)[0]["config"]
+    places = {example.place: example.value for loss in run.losses for example in loss.examples}
+    assert places.items() >= {"config/net/rate": "nan", "config/net/sizes/0": "inf"}.items()
+    assert "3 bytes" == places[os.path.join("plots", "images", "a.png")]
+
+
+@pytest.mark.parametrize(
+    ("text", "config"),
+    [
+        ("a:\n  - 'x: y'\n  - -1\nb: 1e-5\n", {"a": ["x: y", -1], "b": 1e-05}),
+        ("a:\n- 1\n- k: v\n  w: 010\nb: yes\n", {"a": [1, {"k": "v", "w": 10}], "b": "yes"}),
+        ("day: 2026-11-23\nat: 10:30\n", {"day": "2026-11-23", "at": "10:30"}),
+        ("1: a\n1.0: b\nnull: c\ntrue: d\n", {"1": "a", "1.0": "b", "null": "c", "true": "d"}),
+        ("a: &x [1]\n# note\ntext: |\n  two\n  lines\n", {"a": [1], "text": "two\nlines\n"}),
+        ("", {}),
+    ],
+)
+def test_settings_in_yaml(text: str, config: dict[str, object]) -> None:
+    """Settings are read by YAML 1.2, where exponents need no point, yes is a text, and days are not times."""
+    assert config == parsed(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("- 1\n", "not a map"),
+        ("a: [\n", "line 2: "),
+        ("a: &x [1]\nb: [*x, *x]\n", "line 2: an alias, which is not read"),
+        ("a: !!python/name:os.system\n", "line 1: could not determine a constructor"),
+        ("[" * 100_000, "maps or lists are nested too deep"),
+        ("? [1, 2]\n: 3\n", "line 1: a key that is not a text"),
+        ("a: 1\na: 2\n", "line 2: a key that comes twice"),
+        ("a: \x07\n", "not YAML"),
+    ],
+)
+def test_yaml_that_is_not_settings(text: str, fact: str) -> None:
+    """What is not a map of settings is refused with its line, and executes nothing."""
+    with pytest.raises(ValueError, match=re.escape(fact)):
+        parsed(text)
+
+
+def test_damaged_settings_are_reported(tmp_path: Path) -> None:
+    """A params.yaml that cannot be read is one dropped item, and the values are imported."""
+    shutil.copytree(SAMPLES / "dvclive", tmp_path / "s")
+    (folder,) = {path.parent for path in (tmp_path / "s").rglob("metrics.json")}
+    (folder / "params.yaml").write_text("a: [1\n")
+    (run,) = imported(tmp_path / "s", tmp_path / "runs", "dvclive").runs
+    assert "config" not in records(run.target)[0]
+    assert ["params.yaml"] == [
+        example.place for loss in run.losses if loss.cause == "damaged" for example in loss.examples
+    ]
+
+
+def test_settings_without_the_package_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without PyYAML, the import of a folder with settings says what to install."""
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(ImportError, match=r"reading params.yaml needs .*toyspec\[dvclive\]"):
+        parsed("a: 1\n")
+
+
+def test_artifacts_of_mlflow_on_a_server_are_named(tmp_path: Path) -> None:
+    """Nothing of a store elsewhere is read, and the report has its address."""
+    shutil.copytree(SAMPLES / "mlflow", tmp_path / "s")
+    with sqlite3.connect(tmp_path / "s" / "mlflow.db") as database:
+        database.execute("UPDATE runs SET artifact_uri = 's3://bucket/0/abc/artifacts'")
+    database.close()
+    first = imported(tmp_path / "s", tmp_path / "runs", "mlflow").runs[0]
+    assert any("artifacts at s3://bucket/0/abc/artifacts were not looked for" in note for note in first.notes)
+
+
+def test_quoted_values_of_mlflow_files_are_read(tmp_path: Path) -> None:
+    """The file store quotes a name as YAML does."""
+    (tmp_path / "meta.yaml").write_text(
+        "run_name: \"a \\\"b\\\" \\\\ c\"\nuser_id: 'it''s'\nend_time: null\nrun_id: \"\nstage: ''\nodd: '\n",
+        encoding="utf-8",
+    )
+    expected = {"run_name": 'a "b" \\ c', "user_id": "it's", "end_time": "", "run_id": '"', "stage": "", "odd": "'"}
+    assert expected == read_meta(str(tmp_path / "meta.yaml"))
+
+
+def test_spans_and_artifacts_of_another_project_of_trackio_are_counted(tmp_path: Path) -> None:
+    """A span has no place; an artifact of another project is named as others are."""
+    columns = "run_id, timestamp, step"
+    with sqlite3.connect(tmp_path / "demo.db") as database:
+        database.execute(f"CREATE TABLE metrics (id INTEGER PRIMARY KEY, {columns}, run_name, metrics)")
+        database.execute("CREATE TABLE configs (id INTEGER PRIMARY KEY, run_id, run_name, config, created_at)")
+        database.execute("CREATE TABLE project_metadata (key, value)")
+        database.execute(f"CREATE TABLE traces (id, {columns}, key, messages, metadata, spans)")
+        database.execute(
+            "CREATE TABLE external_run_artifact_links (id INTEGER PRIMARY KEY, run_id, source_artifact, "
+            "source_version, source_type, direction, source_size_bytes, created_at)"
+        )
+        at = ("r", "2026-05-31T09:30:00+00:00", 1)
+        database.execute("INSERT INTO metrics VALUES (1, ?, ?, ?, 'a', '{\"loss\": 2.5}')", at)
+        bins = '{"weights": {"_type": "trackio.histogram", "bins": [0, 1, 2], "values": [3, 4]}}'
+        database.execute("INSERT INTO metrics VALUES (2, ?, ?, ?, 'a', ?)", (*at, bins))
+        messages = '[{"role": "user", "content": "Hello"}]'
+        spans = '[{"name": "call"}, {"name": "answer"}]'
+        database.execute("INSERT INTO traces VALUES ('t', ?, ?, ?, 'chat', ?, '{}', ?)", (*at, messages, spans))
+        link = ("r", "weights", 3, "model", "input", 12, at[1])
+        database.execute("INSERT INTO external_run_artifact_links VALUES (1, ?, ?, ?, ?, ?, ?, ?)", link)
+    database.close()
+    (run,) = imported(tmp_path / "demo.db", tmp_path / "runs", "trackio").runs
+    assert 2 == losses(run)["no-place"]
+    made = records(run.target)
+    assert ["trackio-artifact:weights:v3"] == [each["uri"] for each in made if each["kind"] == "reference"]
+    assert ["histogram"] == [each["kind"] for each in made if each.get("name") == "weights"]
+    assert ["sample"] == [each["kind"] for each in made if "messages" in each]

@@ -1,0 +1,207 @@
+"""Imports and exports by several workers make what one process makes, to the byte."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from conversions import SAMPLES, START, accounted, write_run
+from convert.test_convert_tensorboard import event_file, steps
+from toyspec.convert import export_runs, exportable, exported_runs, exporting, import_runs, imported_bundles
+from toyspec.convert.destinations.registry import TOOLS
+from toyspec.core import system_calls
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.main import main
+from toyspec.core.workers.threads import Threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toyspec.convert import ConversionReport
+
+needs_fork = pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the tests change what is forked")
+
+
+def tree(root: Path) -> dict[str, bytes | None]:
+    """Return every file below *root* with its content, and every directory."""
+    return {
+        str(path.relative_to(root)): path.read_bytes() if path.is_file() else None for path in sorted(root.rglob("*"))
+    }
+
+
+def document(report: ConversionReport) -> Any:
+    """Return *report* as JSON has it."""
+    return msgspec.to_builtins(accounted(report))
+
+
+def several(folder: Path) -> list[Path]:
+    """Write sources of several formats and sizes, some of which want the same run id or cannot be imported."""
+    for name in ("a", "b", "c"):
+        event_file(folder / "x" / name, *steps(3))
+        event_file(folder / "y" / name, *steps(5))
+    (folder / "rows").mkdir()
+    (folder / "rows" / "metrics.jsonl").write_text("".join(f'{{"step":{n},"loss":{n}.5}}\n' for n in range(5000)))
+    (folder / "none").mkdir()
+    places = [folder / name for name in ("x", "y", "none", "rows")]
+    samples = [SAMPLES / name for name in ("dvclive", "mlflow", "tensorboard", "trackio", "wandb")]
+    return [*places, *(folder / "y" / name for name in ("a", "b")), *samples, folder / "x"]
+
+
+def test_import_makes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bundles, reports and errors are equal, the first time and when some are there already."""
+    sources = several(tmp_path / "logs")
+    made = {}
+    for workers in (1, 3):
+        directory = tmp_path / str(workers)
+        directory.mkdir()
+        monkeypatch.chdir(directory)
+        first = import_runs(sources[:2], workers=workers)
+        seen: list[tuple[int, int]] = []
+        second = import_runs(sources, workers=workers, watch=lambda *counts, seen=seen: seen.append(counts))
+        made[workers] = (document(first), document(second), tree(directory))
+        assert workers == 1 or seen[-1][0] == seen[-1][1]
+    assert made[1] == made[3]
+    assert {"converted", "done-before"} == {run["status"] for run in made[1][1]["runs"]}
+    assert made[1][1]["errors"]
+    formats = {run["format"] for run in made[1][1]["runs"]}
+    assert {"dvclive", "metrics-jsonl", "mlflow", "tensorboard", "trackio", "wandb"} <= formats
+
+
+def kill_once(mark: Path) -> None:
+    """End this process, unless that was done before."""
+    try:
+        mark.touch(exist_ok=False)
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@needs_fork
+def test_killed_worker_costs_an_import_a_retry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker is killed with half a bundle, and one when its bundle was there: nothing is lost, double or left."""
+    sources = [event_file(tmp_path / "logs" / str(number), *steps(3)).parent for number in range(5)]
+    here = document(import_runs(sources, tmp_path / "runs"))
+    expected = tree(tmp_path / "runs")
+    (tmp_path / "runs").rename(tmp_path / "whole")
+    write, sync = imported_bundles._write_stream, system_calls.sync_directory
+
+    def half_written(*arguments: Any) -> None:
+        write(*arguments)
+        kill_once(tmp_path / "half")
+
+    def unreported(*arguments: Any) -> None:
+        sync(*arguments)
+        kill_once(tmp_path / "unreported")
+
+    monkeypatch.setattr(imported_bundles, "_write_stream", half_written)
+    monkeypatch.setattr(imported_bundles, "sync_directory", unreported)
+    assert here == document(import_runs(sources, tmp_path / "runs", workers=2))
+    assert expected == tree(tmp_path / "runs")
+    assert {"half", "unreported"} <= set(os.listdir(tmp_path))
+
+
+def poisoned(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return *original*, which ends its process for what is in a directory of that name."""
+
+    def call(path: str, *arguments: Any, **options: Any) -> Any:
+        if Path(path).parent.name.endswith("poison"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(path, *arguments, **options)
+
+    return call
+
+
+@needs_fork
+def test_poisoned_source_is_isolated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A source that ends every worker is reported, all others are imported, and nothing of it is left."""
+    for name in ("a", "poison", "z"):
+        event_file(tmp_path / "logs" / name, *steps(3))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(imported_bundles, "_write_stream", poisoned(imported_bundles._write_stream))
+    assert exit_codes.USAGE == main(["import", "--workers", "2", "logs", "--out", "runs", "--json"])
+    said = capsys.readouterr()
+    assert ["a", "z"] == [run["run_id"] for run in json.loads(said.out)["runs"]]
+    fact = "not imported: its worker process was ended by SIGKILL; the others are not affected"
+    assert f"toyspec import: logs/poison: {fact}" in said.err
+    assert ["a", "z"] == sorted(os.listdir("runs"))
+
+
+def test_interrupted_import_goes_on(tmp_path: Path) -> None:
+    """What was made before Ctrl-C is whole and is kept; the rest follows, under the names that it would have had."""
+    for number in range(8):
+        event_file(tmp_path / "logs" / str(number) / "same", *steps(3 + number))
+    sources = [tmp_path / "logs" / str(number) / "same" for number in range(8)]
+    import_runs(sources, tmp_path / "whole")
+
+    def interrupt(done: int, total: int) -> None:
+        if done > total / 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_runs(sources, tmp_path / "runs", workers=2, watch=interrupt)
+    assert [] == multiprocessing.active_children()
+    before = os.listdir(tmp_path / "runs")
+    assert before
+    assert not [name for name in before if name.startswith(".")]
+    report = import_runs(sources, tmp_path / "runs", workers=2)
+    assert {"done-before"} == {run.status for run in report.runs if run.run_id in before}
+    assert {name: data for name, data in tree(tmp_path / "whole").items() if name.endswith("jsonl")} == {
+        name: data for name, data in tree(tmp_path / "runs").items() if name.endswith("jsonl")
+    }
+
+
+def runs_to_export(folder: Path) -> None:
+    """Write runs, some of which have the same id, one that is damaged and one of another profile."""
+    for name in ("a", "b", "b/a", "c"):
+        scalars = [{"kind": "scalars", "t": n * 1.5, "step": n, "values": {name: n / 3, "b": 1.0}} for n in range(20)]
+        write_run(folder / name, {**START, "config": {"lr": 0.1}, "tags": ["x"]}, *scalars)
+    with open(folder / "c" / "events.jsonl", "ab") as file:
+        file.write(b'{"kind":\n{"kind":"run_end","t":99.0,"reason":"completed"}\n')
+    (folder / "other").mkdir()
+    (folder / "other" / "metrics.jsonl").write_text('{"step":0,"wall_time_ms":1,"loss":0.5}\n')
+
+
+@pytest.mark.parametrize("name", exportable())
+def test_export_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Files, reports and errors are equal, beside what is there already."""
+    if TOOLS[name].export == "all":
+        pytest.skip("one process writes it, whatever the number of workers")
+    runs_to_export(tmp_path / "runs")
+    (tmp_path / "more").mkdir()
+    write_run(tmp_path / "more" / "a-2", {"kind": "run_start"})
+    made = {}
+    for workers in (1, Threads(3)):
+        directory = tmp_path / type(workers).__name__
+        (directory / "out").mkdir(parents=True)
+        (directory / "out" / "mine.txt").write_text("x")
+        monkeypatch.chdir(directory)
+        try:
+            report = export_runs(name, [tmp_path / "runs", tmp_path / "more"], "out", workers=workers)
+        except ImportError as error:
+            pytest.skip(str(error))
+        made[workers] = (document(report), tree(directory))
+    assert made[1] == made[Threads(3)]
+    assert ["a", "b", "a-2", "c", "a-2-2"] == [run["run_id"] for run in made[1][0]["runs"]]
+    assert 1 == len(made[1][0]["errors"])
+
+
+@needs_fork
+def test_poisoned_run_is_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ends every worker is reported, and all others are exported."""
+    for name in ("a", "poison", "z"):
+        write_run(tmp_path / "runs" / name, {"kind": "run_start"})
+    monkeypatch.setattr(exporting, "ExportedRun", poisoned(exported_runs.ExportedRun))
+    report = export_runs("csv", [tmp_path / "runs"], tmp_path / "out", workers=2)
+    (error,) = report.errors
+    assert "not exported: its worker process was ended by SIGKILL; the others are not affected" == error.message
+    assert ["a", "z"] == sorted(os.listdir(tmp_path / "out"))
+    assert ["runs", "out"] == sorted(os.listdir(tmp_path), reverse=True)

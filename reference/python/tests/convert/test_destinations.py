@@ -1,0 +1,458 @@
+"""The contract of destinations: what is put is there or is returned as lost, once, by an export as by a mirror."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, get_args
+
+import pytest
+
+import toyspec
+from conversions import exported, imported, losses, scalars, write_run
+from fake_wandb import FakeWandb
+from mirror_services import FAST, write_steps
+from toyspec.convert.destinations.destination import RunHead
+from toyspec.convert.destinations.registry import TOOLS, exportable
+from toyspec.convert.mirrors.mirroring import mirror_run
+from toyspec.convert.mirrors.settings import Mirror, Selecting, Service
+
+LOSSES = [3.0, None, 0.5]
+
+
+def event_file(directory: Path) -> Path:
+    """Return the one event file below *directory*."""
+    (path,) = directory.rglob("*tfevents*")
+    return path
+
+
+def test_tensorboard_file_is_read_back(tmp_path: Path) -> None:
+    """Every value is there with its step, null as not finite, and the settings and the end too."""
+    run = write_steps(tmp_path / "a", LOSSES, ending="completed")
+    mirror = Mirror(to="tensorboard", into=str(tmp_path / "tb"))
+    assert "ended" == mirror_run(run, mirror, timing=FAST)
+    (made,) = imported(tmp_path / "tb", tmp_path / "back").runs
+    assert [("loss", 1, 3.0), ("loss", 2, None), ("loss", 3, 0.5)] == scalars(made.target)
+    start, *_, end = toyspec.read(made.target)
+    assert ({"lr": 0.1}, "completed") == (start["config"], end["reason"])
+
+
+def test_tensorboard_file_has_each_row_once_wherever_it_was_cut(tmp_path: Path) -> None:
+    """After a kill between writing and acknowledging, with half a record more or less, the bytes are the same."""
+    chance = random.Random(7)
+    whole = write_steps(tmp_path / "whole" / "a", [float(at) for at in range(60)], ending="completed")
+    mirror = Mirror(to="tensorboard", into=str(tmp_path / "tb"))
+    mirror_run(whole, mirror, timing=FAST)
+    expected = event_file(tmp_path / "tb").read_bytes()
+    run, into = tmp_path / "b" / "a", tmp_path / "tb2"
+    mirror = Mirror(to="tensorboard", into=str(into))
+    for count in range(10, 70, 10):
+        write_steps(run, [float(at) for at in range(count)], ending="completed" if count == 60 else None)
+        before = sorted((run.parent / ".mirrors").glob("*.json"))
+        held = before[0].read_bytes() if before else None
+        mirror_run(run, mirror, timing=FAST)
+        if held is not None and count < 60:
+            # As if it had been killed before the state was written, in the middle of a record.
+            before[0].write_bytes(held)
+            at = json.loads(held)["place"]
+            os.truncate(event_file(into), chance.randint(at, event_file(into).stat().st_size))
+    assert expected == event_file(into).read_bytes()
+
+
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_tensorboard_drops_what_a_resumption_supersedes(tmp_path: Path, has_ended: bool) -> None:
+    """A session begins after the step of the checkpoint, as purge_step writes it, also where the run had ended."""
+    run = tmp_path / "a"
+    with toyspec.start_run(tmp_path, run_id="a") as first:
+        for _ in range(3):
+            first.step(loss=1.0)
+        if not has_ended:
+            first.abandon()
+    if has_ended:
+        assert "ended" == mirror_run(run, Mirror(to="tensorboard", into=str(tmp_path / "tb")), timing=FAST)
+    with toyspec.start_run(tmp_path, run_id="a", exist="resume", from_step=1) as second:
+        second.step(loss=0.5)
+    mirror_run(run, Mirror(to="tensorboard", into=str(tmp_path / "tb")), timing=FAST)
+    (made,) = imported(tmp_path / "tb", tmp_path / "back").runs
+    resumed = [record["from_step"] for record in toyspec.read(made.target) if record.kind == "run_resume"]
+    assert [1] == resumed
+    values = [record["values"] for record in toyspec.read(made.target) if record.kind == "scalars"]
+    assert [{"loss": loss} for loss in (1.0, 1.0, 1.0, 0.5)] == values
+
+
+def test_tensorboard_shows_another_run_of_the_same_name_beside_the_first(tmp_path: Path) -> None:
+    """The directory of the second one has its identity after the name."""
+    for loss in (1.0, 2.0):
+        run = write_steps(tmp_path / str(loss) / "a", [loss], seconds=loss, ending="completed")
+        text = (run / "events.jsonl").read_text().replace('"lr": 0.1', f'"lr": {loss}')
+        (run / "events.jsonl").write_text(text)
+        mirror_run(run, Mirror(to="tensorboard", into=str(tmp_path / "tb")), timing=FAST)
+    names = sorted(path.name for path in (tmp_path / "tb").iterdir())
+    assert (2, "a", "a-") == (len(names), names[0], names[1][:2])
+
+
+def use_wandb(folder: Path, monkeypatch: pytest.MonkeyPatch) -> FakeWandb:
+    """Let W&B be a package that keeps what it is handed."""
+    fake = FakeWandb(folder, monkeypatch)
+    monkeypatch.syspath_prepend(str(folder / "packages"))
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    monkeypatch.delitem(sys.modules, "wandb")
+    return fake
+
+
+def test_wandb_counts_rows_and_draws_over_the_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own step is the number of the row, so what it has already is not sent again after a lost state."""
+    fake = use_wandb(tmp_path, monkeypatch)
+    mirror = Mirror(to="wandb", project="p")
+    run = write_steps(tmp_path / "a", LOSSES, ending=None)
+    mirror_run(run, mirror, timing=FAST)
+    for path in (tmp_path / ".mirrors").glob("*.json"):
+        path.unlink()
+    write_steps(run, [*LOSSES, 0.25], ending="errored")
+    mirror_run(run, mirror, timing=FAST)
+    rows = fake.calls("log")
+    assert [0, 1, 2, 3] == [number for _, number in rows]
+    assert [1, 2, 3, 4] == [row["train/step"] for row, _ in rows]
+    assert math.isnan(rows[1][0]["loss"])
+    assert [1, 1] == fake.calls("finish")
+    assert 1780219801.0 == rows[0][0]["_timestamp"]
+
+
+def test_wandb_knows_what_metrics_mean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A definition is its best value and what the metric is drawn over; name, group, tags and notes are the run's."""
+    fake = use_wandb(tmp_path, monkeypatch)
+    members: dict[str, Any] = {"group": "g", "tags": ["a", "b"], "notes": "n", "name": "shown"}
+    with toyspec.start_run(tmp_path / "runs", run_id="r", git=None, config={"lr": 0.5}, **members) as run:
+        run.define("acc", goal="max", step_name="tokens")
+        run.define("loss", goal="min")
+        run.define("kl")
+        run.step(1, loss=1.0)
+    mirror_run(run.directory, Mirror(to="wandb", into=str(tmp_path / "made" / "here")), timing=FAST)
+    assert [
+        ["acc", {"step_metric": "tokens", "summary": "max"}],
+        ["loss", {"step_metric": "train/step", "summary": "min"}],
+        ["kl", {"step_metric": "train/step", "summary": None}],
+    ] == fake.calls("define_metric")[2:]
+    (settings,) = fake.calls("init")
+    expected = {"name": "shown", "project": "g", "group": "g", "tags": ["a", "b"], "notes": "n", "config": {"lr": 0.5}}
+    assert expected.items() <= settings.items()
+    assert (tmp_path / "made" / "here").is_dir()
+    assert [0] == fake.calls("finish")
+
+
+class MlflowServer:
+    """A server of MLflow in this process; *failing* has how each call of ``log_batch`` fails."""
+
+    def __init__(self, failing: list[str]) -> None:
+        self.failing = failing
+        self.runs: dict[str, dict[str, Any]] = {}
+
+    def get_experiment_by_name(self, name: str) -> Any:
+        """Return the experiment of *name*, once there is a run."""
+        return SimpleNamespace(experiment_id=name) if self.runs else None
+
+    def create_experiment(self, name: str, artifact_location: str = "") -> str:
+        """Return the id of a new experiment."""
+        return name
+
+    def search_runs(self, experiments: list[str], query: str, max_results: int) -> list[Any]:
+        """Return the runs whose tag is in *query*."""
+        found = [run for run in self.runs.values() if run["tags"]["toyspec.mirror"] in query]
+        return [
+            SimpleNamespace(
+                info=SimpleNamespace(run_id=run["id"], status=run["status"]),
+                data=SimpleNamespace(tags=run["tags"], params=run["params"]),
+            )
+            for run in found
+        ]
+
+    def create_run(self, experiment: str, start_time: int, tags: dict[str, str], run_name: str) -> Any:
+        """Start a run."""
+        made: dict[str, Any] = {
+            "id": f"r{len(self.runs)}",
+            "tags": dict(tags),
+            "status": "RUNNING",
+            "metrics": [],
+            "params": {},
+        }
+        self.runs[made["id"]] = made | {"name": run_name, "start": start_time}
+        return SimpleNamespace(info=SimpleNamespace(run_id=made["id"]))
+
+    def update_run(self, run_id: str, status: str) -> None:
+        """Set the status."""
+        self.runs[run_id]["status"] = status
+
+    def log_batch(self, run_id: str, metrics: Any = (), params: Any = ()) -> None:
+        """Keep metrics and settings, as far as the next behaviour lets it."""
+        if params and self.failing[:1] == ["loses settings"]:
+            self.failing.pop(0)
+            raise ConnectionError("no answer")
+        self.runs[run_id]["params"] |= dict(params)
+        behaviour = self.failing.pop(0) if metrics and self.failing else "good"
+        if behaviour == "refuses":
+            raise ConnectionError("503")
+        kept = list(metrics) if behaviour != "half" else list(metrics)[: len(metrics) // 2]
+        self.runs[run_id]["metrics"] += kept
+        if behaviour != "good":
+            raise ConnectionError("no answer")
+
+    def get_metric_history(self, run_id: str, name: str) -> list[Any]:
+        """Return the metrics of *name*."""
+        return [metric for metric in self.runs[run_id]["metrics"] if metric.name == name]
+
+    def set_tag(self, run_id: str, name: str, value: str) -> None:
+        """Keep a tag."""
+        self.runs[run_id]["tags"][name] = value
+
+    def set_terminated(self, run_id: str, status: str, end_time: int) -> None:
+        """End the run."""
+        self.runs[run_id] |= {"status": status, "end": end_time}
+
+    def log_artifact(self, run_id: str, path: str, folder: str | None) -> None:
+        """Keep the name of a file."""
+        self.runs[run_id].setdefault("files", []).append(f"{folder}/{Path(path).name}")
+
+
+class Metric:
+    """A metric as its client takes it."""
+
+    def __init__(self, name: str, value: float, timestamp: int, step: int) -> None:
+        self.name, self.value, self.timestamp, self.step = name, value, timestamp, step
+
+
+def use_mlflow(monkeypatch: pytest.MonkeyPatch, failing: Sequence[str] = ()) -> MlflowServer:
+    """Let MLflow be a server in this process."""
+    server = MlflowServer(list(failing))
+    mlflow, tracking, entities = (ModuleType(name) for name in ("mlflow", "mlflow.tracking", "mlflow.entities"))
+    vars(tracking)["MlflowClient"] = lambda uri: server
+    vars(entities).update(Metric=Metric, Param=lambda name, text: (name, text))
+    for name, module in (("mlflow", mlflow), ("mlflow.tracking", tracking), ("mlflow.entities", entities)):
+        monkeypatch.setitem(sys.modules, name, module)
+    return server
+
+
+@pytest.mark.parametrize(
+    "failing", [[], ["refuses"], ["half"], ["keeps"], ["half", "refuses", "keeps"], ["loses settings"]]
+)
+def test_mlflow_has_every_metric_once(failing: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a batch whose answer was lost, what is there is asked for; settings, names and the end are MLflow's."""
+    server = use_mlflow(monkeypatch, failing)
+    losses: list[float | None] = [None if at == 4 else at / 8 for at in range(9)]
+    run = write_steps(tmp_path / "a", losses, ending="completed")
+    mirror = Mirror(to="mlflow", patience=300.0, select=Selecting(metrics=["loss"]))
+    assert "ended" == mirror_run(run, mirror, timing=FAST)
+    (made,) = server.runs.values()
+    found = [(metric.step, None if math.isnan(metric.value) else metric.value) for metric in made["metrics"]]
+    assert list(enumerate(losses, 1)) == found
+    assert ("FINISHED", {"lr": "0.1"}, "a") == (made["status"], made["params"], made["name"])
+    assert "10" == made["tags"]["toyspec.mirror.rows"]
+
+
+TRACKIO = """
+import json, os
+class SQLiteStorage:
+    @staticmethod
+    def bulk_alert(**call):
+        with open(os.path.join(os.environ["TRACKIO_DIR"], "alerts.json"), "w") as file:
+            json.dump(call, file)
+
+    @staticmethod
+    def bulk_log(**call):
+        path = os.path.join(os.environ["TRACKIO_DIR"], "rows.json")
+        rows = json.load(open(path)) if os.path.exists(path) else {}
+        for row in zip(call["log_ids"], call["metrics_list"], call["steps"], call["timestamps"]):
+            rows.setdefault(row[0], [call["project"], call["run"], *row[1:]])
+        with open(path, "w") as file:
+            json.dump(rows, file)
+        if os.path.exists("fails"):
+            os.remove("fails")
+            raise OSError("database is locked")
+"""
+
+
+def use_trackio(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Trackio be a package in *folder*, which keeps what it is handed in files."""
+    package = folder / "packages" / "trackio"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "sqlite_storage.py").write_text(TRACKIO)
+    (package / "utils.py").write_text("import os\nMEDIA_DIR = os.path.join(os.environ['TRACKIO_DIR'], 'media')\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(package.parent), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setitem(sys.modules, "trackio", ModuleType("trackio"))
+    monkeypatch.chdir(folder)
+
+
+def test_trackio_keeps_one_row_of_each_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that is sent again after its answer was lost is there once; what is not finite is a text."""
+    use_trackio(tmp_path, monkeypatch)
+    (tmp_path / "fails").touch()
+    (tmp_path / "out").mkdir()
+    run = write_steps(tmp_path / "a", LOSSES, ending="completed")
+    mirror = Mirror(to="trackio", into=str(tmp_path / "out"), project="a b", patience=300.0)
+    assert "ended" == mirror_run(run, mirror, timing=FAST)
+    rows = json.loads((tmp_path / "out" / "rows.json").read_text())
+    first, *others = rows.values()
+    assert ["a-b", "a", {"loss": 3.0}, 1, "2026-05-31T09:30:01+00:00"] == first
+    assert [("NaN", 2), (0.5, 3)] == [(row[2]["loss"], row[3]) for row in others]
+
+
+@pytest.mark.parametrize("service", ["wandb", "mlflow", "trackio"])
+def test_package_that_is_missing_is_named(service: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what to install."""
+    for name in (service, f"{service}.tracking"):
+        monkeypatch.setitem(sys.modules, name, None)
+    run = write_steps(tmp_path / "a", LOSSES, ending="completed")
+    with pytest.raises(ImportError, match=rf"needs {service}: pip install 'toyspec\[{service}\]'"):
+        mirror_run(run, Mirror(to=service), timing=FAST)
+
+
+PNG = b"\x89PNG\r\n\x1a\npixels"
+FILES = {"a": ("png", PNG), "b": ("csv", b"n,t\n1,x\n"), "c": ("wav", b"RIFF"), "d": ("txt", b"x"), "e": ("png", b"")}
+TYPES = {"png": "image/png", "csv": "text/csv", "wav": "audio/wav", "txt": "text/plain"}
+
+
+def rich_run(folder: Path) -> Path:
+    """Return a run with items of every kind."""
+    start = {
+        "name": "first", "group": "g", "tags": ["x", "k=v"], "notes": "n", "argv": ["train.py"],
+        "config": {"lr": 0.5, "arch": "gpt", "net": {"sizes": [1, 2]}},
+    }  # fmt: skip
+    media = [
+        {"kind": "media", "t": 2.0, "step": 2, "name": f"m/{letter}", "media_type": TYPES[suffix],
+         "sha256": letter * 64, "size_bytes": len(data), "caption": "seen"}
+        for letter, (suffix, data) in FILES.items()
+    ]  # fmt: skip
+    events: list[dict[str, Any]] = [
+        {"kind": "define", "t": 0.0, "name": "val/acc", "goal": "max", "unit": "%"},
+        {"kind": "step", "t": 0.5, "step": 1, "loss": 0.1, "extra": {"a@b": None}},
+        {"kind": "scalars", "t": 1.0004, "step": 1, "values": {"val/acc": 0.5}, "texts": {"said": "hello"}},
+        {"kind": "scalars", "t": 1.5, "values": {"speed": 3}},
+        {"kind": "note", "t": 1.5, "text": "remark"},
+        {"kind": "alert", "t": 1.5, "step": 1, "rule": "spike", "level": "warning", "text": "high", "value": 9.0},
+        {"kind": "histogram", "t": 2.0, "step": 2, "name": "h", "edges": [0, 1, 2], "counts": [3, 4]},
+        {"kind": "grad", "t": 2.0, "step": 2, "param": "w", "min": -1.0, "max": 1.0, "histogram": [1, 2]},
+        *media,
+        {**media[0], "name": "lost", "sha256": "f" * 64},
+        {"kind": "artifact", "t": 2.5, "path": "artifacts/w.bin", "role": "model"},
+        {"kind": "sample", "t": 2.5, "step": 2, "prompt": "p", "text": "q", "group": "chat",
+         "messages": [{"role": "user", "content": "p"}]},
+        {"kind": "run_end", "t": 3.0, "reason": "interrupted", "exit_code": 3},
+    ]  # fmt: skip
+    run = write_run(folder, start, *events)
+    (run / "media").mkdir()
+    for letter, (suffix, data) in FILES.items():
+        (run / "media" / f"{letter * 64}.{suffix}").write_bytes(data)
+    (run / "artifacts").mkdir()
+    (run / "artifacts" / "w.bin").write_bytes(b"w")
+    return run
+
+
+LOST: dict[str, dict[str, int]] = {
+    "tensorboard": {
+        "as-json": 1, "no-place": 11, "binary32": 1, "null": 1, "without-step": 2, "caption": 2, "missing-file": 1,
+        "reason": 1,
+    },
+    "wandb": {"no-place": 6, "part-dropped": 2, "null": 1, "refused": 1, "missing-file": 1},
+    "mlflow": {
+        "as-text": 2, "no-place": 9, "name": 1, "null": 1, "milliseconds": 1, "without-step": 1, "part-dropped": 6,
+        "missing-file": 1, "reason": 1,
+    },
+    "trackio": {"no-place": 9, "null": 1, "without-step": 1, "part-dropped": 2, "missing-file": 1},
+    "dvclive": {"no-place": 21, "null": 1, "milliseconds": 1, "without-step": 1},
+    "mllog": {"no-place": 20, "null": 1, "milliseconds": 1},
+    "kaun": {"no-place": 18, "without-step": 1},
+    "metrics": {"no-place": 24, "binary32": 1, "required": 2},
+    "csv": {"no-place": 23, "null": 1, "time-of-row": 1},
+    "json": {"part-dropped": 7},
+    "parquet": {"part-dropped": 7},
+}  # fmt: skip
+
+
+class Trackers:
+    """The packages of trackers, each of which keeps what it is handed."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        use_trackio(folder, monkeypatch)
+        (folder / "w").mkdir()
+        self.mlflow, self.wandb = use_mlflow(monkeypatch), use_wandb(folder / "w", monkeypatch)
+
+    def received(self, name: str, directory: Path) -> Any:
+        """Return what the tool *name* got of a run, as far as it does not name the run."""
+        if name == "tensorboard":
+            return event_file(directory).read_bytes()
+        if name == "wandb":
+            calls = [self.wandb.calls(call) for call in ("log", "define_metric", "alert", "finish")]
+            self.wandb.forget()
+            return calls
+        if name == "mlflow":
+            (made,) = self.mlflow.runs.values()
+            self.mlflow.runs = {}
+            tags = {key: value for key, value in made["tags"].items() if not key.startswith("toyspec.")}
+            return made | {"tags": tags, "metrics": [vars(metric) for metric in made["metrics"]]}
+        rows = json.loads((directory / "rows.json").read_bytes()).values()
+        alerts = json.loads((directory / "alerts.json").read_bytes())
+        pictures = sorted(path.name for path in directory.glob("media/**/*.*"))
+        shown = [json.loads(re.sub(r"/a-\w+/", "/a/", json.dumps(row))) for row in rows]
+        return shown, pictures, {key: value for key, value in alerts.items() if key not in ("alert_ids", "run_id")}
+
+
+@pytest.fixture
+def trackers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trackers:
+    """Let the packages of trackers be there."""
+    return Trackers(tmp_path, monkeypatch)
+
+
+@pytest.mark.usefixtures("trackers")
+@pytest.mark.parametrize("name", exportable())
+def test_what_is_not_carried_is_returned(name: str, tmp_path: Path) -> None:
+    """Every item of a run with items of all kinds is there, or is in the report by its cause."""
+    if TOOLS[name].extra == "parquet":
+        pytest.importorskip("pyarrow")
+    assert LOST[name] == losses(exported(name, rich_run(tmp_path / "runs" / "a"), tmp_path / "out"))
+
+
+@pytest.mark.parametrize("name", [name for name in exportable() if TOOLS[name].is_mirrored])
+def test_mirror_carries_what_an_export_does(
+    name: Any, trackers: Trackers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tool has the same values, texts, files, settings and tags; what is lost is reported by both."""
+    run = rich_run(tmp_path / "runs" / "a")
+    lost = losses(exported(name, run, tmp_path / "out"))
+    expected = trackers.received(name, tmp_path / "out")
+    (tmp_path / "into").mkdir()
+    assert "ended" == mirror_run(run, Mirror(to=name, into=str(tmp_path / "into")), timing=FAST)
+    assert expected == trackers.received(name, tmp_path / "into")
+    (state,) = (tmp_path / "runs" / ".mirrors").glob("*.json")
+    assert lost == json.loads(state.read_bytes())["losses"]
+    assert f"{name}: run a is there with items changed or dropped ({next(iter(lost))} " in capsys.readouterr().err
+
+
+def test_every_tool_that_is_mirrored_is_a_service() -> None:
+    """The names that `Mirror` takes are those of the tools that take rows as they come."""
+    assert set(get_args(Service)) == {name for name, tool in TOOLS.items() if tool.is_mirrored}
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [
+        ({}, ("folder", "folder", None, {}, "toyspec", None)),
+        ({"run_id": "r", "name": "n", "group": "g", "config": {"a": {"b": 1}}}, ("r", "n", "g", {"a/b": 1}, "g", None)),
+        ({"run_id": "", "name": "", "group": "", "config": []}, ("folder", "folder", None, {}, "toyspec", None)),
+        ({"run_id": 1, "name": 2, "group": 3}, ("folder", "folder", None, {}, "toyspec", None)),
+        ({"started_at": "1970-01-01T00:01:00Z"}, ("folder", "folder", None, {}, "toyspec", 60.0)),
+    ],
+)
+def test_run_is_called_what_its_start_says(start: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    """What is missing, empty or of another type has a fallback; a project that is given comes first."""
+    run = RunHead.of("/runs/folder/events.jsonl", start)
+    assert expected == (run.run_id, run.name, run.group, run.settings, run.project, run.started)
+    assert ((expected[-1] or 0.0) + 2.5, 1000 * (expected[-1] or 0.0) + 2500) == (run.wall(2.5), run.wall_ms(2.5))
+    given = RunHead.of("/runs/folder/events.jsonl", start, project="mine", identity="0badcafe")
+    assert ("mine", f"{run.run_id}-0badcafe") == (given.project, given.key)

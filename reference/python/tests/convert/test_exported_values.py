@@ -1,0 +1,127 @@
+"""What a record says in numbers reaches an export: the numbers are those of ``Record``, whatever null was."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toyspec.convert.exported_runs import ExportedRun
+from toyspec.convert.exporting import export_runs
+from toyspec.convert.importing import import_runs
+from toyspec.convert.losses import Ledger
+from toyspec.core.reading.reader import read
+
+START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a"}
+RECORDS: dict[str, tuple[dict[str, Any], list[tuple[str, str, Any]]]] = {
+    "the null of a step that was NaN": (
+        {"kind": "step", "loss": None, "nonfinite": {"loss": "nan"}},
+        [("measure", "loss", math.nan)],
+    ),
+    "an infinity among scalars": (
+        {"kind": "scalars", "values": {"x": None, "y": 1.5}, "nonfinite": {"x": "-inf"}, "texts": {"mood": "good"}},
+        [("measure", "x", -math.inf), ("measure", "y", 1.5), ("text", "mood", "good")],
+    ),
+    "an extra that has the name of a key": (
+        {"kind": "step", "loss": 2.0, "extra": {"loss": 3.0, "lr": None}},
+        [("measure", "extra/loss", 3.0), ("measure", "loss", 2.0), ("measure", "lr", None)],
+    ),
+    "an evaluation with a text": (
+        {"kind": "eval", "name": "val", "loss": 2.0, "phase": "eval", "extra": {"grade": "b"}},
+        [("measure", "val/loss", 2.0), ("text", "val/grade", "b")],
+    ),
+    "a text among numbers": (
+        {"kind": "scalars", "values": {"x": 1.0, "odd": "t", "none": None}},
+        [("measure", "none", None), ("measure", "x", 1.0), ("text", "odd", "t")],
+    ),
+    "an evaluation with everything else": (
+        {
+            "kind": "eval",
+            "name": "val",
+            "phase": "eval",
+            "own": False,
+            "extra": {"ok": True, "recall": [0.5, None], "inner": {"a": {"b": 2}, "s": "t"}, "mixed": [1, {"x": "y"}]},
+            "nonfinite": {"extra/recall/1": "inf"},
+        },
+        [
+            ("measure", "val/ok", 1.0),
+            ("measure", "val/recall/0", 0.5),
+            ("measure", "val/recall/1", math.inf),
+            ("measure", "val/inner/a/b", 2),
+            ("text", "val/inner/s", "t"),
+            ("text", "val/mixed", '[1,{"x":"y"}]'),
+            ("measure", "val/own", 0.0),
+        ],
+    ),
+    "an evaluation without a name": (
+        {"kind": "eval", "loss": 2.0, "extra": {"f1": 0.5}},
+        [("record", "loss", 2.0), ("record", "extra", {"f1": 0.5})],
+    ),
+    "members of wrong types": (
+        {"kind": "scalars", "values": [1], "texts": {"a": 1}, "own": 2},
+        [("record", "values", [1]), ("record", "texts", {"a": 1}), ("record", "own", 2)],
+    ),
+    "members of wrong types beside a text": (
+        {"kind": "scalars", "values": {}, "texts": {"a": 1, "b": "t"}, "own": 2},
+        [("text", "b", "t"), ("record", "a", 1), ("record", "own", 2)],
+    ),
+    "scalars of an epoch": (
+        {"kind": "scalars", "epoch": 2, "values": {"x": 1.0}},
+        [("measure", "epoch", 2), ("measure", "x", 1.0)],
+    ),
+}
+
+
+def stream_of(path: Path, *records: dict[str, Any]) -> Path:
+    """Return the run directory *path*, made with *records* after a run_start."""
+    path.mkdir()
+    lines = [START, *({"t": 1.0, "step": 4, **record} for record in records)]
+    (path / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_items_are_those_of_the_record(tmp_path: Path, name: str) -> None:
+    """Each number is an item with its full name, and each other member is one too."""
+    record, expected = RECORDS[name]
+    run = ExportedRun(str(stream_of(tmp_path / "a", record)))
+    items = [item for row in run.rows(Ledger()) for item in row.items if item.record["kind"] == record["kind"]]
+    assert sorted(map(repr, expected)) == sorted(repr((item.kind, item.name, item.value)) for item in items)
+    assert {(1.0, 4)} == {(item.t, item.step) for item in items}
+
+
+@pytest.mark.parametrize(
+    ("format_", "causes"),
+    [
+        ("csv", {}),
+        ("dvclive", {}),
+        ("mllog", {}),
+        ("tensorboard", {}),
+        ("kaun", {"not-finite": 1, "without-step": 0}),
+        ("metrics", {"not-finite": 1}),
+    ],
+)
+def test_what_was_nan_is_nan_or_reported(tmp_path: Path, format_: str, causes: dict[str, int]) -> None:
+    """A format that has NaN gets it without a word; one that has not counts each value."""
+    record = {"kind": "step", "loss": None, "nonfinite": {"loss": "nan"}}
+    report = export_runs(format_, [stream_of(tmp_path / "a", record)], tmp_path / "out")
+    (conversion,) = report.runs
+    found = {loss.cause: loss.count for loss in conversion.losses if loss.cause in ("not-finite", "null", "binary32")}
+    assert {name: count for name, count in causes.items() if count} == found
+
+
+def test_parquet_brings_nan_back(tmp_path: Path) -> None:
+    """NaN and infinities come back from Parquet as what they were."""
+    pytest.importorskip("pyarrow")
+    record = {"kind": "scalars", "values": {"x": None, "y": 1.5, "z": None}, "nonfinite": {"x": "inf"}}
+    export_runs("parquet", [stream_of(tmp_path / "a", record)], tmp_path / "out")
+    import_runs([tmp_path / "out"], tmp_path / "back", format="parquet")
+    (stream,) = (tmp_path / "back").rglob("events.jsonl")
+    values: dict[str, Any] = {}
+    with read(stream) as records:
+        for each in records:
+            values |= each.values
+    assert {"x": math.inf, "y": 1.5, "z": None} == values

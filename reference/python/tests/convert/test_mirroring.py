@@ -1,0 +1,259 @@
+"""A mirror sends every row once: whatever the service does, and whenever the mirror is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import toyspec
+from mirror_services import FAST, Behaviour, HttpDestination, Knowledge, RowService, write_steps
+from property_examples import examples
+from toyspec.convert.mirrors.mirroring import mirror_run
+from toyspec.convert.mirrors.settings import Mirror, Selecting
+
+ALL = Mirror(to="wandb", patience=0.05)
+HERE = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[RowService]:
+    """Let every mirror send to a server that counts its rows."""
+    with RowService() as made:
+        use(made, monkeypatch)
+        yield made
+
+
+def use(service: RowService, monkeypatch: pytest.MonkeyPatch, knowledge: Knowledge = "counts") -> None:
+    """Let every mirror of this process send to *service*."""
+    monkeypatch.setattr(Mirror, "destination", lambda _: HttpDestination(service.url, knowledge))
+
+
+def lines(service: RowService) -> list[int]:
+    """Return the line of each row with a value that the service has, in the order in which they came."""
+    return [row["line"] for row in service.rows if row["values"]]
+
+
+def state(directory: Path) -> Any:
+    """Return the content of the one state file beside *directory*."""
+    (path,) = (directory.parent / ".mirrors").glob("*.json")
+    return json.loads(path.read_bytes())
+
+
+def test_run_that_has_ended_is_sent_whole(service: RowService, tmp_path: Path) -> None:
+    """Every row and the end arrive, and a second backfill sends nothing."""
+    run = write_steps(tmp_path / "a", [3.0, None, 1.0], ending="completed")
+    for _ in range(2):
+        assert "ended" == mirror_run(run, ALL, timing=FAST)
+    assert [{"loss": 3.0}, {"loss": None}, {"loss": 1.0}, {}] == [row["values"] for row in service.rows]
+    assert ["completed"] == service.endings
+    assert (4, True) == (state(run)["rows"], state(run)["ended"])
+
+
+def test_torn_run_is_sent_as_far_as_it_is(service: RowService, tmp_path: Path) -> None:
+    """What is committed is sent; what the run writes when it goes on is sent by the next call, and nothing again."""
+    run = write_steps(tmp_path / "a", [3.0, 2.0], ending=None)
+    with (run / "events.jsonl").open("ab") as file:
+        file.write(b'{"kind":"step","t":3.0,"st')
+    assert "sent" == mirror_run(run, ALL, timing=FAST)
+    assert ([2, 3], []) == (lines(service), service.endings)
+    write_steps(run, [3.0, 2.0, 1.0], ending="errored")
+    assert "ended" == mirror_run(run, ALL, timing=FAST)
+    assert ([2, 3, 4], ["errored"]) == (lines(service), service.endings)
+
+
+@settings(max_examples=examples(50))
+@given(
+    st.lists(st.sampled_from(get_args(Behaviour)), max_size=6),
+    st.sampled_from(get_args(Knowledge)),
+    st.sampled_from([None, 60]),
+    st.integers(1, 40),
+)
+def test_every_row_arrives_once_whatever_the_service_does(
+    tmp_path_factory: pytest.TempPathFactory,
+    behaviours: list[Behaviour],
+    knowledge: Knowledge,
+    rate: int | None,
+    count: int,
+) -> None:
+    """Lost answers, half kept batches and hang-ups leave neither a hole nor a double."""
+    run = write_steps(tmp_path_factory.mktemp("r") / "a", [float(at) for at in range(count)], ending="completed")
+    mirror = Mirror(to="wandb", patience=300.0, select=Selecting(points_per_minute=rate))
+    with pytest.MonkeyPatch.context() as patch, RowService(behaviours) as service:
+        use(service, patch, knowledge)
+        patch.setattr("toyspec.convert.mirrors.delivery.BATCH", 7)
+        outcomes = [mirror_run(run, mirror, timing=FAST) for _ in range(2)]
+    assert ["ended", "ended"] == outcomes
+    found = lines(service)
+    assert found == sorted(set(found))
+    assert len(found) == count if rate is None else found[-1] == count + 1
+
+
+def test_rows_that_the_service_has_lost_are_sent_again(service: RowService, tmp_path: Path) -> None:
+    """A service that counts fewer rows than it has acknowledged gets the others from the start of the gap."""
+    run = write_steps(tmp_path / "a", [float(at) for at in range(30)], ending=None)
+    mirror_run(run, ALL, timing=FAST)
+    del service.rows[10:]
+    write_steps(run, [float(at) for at in range(31)], ending="completed")
+    mirror_run(run, ALL, timing=FAST)
+    assert list(range(2, 33)) == lines(service)
+
+
+def test_service_that_is_away_costs_patience_and_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The mirror gives up after its patience; once the service is there, a backfill sends everything."""
+    run = write_steps(tmp_path / "a", [3.0, 2.0], ending="completed")
+    monkeypatch.setattr(Mirror, "destination", lambda _: HttpDestination("http://127.0.0.1:9/", "counts"))
+    assert "abandoned" == mirror_run(run, ALL, timing=FAST)
+    assert 1 == capsys.readouterr().err.count("wandb failed (URLError")
+    with RowService() as service:
+        use(service, monkeypatch)
+        assert "ended" == mirror_run(run, ALL, timing=FAST)
+        assert [2, 3] == lines(service)
+
+
+def test_run_is_followed_while_it_is_written(service: RowService, tmp_path: Path) -> None:
+    """Rows arrive before the run has ended, and the mirror ends with it."""
+    outcomes = []
+    follower = threading.Thread(
+        target=lambda: outcomes.append(mirror_run(tmp_path / "a", ALL, until="end", timing=FAST)), daemon=True
+    )
+    follower.start()
+    with toyspec.start_run(tmp_path, run_id="a") as run:
+        run.step(loss=2.5)
+        deadline = time.monotonic() + 300
+        while not service.rows and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert [2] == lines(service)
+        run.step(loss=2.0)
+    follower.join(300)
+    assert (["ended"], [2, 3]) == (outcomes, lines(service))
+
+
+def test_window_that_nothing_follows_is_sent_once(service: RowService, tmp_path: Path) -> None:
+    """Where a torn run is sent to its end, its open window ends there for every later reading too."""
+    mirror = Mirror(to="wandb", select=Selecting(points_per_minute=6))
+    run = write_steps(tmp_path / "a", [float(at) for at in range(20)], ending=None)
+    mirror_run(run, mirror, timing=FAST)
+    assert [21] == state(run)["passes"][0]["cuts"]
+    before = lines(service)
+    write_steps(run, [float(at) for at in range(40)], ending="completed")
+    mirror_run(run, mirror, timing=FAST)
+    assert before == lines(service)[: len(before)]
+    assert lines(service) == sorted(set(lines(service)))
+
+
+def test_backfill_of_a_larger_choice_sends_what_was_left_out(service: RowService, tmp_path: Path) -> None:
+    """After a mirror with a budget, one without it completes the run, and nothing is there twice."""
+    run = write_steps(tmp_path / "a", [float(at % 7) for at in range(100)], ending="completed")
+    mirror_run(run, Mirror(to="wandb", select=Selecting(points_per_minute=6)), timing=FAST)
+    few = len(service.rows)
+    mirror_run(run, ALL, timing=FAST)
+    assert few == len(service.rows) < 50
+    mirror_run(run, Mirror(to="wandb", select=Selecting()), timing=FAST)
+    assert list(range(2, 102)) == sorted(lines(service))
+
+
+def test_two_mirrors_at_once_are_refused(service: RowService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one says who is there; another destination is another state."""
+    run = write_steps(tmp_path / "a", [1.0], ending=None)
+    over = threading.Event()
+    options = {"until": "end", "over": over, "timing": FAST}
+    first = threading.Thread(target=mirror_run, args=(run, ALL), kwargs=options, daemon=True)
+    first.start()
+    deadline = time.monotonic() + 300
+    while not service.rows and time.monotonic() < deadline:
+        time.sleep(0.01)
+    with pytest.raises(toyspec.MirrorBusyError, match="another process mirrors this run to wandb"):
+        mirror_run(run, ALL, timing=FAST)
+    over.set()
+    first.join(300)
+
+
+def test_another_run_at_the_same_path_is_another_run(service: RowService, tmp_path: Path) -> None:
+    """A run that replaces one of the same name has a state of its own, and is sent from its start."""
+    for loss in (1.0, 2.0):
+        with toyspec.start_run(tmp_path, run_id="a", config={"loss": loss}) as run:
+            run.step(loss=loss)
+        mirror_run(tmp_path / "a", ALL, timing=FAST)
+    assert [{"loss": 1.0}, {"loss": 2.0}] == [row["values"] for row in service.rows if row["values"]]
+
+
+def test_state_file_that_is_damaged_is_refused(service: RowService, tmp_path: Path) -> None:
+    """Nothing is sent, since what was sent is not known; the message says what to do."""
+    run = write_steps(tmp_path / "a", [1.0], ending="completed")
+    mirror_run(run, ALL, timing=FAST)
+    (path,) = (tmp_path / ".mirrors").glob("*.json")
+    path.write_text("{")
+    with pytest.raises(toyspec.ToyspecError, match="delete it to send the whole run again"):
+        mirror_run(run, ALL, timing=FAST)
+
+
+def test_log_of_another_format_is_refused(service: RowService, tmp_path: Path) -> None:
+    """The message names the command that makes a run of it."""
+    (tmp_path / "log.jsonl").write_text('{"step": 1, "loss": 2.5}\n')
+    with pytest.raises(toyspec.ToyspecError, match="`toyspec import` makes a toy/v1 run of it"):
+        mirror_run(tmp_path / "log.jsonl", ALL, timing=FAST)
+
+
+def test_mirrored_run_stays_valid_and_sealed(service: RowService, tmp_path: Path) -> None:
+    """The state is not part of the bundle: check, seal and list do not see it."""
+    with toyspec.start_run(tmp_path, run_id="a", seal="at-end") as run:
+        run.step(loss=1.0)
+    mirror_run(tmp_path / "a", ALL, timing=FAST)
+    report = toyspec.check(tmp_path)
+    assert (1, []) == (len(report.files), report.files[0].findings)
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from mirror_services import FAST, HttpDestination
+from toyspec.convert.mirrors import mirroring, delivery
+from toyspec.convert.mirrors.settings import Mirror, Selecting
+delivery.BATCH = 5
+Mirror.destination = lambda _: HttpDestination(sys.argv[2], sys.argv[3])
+rate = None if sys.argv[4] == "all" else int(sys.argv[4])
+print("ready", flush=True)
+mirroring.mirror_run(sys.argv[1], Mirror(to="wandb", select=Selecting(points_per_minute=rate)), timing=FAST)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("knowledge", get_args(Knowledge))
+@pytest.mark.parametrize("rate", ["all", "120"])
+def test_mirror_killed_at_any_moment_sends_every_row_once(knowledge: Knowledge, rate: str, tmp_path: Path) -> None:
+    """After SIGKILL at random moments, each time with a longer run, nothing is double and nothing is missing."""
+    chance, run = random.Random(f"{knowledge}{rate}"), tmp_path / "a"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent)])}
+    with RowService() as service:
+        command = [sys.executable, "-c", KILLED, str(run), service.url, knowledge, rate]
+        kills = 0
+        for count in range(100, 600, 100):
+            is_last = count == 500
+            write_steps(run, [float(at) for at in range(count)], seconds=0.5, ending="completed" if is_last else None)
+            with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
+                assert process.stdout is not None
+                process.stdout.readline()
+                if not is_last:
+                    time.sleep(chance.uniform(0.0, 0.15))
+                    process.send_signal(signal.SIGKILL)
+                kills += process.wait() == -signal.SIGKILL
+        found = lines(service)
+    assert kills
+    assert found == sorted(set(found))
+    assert list(range(2, 502)) == found if rate == "all" else (2, 501) == (found[0], found[-1])
+    assert ["completed"] == service.endings

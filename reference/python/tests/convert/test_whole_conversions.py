@@ -1,0 +1,352 @@
+"""Imports and exports with everything that they write and report, as files: ``whole_conversions/*.txt``.
+
+``TOYSPEC_UPDATE=1 pytest reference/python/tests/convert/test_whole_conversions.py`` writes them again; read the
+difference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from conversions import SAMPLES, accounted, importable_samples, imported
+from convert.test_convert_round_trips import munin_root
+from convert.test_convert_tables import DIALECTS, sample_of
+from convert.test_convert_wandb import item, row, run_file
+from toyspec.convert import ConversionReport, export_runs, exportable
+from toyspec.convert.destinations.registry import TOOLS
+from toyspec.convert.protobuf import double_field, field, integer_field
+from toyspec.logs.dialects import dialects
+
+FOLDER = Path(__file__).parents[1] / "whole_conversions"
+RUNS = Path(__file__).parents[1] / "transcripts" / "sorts"
+_MOST_LINES = 60
+_DEEP = "[" * 2000
+EXPORTED = [name for name in exportable() if TOOLS[name].extra is None]
+
+
+def _report(report: ConversionReport, *bases: Path) -> Iterator[str]:
+    """Yield what *report* says, with paths from *bases* on; without versions, and what depends on times of files."""
+
+    def short(text: str) -> str:
+        for base in bases:
+            text = text.replace(f"{base}{os.sep}", "")
+        return text
+
+    found: dict[str, Any] = msgspec.to_builtins(report)
+    for run in found["runs"]:
+        del run["identity"]
+        yield short(json.dumps({key: run[key] for key in run if key not in ("losses", "notes")}))
+        yield from (short(f"  note: {note}") for note in run["notes"])
+        for loss in run["losses"]:
+            yield f"  {loss['effect']} {loss['count']} ({loss['cause']}): {loss['meaning']}"
+            yield from (f"    {json.dumps(example)}" for example in loss["examples"])
+    yield from (short(f"  error: {json.dumps(error)}") for error in found["errors"])
+    yield json.dumps(found["summary"])
+
+
+def _made(report: ConversionReport, folder: Path) -> Iterator[str]:
+    """Yield the files of the runs that an import made in *folder*; each run keeps its part of *report*."""
+    for run in report.runs:
+        assert msgspec.to_builtins(run) == json.loads(Path(run.target, "import.json").read_bytes())
+    yield from _files(folder)
+
+
+def _files(folder: Path) -> Iterator[str]:
+    """Yield each file below *folder* by its path with its text, or with the digest of what is not text."""
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "import.json"):
+        data = path.read_bytes()
+        yield f"--- {path.relative_to(folder)}"
+        if "tfevents" in path.name:
+            yield "(what is in it is below)"
+            continue
+        try:
+            lines = data.decode().splitlines()
+            yield from lines[:_MOST_LINES]
+            if len(lines) > _MOST_LINES:
+                yield f"{len(lines)} lines, SHA-256 {hashlib.sha256(data).hexdigest()}"
+        except UnicodeDecodeError:
+            yield f"{len(data)} bytes, SHA-256 {hashlib.sha256(data).hexdigest()}"
+
+
+def _compare(name: str, *parts: Iterator[str]) -> None:
+    path = FOLDER / f"{name}.txt"
+    actual = "".join(f"{line}\n" for part in parts for line in part)
+    if os.environ.get("TOYSPEC_UPDATE"):
+        path.write_text(actual, encoding="utf-8", newline="\n")
+    assert path.read_text(encoding="utf-8") == actual
+
+
+@pytest.mark.parametrize("sample", importable_samples(), ids=lambda path: path.name)
+def test_whole_import_of_a_sample(sample: Path, tmp_path: Path) -> None:
+    """Every file of every bundle and all that the report says, of what the real program wrote."""
+    report = imported(sample, tmp_path, sample.name, max_examples=100)
+    _compare(f"import-{sample.name}", _report(report, SAMPLES, tmp_path), _made(report, tmp_path))
+
+
+def test_whole_import_of_a_munin_root(tmp_path: Path) -> None:
+    """Its media, table and artifacts, and what is missing."""
+    munin_root(tmp_path / "root")
+    report = imported(tmp_path / "root", tmp_path / "out", "munin", max_examples=100)
+    _compare("import-munin-root", _report(report, tmp_path), _made(report, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("name", [dialect.name for dialect in dialects()])
+def test_whole_import_of_a_dialect(name: str, tmp_path: Path) -> None:
+    """Every record of the bundles and all that the report says, of the log of each program."""
+    file = sample_of(name)
+    expected = json.loads((DIALECTS / name / "sample.json").read_bytes())
+    source = DIALECTS / name / expected["folder"] if "folder" in expected else file
+    report = imported(source, tmp_path)
+    _compare(f"dialect-{name}", _report(report, file.parent, DIALECTS, tmp_path), _made(report, tmp_path))
+
+
+def _objects(step: int, **objects: dict[str, Any]) -> bytes:
+    """Return a history record with *objects*, whose members have the name of the object before their own."""
+    named = [([name, *key.split(".")], value) for name, each in objects.items() for key, value in each.items()]
+    items = [(b"".join(field(2, part) for part in parts), value) for parts, value in [*named, (["_step"], step)]]
+    return field(2, b"".join(field(1, name + field(16, json.dumps(value))) for name, value in items))
+
+
+def _wandb_beginning() -> Iterator[bytes]:
+    """Yield the records about a run, its machine and its metrics."""
+    at = field(17, integer_field(1, 1790000000) + integer_field(2, 250_000_000))
+    config = b"".join(
+        field(1, field(1, name) + field(16, text))
+        for name, text in (("lr", "0.5"), ("net", '{"depth":2}'), ("rate", "NaN"), ("_wandb", "{}"))
+    )
+    git = field(21, field(1, "https://host/repo") + field(2, "0" * 40))
+    facts = ((2, "team"), (3, "proj"), (6, "grp"), (7, "train"), (8, "sunny"), (9, "a note"), (12, "sweep7"))
+    labels = b"".join(field(number, text) for number, text in facts)
+    tags = field(10, "x") + field(10, "y") + field(13, "node7")
+    yield field(17, field(1, "rid7") + labels + tags + git + field(4, config) + at)
+    yield field(26, field(1, "linux") + field(6, "train.py"))
+    yield field(12, field(1, "acc") + field(4, "epoch") + integer_field(8, 2))
+    yield field(12, field(2, "val/*") + field(7, integer_field(1, 1)))
+    yield field(12, integer_field(8, 1))
+
+
+def _wandb_rows() -> Iterator[bytes]:
+    """Yield rows with values and objects of each kind, with and without a place in toy/v1."""
+    yield row(0, loss=0.5, acc=1, big=2**60, stage="warm", none=None, flag=True, list=[1, 2])
+    yield row(1, loss=float("nan"), acc=float("inf"), other=-float("inf"))
+    image = {"_type": "image-file", "path": "media/a.png", "width": 4, "height": 3, "caption": "a cat", "odd": 1}
+    yield _objects(
+        2, pic=image, gone={"_type": "image-file", "path": "media/no.png"}, out={"_type": "x", "path": "../b"}
+    )
+    several = {"_type": "images/separated", "count": 2, "filenames": ["media/a.png", "media/a.png"]}
+    sizes = {"width": 4, "height": 3}
+    yield _objects(3, many={**several, **sizes, "captions": ["1", "2"]}, few=several, odd={"_type": "molecule-file"})
+    bins = {"_type": "histogram", "values": [1, 2], "bins": [0.0, 0.5, 1.0]}
+    packed = {
+        "_type": "histogram",
+        "values": [3, 4],
+        "packedBins.min": -1.0,
+        "packedBins.size": 0.5,
+        "packedBins.count": 2,
+    }
+    table = {"_type": "table-file", "path": "media/t.table.json", "ncols": 2, "nrows": 1}
+    yield _objects(
+        4, hist=bins, packed=packed, answers=table, sounds={"_type": "audio", "audio": [{"path": "media/a.png"}]}
+    )
+    nested = field(1, field(2, "val") + field(2, "loss") + field(16, "0.25"))
+    typed = b"".join(
+        field(1, field(1, name) + value)
+        for name, value in (
+            ("yes", integer_field(4, 1)),
+            ("three", integer_field(5, 6)),
+            ("minus", integer_field(5, 5)),
+            ("half", double_field(6, 0.5)),
+            ("word", field(7, "text")),
+            ("json", field(8, "[1]")),
+        )
+    )
+    yield field(2, nested + typed + field(2, integer_field(1, 5)))
+    yield field(2, item("deep", _DEEP) + item("_step", "6"))
+    yield field(2, item("back", "1.5") + item("_step", "-7") + item("_timestamp", '"soon"'))
+    yield field(5, field(1, field(1, "late") + field(16, "3")))
+
+
+def _wandb_others() -> Iterator[bytes]:
+    """Yield the records that are neither, and the end."""
+    wall = field(2, integer_field(1, 1790000009))
+    yield field(
+        7, wall + field(3, field(1, "gpu.0") + field(16, "87.5")) + field(3, field(1, "word") + field(16, '"x"'))
+    )
+    yield field(10, field(1, "low") + field(2, "acc is low") + field(3, "WARN"))
+    yield field(10, field(1, "only a title") + field(3, "OTHER"))
+    yield field(8, field(4, "model") + field(5, "weights:v3"))
+    yield field(8, field(4, "model"))
+    yield field(25, field(1, "input") + field(3, "data:v1"))
+    yield field(4, field(3, "printed")) + b""
+    yield field(13, field(3, "raw output"))
+    yield field(9, b"")
+    yield field(3, b"".join(item(name, text) for name, text in (("best", "0.125"), ("loss", "0.5"), ("text", '"t"'))))
+    yield field(18, integer_field(1, 3))
+
+
+def test_whole_import_of_every_record_of_wandb(tmp_path: Path) -> None:
+    """Each becomes an event or is in the report, with its place and its value."""
+    folder = tmp_path / "source" / "offline-run-20260922_080000-abc"
+    (folder / "files" / "media").mkdir(parents=True)
+    (folder / "files" / "media" / "a.png").write_bytes(b"\x89PNG\r\n\x1a\npixels")
+    table = '{"columns":["id","answer"],"data":[[1,"yes"]]}'
+    (folder / "files" / "media" / "t.table.json").write_text(table, encoding="utf-8")
+    run_file(folder / "run-abc.wandb", *_wandb_beginning(), *_wandb_rows(), *_wandb_others())
+    report = imported(tmp_path / "source", tmp_path / "out", "wandb", max_examples=100)
+    _compare("wandb-records", _report(report, tmp_path), _made(report, tmp_path / "out"))
+
+
+_TRACKIO_ROWS: list[dict[str, Any]] = [
+    {"loss": 0.5, "n": 2**60, "nan": "NaN", "none": None, "word": "warm", "deep": {"a": 1, "b.c": 2}, "flag": True},
+    {"pic": {"_type": "trackio.image", "file_path": "p/a.png", "caption": "a cat"}, "deep/a": 3, "deep": {"a": 4}},
+    {"gone": {"_type": "trackio.image", "file_path": "p/no.png"}, "odd": {"_type": "trackio.odd"}, "list": [1, 2]},
+    {"pics": [{"_type": "trackio.image", "file_path": "p/a.png"}, {"_type": "trackio.audio", "file_path": "../b"}]},
+    {"t": {"_type": "trackio.table", "_value": [{"id": 1, "ok": "yes"}, {"id": 2, "more": 3}]}, "empty": []},
+    {"h": {"_type": "trackio.histogram", "bins": [0, 1, 2], "values": [3, 4]}, "half": {"_type": "trackio.histogram"}},
+    {"md": {"_type": "trackio.markdown", "_value": "# Title"}},
+    {"tr": {"_type": "trackio.trace", "messages": [{"role": "user", "content": "Hi"}], "metadata": {"k": 1}}},
+    {"bad": {"_type": "trackio.trace", "messages": [1]}},
+]
+
+
+def _fill_trackio(path: Path) -> None:
+    """Put a run with a row of each kind into a database that Trackio made, in place of its own."""
+    at = "2026-05-31T09:30:0{}+00:00"
+    config = {"lr": 0.5, "rate": "inf", "_Group": "g", "_Username": "ada", "_Created": "now", "net": {"depth": 2}}
+    talk = [{"role": "user", "content": "2 + 2"}, {"content": ["x"]}, {"role": "assistant", "content": "4"}]
+    with sqlite3.connect(path) as database:
+        insert = database.execute
+        for table in ("metrics", "configs", "system_metrics", "traces", "alerts", "run_artifact_links"):
+            insert(f"DELETE FROM {table}")
+        insert("INSERT INTO configs VALUES (1, 'r', 'first', ?, ?)", (json.dumps(config), at.format(0)))
+        rows = "INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES ('r', ?, 'first', ?, ?)"
+        for step, row_ in enumerate(_TRACKIO_ROWS):
+            insert(rows, (at.format(step // 2), step, json.dumps(row_)))
+        insert(rows, (at.format(4), -1, '{"loss": 0.25}'))
+        insert(rows, ("no time", 9, "[1]"))
+        system = "INSERT INTO system_metrics (run_id, timestamp, run_name, metrics) VALUES ('r', ?, 'first', ?)"
+        insert(system, (at.format(2), '{"gpu": 87.5, "name": "H100"}'))
+        columns = "run_id, timestamp, run_name, title, text, level, step"
+        alert = f"INSERT INTO alerts ({columns}) VALUES ('r', ?, 'first', ?, ?, ?, ?)"
+        insert(alert, (at.format(3), "low", "acc is low", "error", 4))
+        insert(alert, (at.format(3), "only a title", None, "warn", None))
+        trace = (
+            "INSERT INTO traces (id, run_id, timestamp, run_name, step, key, messages, metadata, search_text, spans) "
+            "VALUES (?, 'r', ?, 'first', ?, ?, ?, ?, '', ?)"
+        )
+        insert(trace, ("a", at.format(3), 5, "chat", json.dumps(talk), '{"m": 1}', '[{"name": "call"}]'))
+        insert(trace, ("b", at.format(3), 5, "", "broken", "{}", "[]"))
+        links = "INSERT INTO external_run_artifact_links VALUES (?, 'r', 'first', 'p', ?, 'weights', ?, ?, ?, ?, ?)"
+        insert(links, (1, 1, "model", 3, 12, "input", at.format(4)))
+        insert(links, (2, 2, "model", 4, 13, "output", at.format(4)))
+    database.close()
+
+
+def test_whole_import_of_every_row_of_trackio(tmp_path: Path) -> None:
+    """Each value, object, alert, trace and artifact becomes an event or is in the report."""
+    source = tmp_path / "source"
+    (source / "media" / "p").mkdir(parents=True)
+    (source / "media" / "p" / "a.png").write_bytes(b"\x89PNG\r\n\x1a\npixels")
+    shutil.copy(SAMPLES / "trackio" / "demo.db", source)
+    _fill_trackio(source / "demo.db")
+    report = imported(source, tmp_path / "out", "trackio", max_examples=100)
+    _compare("trackio-rows", _report(report, tmp_path), _made(report, tmp_path / "out"))
+
+
+_ODD_SOURCES: dict[str, dict[str, list[Any] | str]] = {
+    "munin": {
+        "run.json": '{"schema_version":2,"experiment":1,"name":7,"id":"r","started_at":-1,"params":[1],"tags":["a",1],'
+        '"parent_id":"","provenance":{"git_commit":"c","git_dirty":1,"git_branch":"b","command":"x"}}',
+        "events.jsonl": [
+            {"type": "metric", "key": "loss", "value": 0.5, "step": 0, "timestamp": 1790000000.0},
+            {"type": "metric", "key": "loss", "value": 2**60 + 1, "step": 1.0, "timestamp": "soon"},
+            {"type": "metric", "key": "loss", "value": "high", "step": 2, "timestamp": 1790000002.0},
+            {"type": "metric", "key": "loss", "value": None, "step": -1, "timestamp": 1790000002.0},
+            {"type": "metric", "key": "loss", "value": 1.0, "timestamp": 1790000003.0},
+            {"type": "metric", "key": 5, "value": 1.0, "step": 3, "timestamp": 1790000003.0},
+            {"type": "define_metric", "key": "loss", "summary": "mean", "goal": "down", "step_metric": 3},
+            {"type": "define_metric", "key": "acc", "summary": "max"},
+            {"type": "define_metric", "key": None, "summary": "max"},
+            {"type": "media", "key": "pic", "path": "a.png", "step": True, "ts": 1790000004.0, "kind": "image"},
+            {"type": "media", "key": "pic", "path": "../a.png", "step": 4, "ts": 1790000004.0, "kind": "image"},
+            {"type": "artifact_output", "name": "weights", "version": "v1"},
+            {"type": "artifact_input", "name": "data", "version": "v2"},
+            {"type": "artifact_input", "version": "v2"},
+            {"type": "notes", "value": None},
+            {"type": "tags", "values": ["x"]},
+            {"type": "resumed", "at": 1790000005.0},
+            {"type": "finished", "status": "odd", "ended_at": 1790000006.0},
+            {"type": "finished", "status": "failed", "ended_at": 1790000006.0},
+            {"type": "finished", "status": "finished", "ended_at": 1790000007.0},
+            {"type": "other"},
+        ],
+        "a.png": "no picture",
+    },
+    "kaun": {
+        "run.json": '{"schema_version":1,"run_id":"r","created_at":"now","config":[1],"tags":["a",1],'
+        '"experiment":2,"x":0}',
+        "events.jsonl": [
+            {"type": "scalar", "step": 0, "wall_time": 1790000000.0, "tag": "loss", "value": 0.5, "epoch": 0.5},
+            {"type": "scalar", "step": -1, "wall_time": 1790000001.0, "tag": "loss", "value": 2**60 + 1, "epoch": -1},
+            {"type": "scalar", "step": "x", "wall_time": -5, "tag": "loss", "value": None, "minimize": True},
+            {"type": "scalar", "step": 3, "wall_time": 1790000003.0, "tag": "loss", "value": "high"},
+            {"type": "histogram", "step": 3, "wall_time": 1790000003.0, "tag": "h"},
+        ],
+    },
+    "kaun-deep": {
+        "run.json": _DEEP,
+        "events.jsonl": [{"type": "scalar", "step": 0, "wall_time": 1790000000.0, "tag": "loss", "value": 0.5}],
+    },
+    "metrics": {
+        "metrics.jsonl": [
+            {"step": 0, "loss": 0.5, "wall_time_ms": 1.0},
+            {"step": -1, "loss": None, "wall_time_ms": 2.0, "extra": {"acc": 2**60 + 1}},
+            {"step": 1.5, "loss": 0.25, "wall_time_ms": -1.0, "extra": {"word": "x", "flag": True}},
+            {"loss": 0.125, "wall_time_ms": 3.0, "extra": 7},
+        ]
+    },
+    "dvclive": {
+        "metrics.json": '{"step":3,"loss":0.25,"best":"nan","word":"x","flag":true,"list":[1],"a":{"b":1},"a/b":2}',
+        "params.yaml": "lr: 0.5\nrate: .nan\nnet: {depth: 2, rates: [.inf, 1]}\n",
+        "plots/metrics/loss.tsv": "step\ttimestamp\tloss\n"
+        "0\t1790000000000\t0.5\n-1\t0\t0.25\n1\t\tinf\nx\t1\t2\n2\t5\n",
+        "plots/images/a.png": "no picture",
+    },
+    # No version of Python reads brackets that are nested so deep.
+    "dvclive-deep": {"metrics.json": "[" * 100_000 + "]" * 100_000, "plots/metrics/loss.tsv": "step\tloss\n0\t0.5\n"},
+}
+"""The files of sources, by their path: a text, or a list of JSON Lines. Each has what no program should write."""
+
+
+@pytest.mark.parametrize("name", _ODD_SOURCES)
+def test_whole_import_of_what_no_program_writes(name: str, tmp_path: Path) -> None:
+    """Every odd value is carried, or in the report with its place and its value; none ends the import."""
+    source = tmp_path / "source" / "r"
+    for place, content in _ODD_SOURCES[name].items():
+        (source / place).parent.mkdir(parents=True, exist_ok=True)
+        text = content if isinstance(content, str) else "".join(f"{json.dumps(record)}\n" for record in content)
+        (source / place).write_text(text, encoding="utf-8", newline="\n")
+    report = imported(source, tmp_path / "out", name.partition("-")[0], max_examples=100)
+    _compare(f"odd-source-{name}", _report(report, tmp_path), _made(report, tmp_path / "out"))
+
+
+@pytest.mark.parametrize("run", ["whole", "resumed", "broken", "odd"])
+@pytest.mark.parametrize("name", EXPORTED)
+def test_whole_way_there_and_back(name: str, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file of an export, what its report says, and what an import makes of it."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(RUNS.parent / run if run == "odd" else RUNS / run, tmp_path / run)
+    there = accounted(export_runs(name, [run], "there", max_examples=100))
+    back = imported("there", tmp_path / "back", None if name == "csv" else name, max_examples=100)
+    exported, made = _files(tmp_path / "there"), _made(back, tmp_path / "back")
+    _compare(f"{name}-{run}", _report(there, tmp_path), exported, _report(back, tmp_path), made)

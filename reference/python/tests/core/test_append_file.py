@@ -1,0 +1,361 @@
+"""Files that grow by lines: acknowledged lines stay, whatever call fails."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from files import content
+from toyspec.core.errors import StreamClosedError, StreamRefusedError
+from toyspec.core.system_calls import SystemCalls
+from toyspec.core.writing.append_file import AppendFile, Options
+from toyspec.core.writing.opening import Opened
+from toyspec.testing import FailingCalls
+
+LINES = [b'{"n":%d,"pad":"%s"}' % (n, b"x" * n * 7) for n in range(6)]
+OLD = b'{"old":true}\n'
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Return the path of a file that does not exist."""
+    return str(tmp_path / "events.jsonl")
+
+
+def write_all(path: str, options: Options, acknowledged: list[bytes]) -> None:
+    """Replace the file, append all lines and close it, going on after errors; note what was acknowledged."""
+    file = AppendFile.replace(path, options=options)
+    for number, line in enumerate(LINES):
+        with contextlib.suppress(OSError):
+            file.append(line, sync="now" if number in (0, len(LINES) - 1) else "as-opened")
+            acknowledged.append(line)
+    file.close()
+
+
+@pytest.mark.parametrize("durability", ["process", "fsync"])
+@pytest.mark.parametrize("effect", ["error", "short-write"])
+@pytest.mark.parametrize("lasting", ["once", "for-ever"])
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_no_failing_call_loses_an_acknowledged_line(
+    tmp_path: Path,
+    error: int,
+    lasting: Literal["once", "for-ever"],
+    effect: Literal["error", "short-write"],
+    durability: Literal["process", "fsync"],
+) -> None:
+    """Whichever call fails, once or from there on: what was acknowledged stays, after it a part at most."""
+    for at in itertools.count(1):
+        directory = tmp_path / str(at)
+        directory.mkdir()
+        path = str(directory / "events.jsonl")
+        Path(path).write_bytes(OLD)
+        failing = FailingCalls(at=at, error=error, lasting=lasting, effect=effect)
+        acknowledged: list[bytes] = []
+        with contextlib.suppress(OSError):
+            write_all(path, Options(durability=durability, calls=failing.calls), acknowledged)
+        found = content(path)
+        assert OLD in (found, content(f"{path}.prev"))
+        if found != OLD:
+            *lines, part = found.split(b"\n")
+            assert all(line in LINES for line in lines)
+            assert lines == sorted(lines, key=LINES.index)
+            assert [line for line in lines if line in acknowledged] == acknowledged
+            assert part == b"" or any(line.startswith(part) for line in LINES)
+        if not failing.was_hit:
+            break
+    assert at > 10
+    assert LINES == acknowledged
+
+
+@pytest.mark.parametrize("effect", ["error", "short-write"])
+def test_a_write_that_fails_once_leaves_no_part(path: str, effect: Literal["error", "short-write"]) -> None:
+    """A line that fails is taken back whole, the caller gets an error, and the next one continues."""
+    failing = FailingCalls(at=2, error=errno.ENOSPC, effect=effect, only="write")
+    file = AppendFile.create(path, options=Options(calls=failing.calls))
+    file.append(b"one")
+    with pytest.raises(OSError, match="No space left"):
+        file.append(b"two and more")
+    file.append(b"three")
+    file.close()
+    assert b"one\nthree\n" == content(path)
+
+
+def test_a_short_write_is_completed(path: str) -> None:
+    """A system that takes one byte at a time still gets every line whole."""
+    calls = SystemCalls(write=lambda descriptor, data: os.write(descriptor, data[:1]))
+    file = AppendFile.create(path, options=Options(calls=calls))
+    file.append(b"one")
+    file.append(b"two")
+    assert 8 == file.committed
+    file.close()
+    assert b"one\ntwo\n" == content(path)
+
+
+def test_a_write_of_nothing_is_an_error(path: str) -> None:
+    """A system that takes no byte and reports no error does not hang the writer."""
+    taken = iter([2, 0])
+    calls = SystemCalls(write=lambda descriptor, data: os.write(descriptor, data[: next(taken)]))
+    file = AppendFile.create(path, options=Options(calls=calls))
+    with pytest.raises(OSError, match="accepted 0 bytes"):
+        file.append(b"one")
+    file.close()
+    assert b"" == content(path)
+
+
+def test_a_part_that_cannot_be_removed_closes_the_file_for_good(path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """When neither writing on nor cutting works, nothing may follow the part, and standard error reports it once."""
+    failing = FailingCalls(at=2, error=errno.EIO, effect="short-write", lasting="for-ever", only="write")
+    failing.calls = SystemCalls(
+        write=failing.calls.write, ftruncate=FailingCalls(at=1, error=errno.EROFS).calls.ftruncate
+    )
+    file = AppendFile.create(path, options=Options(calls=failing.calls))
+    file.append(b"one")
+    with pytest.raises(OSError, match="Input/output"):
+        file.append(b"two!")
+    for _ in range(2):
+        with pytest.raises(StreamClosedError, match="closed after an error"):
+            file.append(b"three")
+    file.close()
+    assert b"one\ntw" == content(path)
+    said = capfd.readouterr().err.splitlines()
+    why = "a line could be neither written (Input/output error) nor removed (Read-only file system)"
+    assert [f"toyspec: {path}: closed after an error: {why}"] == said
+
+
+@pytest.mark.parametrize("call", ["now", "period", "close"])
+def test_a_failed_fsync_is_never_asked_again(path: str, call: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """After a failed fsync the file is closed after an error: a second one would claim that lost pages are safe."""
+    failing = FailingCalls(at=1, error=errno.EIO, only="fsync")
+    seconds = 0.0 if call == "period" else 1e9
+    file = AppendFile.create(path, options=Options(durability="fsync", sync_seconds=seconds, calls=failing.calls))
+    if call == "close":
+        file.append(b"one")
+    with pytest.raises(OSError, match="Input/output"):
+        file.close() if call == "close" else file.append(b"one", sync="now" if call == "now" else "as-opened")
+    with pytest.raises(StreamClosedError, match="fsync failed"):
+        file.append(b"two")
+    file.close()
+    assert 1 == failing.made.count("fsync")
+    assert b"one\n" == content(path)
+    assert 1 == capfd.readouterr().err.count("closed after an error: fsync failed")
+
+
+def test_a_file_system_without_fsync_is_not_failure(path: str) -> None:
+    """Where fsync does not exist, lines are written all the same."""
+    failing = FailingCalls(at=1, error=errno.EINVAL, lasting="for-ever", only="fsync")
+    file = AppendFile.create(path, options=Options(durability="fsync", calls=failing.calls))
+    file.append(b"one")
+    file.append(b"two", sync="now")
+    file.close()
+    assert b"one\ntwo\n" == content(path)
+
+
+def test_a_file_system_without_locks_is_not_failure(path: str) -> None:
+    """Where locks do not exist, the file is opened without one."""
+    failing = FailingCalls(at=1, error=errno.ENOLCK, lasting="for-ever", only="lock")
+    file = AppendFile.create(path, options=Options(calls=failing.calls))
+    file.append(b"one")
+    file.close()
+    assert b"one\n" == content(path)
+
+
+def test_fsync_comes_after_its_period(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a period, a line is synced when the last sync is at least so long ago, and the rest at close."""
+    now = iter([0.0, 1.0, 2.0, 2.0, 3.0, 4.0, 9.0, 9.0, 10.0, 11.0])
+    monkeypatch.setattr("toyspec.core.writing.append_file.time.monotonic", lambda: next(now))
+    counting = FailingCalls(at=0, error=0)
+    file = AppendFile.create(path, options=Options(durability="fsync", sync_seconds=2.0, calls=counting.calls))
+    synced = []
+    for _ in range(5):
+        file.append(b"x")
+        synced.append(counting.made.count("fsync"))
+    file.close()
+    assert [0, 1, 1, 2, 2] == synced
+    assert 3 == counting.made.count("fsync")
+
+
+def test_sync_now_covers_the_directory(path: str) -> None:
+    """A line that must survive the machine forces its file and the name of the file."""
+    counting = FailingCalls(at=0, error=0)
+    file = AppendFile.create(path, options=Options(calls=counting.calls))
+    file.append(b"one", sync="now")
+    file.append(b"two")
+    file.close()
+    assert [
+        "open",
+        "lock",
+        "lock_record",
+        "write",
+        "fsync",
+        "open",
+        "fsync",
+        "close",
+        "write",
+        "close",
+    ] == counting.made
+
+
+def test_replace_moves_the_old_file(path: str) -> None:
+    """The old file is kept under .prev, an older one there under the next number; an empty one is not worth it."""
+    for text in (b"first\n", b"second\n", b"third\n"):
+        Path(path).write_bytes(text)
+        AppendFile.replace(path).close()
+        assert (b"", text) == (content(path), content(f"{path}.prev"))
+    AppendFile.replace(path).close()
+    names = ["events.jsonl", "events.jsonl.prev", "events.jsonl.prev-1", "events.jsonl.prev-2"]
+    assert names == sorted(os.listdir(os.path.dirname(path)))
+    assert [b"third\n", b"first\n", b"second\n"] == [content(f"{path}.prev{end}") for end in ("", "-1", "-2")]
+
+
+@pytest.mark.parametrize("way", [AppendFile.replace, AppendFile.reopen])
+def test_a_file_of_a_live_writer_is_refused(path: str, way: Any) -> None:
+    """A second writer is turned away and changes nothing; after the first has closed, it may."""
+    first = AppendFile.create(path)
+    first.append(b"one")
+    with pytest.raises(StreamRefusedError, match="another writer") as caught:
+        way(path)
+    assert ("locked", path) == (caught.value.reason, caught.value.filename)
+    first.append(b"two")
+    assert b"one\ntwo\n" == content(path)
+    assert not os.path.exists(f"{path}.prev")
+    first.close()
+    way(path).close()
+
+
+def test_a_forgotten_file_gives_its_lock_back(path: str) -> None:
+    """A handle without references does not block the next writer in this process."""
+    AppendFile.create(path).append(b"one")
+    AppendFile.reopen(path).close()
+
+
+def test_create_refuses_an_existing_file(path: str) -> None:
+    """A file that is there is not opened for creation."""
+    Path(path).write_bytes(OLD)
+    with pytest.raises(FileExistsError):
+        AppendFile.create(path)
+    assert OLD == content(path)
+
+
+def test_reopen_appends_and_can_demand_a_file(path: str) -> None:
+    """Reopening goes on behind what is there, or creates the file unless told not to."""
+    with pytest.raises(FileNotFoundError):
+        AppendFile.reopen(path, missing="fail")
+    for line in (b"one", b"two"):
+        file = AppendFile.reopen(path)
+        file.append(line)
+        file.close()
+    assert b"one\ntwo\n" == content(path)
+
+
+@pytest.mark.parametrize("missing", ["lock", "lock_record"])
+def test_a_file_system_with_one_kind_of_lock_still_has_that(path: str, missing: str) -> None:
+    """A kind of lock that is not there is left out, and the other still keeps a second writer out."""
+    failing = FailingCalls(at=1, error=errno.ENOLCK, lasting="for-ever", only=missing)
+    options = Options(calls=failing.calls)
+    file = AppendFile.create(path, options=options)
+    with pytest.raises(StreamRefusedError, match="another writer"):
+        AppendFile.reopen(path, options=options)
+    file.close()
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "device"])
+def test_what_is_not_a_regular_file_is_refused(path: str, kind: str) -> None:
+    """A directory, a pipe or a device is refused at once, without waiting for a reader."""
+    if kind == "directory":
+        os.mkdir(path)
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        os.symlink("/dev/null", path)
+    with pytest.raises(OSError, match=r"not a regular file|Is a directory"):
+        AppendFile.reopen(path)
+
+
+def test_a_file_that_is_replaced_while_it_is_opened_is_opened_again(path: str) -> None:
+    """The lock is on the file that the path names, not on one that was moved away in between."""
+    Path(path).write_bytes(OLD)
+    moved: list[int] = []
+
+    def open_late(name: str, flags: int, mode: int) -> int:
+        descriptor = os.open(name, flags, mode)
+        if not moved:
+            moved.append(1)
+            os.rename(path, f"{path}.gone")
+            Path(path).write_bytes(b"new\n")
+        return descriptor
+
+    file = AppendFile.reopen(path, options=Options(calls=SystemCalls(open=open_late)))
+    file.append(b"line")
+    file.close()
+    assert (OLD, b"new\nline\n") == (content(f"{path}.gone"), content(path))
+
+
+def test_a_failed_replacement_puts_the_old_file_back(path: str) -> None:
+    """When the new file cannot be created, the old one keeps its name."""
+    Path(path).write_bytes(OLD)
+    failing = FailingCalls(at=2, error=errno.ENOSPC, only="open")
+    with pytest.raises(OSError, match="No space left"):
+        AppendFile.replace(path, options=Options(calls=failing.calls))
+    assert OLD == content(path)
+    assert not os.path.exists(f"{path}.prev")
+
+
+def test_a_full_device_closes_the_file_for_good(path: str) -> None:
+    """A device that takes nothing raises, and a part on it cannot be there."""
+    file = AppendFile(Opened("/dev/full", os.open("/dev/full", os.O_RDWR), is_new=False))
+    with pytest.raises(OSError, match="No space left"):
+        file.append(b"one")
+    file.close()
+
+
+def test_a_file_emptied_by_someone_else_gets_no_hole(path: str) -> None:
+    """After a truncation from outside, a failed line is taken back without filling the file up with NUL."""
+    failing = FailingCalls(at=3, error=errno.ENOSPC, effect="short-write", only="write")
+    file = AppendFile.create(path, options=Options(calls=failing.calls))
+    file.append(b"a long first line")
+    os.truncate(path, 0)
+    file.append(b"two")
+    with pytest.raises(OSError, match="No space"):
+        file.append(b"three")
+    file.append(b"four")
+    file.close()
+    assert b"two\nfour\n" == content(path)
+
+
+def test_lines_of_another_process_are_not_cut_off(path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A writer that finds lines of another behind its own does not remove them with its own part."""
+    failing = FailingCalls(at=2, error=errno.ENOSPC, effect="short-write", only="write")
+    file = AppendFile.create(path, options=Options(calls=failing.calls))
+    file.append(b"one")
+    with open(path, "ab") as other:
+        other.write(b"foreign line\n")
+    with pytest.raises(OSError, match="No space"):
+        file.append(b"two!")
+    file.append(b"three")
+    file.close()
+    assert b"one\nforeign line\nthree\n" == content(path)
+    assert "" == capfd.readouterr().err
+
+
+def test_a_part_that_another_process_has_written_behind_stays(path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """A part of a line that is no longer at the end cannot go: the file is closed for good, and reports it."""
+
+    def write(descriptor: int, data: bytes | memoryview) -> int:
+        if len(data) > 4:
+            return os.write(descriptor, data[:2])
+        with open(path, "ab") as other:
+            other.write(b"foreign line\n")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    file = AppendFile.create(path, options=Options(calls=SystemCalls(write=write)))
+    with pytest.raises(OSError, match="No space"):
+        file.append(b"line")
+    assert b"liforeign line\n" == content(path)
+    assert "another process is writing the file" in capfd.readouterr().err
+    assert file.closed_because is not None

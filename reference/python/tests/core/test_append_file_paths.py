@@ -1,0 +1,189 @@
+"""Files that grow by lines: what becomes of a path that changes its meaning, and of a start that comes to nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from files import content
+from toyspec.core.errors import StreamClosedError, StreamRefusedError
+from toyspec.core.writing.append_file import AppendFile, Options
+from toyspec.testing import FailingCalls
+
+OLD = b'{"old":true}\n'
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Return the path of a file that does not exist, in a directory that has nothing else."""
+    (tmp_path / "run").mkdir()
+    return str(tmp_path / "run/events.jsonl")
+
+
+def contents(path: str) -> dict[str, bytes]:
+    """Return what is in the directory of *path*."""
+    directory = os.path.dirname(path)
+    return {name: content(os.path.join(directory, name)) for name in os.listdir(directory)}
+
+
+@pytest.mark.parametrize("kept", [b"", b"kept\n"])
+def test_a_replacement_that_is_discarded_leaves_no_trace(path: str, kept: bytes) -> None:
+    """A file without a line gives the ones that it replaced their names back."""
+    Path(path).write_bytes(OLD)
+    if kept:
+        Path(f"{path}.prev").write_bytes(kept)
+    before = contents(path)
+    AppendFile.replace(path).discard()
+    assert before == contents(path)
+
+
+def test_a_new_file_that_is_discarded_is_gone_and_one_with_a_line_stays(path: str) -> None:
+    """Only what has no line is taken back."""
+    AppendFile.create(path).discard()
+    assert not os.path.exists(path)
+    file = AppendFile.reopen(path)
+    file.append(b"line")
+    file.discard()
+    assert b"line\n" == content(path)
+
+
+@pytest.mark.parametrize("way", ["deleted", "moved", "replaced", "deleted with its directory"])
+def test_a_file_that_loses_its_name_is_started_again(way: str, path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """The next look finds it: the path has every line again, what took its place is kept, and it is said once."""
+    file = AppendFile.create(path, options=Options(look_seconds=0))
+    file.append(b"one")
+    for number in range(2):
+        if way == "deleted":
+            os.unlink(path)
+        elif way == "moved":
+            os.rename(path, f"{path}.{number}")
+        elif way == "replaced":
+            Path(f"{path}.new").write_bytes(OLD)
+            os.replace(f"{path}.new", path)
+        else:
+            shutil.rmtree(os.path.dirname(path))
+        file.append(b"two %d" % number)
+        if way == "replaced":
+            break
+    with pytest.raises(StreamRefusedError):
+        AppendFile.reopen(path)
+    file.close()
+    assert (b"one\ntwo 0\n" if way == "replaced" else b"one\ntwo 0\ntwo 1\n") == content(path)
+    assert 1 == capfd.readouterr().err.count("written again with all 4 bytes")
+    if way == "replaced":
+        assert OLD == content(f"{path}.prev")
+
+
+def test_a_file_that_is_replaced_twice_is_closed_for_good(path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Two programs that replace each other's file would fill the disk: this one stops, and says why."""
+    file = AppendFile.create(path, options=Options(look_seconds=0))
+    file.append(b"one")
+    for number in range(2):
+        Path(f"{path}.new").write_bytes(OLD)
+        os.replace(f"{path}.new", path)
+        if number:
+            with pytest.raises(StreamClosedError, match="replaced the file twice"):
+                file.append(b"three")
+        else:
+            file.append(b"two")
+    assert (OLD, OLD) == (content(path), content(f"{path}.prev"))
+    assert 1 == capfd.readouterr().err.count("let one program write it")
+
+
+def test_a_descriptor_that_the_program_closed_is_not_used(path: str, tmp_path: Path) -> None:
+    """Its number may be another file's by now, which gets no line."""
+    file = AppendFile.create(path, options=Options(look_seconds=0))
+    file.append(b"one")
+    number = file._descriptor
+    other = os.open(tmp_path / "other", os.O_RDWR | os.O_CREAT)
+    os.dup2(other, number)
+    with pytest.raises(StreamClosedError, match="closed the file's descriptor"):
+        file.append(b"two")
+    assert (b"one\n", b"") == (content(path), (tmp_path / "other").read_bytes())
+    os.close(number)
+    os.close(other)
+
+
+def test_a_program_that_changes_its_directory_keeps_its_file(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative path means the directory in which the file was opened."""
+    monkeypatch.chdir(os.path.dirname(path))
+    file = AppendFile.create("events.jsonl", options=Options(look_seconds=0))
+    monkeypatch.chdir("..")
+    file.append(b"one")
+    file.close()
+    assert b"one\n" == content(path)
+    assert not os.path.exists("events.jsonl")
+
+
+def test_a_file_whose_name_another_writer_has_is_closed_for_good(path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Nothing is written to a file that has no name, nor to one that another writer has."""
+    file = AppendFile.create(path, options=Options(look_seconds=0))
+    file.append(b"one")
+    os.unlink(path)
+    other = AppendFile.create(path)
+    other.append(b"other")
+    with pytest.raises(StreamRefusedError, match="another writer"):
+        file.append(b"two")
+    with pytest.raises(StreamClosedError):
+        file.append(b"three")
+    assert b"other\n" == content(path)
+    assert 1 == capfd.readouterr().err.count("closed after an error")
+
+
+def test_a_full_disk_keeps_a_file_from_starting_again_until_there_is_room(path: str) -> None:
+    """A copy that does not fit leaves nothing and acknowledges nothing; a later one has all lines."""
+    failing = FailingCalls(at=3, error=errno.ENOSPC, only="write")
+    file = AppendFile.create(path, options=Options(look_seconds=0, calls=failing.calls))
+    file.append(b"one")
+    file.append(b"two")
+    os.unlink(path)
+    with pytest.raises(OSError, match="No space") as caught:
+        file.append(b"three")
+    assert path == caught.value.filename
+    assert not os.path.exists(path)
+    file.append(b"four")
+    file.close()
+    assert b"one\ntwo\nfour\n" == content(path)
+
+
+def test_an_error_that_cannot_pass_closes_the_file_and_names_it(path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """After an input or output error nothing more is written; what was written stays."""
+    failing = FailingCalls(at=2, error=errno.EIO, only="write")
+    file = AppendFile.create(path, options=Options(calls=failing.calls))
+    file.append(b"one")
+    with pytest.raises(OSError, match="Input/output") as caught:
+        file.append(b"two")
+    assert path == caught.value.filename
+    with pytest.raises(StreamClosedError):
+        file.append(b"three")
+    assert b"one\n" == content(path)
+    assert 1 == capfd.readouterr().err.count("closed after an error")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="record locks that belong to an opening are Linux's")
+def test_a_record_lock_of_another_process_is_seen_and_ours_is_seen_there(path: str) -> None:
+    """Programs that know record locks only, as those on the JVM, take turns with this writer."""
+    holder = """if True:
+        import fcntl, sys
+        with open(sys.argv[1], "ab") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            print("held", flush=True)
+            sys.stdin.read()
+    """
+    command = [sys.executable, "-c", holder, path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert b"held\n" == process.stdout.readline()
+        with pytest.raises(StreamRefusedError, match="another writer"):
+            AppendFile.reopen(path)
+        process.communicate()
+    file = AppendFile.reopen(path)
+    done = subprocess.run(command, input=b"", capture_output=True, check=False)
+    assert b"BlockingIOError" in done.stderr
+    file.close()

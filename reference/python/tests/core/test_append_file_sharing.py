@@ -1,0 +1,276 @@
+"""Files that grow by lines, among threads, signals, forks, kills and limits of the system."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from files import content, in_subprocess
+from toyspec.core.errors import StreamClosedError
+from toyspec.core.system_calls import SystemCalls, is_locked
+from toyspec.core.writing.append_file import AppendFile, Options
+
+resource = pytest.importorskip("resource", reason="the platform has neither forks nor limits")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Return the path of a file that does not exist."""
+    return str(tmp_path / "events.jsonl")
+
+
+def test_an_interrupted_line_is_settled(path: str) -> None:
+    """An exception out of the write leaves either the whole line or nothing, and the count of lines says which."""
+    taken: list[int | None] = [None, 2, None, None]
+
+    def interrupted(descriptor: int, data: Any) -> int:
+        count = taken.pop(0)
+        written = os.write(descriptor, data[:count])
+        if len(taken) in (2, 1):
+            raise KeyboardInterrupt
+        return written
+
+    file = AppendFile.create(path, options=Options(calls=SystemCalls(write=interrupted)))
+    file.append(b"one")
+    with pytest.raises(KeyboardInterrupt):
+        file.append(b"two!")
+    file.settle()
+    assert (1, b"one\n") == (file.appended, content(path))
+    with pytest.raises(KeyboardInterrupt):
+        file.append(b"three")
+    file.settle()
+    file.settle()
+    assert 2 == file.appended
+    file.append(b"four")
+    file.close()
+    assert b"one\nthree\nfour\n" == content(path)
+
+
+def test_a_line_after_an_unsettled_interruption_is_not_glued(path: str) -> None:
+    """A caller that never asks what became of an interrupted line still cannot append to its part."""
+    cut = iter([True, False])
+
+    def interrupted(descriptor: int, data: Any) -> int:
+        if next(cut):
+            os.write(descriptor, data[:2])
+            raise KeyboardInterrupt
+        return os.write(descriptor, data)
+
+    file = AppendFile.create(path, options=Options(calls=SystemCalls(write=interrupted)))
+    with pytest.raises(KeyboardInterrupt):
+        file.append(b"one")
+    file.append(b"two")
+    file.close()
+    assert b"two\n" == content(path)
+
+
+def test_threads_share_a_file(path: str) -> None:
+    """Lines of threads do not mix, and each thread's lines stay in order."""
+    file = AppendFile.create(path)
+
+    def write(name: int) -> None:
+        for number in range(300):
+            file.append(b"%d %d" % (name, number))
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    file.close()
+    lines = [tuple(map(int, line.split())) for line in content(path).splitlines()]
+    assert 1200 == len(lines)
+    for name in range(4):
+        assert list(range(300)) == [number for owner, number in lines if owner == name]
+
+
+def test_a_signal_handler_may_append(path: str) -> None:
+    """A handler that logs while it interrupts a log call neither blocks nor tears a line."""
+    writes = iter(range(10**9))
+    handled = iter(range(10**9))
+
+    def signalled(descriptor: int, data: Any) -> int:
+        if next(writes) % 3 == 0:
+            os.write(descriptor, data[:1])
+            signal.raise_signal(signal.SIGUSR1)
+            return 1
+        return os.write(descriptor, data)
+
+    file = AppendFile.create(path, options=Options(calls=SystemCalls(write=signalled)))
+    before = signal.signal(signal.SIGUSR1, lambda *_: file.append(b"from the handler %d" % next(handled)))
+    try:
+        for number in range(50):
+            file.append(b"line %d" % number)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    file.close()
+    lines = content(path).splitlines()
+    assert [b"line %d" % number for number in range(50)] == [line for line in lines if line.startswith(b"line")]
+    count = next(handled)
+    assert [b"from the handler %d" % n for n in range(count)] == [line for line in lines if line.startswith(b"from")]
+    assert count > 10
+
+
+def test_a_signal_handler_may_close(path: str) -> None:
+    """A handler that closes the file while it interrupts a log call does so behind the line."""
+
+    def signalled(descriptor: int, data: Any) -> int:
+        os.write(descriptor, data[:1])
+        file.close()
+        return 1 + os.write(descriptor, data[1:])
+
+    file = AppendFile.create(path, options=Options(calls=SystemCalls(write=signalled)))
+    file.append(b"line")
+    with pytest.raises(StreamClosedError, match="it was closed"):
+        file.append(b"late")
+    assert b"line\n" == content(path)
+
+
+def test_a_fork_that_runs_no_hooks_is_noticed(path: str) -> None:
+    """A process that an extension has forked is not the one that opened the file."""
+    file = AppendFile.create(path)
+    file._pid -= 1
+    assert file.is_foreign
+    file.close()
+    with pytest.raises(StreamClosedError, match="opened by the parent process"):
+        file.append(b"child")
+    assert b"" == content(path)
+
+
+def test_the_handle_of_a_forked_child_is_dead(path: str) -> None:
+    """The child cannot write, holds no lock, and does not wait for one that a thread of the parent holds."""
+    file = AppendFile.create(path)
+    held, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with file.lock:
+            held.set()
+            release.wait(300)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(300)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with contextlib.suppress(StreamClosedError):
+            file.append(b"child")
+            code = 2
+        file.close()
+        os._exit(code if file.closed_because is None or code == 2 else 7)
+    release.set()
+    holder.join()
+    assert 7 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    file.append(b"parent")
+    file.close()
+    assert b"parent\n" == content(path)
+
+
+def test_a_living_child_does_not_hold_the_lock_of_a_dead_parent(path: str) -> None:
+    """A fork shares the lock; the child releases its end, so that a restarted job can go on."""
+    program = """if True:
+        import os, sys, time
+        from toyspec.core.writing.append_file import AppendFile
+        file = AppendFile.create(sys.argv[1])
+        file.append(b"one")
+        child = os.fork()
+        if child == 0:
+            os.close(1); os.close(2)
+            time.sleep(30)
+            os._exit(0)
+        print(child, flush=True)
+        os._exit(0)
+    """
+    child = int(in_subprocess(program, path).stdout)
+    try:
+        file = AppendFile.reopen(path)
+        file.append(b"two")
+        file.close()
+    finally:
+        os.kill(child, signal.SIGKILL)
+    assert b"one\ntwo\n" == content(path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system does not tell whether a file is locked")
+def test_the_lock_ends_when_the_file_is_closed(path: str) -> None:
+    """A child that has not executed its program yet has the same opening of the file; the lock ends all the same."""
+    file = AppendFile.create(path)
+    assert is_locked(path)
+    (own,) = [number for number in os.listdir("/proc/self/fd") if _is_at(number, path)]
+    copied = os.dup(int(own))
+    file.close()
+    assert not is_locked(path)
+    os.close(copied)
+
+
+def _is_at(descriptor: str, path: str) -> bool:
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/self/fd/{descriptor}") == path
+    return False
+
+
+def test_a_file_size_limit_gives_a_short_write(path: str) -> None:
+    """Where the system takes a part and then none, the part is removed and earlier lines stay."""
+    program = """if True:
+        import resource, sys
+        from toyspec.core.writing.append_file import AppendFile
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        file = AppendFile.create(sys.argv[1])
+        for number in range(4):
+            try:
+                file.append(b"%d" % number * 40)
+                print(number)
+            except OSError as error:
+                print(error.strerror)
+        file.append(b"fits")
+    """
+    done = in_subprocess(program, path)
+    assert ["0", "1", "File too large", "File too large"] == done.stdout.splitlines()
+    assert b"0" * 40 + b"\n" + b"1" * 40 + b"\nfits\n" == content(path)
+
+
+def test_a_killed_writer_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
+    """After SIGKILL at any moment, every acknowledged line is there, and after it a part of one at most."""
+    program = """if True:
+        import os, sys
+        from toyspec.core.writing.append_file import AppendFile
+        file = AppendFile.create(sys.argv[1])
+        line = b"x" * 3000
+        for number in range(10 ** 9):
+            file.append(b"%09d " % number + line)
+            os.write(1, b"%09d\\n" % number)
+    """
+    for attempt in range(12):
+        path = str(tmp_path / f"{attempt}.jsonl")
+        with subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            time.sleep(0.003 * attempt)
+            process.kill()
+            acknowledged = (first + process.stdout.read()).split(b"\n")[:-1]
+        *lines, part = content(path).split(b"\n")
+        assert acknowledged == [line[:9] for line in lines][: len(acknowledged)]
+        assert len(lines) <= len(acknowledged) + 1
+        assert part == b"" or part.startswith(b"%09d" % len(lines)) or len(part) < 9
+
+
+def test_the_limit_of_open_files_is_an_error_of_opening(path: str) -> None:
+    """Without a free descriptor, opening raises and leaves no file open."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            AppendFile.create(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from property_examples import examples
+from strategies import JSON, kinds, records, streams
+from toyspec.core.checker import CheckOptions, check_bytes
+from toyspec.core.checker.block_proof import BlockProof, Taken
+from toyspec.core.checker.collecting import Lines
+from toyspec.core.checker.record_rules import RecordValidator
+from toyspec.core.checker.stream_checker import StreamChecker
+from toyspec.core.findings import FileReport, Profile
+from toyspec.core.format.date_times import is_date_time
+from toyspec.core.format.integers import take_integers
+from toyspec.core.generated.fields import DATE_TIMES
+from toyspec.core.reading.reader import read
+
+PROFILES: tuple[Profile, ...] = ("toy/v1", "metrics/v1", "kaun/v1")
+VALIDATORS = {profile: RecordValidator(profile) for profile in PROFILES}
+CASES = [(profile, kind) for profile in PROFILES for kind in kinds(profile)]
+
+
+def engine_accepts(profile: Profile, kind: str, value: Any) -> bool:
+    """Return whether the library makes an event of a line with *value*, and its date-times are right."""
+    (record,) = read(json.dumps(value).encode() + b"\n", profile=profile)
+    event = record.event
+    if event is None:
+        return False
+    dates = [getattr(event, name) for name in DATE_TIMES[profile].get(kind, ())]
+    return all(date is None or is_date_time(date) for date in dates)
+
+
+def schema_accepts(profile: Profile, kind: str, value: Any) -> bool:
+    """Return whether the schema of *kind* takes *value*."""
+    mine = copy.deepcopy(value)
+    take_integers(mine, profile, kind)
+    return not [finding for finding in VALIDATORS[profile].findings(kind, mine) if finding.rule != "unsafe-integer"]
+
+
+@pytest.mark.parametrize(("profile", "kind"), CASES)
+def test_checker_and_engine_agree(profile: Profile, kind: str) -> None:
+    """The schema and the type made from it give the same verdict on any record."""
+
+    @settings(max_examples=examples(60), deadline=None)
+    @given(records(profile, kind))
+    def agree(value: dict[str, Any]) -> None:
+        assert schema_accepts(profile, kind, value) == engine_accepts(profile, kind, value)
+
+    agree()
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.dictionaries(st.sampled_from(["t", "step", "loss", "extra", "phase", "x"]), JSON))
+def test_checker_and_engine_agree_on_any_value(value: dict[str, Any]) -> None:
+    """An arbitrary object, taken as a step, has the same verdict from both."""
+    step = {"kind": "step", **value}
+    assert schema_accepts("toy/v1", "step", step) == engine_accepts("toy/v1", "step", step)
+
+
+def chunked(data: bytes, cuts: list[int], options: CheckOptions | None = None) -> FileReport:
+    """Return the report on *data* fed in pieces that end at *cuts*."""
+    checker = StreamChecker("-", options=options)
+    places = sorted({min(cut, len(data)) for cut in cuts} | {0, len(data)})
+    for start, end in itertools.pairwise(places):
+        checker.feed(data[start:end])
+    return checker.finish()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_any_chunking_gives_one_report(profile: str) -> None:
+    """The report does not depend on how the bytes arrive."""
+
+    @settings(max_examples=examples(80), deadline=None)
+    @given(streams(profile), st.lists(st.integers(0, 800), max_size=6))
+    def same(data: bytes, cuts: list[int]) -> None:
+        assert check_bytes(data, dialect=None) == chunked(data, cuts)
+
+    same()
+
+
+_CLOCKS = b"".join(
+    b'{"step":%d,"wall_time_ms":%d,"loss":0.0,"grad_norm":0.0,"throughput_samples_per_sec":0.0}\n' % (step, wall)
+    for step, wall in [(0, 2**53 + 1), (1, 2**53), (2, 0)]
+)
+"""Clocks beyond the safe integers: a number field holds a float, so the second one does not go back."""
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_proof_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exact path alone gives the same report as with the proof of blocks before it."""
+    # The engine proves no blocks.
+    monkeypatch.setenv("TOYSPEC_ENGINE", "python")
+
+    def unproven(_: BlockProof, lines: Lines) -> Taken:
+        return Taken([None] * len(lines.data), list(range(len(lines.data))), {})
+
+    @settings(max_examples=examples(120), deadline=None)
+    @given(streams(profile))
+    @example(_CLOCKS)
+    def same(data: bytes) -> None:
+        fast = check_bytes(data, dialect=None)
+        with monkeypatch.context() as patch:
+            patch.setattr(BlockProof, "block", unproven)
+            patch.setattr(BlockProof, "line", lambda *_: None)
+            exact = check_bytes(data, dialect=None)
+        assert exact == fast
+
+    same()
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.binary(max_size=200) | streams())
+def test_check_never_raises(data: bytes) -> None:
+    """Any bytes give a report whose figures fit them."""
+    report = check_bytes(data, dialect=None)
+    assert len(data) == report.bytes
+    assert report.valid == (not [f for f in report.findings if f.severity == "error"])
+    assert all(0 <= finding.offset <= len(data) for finding in report.findings)
+    # What only the end of the stream shows comes last, though its place is the last record or line 1.
+    lines = [finding.line for finding in report.findings if finding.rule not in ("run-end-missing", "stream-empty")]
+    assert sorted(lines) == lines
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(streams(), st.integers(20, 120))
+def test_line_limit_is_the_same_on_both_paths(data: bytes, limit: int) -> None:
+    """A reduced line limit gives line-too-long for exactly the committed lines beyond it."""
+    long = [number for number, line in enumerate(data.split(b"\n")[:-1], 1) if len(line) > limit]
+    report = check_bytes(data, profile="toy/v1", max_line_bytes=limit)
+    assert long == [finding.line for finding in report.findings if finding.rule == "line-too-long"]

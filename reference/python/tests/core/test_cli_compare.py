@@ -1,0 +1,240 @@
+"""Which measure `compare` takes, and what it says about others."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import toyspec
+from core.test_cli_runs import RUNS, write_run
+from toyspec.catalog.building import build_catalog
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.main import main
+from toyspec.core.generated.runs import TITLES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_unknown_measure_names_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """A measure that no run has is a wrong call, and the message lists the right ones."""
+    path = str(RUNS / "llama-001")
+    assert exit_codes.USAGE == main(["compare", "--metric", "nope", path, path])
+    assert "no run has the metric 'nope'; choose one of: " in capsys.readouterr().err
+
+
+def test_runs_without_a_loss_are_compared_by_what_they_share(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table has points of a metric that every run has, a loss first, and the other metrics are named."""
+    runs = [tmp_path / name / "metrics.jsonl" for name in "ab"]
+    for index, path in enumerate(runs):
+        path.parent.mkdir()
+        rows = [{"step": at, "acc": at / 8, "val_loss": 1 / (at + index), f"own{index}": 1} for at in range(1, 4)]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert exit_codes.OK == main(["compare", *map(str, runs)])
+    shown = capsys.readouterr().out
+    assert "\nval_loss\nstep 1" in shown
+    assert "took" not in shown  # the logs have no times
+    assert shown.endswith("\nname another metric with --metric: acc\n")
+    assert exit_codes.OK == main(["compare", "--metric", "acc", *map(str, runs)])
+    assert "--metric" not in capsys.readouterr().out
+    assert exit_codes.OK == main(["compare", "--metric", "own0", *map(str, runs)])
+    assert capsys.readouterr().out.endswith("common with own0\n\nname another metric with --metric: acc, val_loss\n")
+
+
+@pytest.mark.parametrize("name", ["train/loss", "Loss/train", "train_loss_step"])
+def test_logged_loss_is_the_loss_of_a_run_without_steps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """What ls says before and after an import is the same; a run with step records has their loss alone."""
+    logged = [{"kind": "scalars", "t": float(at), "step": at, "values": {name: 1 / at}} for at in (1, 2, 4)]
+    path = str(write_run(tmp_path / "imported", *logged))
+    write_run(tmp_path / "stepped", *logged, {"kind": "step", "t": 5.0, "step": 5})
+    assert exit_codes.OK == main(["ls", "--json", str(tmp_path)])
+    rows = {row["run_id"]: row for row in json.loads(capsys.readouterr().out)}
+    assert (0.25, None) == (rows["imported"]["final_loss"], rows["stepped"]["final_loss"])
+    assert exit_codes.OK == main(["compare", path, path])
+    assert ["step", "4", "0.25", "0.25"] == capsys.readouterr().out.splitlines()[-1].split()
+
+
+@pytest.mark.parametrize("kind", ["one record", "records of their own"])
+def test_loss_after_hundreds_of_metrics_is_the_loss(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """A program that logs the norm of each gradient before its loss has a final loss all the same."""
+    norms = {f"norm/{index}": 1.0 for index in range(300)}
+    parts = [norms | {"train/loss": 0.5}] if kind == "one record" else [norms, {"train/loss": 0.5}]
+    logged = [{"kind": "scalars", "t": 0.5, "step": step, "values": part} for step in (1, 2) for part in parts]
+    write_run(tmp_path / "run", *logged)
+    assert exit_codes.OK == main(["ls", "--json", str(tmp_path)])
+    assert 0.5 == json.loads(capsys.readouterr().out)[0]["final_loss"]
+
+
+def test_hidden_columns_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a terminal has no room for a setting, a note names it and the option that shows all; a pipe has all."""
+    settings = {f"setting-{number}": "x" * 20 for number in range(9)}
+    config = [{name: f"{value}{run}" for name, value in settings.items()} for run in "ab"]
+    runs = []
+    for run, own in zip("ab", config, strict=True):
+        (tmp_path / run).mkdir()
+        start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": run, "config": own}
+        runs.append(tmp_path / run / "events.jsonl")
+        runs[-1].write_text(json.dumps(start) + "\n")
+    assert exit_codes.OK == main(["compare", "--layout", "rows", *map(str, runs)])
+    assert "hidden" not in capsys.readouterr().out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert exit_codes.OK == main(["compare", "--layout", "rows", *map(str, runs)])
+    shown = capsys.readouterr().out
+    assert "hidden for lack of room: " in shown
+    assert "--csv has everything" in " ".join(shown.split())
+
+
+def test_lists_and_long_texts_that_differ_look_different(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each shows what makes it another setting, also where that is beyond the width of a cell."""
+    for number, betas in enumerate([(0.9, 0.95), (0.9, 0.999)]):
+        config = {
+            "betas": betas,
+            "data": "long/" * 12 + str(number),
+            "many": [*range(40), number],
+            "warm": [1, 1.0][number],
+        }
+        with toyspec.start_run(tmp_path, run_id=f"run{number}", git=None, config=config) as run:
+            run.step(loss=1.0)
+    assert exit_codes.OK == main(["compare", str(tmp_path)])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("config.")]
+    shown = {line[0]: "".join(line[1:]) for line in lines}
+    assert shown["config.betas"] == "[0.9,0.95][0.9,0.999]"
+    assert shown["config.data"] == "…ong/0…ong/1"
+    assert shown["config.many"] == "…,39,0]…,39,1]"
+    assert shown["config.warm"] == "11.0"
+
+
+@pytest.fixture
+def accuracies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a directory with two runs of different length; the longer one has a name and an error."""
+    monkeypatch.chdir(tmp_path)
+    for at, steps in enumerate((3, 5)):
+        with (
+            contextlib.suppress(RuntimeError),
+            toyspec.start_run("runs", run_id=f"r{at}", name="second" if at else None, git=None) as run,
+        ):
+            for step in range(1, steps + 1):
+                run.log(acc=step / 8, step=step)
+            if at:
+                raise RuntimeError("out of memory")
+    return tmp_path
+
+
+def results(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
+    """Return the results of a comparison by name."""
+    assert exit_codes.OK == main(["compare", "runs", "--csv", *arguments])
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
+    return {name: cells for part, name, *cells in rows if part == "results"}
+
+
+def test_a_metric_is_compared_at_each_last_step_or_at_one(accuracies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table says which: each run's own last step, the last common one, or the one that was asked for."""
+    found = results("--metric", "acc", capsys=capsys)
+    assert (["0.375", "0.625"], ["3", "5"]) == (found["last acc"], found["at step"])
+    assert ["0.375", "0.375"] == results("--metric", "acc", "--at", "common", capsys=capsys)["acc at step 3"]
+    assert ["", "0.625"] == results("--metric", "acc", "--at", "5", capsys=capsys)["acc at step 5"]
+    assert "at step" not in results(capsys=capsys)
+
+
+@pytest.mark.parametrize(
+    ("at", "message"),
+    [("9", "no run has acc at step 9; steps with it are from 1 to 5"), ("x", "must be last, common or a step")],
+)
+def test_a_step_that_no_run_has_is_a_wrong_call(
+    accuracies: Path, at: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message says which steps there are."""
+    assert exit_codes.USAGE == main(["compare", "runs", "--metric", "acc", "--at", at])
+    assert message in capsys.readouterr().err
+
+
+def test_runs_without_a_common_step_are_not_compared_at_one(
+    accuracies: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The message says what to do."""
+    with toyspec.start_run("runs", run_id="r2", git=None) as run:
+        run.log(acc=1.0, step=77)
+    assert exit_codes.USAGE == main(["compare", "runs", "--metric", "acc", "--at", "common"])
+    assert "leave --at out: each is taken at its last step" in capsys.readouterr().err
+
+
+def test_id_name_and_error_are_beside_each_other(accuracies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a comparison, and in a list, where the error is a filter too."""
+    found = results(capsys=capsys)
+    assert (["r0", "second"], ["", "RuntimeError: out of memory"]) == (found["name"], found["error"])
+    _require_named("runs", capsys=capsys)
+
+
+def test_id_name_and_error_are_beside_each_other_in_a_catalog(
+    accuracies: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A list of a catalog has the same as one that reads the runs."""
+    pytest.importorskip("duckdb", reason="the extra catalog is not installed")
+    build_catalog("runs", out="catalog")
+    _require_named("--catalog", "catalog", capsys=capsys)
+
+
+def _require_named(*where: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_codes.OK == main(["ls", *where, "--where", "error ~ memory", "--columns", "error"])
+    assert 'r1 "second"  complete  errored' in (shown := capsys.readouterr().out)
+    assert "RuntimeError: out of memory" in shown
+    assert "r0" not in shown
+
+
+@pytest.fixture
+def many_columns(tmp_path: Path) -> Path:
+    """Return a directory with three runs that ended, with settings, a loss and names."""
+    for at in range(3):
+        start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": f"r{at}", "name": f"n{at}"}
+        config = {"lr": 0.1 * at, "width": 64, "optim": {"name": "adam"}}
+        steps = [{"kind": "step", "t": 1.0 * step, "step": step, "loss": 1.0 / step} for step in range(1, 8 + at)]
+        end = {"kind": "run_end", "t": 20.0, "reason": "completed", "final_loss": 0.1}
+        (tmp_path / f"r{at}").mkdir()
+        lines = [start | {"config": config}, *steps, end]
+        (tmp_path / f"r{at}/events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    return tmp_path
+
+
+@pytest.mark.parametrize("columns", range(20, 300, 9))
+def test_columns_are_hidden_from_the_least_telling_on(
+    columns: int, many_columns: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Points from the last, then lesser results, settings from the last, then the other results.
+
+    At every width a column is shown or is named as hidden, and all that is hidden comes before all that is shown.
+    """
+    assert exit_codes.OK == main(["compare", "--csv", str(many_columns)])
+    _, *rows = (line.split(",")[:2] for line in capsys.readouterr().out.splitlines())
+    points = [f"step {name}" for part, name in rows if part not in ("results", "settings")]
+    settings = [name for part, name in rows if part == "settings"]
+    results = [name for part, name in rows if part == "results"]
+    lesser = [TITLES["seconds"], TITLES["reason"], "lowest loss", TITLES["last_step"]]
+    assert set(lesser) < set(results)
+    assert 3 == len(settings)
+    order = [*points[::-1], *lesser, *settings[::-1], *[name for name in results if name not in lesser][::-1]]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    words = ["compare", "--all", "--layout", "rows", "--points", "1000", str(many_columns)]
+    assert exit_codes.OK == main(words)
+    head, *lines = capsys.readouterr().out.splitlines()
+    shown = {title.strip() for title in head.split("  ") if title.strip()}
+    hidden = [name for name in order if name not in shown]
+    assert order[: len(hidden)] == hidden
+    note = " ".join(" ".join(lines).split())
+    assert bool(hidden) == ("hidden for lack of room: " in note)
+    assert 3 <= len(lines)

@@ -1,0 +1,365 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import jsonschema
+import pytest
+
+from toyspec.core.checker import Summary, check
+from toyspec.core.command_line.main import main
+from toyspec.core.command_line.objects import inert_json
+from toyspec.core.commands.formats import FORMATS, FormatOptions, open_format
+from toyspec.core.commands.formats.sarif import relative_address
+from toyspec.core.findings import FileReport, Finding, PathError
+from toyspec.core.generated.rules import ORDER, SUMMARY
+from toyspec.core.resources import read_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RUNS = Path(__file__).parents[1] / "transcripts" / "runs"
+
+
+def finding(**changes: Any) -> Finding:
+    """Return a finding with *changes*."""
+    usual: dict[str, Any] = {
+        "rule": "invalid-json",
+        "severity": "error",
+        "line": 3,
+        "offset": 40,
+        "pointer": "",
+        "message": "a fact",
+        "help": "a remedy",
+    }
+    return Finding(**(usual | changes))
+
+
+def report(path: str = "runs/a/events.jsonl", findings: Sequence[Finding] = (), **changes: Any) -> FileReport:
+    """Return a report on *path*."""
+    usual: dict[str, Any] = {
+        "path": path,
+        "profile": "toy/v1",
+        "state": "damaged",
+        "valid": not findings,
+        "records": 1,
+        "bytes": 50,
+        "findings": list(findings),
+        "suppressed": {},
+    }
+    return FileReport(**(usual | changes))
+
+
+def formatted(style: str, *items: FileReport | PathError, options: FormatOptions | None = None) -> str:
+    """Return the output of the format *style* for *items*."""
+    stream = io.StringIO()
+    output = open_format(style, stream, options or FormatOptions())
+    for item in items:
+        if isinstance(item, PathError):
+            output.error(item)
+            continue
+        for each in item.findings:
+            output.finding(item.path, each)
+        output.file(item)
+    output.end(Summary(len(items), 0, 0, 0))
+    return stream.getvalue()
+
+
+def run(style: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the output of the format *style* for all runs that serve as examples, and a path that is not there."""
+    main(["check", "--format", style, str(RUNS), str(RUNS / "nowhere")])
+    return capsys.readouterr().out
+
+
+def report_validator() -> jsonschema.Draft202012Validator:
+    """Return a validator by the schema of the report."""
+    return jsonschema.Draft202012Validator(json.loads(read_resource("schemas", "report", "v1", "report.json")))
+
+
+def test_json_follows_its_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    """The JSON report is valid by the report schema and says what the library says."""
+    shown = json.loads(run("json", capsys))
+    report_validator().validate(shown)
+    expected = check(RUNS, RUNS / "nowhere")
+    assert [file.path for file in expected.files] == [file["path"] for file in shown["files"]]
+    assert [file.state for file in expected.files] == [file["state"] for file in shown["files"]]
+    found = [(item.rule, item.offset, item.pointer) for file in expected.files for item in file.findings]
+    assert found == [
+        (item["rule"], item["offset"], item["pointer"]) for file in shown["files"] for item in file["findings"]
+    ]
+    assert {"files": 6, "errors": 2, "warnings": 2, "infos": 1} == shown["summary"]
+    assert 1 == len(shown["errors"])
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        report(findings=[finding(pointer='/a"\x00\u2028\ud800', message="\udcff", sidecar="run.json")]),
+        report("a\udcff\n", profile=None, state=None, suppressed={"invalid-json": 7}),
+        PathError("b\udcff", "no"),
+    ],
+    ids=["finding", "file", "error"],
+)
+def test_json_of_strange_values_follows_its_schema(item: FileReport | PathError) -> None:
+    """Names that are not text, and every optional member, give a report that is valid by its schema."""
+    shown = formatted("json", item)
+    assert shown.isascii()
+    report_validator().validate(json.loads(shown))
+
+
+def test_json_without_files() -> None:
+    """A report on nothing is complete JSON."""
+    shown = json.loads(formatted("json"))
+    report_validator().validate(shown)
+    assert [] == shown["files"]
+
+
+def test_json_lines_hold_what_json_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Put together, the objects of jsonl are the report of json."""
+    whole = json.loads(run("json", capsys))
+    files: list[dict[str, Any]] = []
+    pending: list[dict[str, Any]] = []
+    errors, skipped, summary = [], [], {}
+    for line in run("jsonl", capsys).splitlines():
+        item = json.loads(line)
+        kind = item.pop("type")
+        if kind == "finding":
+            pending.append(item)
+        elif kind == "file":
+            assert {item["path"]} >= {each.pop("path") for each in pending}
+            files.append(item | {"findings": pending})
+            pending = []
+        elif kind == "error":
+            errors.append(item)
+        elif kind == "skipped":
+            skipped.append(item)
+        else:
+            summary = item
+    assert whole == {
+        "toyspec": whole["toyspec"],
+        "files": files,
+        "errors": errors,
+        "skipped": skipped,
+        "summary": summary,
+    }
+
+
+@pytest.mark.parametrize("value", ["plain", "é\x00\x1f\x7f\x80\u202e\u2028𝄞\uffff", {"\u009b": ["\n"]}])
+def test_inert_json_is_the_same_value(value: Any) -> None:
+    """The escapes of inert JSON change nothing for a parser, and nothing but printable ASCII is left."""
+    text = inert_json(value)
+    assert value == json.loads(text)
+    assert text.isascii()
+    assert text.isprintable()
+
+
+def test_github_commands_are_encoded() -> None:
+    """What ends a property, a command or a line is encoded in every part of a workflow command."""
+    item = report("a,b:c%\r\nd", [finding(message="50%: a,b::c", help="x%0Ay", severity="warning")])
+    first, _ = formatted("github", item).splitlines()
+    assert "::warning file=a%2Cb%3Ac%25\\x0d\\x0ad,line=3,title=invalid-json::50%25: a,b::c%0Ahelp: x%250Ay" == first
+
+
+def test_github_shows_infos_on_request() -> None:
+    """An info is a notice, and only where infos are asked for."""
+    item = report(findings=[finding(rule="unknown-key", severity="info")])
+    assert "::" not in formatted("github", item)
+    assert "::notice " in formatted("github", item, options=FormatOptions(infos="shown"))
+
+
+def test_github_names_what_is_not_listed() -> None:
+    """Findings that are only counted, and paths that cannot be read, are reported too."""
+    shown = formatted("github", report(suppressed={"step-skipped": 7}), PathError("x", "gone")).splitlines()
+    assert "::notice file=runs/a/events.jsonl,title=step-skipped::7 more findings, counted but not listed" == shown[0]
+    assert "::error title=path could not be read::x: gone" == shown[1]
+
+
+# What code scanning reads of SARIF 2.1.0, by object: the members that we write and no others.
+SARIF = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["$schema", "version", "runs"],
+    "properties": {
+        "$schema": {"const": "https://json.schemastore.org/sarif-2.1.0.json"},
+        "version": {"const": "2.1.0"},
+        "runs": {"type": "array", "minItems": 1, "maxItems": 1, "items": {"$ref": "#/$defs/run"}},
+    },
+    "$defs": {
+        "text": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["text"],
+            "properties": {"text": {"type": "string", "minLength": 1}},
+        },
+        "level": {"enum": ["none", "note", "warning", "error"]},
+        "run": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["tool", "results", "invocations"],
+            "properties": {
+                "tool": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["driver"],
+                    "properties": {"driver": {"$ref": "#/$defs/driver"}},
+                },
+                "results": {"type": "array", "items": {"$ref": "#/$defs/result"}},
+                "invocations": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/invocation"}},
+                "columnKind": {"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+            },
+        },
+        "driver": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["name", "version", "rules"],
+            "properties": {
+                "name": {"const": "toyspec"},
+                "version": {"type": "string"},
+                "rules": {"type": "array", "uniqueItems": True, "items": {"$ref": "#/$defs/rule"}},
+            },
+        },
+        "rule": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["id", "shortDescription", "fullDescription", "help", "defaultConfiguration"],
+            "properties": {
+                "id": {"enum": list(SUMMARY)},
+                "shortDescription": {"$ref": "#/$defs/text"},
+                "fullDescription": {"$ref": "#/$defs/text"},
+                "help": {"$ref": "#/$defs/text"},
+                "defaultConfiguration": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {"level": {"$ref": "#/$defs/level"}},
+                },
+                "properties": {
+                    "type": "object",
+                    "properties": {"tags": {"type": "array", "items": {"type": "string"}}},
+                },
+            },
+        },
+        "result": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["ruleId", "ruleIndex", "level", "message", "locations"],
+            "properties": {
+                "ruleId": {"enum": list(SUMMARY)},
+                "ruleIndex": {"type": "integer", "minimum": 0},
+                "level": {"$ref": "#/$defs/level"},
+                "message": {"$ref": "#/$defs/text"},
+                "locations": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/location"}},
+            },
+        },
+        "location": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["physicalLocation"],
+            "properties": {
+                "physicalLocation": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["artifactLocation", "region"],
+                    "properties": {
+                        "artifactLocation": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "required": ["uri"],
+                            "properties": {
+                                # A relative reference: no scheme, no authority, nothing outside of RFC 3986.
+                                "uri": {"pattern": r"^(?!/)([A-Za-z0-9._~/-]|%[0-9A-F]{2})+(?![\s\S])"},
+                                "uriBaseId": {"type": "string"},
+                            },
+                        },
+                        "region": {
+                            "type": "object",
+                            "additionalProperties": False,
+                            "required": ["startLine", "byteOffset", "byteLength"],
+                            "properties": {
+                                "startLine": {"type": "integer", "minimum": 1},
+                                "byteOffset": {"type": "integer", "minimum": 0},
+                                "byteLength": {"const": 0},
+                            },
+                        },
+                    },
+                }
+            },
+        },
+        "invocation": {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["executionSuccessful"],
+            "properties": {
+                "executionSuccessful": {"type": "boolean"},
+                "toolExecutionNotifications": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "additionalProperties": False,
+                        "required": ["level", "message"],
+                        "properties": {"level": {"$ref": "#/$defs/level"}, "message": {"$ref": "#/$defs/text"}},
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+def sarif(text: str) -> dict[str, Any]:
+    """Return the only run of the SARIF log *text*, which must have the structure of one."""
+    log = json.loads(text)
+    jsonschema.Draft202012Validator(SARIF).validate(log)
+    (only,) = log["runs"]
+    return dict(only)
+
+
+def test_sarif_structure(capsys: pytest.CaptureFixture[str]) -> None:
+    """The SARIF log has the structure of one, and each result names its rule by name and index."""
+    shown = sarif(run("sarif", capsys))
+    rules = [rule["id"] for rule in shown["tool"]["driver"]["rules"]]
+    assert list(SUMMARY) == rules
+    assert {result["ruleId"] for result in shown["results"]} >= {"invalid-json", "time-goes-backwards", "step-skipped"}
+    assert all(rules[result["ruleIndex"]] == result["ruleId"] for result in shown["results"])
+    assert shown["invocations"][0]["executionSuccessful"] is False
+
+
+def test_sarif_levels_and_places() -> None:
+    """Severities become levels, and the region is the line and the byte of the finding."""
+    grave = finding(rule="invalid-json", line=7, offset=99)
+    light = finding(rule="unknown-key", severity="info", sidecar="flow.json")
+    shown = sarif(formatted("sarif", report(findings=[grave, light])))
+    assert ["error", "note"] == [result["level"] for result in shown["results"]]
+    first, second = (result["locations"][0]["physicalLocation"] for result in shown["results"])
+    assert {"startLine": 7, "byteOffset": 99, "byteLength": 0} == first["region"]
+    assert "runs/a/flow.json" == second["artifactLocation"]["uri"]
+    assert ORDER["unknown-key"] == shown["results"][1]["ruleIndex"]
+
+
+def test_sarif_says_what_is_not_a_result() -> None:
+    """What is only counted and what could not be read are notifications."""
+    shown = sarif(formatted("sarif", report(suppressed={"step-skipped": 7}), PathError("x", "gone")))
+    notes = shown["invocations"][0]["toolExecutionNotifications"]
+    assert [("note", True), ("error", True)] == [
+        (note["level"], text in note["message"]["text"])
+        for note, text in zip(notes, ("7 more findings of step-skipped", "x: gone"), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "javascript:x", "100%", "é", "a?b#c", "\udcff", "x\ny", "[1]"])
+def test_addresses_are_relative_and_encoded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path becomes a relative URI from which the name comes back, and no absolute path is reported."""
+    monkeypatch.chdir(tmp_path)
+    address = relative_address(str(tmp_path / name))
+    assert "/" not in address
+    assert ":" not in address
+    assert name == unquote(address, errors="surrogateescape")
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_every_format_takes_every_severity(style: str) -> None:
+    """No format fails on any severity, a missing stream or an empty report."""
+    severities = [finding(severity=severity) for severity in ("error", "warning", "info")]
+    assert formatted(style, report(findings=severities), report(profile=None, state=None), PathError("x", "y"))

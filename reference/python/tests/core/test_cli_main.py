@@ -1,0 +1,339 @@
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command_line import command, environment, toyspec
+from toyspec import __file__ as package_file
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.commands import COMMANDS, command_parser, load
+from toyspec.core.command_line.main import main
+from toyspec.core.command_line.terminal import Terminal, without_ci_commands
+from toyspec.core.commands import check
+from toyspec.version import __version__
+
+RUN_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_documented(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every command has a description, help for every argument, and an example that names the command."""
+    parser = command_parser(name)
+    assert main([name, "--help"]) == exit_codes.OK
+    shown = capsys.readouterr().out
+    assert parser.description
+    assert parser.description in shown
+    assert f"toyspec {name}" in (parser.epilog or "").partition("examples:")[2]
+    assert [] == [action.dest for action in parser._actions if not action.help]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_a_terminal(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line of a command's help is longer than 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    main([name, "--help"])
+    assert [] == [line for line in capsys.readouterr().out.splitlines() if len(line) > 80]
+
+
+def test_every_module_of_a_command_is_listed() -> None:
+    """A module in the commands of the core or of a room with the functions of a command is that command."""
+    package = Path(package_file).parent
+    found = {
+        path.stem: path
+        for path in package.glob("*/commands/*.py")
+        if "\ndef configure(" in path.read_text(encoding="utf-8")
+    }
+    loaded = {name: Path(load(name).__file__ or "") for name in COMMANDS}  # type: ignore[attr-defined]
+    assert loaded == found
+
+
+def test_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without arguments the help goes to standard error and the exit status says wrong usage."""
+    assert main([]) == exit_codes.USAGE
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert all(name in shown.err for name in COMMANDS)
+
+
+def test_module_runs_like_the_script() -> None:
+    """`python -m toyspec` is the same command line."""
+    done = subprocess.run([sys.executable, "-m", "toyspec", "chekc"], capture_output=True, check=False, timeout=300)
+    assert (exit_codes.USAGE, toyspec("chekc").stderr) == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon", ""])
+def test_seconds_are_above_nothing(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A number of seconds that makes no sense is wrong usage, not a wait without end."""
+    assert main(["check", "--follow", "--idle-timeout", text, "-"]) == exit_codes.USAGE
+    assert "must be a number of seconds > 0" in capsys.readouterr().err
+
+
+def test_unexpected_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect of the program shows its traceback; only errors of input and usage become messages."""
+
+    def fail(options: object) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(check, "run", fail)
+    with pytest.raises(ZeroDivisionError):
+        main(["check", "x"])
+
+
+def test_interrupt(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ctrl-C ends any command with status 130 and without a word."""
+
+    def interrupt(options: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(check, "run", interrupt)
+    assert main(["check", "x"]) == exit_codes.INTERRUPTED
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_interrupt_of_a_process(tmp_path: Path) -> None:
+    """A process that waits for input ends on SIGINT with status 130 and prints no traceback."""
+    process = subprocess.Popen(
+        command("check", "-"), stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=False
+    )
+    assert process.stdin is not None
+    process.stdin.write(RUN_START * 20_000)  # returns only when most of it was read: the process runs
+    process.stdin.flush()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=300)
+    assert (exit_codes.INTERRUPTED, b"") == (process.returncode, errors)
+
+
+@pytest.mark.usefixtures("plain_python")
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs and process groups")
+def test_interrupt_of_many_processes(tmp_path: Path) -> None:
+    """Ctrl-C ends a check with --workers at once: no worker goes on to the next stream or prints a traceback."""
+    fifos = [str(tmp_path / str(number)) for number in range(6)]
+    for fifo in fifos:
+        os.mkfifo(fifo)
+    process = subprocess.Popen(
+        command("check", "--workers", "2", *fifos), stderr=subprocess.PIPE, env=environment(), start_new_session=True
+    )
+    # Opening returns when a worker reads: both have started.
+    with open(fifos[0], "wb", buffering=0), open(fifos[1], "wb", buffering=0):
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=300)
+    assert (exit_codes.INTERRUPTED, b"") == (process.returncode, errors)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.usefixtures("plain_python")
+def test_interrupt_while_processes_start(tmp_path: Path) -> None:
+    """Ctrl-C at the moment when a worker has been forked, and can do nothing about it yet, is silent as well."""
+    for name in ("a", "b"):
+        (tmp_path / name).write_bytes(RUN_START)
+    script = (
+        "import multiprocessing, os, signal, sys\n"
+        "from multiprocessing import util\n"
+        "multiprocessing.set_start_method('fork')\n"
+        "util._close_stdin = lambda: os.killpg(0, signal.SIGINT)  # the first thing that a forked worker does\n"
+        "from toyspec.core.command_line.main import run\n"
+        "sys.exit(run())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "check", "--workers", "2", "a", "b"],
+        cwd=tmp_path,
+        capture_output=True,
+        env=environment(),
+        start_new_session=True,
+        check=False,
+        timeout=300,
+    )
+    assert (exit_codes.INTERRUPTED, b"") == (done.returncode, done.stderr)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
+    """Ctrl-C within an import ends the process: as an exception in an extension module it is lost, or a crash."""
+    script = (
+        "import os, signal, sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'msgspec':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from toyspec.__main__ import run\n"
+        "sys.exit(run())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "check", str(tmp_path)],
+        capture_output=True,
+        env=environment(),
+        check=False,
+        timeout=300,
+    )
+    assert (-signal.SIGINT, b"", b"") == (done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+def test_reader_of_the_output_goes_away() -> None:
+    """When the reader of a pipe is gone, the exit status is 141 and nothing is said."""
+    process = subprocess.Popen(
+        command("explain"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=False
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    _, errors = process.communicate(timeout=300)
+    assert (exit_codes.BROKEN_PIPE, b"") == (process.returncode, errors)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [(), ("--help",)])
+def test_output_that_cannot_be_written(arguments: tuple[str, ...]) -> None:
+    """A full disk under the output is an error with a cause, said once."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command("explain", *arguments),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            check=False,
+            timeout=300,
+        )
+    assert (exit_codes.USAGE, b"toyspec explain: No space left on device\n") == (done.returncode, done.stderr)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="descriptors of POSIX")
+@pytest.mark.parametrize(
+    ("closed", "arguments", "expected"),
+    [
+        ("<&-", "check -q -", (exit_codes.USAGE, b"-: Bad file descriptor\n", b"")),
+        ("<&-", "--version", (exit_codes.OK, f"toyspec {__version__}\n".encode(), b"")),
+        (">&-", "explain", (exit_codes.USAGE, b"", b"toyspec explain: Bad file descriptor\n")),
+        (">&-", "--help", (exit_codes.USAGE, b"", b"toyspec: Bad file descriptor\n")),
+        ("2>&-", "show nothing", (exit_codes.USAGE, b"", b"")),
+        ("<&- >&- 2>&-", "show nothing", (exit_codes.USAGE, b"", b"")),
+    ],
+)
+def test_closed_standard_stream(closed: str, arguments: str, expected: tuple[int, bytes, bytes]) -> None:
+    """A command that needs a standard stream that is closed reports it; one that does not need it does not notice."""
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {arguments} {closed}', "sh", *command()],
+        capture_output=True,
+        env=environment(),
+        check=False,
+        timeout=300,
+    )
+    assert expected == (done.returncode, done.stdout, done.stderr)
+
+
+def test_output_in_another_encoding(tmp_path: Path) -> None:
+    """Where the output has no character for something, its escape is written and nothing fails."""
+    (tmp_path / "events.jsonl").write_bytes(RUN_START + b'{"kind":"st\xc3\xa9p","t":1.0}\n')
+    done = toyspec("check", "-v", ".", cwd=tmp_path, env={"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"})
+    assert b"" == done.stderr
+    assert b"st\\xe9p" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("annotate", "--star"),
+        ("digest",),
+        ("doctor",),
+        ("evidence", "--json"),
+        ("export", "tensorboard", "--out=made"),
+        ("import",),
+        ("ls",),
+        ("plot", "--json"),
+        ("ranks",),
+        ("report", "--md"),
+        ("seal",),
+        ("show",),
+        ("site", "--output=made"),
+    ],
+    ids="-".join,
+)
+def test_hostile_argument_is_inert(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """An argument that ends up in a message cannot move the cursor or command a CI system."""
+    assert main([*words, "\x1b[2J\u202e##vso[x]"]) == exit_codes.USAGE
+    assert "\\x1b[2J\\u202e\\x23#vso[x]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::error::x", "\\x3a:error::x"),
+        ("  ::set-output name=a::b", "  \\x3a:set-output name=a::b"),
+        ("a ##[add-mask]b", "a \\x23#[add-mask]b"),
+        ("##vso[task.setvariable]x", "\\x23#vso[task.setvariable]x"),
+        ("##teamcity[x]", "\\x23#teamcity[x]"),
+        ("a::b ## c", "a::b ## c"),
+    ],
+)
+def test_commands_of_ci_systems_are_inert(text: str, shown: str) -> None:
+    """No line of output is one that a CI system obeys."""
+    assert shown == without_ci_commands(text)
+
+
+class _Screen:
+    """A stream that says it is a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("choice", "variables", "colored"),
+    [
+        ("auto", {}, True),
+        ("auto", {"NO_COLOR": "1"}, False),
+        ("auto", {"NO_COLOR": ""}, True),
+        ("auto", {"TERM": "dumb"}, False),
+        ("always", {"NO_COLOR": "1"}, True),
+        ("never", {}, False),
+    ],
+)
+def test_colors(choice: str, variables: dict[str, str], colored: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Colours follow --color first, then NO_COLOR and TERM, on a terminal."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert colored == Terminal(_Screen(), color=choice).colored  # type: ignore[arg-type]
+
+
+def test_many_lines_are_inert() -> None:
+    """What a CI system would run is escaped in each of many lines, and nothing else changes."""
+    texts = [f"run-{number} #{number}" for number in range(2500)]
+    shown = list(texts)
+    for place, mark in ((0, "::error::x"), (1000, "  ::notice::"), (2499, "a ##[group]")):
+        texts[place], shown[place] = mark, without_ci_commands(mark)
+    stream = io.StringIO()
+    Terminal(stream, color="never").lines(iter(texts))
+    assert [f"{text}\n" for text in shown] == stream.getvalue().splitlines(keepends=True)
+    assert texts[0] != shown[0]
+
+
+def test_no_colors_in_a_pipe(tmp_path: Path) -> None:
+    """Output that is not a terminal has no escape sequence unless it is asked for."""
+    (tmp_path / "events.jsonl").write_bytes(b"x\n")
+    assert b"\x1b" not in toyspec("check", ".", cwd=tmp_path).stdout
+    assert b"\x1b[1;31minvalid-json\x1b[0m" in toyspec("check", "--color", "always", ".", cwd=tmp_path).stdout
+
+
+def test_start_imports_nothing_heavy() -> None:
+    """Checking a regular stream loads none of the modules that cost as much as msgspec."""
+    heavy = "jsonschema rich click dataclasses shtab difflib shutil hashlib json urllib concurrent.futures subprocess"
+    code = (
+        "import sys; from toyspec.core.command_line.main import main; code = main(['check', '-']); "
+        f"print(sorted(set({heavy.split()!r}) & set(sys.modules)), code)"
+    )
+    complete = RUN_START + b'{"kind":"run_end","t":1.0,"reason":"completed"}\n'
+    done = subprocess.run([sys.executable, "-c", code], input=complete, capture_output=True, check=True, timeout=300)
+    assert b"[] 0" in done.stdout

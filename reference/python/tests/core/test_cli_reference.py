@@ -1,0 +1,104 @@
+"""The reference page of the command line and the parsers of its commands say the same, and defaults are those named."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from toyspec.core.command_line.commands import COMMANDS, command_parser
+from toyspec.core.command_line.parsers import UsageError
+
+ROOT = Path(__file__).parents[4]
+PAGE = ROOT / "docs/reference/cli.md"
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the site is part of the source tree")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_page_of_a_command_is_what_its_parser_takes(name: str) -> None:
+    """Every option with its name, its value and its help, the description and the examples are on the page."""
+    from codegen import cli_page
+
+    assert f"\n{cli_page._section(command_parser(name))}" in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the site is part of the source tree")
+def test_page_of_the_formats_is_what_the_formats_declare() -> None:
+    """What is imported and exported, what becomes of each item, and what each loss means."""
+    from codegen import formats_page
+
+    assert formats_page.formats_page() == (ROOT / formats_page.PAGE).read_text(encoding="utf-8")
+
+
+def _named() -> list[tuple[str, argparse.Action, str]]:
+    """Return each option of each command with the default that its help names."""
+    found = []
+    for name in COMMANDS:
+        for action in command_parser(name)._actions:
+            text = (action.help or "") % {**vars(action)} if action.help not in (None, argparse.SUPPRESS) else ""
+            match = re.search(r"\(default: ([^\s,;)]+)\)|; default: ([^\s,;]+)$", text)
+            if match:
+                found.append((name, action, match[1] or match[2]))
+    return found
+
+
+@pytest.mark.parametrize(("name", "action", "default"), _named(), ids=lambda value: str(getattr(value, "dest", value)))
+def test_default_is_the_one_that_help_names(name: str, action: argparse.Action, default: str) -> None:
+    """Where an option has a default of its own, it is what the help says it is; else the command decides later."""
+    assert name in COMMANDS
+    if action.default in (None, [], argparse.SUPPRESS):
+        return
+    assert default in {str(action.default), f"{action.default:g}" if isinstance(action.default, float) else ""}
+
+
+_PROBES = (
+    *("", "-1", "0", "0.5", "1", "2", "1.5", "-", "nan", "inf", "1e999", "99999999999", "x", "x,y", "3x2", "+x"),
+    *("loss <", "nothing = ", "loss<1<2", "s3://user:word@elsewhere/run", "file:///a", "*,val/*", "kill"),
+)
+
+
+def _answers(action: argparse.Action) -> Iterator[str]:
+    """Yield a line of what *action* makes of texts, then each of its messages with the first text that is refused."""
+    taken: list[str] = []
+    messages: dict[str, str] = {}
+    for text in _PROBES:
+        try:
+            taken.append(f"{text} -> {action.type(text)!r}" if callable(action.type) else text)
+        except (argparse.ArgumentTypeError, ValueError, UsageError) as error:
+            messages.setdefault(str(error).replace(repr(text), "…"), text)
+    yield f"    {'; '.join(taken)}"
+    yield from (f"    {text!r} is refused: {message}" for message, text in messages.items())
+
+
+def _taken(name: str) -> Iterator[str]:
+    """Yield each argument of a command: how it is given, its default, and what it makes of texts."""
+    parser = command_parser(name)
+    # Where a command has no usage of its own, argparse makes it of the arguments.
+    yield parser.usage or name
+    yield f"    options among other arguments: {parser.is_intermixed}"
+    for action in parser._actions:
+        if action.option_strings[:1] == ["-h"]:
+            continue
+        kind = type(action).__name__.removeprefix("_").removesuffix("Action")
+        given = "/".join(action.option_strings) or action.dest
+        # Python 3.13 requires no argument that may be empty; earlier versions say that they do.
+        need = "needed" if action.required and action.nargs != "*" else "optional"
+        yield f"{name} {given} -> {action.dest}: {kind}, {action.nargs}, {need}"
+        yield f"    default {action.default!r}, constant {action.const!r}"
+        if action.choices is not None:
+            yield f"    one of {', '.join(map(str, action.choices))}"
+        elif action.type is not None:
+            yield from _answers(action)
+
+
+def test_each_argument_takes_what_the_file_says() -> None:
+    """Which values each option takes, and what it is without one: ``arguments.txt``, written by TOYSPEC_UPDATE=1."""
+    path = Path(__file__).parents[1] / "arguments.txt"
+    actual = "".join(f"{line}\n" for name in COMMANDS for line in _taken(name))
+    if os.environ.get("TOYSPEC_UPDATE"):
+        path.write_text(actual, encoding="utf-8", newline="\n")
+    assert path.read_text(encoding="utf-8") == actual

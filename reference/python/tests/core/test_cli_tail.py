@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from command_line import command, environment
+from command_line import toyspec_within as toyspec
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.main import main
+from toyspec.core.format.run_files import rank_file
+
+RUN_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
+RUN_END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'
+
+
+def step(number: int) -> bytes:
+    """Return the line of a step."""
+    return b'{"kind":"step","t":1.0,"step":%d,"loss":2.5}\n' % number
+
+
+class Tailed:
+    """A process that follows a run; what it prints is read as it comes."""
+
+    def __init__(self, path: Path, *options: str) -> None:
+        self.process = subprocess.Popen(
+            # A process that misses what it is to see ends all the same.
+            command("tail", "--idle-timeout", "20", *options, str(path)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        )
+
+    def line(self) -> bytes:
+        """Return the next line of output."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def note(self) -> bytes:
+        """Return the next line on standard error."""
+        assert self.process.stderr is not None
+        return self.process.stderr.readline()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def append(path: Path, data: bytes) -> None:
+    """Add *data* to the stream as a writer does."""
+    with open(path, "ab", buffering=0) as file:
+        file.write(data)
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Path:
+    """Give the stream of a run that has begun."""
+    path = tmp_path / "demo" / "events.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(RUN_START + step(1))
+    return path
+
+
+def test_events_appear_as_they_are_committed(stream: Path) -> None:
+    """What was there comes first, then each event once it has its LF, until the run ends."""
+    with Tailed(stream.parent, "-n", "1") as tailed:
+        assert b"       1.0 s  step 1  loss 2.5\n" == tailed.line()
+        append(stream, step(2)[:20])
+        append(stream, step(2)[20:])
+        assert b"       1.0 s  step 2  loss 2.5\n" == tailed.line()
+        append(stream, RUN_END)
+        assert b"       9.0 s  run_end  reason completed\n" == tailed.line()
+        assert b"" == tailed.line()
+        assert exit_codes.OK == tailed.process.wait(timeout=300)
+
+
+def test_what_happens_to_the_file_is_reported(stream: Path, tmp_path: Path) -> None:
+    """A bad line, a stream that is not there yet and one that is replaced are reported on standard error."""
+    with Tailed(tmp_path / "later") as tailed:
+        assert tailed.note().endswith(b"waiting for %s\n" % os.fsencode(tmp_path / "later"))
+        (tmp_path / "later").mkdir()
+        (tmp_path / "later" / "events.jsonl").write_bytes(RUN_START + b"x\n")
+        assert b"run_start" in tailed.line()
+        assert b"/events.jsonl:2: invalid-json  " in tailed.note()
+        (tmp_path / "new").write_bytes(RUN_START + step(7) + RUN_END)
+        os.replace(tmp_path / "new", tmp_path / "later" / "events.jsonl")
+        assert b"was replaced" in tailed.note()
+        assert b"run_start" in tailed.line()
+        assert b"step 7" in tailed.line()
+
+
+@pytest.mark.parametrize(("lines", "shown"), [("0", []), ("2", [4, 5]), ("9", [1, 2, 3, 4, 5])])
+def test_number_of_lines(lines: str, shown: list[int], stream: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """-n says how many of the events that were there are shown; notes do not count as events."""
+    append(stream, step(2) + step(3) + b"x\n" + step(4) + step(5) + b"y\n")
+    assert main(["tail", "--once", "-n", lines, str(stream)]) == exit_codes.OK
+    found = [line.split("step ")[1].split()[0] for line in capsys.readouterr().out.splitlines() if "step " in line]
+    assert [str(number) for number in shown] == found
+
+
+def test_raw_lines_are_the_bytes_of_the_stream(stream: Path) -> None:
+    """--raw forwards every readable line byte for byte: unknown kinds, odd spelling and all."""
+    odd = '{ "kind" : "news", "x": 1.0E0, "y": "\\u00e9é\u202e" }\r\n'.encode()
+    append(stream, odd + b"bad\n" + step(2) + b'{"half')
+    done = toyspec("tail", "--once", "--raw", "--all", str(stream))
+    assert RUN_START + step(1) + odd + step(2) == done.stdout
+    assert b"invalid-json" in done.stderr
+
+
+def test_raw_lines_on_a_terminal_are_inert(
+    stream: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal gets the same JSON as a pipe, in printable ASCII."""
+    append(stream, '{"kind":"note","t":1.0,"text":"\u009b31m\u202e\u007f"}\n'.encode())
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(["tail", "--once", "--raw", "-n", "1", str(stream)]) == exit_codes.OK
+    (shown,) = capsys.readouterr().out.splitlines()
+    assert shown.isascii()
+    assert shown.isprintable()
+    assert json.loads(stream.read_bytes().splitlines()[-1]) == json.loads(shown)
+
+
+def test_idle_timeout(stream: Path) -> None:
+    """--idle-timeout ends following when nothing comes."""
+    assert main(["tail", "--idle-timeout", "0.01", str(stream)]) == exit_codes.OK
+
+
+def run_of(folder: Path, *lines: bytes) -> Path:
+    """Write a run and return its stream."""
+    folder.mkdir()
+    path = folder / "events.jsonl"
+    path.write_bytes(RUN_START + b"".join(lines))
+    return path
+
+
+def test_lines_of_several_runs_have_their_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names that differ at their end only stay different; a run that is named twice is followed once."""
+    names = [f"llama-base-20261121-{number:03d}" for number in (1, 2)]
+    paths = [run_of(tmp_path / name, step(index), RUN_END) for index, name in enumerate(names)]
+    main(["tail", "--once", "-n", "2", str(paths[0].parent), str(paths[1]), str(paths[1])])
+    lines = capsys.readouterr().out.splitlines()
+    assert ["llama-base…61121-001", "llama-base…61121-002"] == list(dict.fromkeys(line.split()[0] for line in lines))
+    assert 4 == len(lines)
+
+
+def test_several_runs_are_followed_at_once(tmp_path: Path) -> None:
+    """Each event is shown when it is committed, whichever run writes it, until the last run ends."""
+    one, other = (run_of(tmp_path / name) for name in ("one", "other"))
+    with Tailed(one, str(other.parent)) as tailed:
+        assert {b"one", b"other"} == {tailed.line().split()[0] for _ in range(2)}
+        seen = set()
+        for number, path in enumerate((one, other, one), 1):
+            append(path, step(number))
+            seen.add(tailed.line().split()[0])
+        assert {b"one", b"other"} == seen
+        append(one, RUN_END)
+        assert b"run_end" in tailed.line()
+        append(other, step(9) + RUN_END)
+        assert [b"step", b"run_end"] == [tailed.line().split()[3] for _ in range(2)]
+        assert 0 == tailed.process.wait(300)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent otherwise there")
+def test_interrupt_ends_following_of_several_runs(tmp_path: Path) -> None:
+    """Ctrl-C ends all followers at once, with its exit code and without a traceback."""
+    one, other = (run_of(tmp_path / name, step(1)) for name in ("one", "other"))
+    with Tailed(one, str(other)) as tailed:
+        for _ in range(4):
+            tailed.line()
+        tailed.process.send_signal(signal.SIGINT)
+        assert (b"", b"") == tailed.process.communicate(timeout=300)
+        assert exit_codes.INTERRUPTED == tailed.process.returncode
+
+
+def _write_ranks(folder: Path, ends: Sequence[bytes]) -> None:
+    """Write the log of a rank for each of *ends*, what it has after its first step."""
+    folder.mkdir(exist_ok=True)
+    for rank, end in enumerate(ends):
+        start = json.dumps(json.loads(RUN_START) | {"rank": rank, "world_size": len(ends)}).encode() + b"\n"
+        (folder / rank_file(rank)).write_bytes(start + step(1) + end)
+
+
+def test_every_rank_is_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each line begins with its rank, behind the name of its run if there are several; --rank chooses one."""
+    _write_ranks(tmp_path / "demo", [RUN_END, step(2) + RUN_END, step(2)])
+    assert exit_codes.OK == main(["tail", str(tmp_path / "demo")])
+    lines = capsys.readouterr().out.splitlines()
+    assert {"rank 0": 3, "rank 1": 4, "rank 2": 3} == Counter(line[:6] for line in lines)
+    for rank, number in (("0", 3), ("1", 4)):
+        assert exit_codes.OK == main(["tail", "--once", "--rank", rank, str(tmp_path / "demo")])
+        shown = capsys.readouterr()
+        assert (number, "") == (len(shown.out.splitlines()), shown.err)
+    _write_ranks(tmp_path / "other", [RUN_END])
+    assert exit_codes.OK == main(["tail", "--once", "-n", "1", str(tmp_path)])
+    names = [line[:12].strip() for line in capsys.readouterr().out.splitlines()]
+    assert ["demo rank 0", "demo rank 1", "demo rank 2", "other"] == names
+
+
+def test_rank_of_an_earlier_attempt_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that goes on with fewer processes is followed by its last attempt."""
+    resumed = b'{"kind":"run_resume","t":2.0,"from_step":1,"world_size":2}\n'
+    _write_ranks(tmp_path / "demo", [resumed + step(2), resumed + step(2), b""])
+    assert exit_codes.OK == main(["tail", "--once", str(tmp_path / "demo")])
+    assert {"rank 0", "rank 1"} == {line[:6] for line in capsys.readouterr().out.splitlines()}
+
+
+def test_rank_that_begins_to_log_is_reported(tmp_path: Path) -> None:
+    """A run is followed by the ranks that it has; of those that come later it is said how to follow them."""
+    _write_ranks(tmp_path / "demo", [b""])
+    with Tailed(tmp_path / "demo") as tailed:
+        assert tailed.line()
+        _write_ranks(tmp_path / "other", [b"", b""])
+        (tmp_path / "other" / rank_file(1)).rename(tmp_path / "demo" / rank_file(1))
+        assert b"rank 1 logs too; start tail again to follow all ranks" in tailed.note()
+
+
+def test_raw_lines_are_those_of_one_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line of JSON does not name its rank, so the first alone is forwarded, and how to have another is said."""
+    _write_ranks(tmp_path / "demo", [RUN_END, step(2) + RUN_END, RUN_END])
+    assert exit_codes.OK == main(["tail", "--raw", str(tmp_path / "demo")])
+    shown = capsys.readouterr()
+    assert (3, True) == (len(shown.out.splitlines()), "2 further ranks log; --rank 1 forwards" in shown.err)
+    assert exit_codes.OK == main(["tail", "--raw", "--rank", "1", str(tmp_path / "demo")])
+    shown = capsys.readouterr()
+    assert (4, "") == (len(shown.out.splitlines()), shown.err)
+
+
+@pytest.mark.parametrize("rank", ["-1", "two", "1" * 12])
+def test_rank_that_is_not_one_is_refused(tmp_path: Path, rank: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message says what a rank is."""
+    assert exit_codes.USAGE == main(["tail", f"--rank={rank}", str(tmp_path)])
+    assert "must be an integer ≥ 0, or all" in capsys.readouterr().err

@@ -1,0 +1,68 @@
+"""Clocks that only go forward."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toyspec.core.writing.clocks import SYSTEM_CLOCK, Stopwatch, utc_text
+from toyspec.testing import ManualClock
+
+
+@given(st.lists(st.floats(-1e6, 1e6), max_size=20))
+def test_time_never_goes_backwards(jumps: list[float]) -> None:
+    """However the clock jumps, what is reported does not decrease, and is what has passed where it went forward."""
+    clock = ManualClock(monotonic=1e5)
+    watch = Stopwatch(clock)
+    told = []
+    highest = 0.0
+    for jump in jumps:
+        clock.advance(jump)
+        highest = max(highest, clock.monotonic() - 1e5)
+        told.append(watch.seconds())
+        assert abs(highest - told[-1]) < 0.6e-6
+    assert told == sorted(told)
+
+
+def test_time_goes_on_from_what_was_returned() -> None:
+    """A watch that goes on after a restart starts at the last time of the stream, and may be set forward."""
+    clock = ManualClock()
+    watch = Stopwatch(clock, last=421.5)
+    assert 421.5 == watch.seconds()
+    clock.advance(0.25)
+    assert 421.75 == watch.seconds()
+    watch.last = 500.0
+    assert 500.0 == watch.seconds()
+
+
+def test_time_is_given_in_microseconds() -> None:
+    """Digits beyond the microsecond are noise of the clock and cost space in every line."""
+    clock = ManualClock()
+    watch = Stopwatch(clock)
+    clock.advance(0.123456789)
+    assert 0.123457 == watch.seconds()
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.11, 0.29, 1.1, 4.35])
+def test_short_times_stay_short(seconds: float) -> None:
+    """A time of few digits is reported in few digits, though no binary64 is exactly that time."""
+    clock = ManualClock()
+    watch = Stopwatch(clock)
+    clock.advance(seconds)
+    assert seconds == watch.seconds()
+
+
+def test_wall_time_is_written_in_utc() -> None:
+    """Wall-clock time is RFC 3339 in whole seconds of UTC."""
+    assert "2026-05-31T09:30:00Z" == utc_text(1780219800.9)
+    assert "1970-01-01T00:00:00Z" == utc_text(0)
+
+
+def test_the_system_clock_runs() -> None:
+    """The default clock is that of the system."""
+    before = time.monotonic(), time.time()
+    assert before[0] <= SYSTEM_CLOCK.monotonic()
+    assert before[1] <= SYSTEM_CLOCK.wall()

@@ -1,0 +1,251 @@
+"""The reference agrees with every case of the corpus, in each role that one process can play."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import toyspec
+from toyspec.core.errors import DamagedStreamError, TornStreamError
+from toyspec.core.findings import FileReport
+from toyspec.core.format.canonical import encode
+from toyspec.core.generated.limits import MAX_FINDINGS_PER_RULE
+from toyspec.core.reading.follower import TailEvent
+from toyspec.core.resources import resource_path
+
+# Beside the package in a source tree, inside it when it is installed.
+sys.path.insert(0, os.path.dirname(resource_path("conformance")))
+
+from conformance.accounting import MODES, Account, Gap, account
+from conformance.comparing import differences, item_differences
+from conformance.loading import find, load_folder
+from conformance.placing import place
+from conformance.tagging import tag_record, untag
+
+if TYPE_CHECKING:
+    from conformance.cases import Case
+
+CASES = resource_path("conformance", "cases")
+NAMES = {folder: Path(folder).relative_to(CASES).as_posix() for folder in find(CASES)}
+SAID = Path(__file__).parents[1].joinpath("finding_messages.jsonl").read_bytes().splitlines()
+MESSAGES = {said["case"]: said["messages"] for said in map(json.loads, SAID)}
+"""What the findings of a case say: each message of the checker once, whatever it names."""
+FOLDERS = [pytest.param(folder, id=name) for folder, name in NAMES.items()]
+CANONICAL = [folder for folder, name in NAMES.items() if "canonical/" in name or "/golden/" in name]
+FOLLOWING = [folder for folder, name in NAMES.items() if "/following/" in name]
+
+
+@functools.cache
+def members(folder: str) -> tuple[Case, ...]:
+    """Return the case in *folder*, or the members of its family."""
+    return tuple(load_folder(folder, CASES))
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_checker(folder: str) -> None:
+    """The checker finds what the case says, in that order, and nothing else; `finding_messages.jsonl` has its words."""
+    for case in members(folder):
+        if not case.follow:
+            report = checked(case)
+            assert [] == differences(case, verdict(report)), case.name
+            assert len(case.records) == report.records, case.name
+            messages = [found.message for found in report.findings]
+            assert MESSAGES.get(case.name, messages) == messages, case.name
+
+
+def checked(case: Case) -> FileReport:
+    """Return the verdict on *case*: on its folder where it is about a bundle, else on its bytes."""
+    options = case.options
+    if case.scope == "bundle":
+        with tempfile.TemporaryDirectory() as folder:
+            path = place(case, folder) if case.entries else case.folder
+            named = os.path.join(path, options.name) if options.name else path
+            report, *_ = toyspec.check(
+                named, profile=options.profile, max_line_bytes=options.max_line_bytes, dialect=None
+            ).files
+        return report
+    return toyspec.check_bytes(
+        case.data,
+        profile=options.profile,
+        name=options.name or case.stream,
+        max_line_bytes=options.max_line_bytes,
+        dialect=None,
+    )
+
+
+def verdict(report: FileReport) -> dict[str, Any]:
+    """Return the parts of *report* that a case has."""
+    findings = [
+        {"rule": found.rule, "line": found.line, "pointer": found.pointer, "sidecar": found.sidecar}
+        for found in report.findings
+    ]
+    return {
+        "profile": report.profile,
+        "state": report.state,
+        "findings": findings,
+        "suppressed": report.suppressed,
+    }
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_reader(folder: str) -> None:
+    """Reading in each mode gives the records of the case and accounts for every byte."""
+    for case in members(folder):
+        if case.stream is None:
+            continue
+        for mode in MODES:
+            expected = account(case, mode)
+            expected = dataclasses.replace(expected, gaps=expected.gaps[:MAX_FINDINGS_PER_RULE])
+            actual, records = read(case, mode)
+            assert expected == actual, (case.name, mode)
+            assert [] == differences_of_first(case, expected.records, records), (case.name, mode)
+
+
+def read(case: Case, mode: Any) -> tuple[Account, list[Any]]:
+    """Return the account of reading *case*, and the tagged records that were given."""
+    source: Any = os.path.join(case.folder, str(case.stream)) if case.scope == "bundle" else case.data
+    options = case.options
+    name = None if case.scope == "bundle" else options.name or case.stream
+    reading = toyspec.read(
+        source, mode=mode, profile=options.profile, max_line_bytes=options.max_line_bytes, name=name, dialect=None
+    )
+    given: list[Any] = []
+    try:
+        given.extend(tag_record(record.value, case.profile) for record in reading)
+        report, outcome = reading.report, "read"
+    except (DamagedStreamError, TornStreamError) as error:
+        report, outcome = error.report or pytest.fail("no report"), "fails"
+    gaps = tuple(Gap(gap.offset, gap.length, gap.reason) for gap in report.gaps)
+    numbers = (report.records, report.committed_bytes, report.fragment_bytes)
+    assert report.state == case.state or "stopped" in {gap.reason for gap in gaps}
+    # A reading that stopped before the first record does not know it.
+    assert report.profile == case.profile or (not report.records and "stopped" in {gap.reason for gap in gaps})
+    return Account("read" if outcome == "read" else "fails", *numbers, gaps), given
+
+
+def differences_of_first(case: Case, count: int, records: list[Any]) -> list[str]:
+    """Return how *records* differ from the first *count* of the case."""
+    if len(records) != count:
+        return [f"{len(records)} records were given, expected {count}"]
+    whole = [*records, *case.records[count:]]
+    return differences(case, {"records": whole})
+
+
+@pytest.mark.parametrize("folder", CANONICAL, ids=NAMES.__getitem__)
+def test_canonical_writer(folder: str) -> None:
+    """Records in canonical form are written as the bytes of the stream, others otherwise; all read back alike."""
+    for case in members(folder):
+        profile = case.profile or "toy/v1"
+        values = [untag(record) for record in case.records]
+        written = b"".join(encode(value, profile=profile) + b"\n" for value in values)
+        if case.form == "canonical":
+            assert case.data == written, case.name
+        elif "/not-canonical/" in case.name and "encoding/canonical-absent" not in case.rejects:
+            # Keys that are always written are the business of the writers above.
+            assert case.data != written, case.name
+        records = list(toyspec.read(written, mode="salvage", profile=profile, dialect=None))
+        assert written.splitlines() == [encode(record.value, profile=profile) for record in records], case.name
+        assert [] == differences_of_first(case, len(values), [tag_record(record.value, profile) for record in records])
+
+
+@pytest.mark.parametrize("folder", FOLLOWING, ids=NAMES.__getitem__)
+def test_follower(folder: str, tmp_path: Path) -> None:
+    """At each look the follower gives what the case says."""
+    for case in members(folder):
+        looks = [step["look"] for step in case.follow if "look" in step]
+        given = followed(case, tmp_path)
+        assert len(looks) == len(given)
+        assert [] == [item_differences(*pair) for pair in zip(looks, given, strict=True) if item_differences(*pair)]
+
+
+def followed(case: Case, folder: Path) -> list[list[Any]]:
+    """Play the steps of *case* and return what was given at each look."""
+    path = folder / ("metrics.jsonl" if case.profile == "metrics/v1" else "events.jsonl")
+    steps = list(case.follow)
+    given: list[list[Any]] = [[]]
+
+    def advance(_: float = 0) -> None:
+        while steps and "look" not in steps[0]:
+            change(path, steps.pop(0))
+
+    def next_look(_: float) -> None:
+        steps.pop(0)
+        advance()
+        given.append([])
+
+    advance()
+    follower = toyspec.follow(
+        path,
+        until="forever",
+        sleep=next_look,
+        stop=lambda: not steps,
+        max_line_bytes=case.options.max_line_bytes,
+    )
+    for item in follower:
+        given[-1].append(shown(item, case.profile))
+    return given[:-1]
+
+
+def change(path: Path, step: Any) -> None:
+    """Do to the file at *path* what *step* says."""
+    ((action, what),) = step.items()
+    actions: dict[str, Callable[[], object]] = {
+        "append": lambda: append(path, what.encode()),
+        "append_hex": lambda: append(path, bytes.fromhex(what)),
+        "truncate": lambda: os.truncate(path, what),
+        "overwrite": lambda: overwrite(path, what.encode()),
+        "replace": lambda: replace(path, what.encode()),
+        "rename": lambda: path.rename(path.with_name(what)),
+        "remove": path.unlink,
+        "manifest": lambda: path.with_name("run.json").write_text(what),
+    }
+    actions[action]()
+
+
+def append(path: Path, data: bytes) -> None:
+    """Put *data* at the end of the file."""
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def overwrite(path: Path, data: bytes) -> None:
+    """Put *data* at the start of the file that is there."""
+    with path.open("r+b") as file:
+        file.write(data)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Put another file in the place of the one that is there."""
+    other = path.with_name("new")
+    other.write_bytes(data)
+    other.replace(path)
+
+
+def shown(item: Any, profile: str | None) -> Any:
+    """Return what a follower gave in the form that cases have."""
+    if not isinstance(item, TailEvent):
+        return {"record": tag_record(item.value, profile)}
+    if item.kind == "gap":
+        return {"gap": {"offset": item.offset, "length": item.length, "reason": item.reason}}
+    return {"event": item.kind}
+
+
+def test_corpus_is_checked_without_mismatched_run_ids() -> None:
+    """Checking the whole corpus as directories reports run-id-mismatch only where that is expected."""
+    odd = [
+        report.path
+        for report in toyspec.check(CASES).files
+        for finding in report.findings
+        if finding.rule == "run-id-mismatch"
+        and b"run-id-mismatch" not in Path(report.path).with_name("case.json").read_bytes()
+    ]
+    assert [] == odd

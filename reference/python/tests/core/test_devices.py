@@ -1,0 +1,243 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import torch_like
+import toyspec
+from toyspec.core.generated.toy_v1 import Backend
+from toyspec.core.writing.devices import backend_in_use, device_memory, this_backend
+from toyspec.core.writing.processes import process_index, shared_run_id, this_process
+
+LIBRARIES = (
+    "jax",
+    "jax._src.xla_bridge",
+    "torch",
+    "torch.distributed",
+    "torch_xla.runtime",
+    "torch_xla.core.xla_model",
+)
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Let no library be imported and no launcher have set its variables; what the test sets is undone."""
+    for name in LIBRARIES:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for launcher in ("RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "OMPI_COMM_WORLD_RANK", "PMI_RANK"):
+        monkeypatch.delenv(launcher, raising=False)
+    return monkeypatch
+
+
+def jax(*stats: dict[str, int] | None, backend: str = "tpu", index: int = 0, count: int = 1) -> Any:
+    """Return ``jax`` as far as processes and devices go; each device has its memory statistics."""
+    devices = [SimpleNamespace(memory_stats=lambda found=found: found, device_kind="TPU v4") for found in stats]
+    return SimpleNamespace(
+        local_devices=lambda: devices,
+        default_backend=lambda: backend,
+        process_index=lambda: index,
+        process_count=lambda: count,
+    )
+
+
+def distributed(index: int, *, initialized: bool = True) -> Any:
+    """Return ``torch.distributed`` of the process *index*."""
+    return SimpleNamespace(
+        is_available=lambda: True,
+        is_initialized=lambda: initialized,
+        get_rank=lambda group=None: index,
+        get_world_size=lambda group=None: 16,
+    )
+
+
+def test_a_program_without_libraries_is_alone_on_a_processor(alone: pytest.MonkeyPatch) -> None:
+    """Without a library the process is the master, and it has no device."""
+    assert (0, None, Backend(kind="cpu")) == (process_index(), device_memory(), this_backend())
+    assert not {"jax", "torch"} & sys.modules.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("jax", jax(index=3, count=8)),
+        ("torch.distributed", distributed(3)),
+        ("torch_xla.runtime", SimpleNamespace(global_ordinal=lambda: 3)),
+        ("torch_xla.core.xla_model", SimpleNamespace(get_ordinal=lambda: 3)),
+    ],
+)
+def test_the_library_knows_the_process(name: str, module: Any, alone: pytest.MonkeyPatch) -> None:
+    """The number of the process is asked of the library that is in use."""
+    alone.setitem(sys.modules, name, module)
+    assert 3 == process_index()
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "expected"),
+    [
+        ("jax", jax(index=3, count=8), (3, 8, "jax")),
+        ("torch.distributed", distributed(3), (3, 16, "torch.distributed")),
+        ("torch_xla.runtime", SimpleNamespace(global_ordinal=lambda: 3), (3, 4, "torch_xla")),
+        ("torch_xla.runtime", SimpleNamespace(global_ordinal=lambda: 3, world_size=lambda: 9), (3, 9, "torch_xla")),
+        ("torch_xla.core.xla_model", SimpleNamespace(get_ordinal=lambda: 3), (3, 4, "torch_xla")),
+        (
+            "torch_xla.core.xla_model",
+            SimpleNamespace(get_ordinal=lambda: 3, xrt_world_size=lambda: 9),
+            (3, 9, "torch_xla"),
+        ),
+    ],
+)
+def test_the_library_knows_how_many_there_are(
+    name: str, module: Any, expected: tuple[int, int, str], alone: pytest.MonkeyPatch
+) -> None:
+    """An old torch_xla that does not say it has at least those up to this one."""
+    alone.setitem(sys.modules, name, module)
+    assert expected == this_process()
+
+
+def test_a_library_that_runs_alone_does_not_hide_another(alone: pytest.MonkeyPatch) -> None:
+    """JAX in one process says nothing about processes that PyTorch has started."""
+    alone.setitem(sys.modules, "jax", jax(index=0, count=1))
+    alone.setitem(sys.modules, "torch.distributed", distributed(5))
+    assert 5 == process_index()
+
+
+@pytest.mark.parametrize(("rank", "expected"), [("2", 2), ("0", 0), ("", 0), ("two", 0), ("-1", 0)])
+def test_a_launcher_sets_the_rank(rank: str, expected: int, alone: pytest.MonkeyPatch) -> None:
+    """Before PyTorch is initialised, the launcher's variables tell the process; nonsense in one means none."""
+    alone.setitem(sys.modules, "torch.distributed", distributed(9, initialized=False))
+    alone.setenv("RANK", rank)
+    assert 0 == process_index()
+    alone.setenv("WORLD_SIZE", "4")
+    assert expected == process_index()
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"RANK": "1", "WORLD_SIZE": "2", "SLURM_PROCID": "3", "SLURM_NTASKS": "4"}, (1, 2, "RANK")),
+        ({"RANK": "1", "SLURM_PROCID": "3", "SLURM_NTASKS": "4"}, (3, 4, "SLURM_PROCID")),
+        ({"OMPI_COMM_WORLD_RANK": "2", "OMPI_COMM_WORLD_SIZE": "3"}, (2, 3, "OMPI_COMM_WORLD_RANK")),
+        ({"PMI_RANK": "0", "PMI_SIZE": "3"}, (0, 3, "PMI_RANK")),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, (0, 1, "")),
+        ({"RANK": "4", "WORLD_SIZE": "4"}, (0, 1, "")),
+    ],
+)
+def test_one_launcher_tells_rank_and_size(
+    variables: dict[str, str], expected: tuple[int, int, str], alone: pytest.MonkeyPatch
+) -> None:
+    """Half a pair says nothing, and the variables of two launchers are not mixed."""
+    for name, value in variables.items():
+        alone.setenv(name, value)
+    assert expected == this_process()
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"TORCHELASTIC_RUN_ID": "job-7", "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0"}, "job-7"),
+        ({"TORCHELASTIC_RUN_ID": "none", "SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0"}, "slurm-1-0"),
+        ({"SLURM_JOB_ID": "1"}, None),
+        ({"SLURM_STEP_ID": "0"}, None),
+        ({}, None),
+    ],
+)
+def test_launcher_names_the_run(variables: dict[str, str], expected: str | None, alone: pytest.MonkeyPatch) -> None:
+    """All processes of one launcher have one id; the id `none` of torchrun does not count."""
+    for name in ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"):
+        alone.delenv(name, raising=False)
+    for name, value in variables.items():
+        alone.setenv(name, value)
+    assert expected == shared_run_id()
+
+
+def test_first_process_names_the_run_for_all(alone: pytest.MonkeyPatch) -> None:
+    """Without a launcher that does, torch.distributed hands each process what the first one says."""
+    asked = []
+
+    def broadcast(shared: list[Any], src: int) -> None:
+        asked.append((shared[0][:4], src))
+        shared[0] = "run-of-the-first"
+
+    module = distributed(3)
+    module.broadcast_object_list = broadcast
+    for name in ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"):
+        alone.delenv(name, raising=False)
+    alone.setitem(sys.modules, "torch.distributed", module)
+    assert "run-of-the-first" == shared_run_id()
+    assert [("run-", 0)] == asked
+
+
+def test_memory_is_that_of_the_device_with_the_least_left(alone: pytest.MonkeyPatch) -> None:
+    """Of several devices the one that will be full first is reported."""
+    stats = [{"bytes_in_use": 10, "bytes_limit": 100}, {"bytes_in_use": 70, "bytes_limit": 100}, None]
+    alone.setitem(sys.modules, "jax", jax(*stats))
+    assert (70, 100) == device_memory()
+
+
+def test_memory_of_cuda_is_asked_of_torch(alone: pytest.MonkeyPatch) -> None:
+    """PyTorch tells free and total memory of each device."""
+    alone.setitem(sys.modules, "torch", torch_like.cuda((60, 100), (20, 100)))
+    assert (80, 100) == device_memory()
+
+
+def test_devices_that_are_not_in_use_are_left_alone(alone: pytest.MonkeyPatch) -> None:
+    """A process that has not touched its devices is not made to."""
+    torch = torch_like.cuda((60, 100))
+    torch.cuda.is_initialized = lambda: False
+    alone.setitem(sys.modules, "torch", torch)
+    assert (None, None, None) == (device_memory(), this_backend(), backend_in_use())
+
+
+def test_the_backend_is_named_by_the_library(alone: pytest.MonkeyPatch) -> None:
+    """run_start says what computes, as the library calls it."""
+    alone.setitem(sys.modules, "torch", torch_like.cuda((60, 100)))
+    assert Backend(kind="cuda", device="NVIDIA H100 80GB HBM3", compute="9.0") == this_backend()
+    alone.setitem(sys.modules, "jax", jax({}))
+    alone.setitem(sys.modules, "jax._src.xla_bridge", SimpleNamespace(backends_are_initialized=lambda: True))
+    assert Backend(kind="tpu", device="TPU v4") == this_backend()
+
+
+def test_a_run_names_the_device_that_is_in_use(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """start_run asks a library that has begun, and begins none: JAX may still wait for its other processes."""
+    bridge = SimpleNamespace(backends_are_initialized=lambda: False)
+    torch = torch_like.cuda((60, 100))
+    torch.cuda.is_initialized = lambda: False
+    alone.setitem(sys.modules, "jax", jax({}))
+    alone.setitem(sys.modules, "jax._src.xla_bridge", bridge)
+    alone.setitem(sys.modules, "torch", torch)
+    found = []
+    for begun in (None, bridge, torch.cuda):
+        if begun is not None:
+            name = "backends_are_initialized" if begun is bridge else "is_initialized"
+            alone.setattr(begun, name, lambda: True)
+        if begun is torch.cuda:
+            alone.setattr(bridge, "backends_are_initialized", lambda: False)
+        run = toyspec.start_run(tmp_path, git=None)
+        run.run_end()
+        [start, _] = toyspec.read(run.events_path)
+        assert isinstance(start, toyspec.Record)
+        found.append(start.get("backend"))
+    tpu, cuda = {"kind": "tpu", "device": "TPU v4"}, {"kind": "cuda", "device": "NVIDIA H100 80GB HBM3"}
+    assert [None, tpu, {**cuda, "compute": "9.0"}] == found
+
+
+def test_a_driver_that_fails_does_not_prevent_a_run(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whatever the question raises, the run begins, without a backend."""
+    torch = torch_like.cuda((60, 100))
+    torch.cuda.get_device_name = lambda: 1 / 0
+    alone.setitem(sys.modules, "torch", torch)
+    run = toyspec.start_run(tmp_path, git=None)
+    run.run_end()
+    [start, _] = toyspec.read(run.events_path)
+    assert isinstance(start, toyspec.Record)
+    assert "backend" not in start.value
+
+
+def test_jax_on_a_processor_has_no_device_memory() -> None:
+    """With the real JAX on a CPU there is no device memory to tell."""
+    pytest.importorskip("jax")
+    assert (0, None, Backend(kind="cpu")) == (process_index(), device_memory(), this_backend())

@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import multiprocessing.util
+import os
+import signal
+import time
+from functools import partial
+from operator import length_hint
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from toyspec import start_run
+from toyspec.core.checker import checking
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.main import main
+from toyspec.core.runs.walking import Stream
+from toyspec.core.workers.crews import Finished, Workers
+from toyspec.core.workers.processes import OUT_OF_MEMORY, Processes
+from toyspec.core.workers.running import Work, batches, results_of
+from toyspec.core.workers.threads import Threads
+
+needs_fork = pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the tests change what is forked")
+
+RUN = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"%s"}\n{"kind":"run_end","t":1.0,"reason":"completed"}\n'
+
+
+def doubled(items: list[int], *, killers: frozenset[int] = frozenset(), seen: str = "") -> list[int]:
+    """Return each item twice as large; a killer ends the process, with the directory *seen* only once."""
+    for item in items:
+        if item in killers and not (seen and _is_known(Path(seen, str(item)))):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return [2 * item for item in items]
+
+
+def _is_known(place: Path) -> bool:
+    try:
+        place.touch(exist_ok=False)
+    except FileExistsError:
+        return True
+    return False
+
+
+def work(call: object) -> Work[int, int | str]:
+    """Return what doubles numbers, where a lost one becomes a text."""
+    return Work(call, lambda item: 1 + item, lambda item, reason: f"{item}: {reason}")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("workers", [Processes(1), Processes(3), Processes(2, "spawn"), Threads(3)])
+def test_results_come_in_order(workers: Workers) -> None:
+    """Each item comes with its result, in the order of the items, whatever does the work."""
+    items = list(range(500))
+    assert [(item, 2 * item) for item in items] == list(results_of(items, work(doubled), workers))
+    assert sorted((item, 2 * item) for item in items) == sorted(results_of(items, work(doubled), workers, order="any"))
+
+
+@needs_fork
+def test_killed_worker_costs_a_retry(tmp_path: Path) -> None:
+    """A worker that is killed once loses nothing."""
+    call = partial(doubled, killers=frozenset([100, 400]), seen=str(tmp_path))
+    assert [(item, 2 * item) for item in range(500)] == list(results_of(range(500), work(call), Processes(2)))
+    assert 2 == len(os.listdir(tmp_path))
+
+
+@needs_fork
+def test_poisoned_items_are_isolated() -> None:
+    """Items that end every worker are reported with the reason, and all others have results."""
+    killers = frozenset([0, 63, 64, 321])
+    found = dict(results_of(range(500), work(partial(doubled, killers=killers)), Processes(2)))
+    lost = {item: f"{item}: its worker process was ended by SIGKILL" for item in killers}
+    assert {item: 2 * item for item in range(500)} | lost == found
+
+
+def takes_all(items: list[int]) -> list[int]:
+    """Return *items*, but take more memory than there is for one of them."""
+    return [len(bytearray(1 << 44)) if item == 3 else item for item in items]
+
+
+def test_item_that_takes_all_memory_is_isolated() -> None:
+    """An allocation that fails ends no more than the work on its own item."""
+    found = dict(results_of(range(10), work(takes_all), Processes(2)))
+    assert {item: item for item in range(10)} | {3: f"3: {OUT_OF_MEMORY}"} == found
+
+
+def tells_its_parent(items: list[int], *, parent: int) -> list[int]:
+    """Interrupt *parent* twice, as two workers do that pass one Ctrl-C on, and go on."""
+    for _ in range(2):
+        os.kill(parent, signal.SIGINT)
+        time.sleep(0.01)
+    time.sleep(60)
+    return items
+
+
+@needs_fork
+def test_interrupt_comes_up_where_the_crew_is_called() -> None:
+    """Ctrl-C that comes twice is raised once, by the call of the crew, and then does what it did before."""
+    before = signal.getsignal(signal.SIGINT)
+    call = partial(tells_its_parent, parent=os.getpid())
+    with pytest.raises(KeyboardInterrupt):
+        list(results_of(range(500), work(call), Processes(2)))
+    assert before is signal.getsignal(signal.SIGINT)
+
+
+@needs_fork
+@pytest.mark.parametrize("has_written", [False, True], ids=["", "a run was written"])
+def test_interrupt_is_given_to_the_handler_of_the_program(tmp_path: Path, has_written: bool) -> None:
+    """A handler that the program has set is called where the crew is called, and is set again afterwards."""
+    if has_written:  # signals are watched from then on
+        start_run(tmp_path, git=None).close()
+    seen: list[int] = []
+
+    def handle(number: int, _: object) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(results_of(range(500), work(partial(tells_its_parent, parent=os.getpid())), Processes(2)))
+    finally:
+        handler = signal.signal(signal.SIGINT, before)
+    assert ([signal.SIGINT], handle) == (seen, handler)
+
+
+@needs_fork
+def test_interrupt_that_nothing_raised_comes_up_at_the_end() -> None:
+    """An interrupt after the last result ends the program when the workers have ended."""
+    results = results_of(range(1), work(doubled), Processes(1))
+    assert (0, 0) == next(results)
+    os.kill(os.getpid(), signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        results.close()
+
+
+@needs_fork
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_worker_that_is_ended_as_it_starts_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A handler of the program does not run in a worker: one that returns would let it go on, and its parent wait."""
+    number = getattr(signal, name)
+    first_act_of_a_fork = "_close_stdin"
+    monkeypatch.setattr(multiprocessing.util, first_act_of_a_fork, lambda: os.kill(os.getpid(), number))
+    before = signal.signal(number, lambda *_: None)
+    try:
+        found = dict(results_of([3], work(doubled), Processes(1)))
+    finally:
+        signal.signal(number, before)
+    assert {3: f"3: its worker process was ended by {name}"} == found
+
+
+def hung_up(items: list[int]) -> list[int]:
+    """Return *items* after a signal that ends a program."""
+    os.kill(os.getpid(), signal.SIGHUP)
+    return items
+
+
+@needs_fork
+@pytest.mark.parametrize(("handler", "result"), [(signal.SIG_IGN, 3), (signal.SIG_DFL, "3: ended by SIGHUP")])
+def test_worker_ignores_what_its_program_ignores(handler: signal.Handlers, result: object) -> None:
+    """The workers of a program that nohup has started go on as the program does."""
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        [(_, found)] = results_of([3], work(hung_up), Processes(1))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert result == (found.replace("its worker process was ", "") if isinstance(found, str) else found)
+
+
+class Kept:
+    """Something of the parent, in a cycle, whose destruction is seen."""
+
+    def __init__(self, seen: Path) -> None:
+        self.itself, self.seen = self, seen
+
+    def __del__(self) -> None:
+        self.seen.with_suffix(f".{os.getpid()}").touch()
+
+
+def collects(items: list[int]) -> list[int]:
+    """Return *items* after a collection of garbage."""
+    gc.collect()
+    return items
+
+
+@needs_fork
+def test_worker_destroys_nothing_of_its_parent(tmp_path: Path) -> None:
+    """Garbage of the parent, such as a client with threads, is left alone by a fork of it."""
+    gc.disable()
+    try:
+        Kept(tmp_path / "destroyed")
+        assert {3: 3} == dict(results_of([3], work(collects), Processes(1)))
+    finally:
+        gc.enable()
+    gc.collect()
+    assert [f"destroyed.{os.getpid()}"] == [path.name for path in tmp_path.iterdir()]
+
+
+def refuses(items: list[int]) -> list[int]:
+    """Raise an exception."""
+    raise ValueError("no such rule")
+
+
+@pytest.mark.parametrize("workers", [Processes(2), Threads(2)])
+def test_exception_of_the_work_is_raised(workers: Workers) -> None:
+    """What the work raises is raised here, and no worker is left."""
+    with pytest.raises(ValueError, match="no such rule"):
+        list(results_of(range(10), work(refuses), workers))
+    assert [] == multiprocessing.active_children()
+
+
+class _Recording:
+    """A crew that notes what it is given, and loses its machine at first."""
+
+    def __init__(self, losses: int, size: int = 1) -> None:
+        self.size = size
+        self.given: list[list[int]] = []
+        self._losses = losses
+        self._pending: list[tuple[int, list[int]]] = []
+
+    def start(self, call: object) -> _Recording:
+        return self
+
+    def submit(self, key: int, items: list[int]) -> None:
+        self.given.append(items)
+        self._pending.append((key, items))
+
+    def finished(self) -> list[Finished]:
+        key, items = self._pending.pop()
+        self._losses -= 1
+        if self._losses >= 0:
+            return [Finished(key, [], "its machine was lost", is_blameless=True)]
+        return [Finished(key, doubled(items))]
+
+    def close(self) -> None:
+        return
+
+
+def test_lost_machine_is_not_blamed_on_its_work() -> None:
+    """A batch whose machine is lost several times is done again, undivided."""
+    crew = _Recording(losses=5)
+    assert [(1, 2), (2, 4)] == list(results_of([1, 2], work(doubled), crew))
+    assert [[1, 2]] * 6 == crew.given
+
+
+def test_largest_batch_is_first() -> None:
+    """One giant item does not begin last, wherever it is."""
+    crew = _Recording(losses=0)
+    items = [*range(200), 1 << 30, *range(200)]
+    assert [2 * item for item in items] == [result for _, result in results_of(items, work(doubled), crew)]
+    assert 1 << 30 in crew.given[0]
+
+
+@pytest.mark.parametrize("order", ["given", "any"])
+def test_giant_item_far_behind_begins_early(order: Literal["given", "any"]) -> None:
+    """Of very many items, those that would hold up the end begin long before it, and memory stays bounded."""
+    crew = _Recording(losses=0, size=2)
+    items = [1 << 19] * 3000 + [1 << 40] + [1 << 19] * 3000 + [1 << 30] * 100
+    found = list(results_of(items, work(doubled), crew, order=order))
+    assert sorted(2 * item for item in items) == sorted(result for _, result in found if isinstance(result, int))
+    assert order == "any" or items == [item for item, _ in found]
+    given = [batch[0] for batch in crew.given]
+    assert given.index(1 << 40) < 200
+    # Batches of a mebibyte follow until the end, also where many items are large.
+    assert 1 << 19 in given[-200:]
+
+
+def test_one_worker_keeps_few_items_waiting() -> None:
+    """Without another worker that could be idle in the end, nothing is gained by looking far ahead."""
+    taken = iter(range(50_000))
+    same: Work[int, int | str] = Work(doubled, lambda _: 1, lambda item, reason: f"{item}: {reason}")
+    waiting = [length_hint(taken) + number for number, _ in enumerate(results_of(taken, same, Threads(1)), start=1)]
+    assert 50_000 - 2048 < min(waiting)
+
+
+def test_batches_are_of_bytes() -> None:
+    """A batch ends with enough bytes or items, and an item of unknown size is alone."""
+    sizes = [1 << 20, 5, 5, 0, *[1] * 100]
+    assert [1, 2, 1, 64, 36] == [len(batch) for batch in batches(sizes, int)]
+
+
+@needs_fork
+@pytest.mark.usefixtures("plain_python")
+def test_poisoned_run_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stream that ends every process that reads it is listed, all others are checked, and the exit status is 2."""
+    for name in ("a", "b", "poison", "z"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "events.jsonl").write_bytes(RUN % name.encode())
+    opened = checking._opened
+
+    def poisoned(stream: Stream) -> object:
+        if "poison" in stream.path:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return opened(stream)
+
+    monkeypatch.setattr(checking, "_opened", poisoned)
+    monkeypatch.chdir(tmp_path)
+    assert exit_codes.USAGE == main(["check", "--workers", "2", "."])
+    output = capsys.readouterr().out
+    assert (
+        "poison/events.jsonl: not checked: its worker process was ended by SIGKILL; all others were checked" in output
+    )
+    assert "3 runs: 3 complete" in output

@@ -1,0 +1,240 @@
+"""How records and values that a log lacks are reported: a line each time, and notes that add up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from toyspec.core.writing.dropped_records import ChangedValues, DroppedRecords
+from toyspec.core.writing.forked_records import ForkedRecords
+from toyspec.core.writing.logged_values import LeftOut
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Return what was said since the last call, without the program and the path."""
+    return [line.removeprefix("toyspec: p: ") for line in capsys.readouterr().err.splitlines()]
+
+
+def test_outage_has_a_begin_and_an_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each cause is said once while it lasts, and the end says how many records are missing, as the note does."""
+    dropped = DroppedRecords("p")
+    for cause in ("No space left on device", "No space left on device", "Input/output error"):
+        dropped.add(cause, kind="step")
+    assert (3, 3, "Input/output error") == (dropped.count, dropped.outage, dropped.cause)
+    note = dropped.note()
+    assert {"kind": "note", "topic": "left-out", "dropped": {"step": 3}} == {k: note[k] for k in note if k != "text"}
+    assert "3 records were dropped here: Input/output error" == note["text"]
+    dropped.end_outage()
+    dropped.end_note(note)
+    assert (0, "", False) == (dropped.outage, dropped.cause, dropped.has_unnoted)
+    dropped.add("Input/output error")
+    dropped.end_outage()
+    goes_on = "records are dropped until writing works again; the program continues"
+    assert [
+        f"No space left on device; {goes_on}",
+        f"Input/output error; {goes_on}",
+        "writing works again; 3 records were dropped here: Input/output error",
+        f"Input/output error; {goes_on}",
+        "writing works again; 1 record was dropped here: Input/output error",
+    ] == lines(capsys)
+    dropped.conclude()
+    assert ["4 records were not written in total"] == lines(capsys)
+
+
+def test_outages_are_said_ten_times(capsys: pytest.CaptureFixture[str]) -> None:
+    """A disk that is nearly full takes a record now and then."""
+    dropped = DroppedRecords("p")
+    for _ in range(12):
+        dropped.add("No space left on device")
+        dropped.end_outage()
+    assert 20 == len(lines(capsys))
+    assert 12 == dropped.count
+
+
+def test_record_that_is_wrong_is_said_once_for_its_key(capsys: pytest.CaptureFixture[str]) -> None:
+    """The note has the first five different ones, and counts all; the next note counts what came since."""
+    dropped = DroppedRecords("p")
+    dropped.leave_out("step is -1", key="step", kind="step")
+    dropped.leave_out("step is -2", key="step", kind="step")
+    assert ["invalid record not written, nor later ones like it: step is -1"] == lines(capsys)
+    assert dropped.has_news
+    note = dropped.note()
+    assert ("left out: step (step is -1)", {"step": 2}) == (note["text"], note["dropped"])
+    dropped.end_note(note)
+    assert (False, False) == (dropped.has_news, dropped.has_unnoted)
+    dropped.leave_out("step is -3", key="step", kind="step")
+    assert (False, "left out: 1 more like before") == (dropped.has_news, dropped.note()["text"])
+    for number in range(7):
+        dropped.leave_out(f"fact {number}", kind="eval")
+    texts = "; ".join(f"eval (fact {number})" for number in range(5))
+    assert (f"left out: {texts}; and 2 more", {"step": 1, "eval": 7}) == (
+        dropped.note()["text"],
+        dropped.note()["dropped"],
+    )
+
+
+def test_invalid_records_without_end_are_said_a_hundred_times(capsys: pytest.CaptureFixture[str]) -> None:
+    """All are counted."""
+    dropped = DroppedRecords("p")
+    for number in range(150):
+        dropped.leave_out(f"fact {number}")
+    assert (100, 150) == (len(lines(capsys)), dropped.count)
+
+
+def test_values_are_said_once_by_name_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """The total names the five that are left out most often."""
+    dropped = DroppedRecords("p")
+    for number in range(7):
+        dropped.leave_out_values([LeftOut(f"v{number}", "it is a text")] * (7 - number), "step")
+    dropped.leave_out_values([LeftOut("given", "it has no names")], "")
+    said = lines(capsys)
+    assert "v0 of step is left out, and all else is written: it is a text (reported once)" == said[0]
+    assert (8, "given is left out: it has no names (reported once)") == (len(said), said[-1])
+    note = dropped.note()
+    assert {**{f"v{number}": 7 - number for number in range(7)}, "given": 1} == note["left_out"] == dropped.values
+    assert "dropped" not in note
+    assert note["text"].startswith("left out: v0 (it is a text); v1 (it is a text)")
+    dropped.end_note(note)
+    dropped.leave_out_values([LeftOut("v0", "it is a text")], "step")
+    assert {"v0": 1} == dropped.note()["left_out"]
+    dropped.conclude()
+    assert ["30 values were left out in total (v0 8, v1 6, v2 5, v3 4, v4 3 and 3 more)"] == lines(capsys)
+
+
+def test_values_of_very_many_names_are_said_a_hundred_times(capsys: pytest.CaptureFixture[str]) -> None:
+    """Then one line says that there are more; the notes count each name."""
+    dropped = DroppedRecords("events.jsonl")
+    for _ in range(2):
+        dropped.leave_out_values([LeftOut(f"v{number}", "it is a list") for number in range(250)], "scalars")
+    said = capsys.readouterr().err.splitlines()
+    assert 101 == len(said)
+    assert "v99 of scalars is left out" in said[99]
+    assert "toyspec: events.jsonl: values of other names are left out too; the log counts each name" == said[100]
+    assert {f"v{number}": 2 for number in range(250)} == dropped.note()["left_out"]
+
+
+def test_one_value_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """The sum of one has no plural, and nothing without a loss."""
+    dropped = DroppedRecords("p")
+    dropped.conclude()
+    dropped.leave_out_values([LeftOut("a", "b")], "step")
+    lines(capsys)
+    dropped.conclude()
+    assert ["1 value was left out in total (a 1)"] == lines(capsys)
+
+
+def test_names_of_many_values_are_noted_a_thousand_at_a_time() -> None:
+    """A note is one line; the next one has the rest. A name without end is shortened."""
+    dropped = DroppedRecords("p")
+    dropped.leave_out_values(
+        [*(LeftOut(f"v{number}", "x") for number in range(1002)), LeftOut("n" * 1001, "x")], "step"
+    )
+    first = dropped.note()
+    assert 1000 == len(first["left_out"])
+    dropped.end_note(first)
+    assert dropped.has_unnoted
+    rest = dropped.note()
+    assert (3, "left out: 3 more like before") == (len(rest["left_out"]), rest["text"])
+    assert max(map(len, rest["left_out"])) < 1000
+    dropped.end_note(rest)
+    assert not dropped.has_unnoted
+
+
+def test_records_of_forked_processes_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Their process has reported them; the log of this one counts them, and says what they are."""
+    dropped = DroppedRecords("p")
+    dropped.count_forked({})
+    assert (0, False) == (dropped.count, dropped.has_news)
+    dropped.count_forked(Counter({"step": 2, "eval": 1}))
+    assert (3, True, {"step": 2, "eval": 1}) == (dropped.count, dropped.has_news, dropped.note()["dropped"])
+    fact = "records of forked processes (the process that started the run is its only writer)"
+    assert f"left out: {fact}" == dropped.note()["text"]
+    assert [] == lines(capsys)
+
+
+def test_caller_that_gets_an_error_is_not_told_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    """The record counts, and nothing is said until writing works again."""
+    dropped = DroppedRecords("p")
+    dropped.tell_caller("No space left on device", kind="step")
+    assert ([], 1, 1) == (lines(capsys), dropped.count, dropped.outage)
+    assert {"step": 1} == dropped.note()["dropped"]
+    dropped.end_outage()
+    assert ["writing works again; 1 record was dropped here: No space left on device"] == lines(capsys)
+
+
+AS_NULL = "written as null, which readers take as not finite"
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "written", "said"),
+    [
+        ("step", {"loss": float("nan")}, {"loss": None}, [f"step.loss is nan, {AS_NULL}"]),
+        ("step", {"loss": 10**400}, {"loss": None}, [f"step.loss is not finite, {AS_NULL}"]),
+        ("step", {"loss": "1e999"}, {"loss": None}, [f"step.loss is inf, {AS_NULL}"]),
+        ("step", {"loss": "x"}, {"loss": None}, [f"step.loss is not finite, {AS_NULL}"]),
+        ("step", {"loss": 1.5}, {"loss": None}, [f"step.loss is not finite in binary64, {AS_NULL}"]),
+        ("step", {"loss": 1.0}, {"loss": 1.0}, []),
+        ("step", {}, {"t": None}, []),
+        ("step", {"loss": None}, {"loss": None}, [f"step.loss is None, {AS_NULL}; leave it out if there is no value"]),
+        ("note", {"step": None}, {}, []),
+        (
+            "eval",
+            {"extra": {"a": [1, (2, float("inf"))]}},
+            {"extra": {"a": [1, [2, None]]}},
+            [f"eval.extra.a[1][1] is inf, {AS_NULL}"],
+        ),
+        ("eval", {"extra": {"a": {1, 2}}}, {"extra": {"a": [1, None]}}, []),
+        ("eval", {"extra": {"a": [1]}}, {"extra": {"a": [1, None]}}, []),
+        ("eval", {"extra": 5}, {"extra": {"a": None}}, []),
+        ("eval", {"a": 2**53 - 1, "b": 1 - 2**53}, {"a": 2**53 - 1, "b": 1 - 2**53}, []),
+        (
+            "eval",
+            {"id": 2**53},
+            {"id": 2**53},
+            ["eval.id is 9007199254740992: readers with binary64 numbers round it; pass a string to keep it"],
+        ),
+        (
+            "eval",
+            {"id": -(2**53), "loss": float("-inf")},
+            {"id": -(2**53), "loss": None},
+            [
+                "eval.id is -9007199254740992: readers with binary64 numbers round it; pass a string to keep it",
+                f"eval.loss is -inf, {AS_NULL}",
+            ],
+        ),
+    ],
+)
+def test_value_that_is_written_in_another_way_is_said_once(
+    kind: str, given: dict[str, Any], written: dict[str, Any], said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line has the place, the value and what it means to readers; a second one of its way is not said."""
+    changed = ChangedValues("p")
+    for _ in range(2):
+        changed.look(kind, given, written)
+    assert [f"{line} (reported once)" for line in said] == lines(capsys)
+    assert changed.knows_null == any(AS_NULL in line for line in said)
+    changed.look("step", {"loss": float("nan"), "n": 2**60}, {"loss": None, "n": 2**60})
+    assert 2 - len(said) == len(lines(capsys))
+    for _ in range(2):
+        changed.say_once("own", "a fact")
+    assert ["a fact (reported once)"] == lines(capsys)
+
+
+def test_forked_processes_are_counted_again_after_a_run_goes_on() -> None:
+    """Each count begins where the one before ended, and at nothing once the run is open again."""
+    forked = ForkedRecords()
+    assert {} == forked.taken()
+    forked.add("lost")
+    for kinds in (["step", "note", "step"], ["gpu"]):
+        forked.prepare()
+        for kind in kinds:
+            forked.add(kind)
+        assert Counter(kinds) == forked.taken()
+        assert {} == forked.taken()
+        forked.close()
+        forked.prepare()
+        forked.add("lost")
+        assert {} == forked.taken()
+        forked.open()

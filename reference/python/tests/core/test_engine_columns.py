@@ -1,0 +1,188 @@
+"""Summaries and curves are the same with both engines: the compiled one reads numbers as columns."""
+
+from __future__ import annotations
+
+import os
+import random
+from functools import cache, partial
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from run_facts import facts
+from toyspec.core.runs.rows import row_of
+from toyspec.view.scanned_runs import ScannedRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.usefixtures("compiled_engine")
+
+CASES = Path(__file__).resolve().parents[4] / "conformance/cases"
+START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
+
+
+def step(number: int) -> bytes:
+    """Return one step."""
+    return b'{"kind":"step","t":%d.5,"step":%d,"loss":1.25}\n' % (number, number)
+
+
+def both(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> tuple[Any, Any]:
+    """Return what *work* returns with each engine."""
+    found = []
+    for name in ("native", "python"):
+        monkeypatch.setenv("TOYSPEC_ENGINE", name)
+        found.append(work())
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("profile", ["toy-v1", "metrics-v1", "kaun-v1"])
+def test_summaries_of_the_corpus_are_alike(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of numbers say what records say: curves, times, kinds, measures and the report."""
+    for path in sorted((CASES / profile).rglob("*.jsonl"))[::3]:
+        native, python = both(monkeypatch, partial(facts, path))
+        assert native == python, path
+
+
+def long_stream(path: Path) -> Path:
+    """Write thousands of steps below *path*: two phases, nulls, epochs, steps that repeat, damage and a cut end."""
+    chance = random.Random(7)
+    lines = [START]
+    for number in range(9000):
+        loss = chance.choice([b"null", b"%.6f" % chance.random()]) if number > 4000 else b"1.5"
+        line = b'{"kind":"step","t":%d,"step":%d,"loss":%b,"extra":{"acc":%d}}\n' % (
+            number,
+            number % 8000,
+            loss,
+            number,
+        )
+        phase, epoch = line.replace(b"{", b'{"phase":"eval",', 1), line.replace(b"}}", b'},"epoch":0.5}')
+        lines.append(chance.choices([line, phase, epoch, line[9:]], [90, 10, 5, 1])[0])
+    (path / "events.jsonl").write_bytes(b"".join(lines)[:-20])
+    return path / "events.jsonl"
+
+
+def test_summary_of_a_long_stream_is_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So it is with thousands of steps."""
+    long_stream(tmp_path)
+    native, python = both(monkeypatch, partial(facts, tmp_path))
+    assert native == python
+    known = facts(tmp_path)
+    assert not isinstance(known, str)
+    assert {"loss", "acc"} <= known[6].keys()
+
+
+def scanned(path: Path) -> list[Any]:
+    """Return what the viewer's server makes of a stream: its row, its marks, and every bucket of its curves."""
+    file = ScannedRun(str(path))
+    try:
+        file.read()
+    finally:
+        file.close()
+    starts = [0, *accumulate(len(line) + 1 for line in path.read_bytes().split(b"\n"))]
+    found: list[Any] = [row_of(file.scan.summary.facts, "run"), file.scan.gaps, file.scan.resumes]
+    for curves in (file.scan.latest, *file.scan.abandoned):
+        for name, curve in curves.items():
+            buckets = curve.buckets()
+            columns = {key: list(column) for key, column in buckets.columns.items()}
+            # A block of lines begins where an engine likes: at a line before the points.
+            for offset, line in zip(columns.pop("offset"), columns.pop("line"), strict=True):
+                assert starts[int(line) - 1] <= offset < starts[int(line)]
+            # As text, since NaN is not equal to itself.
+            found.append((name, buckets.level, buckets.tail, str(columns), str(curve.first_places)))
+    return found
+
+
+@pytest.mark.parametrize("profile", ["toy-v1", "metrics-v1", "kaun-v1"])
+def test_curves_of_the_viewer_are_alike(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The columns of the engine give the viewer's server the points that plain Python gives."""
+    for path in sorted((CASES / profile).rglob("*.jsonl"))[::9]:
+        native, python = both(monkeypatch, partial(scanned, path))
+        assert native == python, path
+
+
+def test_curves_of_a_long_run_are_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So they are when buckets hold many points, and when a resumption supersedes some of them."""
+    path = long_stream(tmp_path)
+    resume = b'{"kind":"run_resume","t":9000,"from_step":5000}\n'
+    path.write_bytes(path.read_bytes() + b"}\n" + resume + b"".join(map(step, range(5001, 9000))))
+    native, python = both(monkeypatch, partial(scanned, path))
+    assert native == python
+    levels = [level for _, level, *_ in native[3:]]
+    assert max(levels) > 1
+    assert len(levels) > len({name for name, *_ in native[3:]})
+
+
+def resumed_stream(path: Path) -> Path:
+    """Write a run below *path* that goes back four times, and logs more than steps."""
+    chance = random.Random(9)
+    lines, number = [START], 0
+    for back in (900, 40, 1100, 3, 0):
+        for _ in range(1000):
+            number += 1
+            eval_step = step(number).replace(b"{", b'{"phase":"eval",', 1)
+            note = b'{"kind":"scalars","t":%d.5,"step":%d,"values":{"acc":0.5}}\n' % (number, number)
+            lines += chance.choices([[step(number)], [eval_step, step(number)], [step(number), note]], [90, 5, 5])[0]
+        if back:
+            number -= back
+            lines.append(b'{"kind":"run_resume","t":%d.5,"from_step":%d}\n' % (number, number))
+    (path / "events.jsonl").write_bytes(b"".join(lines))
+    return path / "events.jsonl"
+
+
+@pytest.mark.parametrize("work", [facts, scanned])
+def test_resumed_run_is_alike(work: Callable[[Path], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What a later attempt supersedes is left out of blocks of numbers as it is of records."""
+    path = resumed_stream(tmp_path)
+    native, python = both(monkeypatch, partial(work, path))
+    assert native == python
+
+
+def scalar_stream(path: Path) -> Path:
+    """Write a kaun/v1 stream below *path*: tags in turns and at random, nulls, epochs, times that are missing."""
+    chance = random.Random(11)
+    lines = []
+    for number in range(4000):
+        tag = chance.choice([b"train/loss", b"loss", b"val/acc", b"loss", b"caf\xc3\xa9"])
+        value = chance.choices([b"%.6f" % chance.random(), b"null", b"1e400", b"true"], [90, 5, 1, 1])[0]
+        line = b'{"type":"scalar","step":%d,"tag":"%b","value":%b' % (number // 3, tag, value)
+        line += chance.choices([b',"wall_time":%d.5' % (1e9 + number), b"", b',"wall_time":null'], [90, 5, 1])[0]
+        line += chance.choices([b"", b',"epoch":%d' % (number // 99), b',"epoch":"x"'], [50, 50, 1])[0]
+        line += chance.choices([b"", b',"minimize":true', b',"minimize":0', b',"more":[1,{"a":2}]'], [90, 5, 1, 5])[0]
+        lines.append(line + chance.choices([b"}\n", b"\n"], [200, 1])[0])
+    (path / "events.jsonl").write_bytes(b"".join(lines))
+    return path / "events.jsonl"
+
+
+@pytest.mark.parametrize("work", [facts, scanned])
+def test_scalars_are_alike(work: Callable[[Path], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Columns of tags say what scalars say one by one: curves, places, loss and whether smaller values are better."""
+    native, python = both(monkeypatch, partial(work, scalar_stream(tmp_path)))
+    assert native == python
+    assert len(str(native)) > 4000
+
+
+@cache
+def streams() -> list[tuple[str, bytes]]:
+    """Return the streams of the corpus, and beginnings of the ones that are written here, each with its name."""
+    return [(path.name, path.read_bytes()[:4096]) for path in sorted(CASES.rglob("*.jsonl"))]
+
+
+def test_mutated_streams_are_summarized_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Streams of the corpus with bytes replaced have equal summaries, losses and curves."""
+    chance = random.Random(6)
+    for number in range(int(os.environ.get("TOYSPEC_MUTATED_CURVES", "150"))):
+        name, whole = chance.choice(streams())
+        # Several times, so that lines are met again.
+        data = bytearray(whole * chance.randint(1, 2))
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(data) + 1)
+            data[at : at + chance.randrange(3)] = chance.choice([chance.randbytes(2), b"1", b"-", b"e9", b"null", b""])
+        path = tmp_path / str(number) / name
+        path.parent.mkdir()
+        path.write_bytes(data)
+        for work in (facts, scanned):
+            native, python = both(monkeypatch, partial(work, path))
+            assert native == python, bytes(data)

@@ -1,0 +1,108 @@
+"""An import of TensorBoard's files is the same with both engines: the compiled one writes what is plainly scalars."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from property_examples import examples
+from toyspec import import_runs
+from toyspec.convert.protobuf import double_field, field, float_field, integer_field
+from toyspec.convert.tensorboard_messages import (
+    hparams_event,
+    scalar_event,
+    session_event,
+    text_event,
+    version_event,
+)
+from toyspec.convert.tensorboard_records import crc32c_plainly, masked, record
+from toyspec.core.engine import native
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("compiled_engine")
+
+START = 1_790_000_000.25
+WALLS = st.sampled_from([0.0, 0.5, 1.0, 1e-3, 400 * 86400.0, -5.0, float("nan"), 1e300]).map(START.__add__)
+STEPS = st.sampled_from([0, 1, 7, 128, 2**31, 2**53, 2**53 + 1, 2**63 - 1])
+TAGS = st.sampled_from(["loss", "train/lr", "a b", 'q"q', "a\\b", "verlust/\xe4", "", "x" * 2000, "tab\t"])
+NUMBERS = st.floats(width=32, allow_nan=True, allow_infinity=True)
+
+
+def value_of(tag: str, *parts: bytes) -> bytes:
+    """Return a value of a summary."""
+    return field(1, field(1, tag) + b"".join(parts))
+
+
+def event_of(wall: float, step: int, *values: bytes) -> bytes:
+    """Return an event with several values, or none."""
+    return double_field(1, wall) + integer_field(2, step) + field(5, b"".join(values))
+
+
+def tensor_of(number: float, shape: bytes, kind: int, *, is_content: bool) -> bytes:
+    """Return a value's tensor of one number, with the metadata of the plugin of scalars."""
+    packed = struct.pack("<f" if kind == 1 else "<d", number)
+    data = field(4, packed) if is_content else field(5 if kind == 1 else 6, packed)
+    return field(8, integer_field(1, kind) + field(2, shape) + data) + field(9, field(1, field(1, "scalars")))
+
+
+SHAPES = st.sampled_from([b"", field(2, integer_field(1, 1)), field(2, integer_field(1, 2)), b"\xff"])
+TENSORS = st.builds(tensor_of, NUMBERS, SHAPES, st.sampled_from([1, 2, 3]), is_content=st.booleans())
+VALUES = st.builds(value_of, TAGS, NUMBERS.map(lambda number: float_field(2, number)) | TENSORS)
+EVENTS = st.one_of(
+    st.builds(scalar_event, WALLS, STEPS, TAGS, NUMBERS),
+    st.builds(event_of, WALLS, STEPS),
+    st.builds(event_of, WALLS, STEPS, VALUES),
+    st.builds(event_of, WALLS, STEPS, VALUES, VALUES),
+    st.builds(text_event, WALLS, STEPS, st.sampled_from(["note", "sample"]), st.just("text")),
+    st.builds(session_event, WALLS, STEPS),
+    st.builds(hparams_event, WALLS, st.just({"lr": 0.5}), st.just("group")),
+    st.builds(event_of, WALLS, st.just(2**64 - 5), VALUES),
+    st.binary(max_size=20),
+)
+
+
+def imported(folder: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, Any]:
+    """Return the stream and the report of an import of *folder*."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    out = folder.with_name(f"{folder.name}-{engine}")
+    (run,) = import_runs([folder], out).runs
+    return (out / run.run_id / "events.jsonl").read_bytes(), (run.items, run.carried, run.losses, run.notes)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(events=st.lists(EVENTS, min_size=1, max_size=30), flipped=st.none() | st.integers(0, 5000))
+def test_import_is_the_same_with_both_engines(
+    events: list[bytes], flipped: int | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Times that jump, names of any text, numbers that are not finite, several values and damage: line for line."""
+    folder = tmp_path_factory.mktemp("tb") / "run"
+    folder.mkdir()
+    first = scalar_event(START, 0, "loss", 2.5)
+    data = bytearray(
+        b"".join(map(record, [version_event(START), first, *events, scalar_event(START + 9, 9, "loss", 1)]))
+    )
+    if flipped is not None:
+        data[len(record(version_event(START))) + flipped % (len(data) - 60)] ^= 8
+    (folder / "events.out.tfevents.1790000000.host").write_bytes(data)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        assert imported(folder, "python", monkeypatch) == imported(folder, "native", monkeypatch)
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 16, 63, 300])
+def test_check_sum_of_the_engine(length: int) -> None:
+    """A record with its check sum is taken, one with another is not, at every length of its name."""
+    event = scalar_event(START, 3, "n" * (length + 1), 0.1)
+    engine = native()
+    assert engine is not None
+    taken = engine.tensorboard_lines(record(event), 0, 1_790_000_000.0, 0.0, False)
+    assert (1, 1, 0.25) == (taken["records"], taken["values"], taken["last"])
+    line = b'{"kind":"scalars","t":0.25,"step":3,"values":{"%b":0.10000000149011612}}\n' % (b"n" * (length + 1))
+    assert line == taken["lines"]
+    wrong = record(event)[:-4] + struct.pack("<I", masked(crc32c_plainly(event)) ^ 1)
+    assert 0 == engine.tensorboard_lines(wrong, 0, 1_790_000_000.0, 0.0, False)["records"]

@@ -1,0 +1,298 @@
+"""Tests of following a stream while it is written."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from live_streams import END, START, append, nothing, put_in_place, rewrite, rotate, seen, step, watch
+from property_examples import examples
+from toyspec.core.reading.follower import Follower, TailEvent, follow
+from toyspec.core.reading.live_bytes import FINGERPRINT_BYTES
+from toyspec.core.reading.reader import read
+from toyspec.core.reading.records import Record
+from toyspec.core.reading.stream_files import locate_stream
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> Path:
+    """Return the path of a stream that does not exist yet."""
+    return tmp_path / "events.jsonl"
+
+
+def test_records_come_when_their_lf_is_there(stream: Path) -> None:
+    """A record that is written in pieces is given once, whole, and never before its LF."""
+    stream.write_bytes(START + step(1)[:10])
+    items = watch(
+        stream,
+        append(stream, step(1)[10:-1]),
+        nothing,
+        append(stream, b"\n" + step(2) + b"{"),
+        append(stream, b'"a":1}\n'),
+    )
+    assert ["run_start", 1, 2, None] == seen(items)
+    assert list(read(stream)) == items
+
+
+def test_run_directory_that_does_not_exist_yet_is_waited_for(tmp_path: Path) -> None:
+    """Path, stream and first record may come one after the other."""
+    run = tmp_path / "runs" / "r"
+    stream = run / "events.jsonl"
+    items = watch(run, lambda: run.mkdir(parents=True), stream.touch, append(stream, START), append(stream, step(1)))
+    assert ["run_start", 1] == seen(items)
+
+
+def test_run_directory_that_is_made_while_it_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was nothing when it was looked for, and is a directory when it is opened, is looked for again."""
+    run = tmp_path / "r"
+
+    def located(path: str, *names: Any) -> str:
+        found = locate_stream(path, *names)
+        if not run.exists():
+            run.mkdir()
+            (run / "events.jsonl").write_bytes(START + step(1))
+        return found
+
+    monkeypatch.setattr("toyspec.core.reading.follower.locate_stream", located)
+    assert ["run_start", 1] == seen(watch(run, nothing))
+
+
+def test_following_stops_after_the_last_event(stream: Path) -> None:
+    """A complete run is read once, to its last record, also where one is behind its end."""
+    stream.write_bytes(START + END + step(7))
+    items = list(follow(stream, sleep=lambda _: pytest.fail("looked again")))
+    assert ["run_start", "run_end", "[ended]", 7] == seen(items)
+    ended = items[2]
+    assert isinstance(ended, TailEvent)
+    assert (3, len(START + END)) == (ended.line, ended.offset)
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_run_that_has_gone_on_is_read_to_its_last_end(stream: Path, is_complete: bool) -> None:
+    """What follows an earlier end is given, and its own end is waited for."""
+    resumed = b'{"kind":"run_resume","t":3.0,"from_step":7}\n' + step(8)
+    stream.write_bytes(START + step(7) + END + resumed + (END if is_complete else b""))
+    looks = []
+
+    def look(_: float) -> None:
+        looks.append(1)
+        with stream.open("ab") as file:
+            file.write(END)
+
+    first = ["run_start", 7, "run_end", "[ended]", "run_resume", 8, "run_end", "[ended]"]
+    assert first == seen(list(follow(stream, sleep=look)))
+    assert is_complete == (not looks)
+
+
+def test_following_forever_goes_on_after_the_last_event(stream: Path) -> None:
+    """Whatever comes to the path later is given too."""
+    stream.write_bytes(START + END)
+    items = watch(stream, append(stream, step(7)), rotate(stream, START))
+    assert ["run_start", "run_end", "[ended]", 7, "[rotated]", "run_start"] == seen(items)
+
+
+def test_unreadable_line_is_a_gap(stream: Path) -> None:
+    """Damage is skipped with its place and reason; records after it are given."""
+    stream.write_bytes(START + b"{\n" + step(1))
+    items = watch(stream)
+    assert ["run_start", "[gap]", 1] == seen(items)
+    message = "expected a key in double quotes, found the end of the line"
+    assert TailEvent("gap", str(stream), 2, len(START), 2, "invalid-json", message) == items[1]
+
+
+def test_endless_line_is_one_gap(stream: Path) -> None:
+    """A line beyond the limit costs no memory, however long it grows."""
+    stream.write_bytes(START)
+    more = [append(stream, b"x" * 100_000) for _ in range(5)]
+    items = watch(stream, *more, append(stream, b"\n" + step(1)), max_line_bytes=1000)
+    assert ["run_start", "[gap]", 1] == seen(items)
+    assert ("line-too-long", 500_001) == (items[1].reason, items[1].length)  # type: ignore[union-attr]
+
+
+# Stopping, cost, misuse.
+
+
+def test_idle_time_counts_from_the_last_item(stream: Path) -> None:
+    """A stream that goes silent ends the follower after the limit, a stream that goes on does not."""
+    stream.write_bytes(START)
+    now = [0.0]
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        now[0] += 1
+        if len(pauses) == 4:
+            append(stream, step(1))()
+
+    items = list(follow(stream, idle_seconds=5, poll_seconds=0.5, sleep=sleep, clock=lambda: now[0]))
+    assert ["run_start", 1] == seen(items)
+    assert [0.5] * 9 == pauses
+
+
+def test_stop_is_asked_within_a_long_look(stream: Path) -> None:
+    """A caller need not wait for the end of a long file."""
+    stream.write_bytes(START + step(1) * 100_000)
+    calls = iter([False, False, False])
+    assert len(list(follow(stream, stop=lambda: next(calls, True)))) < 10_000
+
+
+def test_look_at_an_idle_stream_is_one_stat(stream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cost of a look does not grow with the file, and no file is opened or read for it."""
+    stream.write_bytes(START + step(1) * 1000)
+    calls: list[str] = []
+
+    def counted(name: str, real: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        calls.append(name)
+        return real(*args, **options)
+
+    for name in ("stat", "fstat", "read", "open", "lseek"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, partial(counted, name, real))
+    watch(stream, *[nothing] * 3, calls.clear, *[nothing] * 9)
+    assert ["stat"] * 10 == calls
+
+
+def test_new_bytes_are_read_once(stream: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long file that grows is not read again: only its fingerprint is."""
+    stream.write_bytes(START + step(1) * 100_000)
+    read_bytes: list[int] = []
+    real = os.read
+
+    def counting(descriptor: int, size: int) -> bytes:
+        data = real(descriptor, size)
+        read_bytes.append(len(data))
+        return data
+
+    monkeypatch.setattr(os, "read", counting)
+    watch(stream, *[append(stream, step(2)) for _ in range(5)])
+    assert sum(read_bytes) <= stream.stat().st_size + 6 * 3 * FINGERPRINT_BYTES
+
+
+def test_profile_and_fragment_show_the_present_state(stream: Path) -> None:
+    """A viewer can say what is held back and what the stream is."""
+    stream.write_bytes(b'{"type":"scalar"}\n{"t')
+    with follow(stream) as follower:
+        next(follower)
+        assert "kaun/v1" == follower.profile
+        assert follower.fragment is not None
+        assert (2, 3) == (follower.fragment.number, follower.fragment.length)
+
+
+def test_follower_releases_its_file(stream: Path) -> None:
+    """Read to the end, left early or never begun: no descriptor stays open."""
+    if not os.path.isdir("/proc/self/fd"):
+        pytest.skip("needs /proc")
+    stream.write_bytes(START + END)
+    before = os.listdir("/proc/self/fd")
+    list(follow(stream))
+    next(follow(stream))
+    follow(stream)
+    watch(stream, rotate(stream, START), put_in_place(stream, START), stream.unlink, append(stream, START))
+    assert before == os.listdir("/proc/self/fd")
+
+
+def test_misuse_is_refused_at_once(stream: Path) -> None:
+    """Arguments that make no sense raise before anything is opened."""
+    with pytest.raises(ValueError, match="until is 'end'"):
+        follow(stream, until="end")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="profile is 'toy/v2'; it must be one of 'toy/v1'"):
+        follow(stream, profile="toy/v2")
+    with pytest.raises(ValueError, match="poll_seconds is -1"):
+        follow(stream, poll_seconds=-1)
+    with pytest.raises(ValueError, match="max_line_bytes"):
+        follow(stream, max_line_bytes=0)
+
+
+# Properties.
+
+PIECES = [
+    START,
+    step(1),
+    step(2),
+    END,
+    b"\n",
+    b"{",
+    b"\x00",
+    b"\xff\n",
+    b'{"a":',
+    b"1}\n",
+    b" \r\n",
+    b"x" * 300,
+    b"\x00\n",
+]
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(chunks=st.lists(st.lists(st.sampled_from(PIECES), max_size=4).map(b"".join), max_size=8))
+def test_following_any_chunking_is_reading_at_once(
+    tmp_path_factory: pytest.TempPathFactory, chunks: list[bytes]
+) -> None:
+    """However a file grows, its follower gives the records and gaps of a reading of the whole."""
+    stream = tmp_path_factory.mktemp("run") / "events.jsonl"
+    pauses = [action for chunk in chunks for action in (append(stream, chunk), nothing)]
+    items = watch(stream, *pauses, nothing, max_line_bytes=200)
+    if not stream.exists():
+        stream.touch()
+    reading = read(stream, mode="salvage", max_line_bytes=200)
+    assert list(reading) == [item for item in items if isinstance(item, Record)]
+    found = [
+        (e.line, e.offset, e.length, e.reason, e.message) for e in items if isinstance(e, TailEvent) and e.kind == "gap"
+    ]
+    assert [(gap.line, gap.offset, gap.length, gap.reason, gap.message) for gap in reading.report.gaps] == found
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(data=st.data())
+def test_follower_gives_what_each_file_had(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Through any rotation, replacement, cut and deletion, the records since the last event are those of the file."""
+    stream = tmp_path_factory.mktemp("run") / "events.jsonl"
+    numbers = iter(range(10_000))
+
+    def content() -> bytes:
+        return b"".join(step(next(numbers)) for _ in range(data.draw(st.integers(0, 3)))) + data.draw(
+            st.sampled_from([b"", b"{", b'{"kind":"st'])
+        )
+
+    def act() -> None:
+        change = data.draw(st.sampled_from([append, append, rewrite, put_in_place, rotate, None]))
+        if change is None or not stream.exists():
+            stream.unlink(missing_ok=True)
+        if change is not None and not (change is rotate and not stream.exists()):
+            change(stream, content())
+
+    items = watch(stream, *[act] * data.draw(st.integers(0, 6)), nothing)
+    last = max(
+        (i for i, item in enumerate(items) if isinstance(item, TailEvent) and item.kind not in ("gap", "ended")),
+        default=-1,
+    )
+    given_since = [item.raw for item in items[last + 1 :] if isinstance(item, Record)]
+    expected = [record.raw for record in read(stream, mode="salvage")] if stream.exists() else []
+    assert expected == given_since
+
+
+def test_following_a_writer_in_another_thread(stream: Path) -> None:
+    """With real time and a real writer that flushes half records, every record comes once and in order."""
+
+    def pieces() -> Iterator[bytes]:
+        data = START + b"".join(step(i) for i in range(2000)) + END
+        for i in range(0, len(data), 777):
+            yield data[i : i + 777]
+
+    def write() -> None:
+        with stream.open("ab", buffering=0) as file:
+            for piece in pieces():
+                file.write(piece)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    follower: Follower = follow(stream, poll_seconds=0.001, idle_seconds=10)
+    assert ["run_start", *range(2000), "run_end", "[ended]"] == seen(list(follower))
+    writer.join()

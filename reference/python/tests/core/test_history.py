@@ -1,0 +1,174 @@
+"""``history``: every value of a run as a table."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+import toyspec
+from toyspec.core.errors import ExpressionError
+from toyspec.core.runs.history import History
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Return a run with steps, scalars, texts, an evaluation, and a resumption from step 2."""
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as writer:
+        for step in range(1, 5):
+            writer.step(step, loss=4.0 - step if step != 3 else math.inf, extra={"mfu": 0.5})
+        writer.log({"val/acc": 0.25, "author": "Ada"}, step=2)
+        writer.log({"val/acc": 0.5}, step=2)
+        writer.eval("held-out", step=2, loss=2.5)
+    with toyspec.start_run(tmp_path, run_id="a", git=None, exist="resume") as writer:
+        writer.step(3, loss=0.5)
+    return tmp_path / "a"
+
+
+def test_every_value_is_at_its_step(run: Path) -> None:
+    """A metric that is logged twice at a step has a second row there; what was superseded is left out."""
+    table = toyspec.history(run)
+    assert {
+        "step": [1, 2, 2, 3],
+        "loss": [3.0, 2.0, None, 0.5],
+        "mfu": [0.5, 0.5, None, None],
+        "val/acc": [None, 0.25, 0.5, None],
+        "author": [None, "Ada", None, None],
+        "held-out/loss": [None, 2.5, None, None],
+    } == dict(table)
+
+
+def test_what_was_superseded_is_there_on_request(run: Path) -> None:
+    """The column of the attempt says to which one a row belongs, and infinities are infinities."""
+    table = toyspec.history(run, "loss", attempts="all")
+    rows = list(zip(table["attempt"], table["step"], table["loss"], strict=True))
+    assert [(1, 1, 3.0), (1, 2, 2.0), (1, 3, math.inf), (1, 4, 0.0), (2, 3, 0.5)] == rows
+
+
+@pytest.mark.parametrize("engine", ["python", ""])
+def test_what_was_logged_together_is_in_one_row(tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of several calls at one step are not mixed, and stay in their order, also over a metric that counts."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as writer:
+        writer.step(1, loss=1.0)
+        writer.log({"return": 5.0, "frames": 8, "won": "yes"})
+        writer.log({"kl": 0.25, "frames": 9})
+        writer.log({"return": 6.0, "frames": 10, "won": "no"})
+        writer.log({"kl": 0.5})
+        writer.step(2, loss=0.5)
+    table = toyspec.history(tmp_path / "a")
+    assert [1.0, None, None, 0.5] == table["loss"]
+    assert [5.0, None, 6.0, None] == table["return"]
+    assert [None, 0.25, 0.5, None] == table["kl"]
+    assert ["yes", None, "no", None] == table["won"]
+    assert {"frames": [8.0, 9.0, 10.0], "kl": [None, 0.25, 0.5]} == dict(
+        toyspec.history(tmp_path / "a", "kl", x="frames")
+    )
+
+
+@pytest.mark.parametrize("engine", ["python", ""])
+def test_infinities_are_kept_among_many_steps(tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of numbers do not turn an infinity into NaN."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as writer:
+        for step in range(1, 3000):
+            writer.step(step, loss=-math.inf if step == 2000 else math.nan if step == 2001 else 1.0)
+    loss = toyspec.history(tmp_path / "a")["loss"]
+    assert [1.0, -math.inf, 1.0] == [loss[1998], loss[1999], loss[2001]]
+    assert isinstance(loss[2000], float)
+    assert math.isnan(loss[2000])
+
+
+def test_x_may_be_time_or_a_metric(run: Path) -> None:
+    """The first column is what was asked for."""
+    by_time = toyspec.history(run, ["loss"], x="time")
+    assert ["time", "loss"] == list(by_time)
+    times = [time for time in by_time["time"] if isinstance(time, float)]
+    assert sorted(times) == by_time["time"]
+    assert ["loss", "val/acc"] == list(toyspec.history(run, "val/acc", x="loss"))
+
+
+@pytest.mark.parametrize("options", [{"metrics": ["los"]}, {"x": "los"}])
+def test_unknown_names_are_errors_that_suggest(run: Path, options: dict[str, str]) -> None:
+    """A wrong name gives no empty table."""
+    with pytest.raises(ExpressionError, match="the run has no metric 'los'; did you mean 'loss'"):
+        toyspec.history(run, **options)  # type: ignore[arg-type]
+
+
+def test_metric_that_is_called_step_is_not_lost(tmp_path: Path) -> None:
+    """Columns of the same name have a prefix."""
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as writer:
+        writer.log({"step": 7.0, "who": 1.0}, step=1)
+        writer.log({"who": "Ada"}, step=1)
+    table = toyspec.history(tmp_path / "a")
+    assert {"step": [1], "values/step": [7.0], "who": [1.0], "texts/who": ["Ada"]} == dict(table)
+
+
+def test_an_epoch_that_was_logged_as_a_value_is_an_epoch(tmp_path: Path) -> None:
+    """Most programs log it so; where records have an epoch of their own, the value has another name."""
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as writer:
+        writer.log({"epoch": 0.5, "loss": 2.0})
+        writer.log({"epoch": 1.0, "loss": 1.0})
+    for wanted in (None, ["loss"]):
+        assert {"epoch": [0.5, 1.0], "loss": [2.0, 1.0]} == dict(toyspec.history(tmp_path / "a", wanted, x="epoch"))
+    with toyspec.start_run(tmp_path, run_id="b", git=None) as writer:
+        writer.log({"epoch": 7.0, "loss": 1.0}, epoch=2.0)
+    expected = {"epoch": [2.0], "values/epoch": [7.0], "loss": [1.0]}
+    assert expected == dict(toyspec.history(tmp_path / "b", x="epoch"))
+
+
+def test_integers_beyond_doubles_are_exact(tmp_path: Path) -> None:
+    """No value is rounded."""
+    lines = [
+        '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}',
+        f'{{"kind":"scalars","t":1.0,"step":1,"values":{{"n":{2**53 + 1}}}}}',
+    ]
+    (tmp_path / "events.jsonl").write_text("\n".join([*lines, ""]))
+    assert [2**53 + 1] == toyspec.history(tmp_path)["n"]
+
+
+def test_a_listed_run_has_its_history(run: Path) -> None:
+    """A run of a list, one that is opened and the function give the same table."""
+    wanted = dict(toyspec.history(run))
+    assert wanted == dict(toyspec.list_runs(run)[0].history())
+    assert wanted == dict(toyspec.open_run(run).history())
+
+
+def test_logs_of_other_programs_have_a_history(tmp_path: Path) -> None:
+    """Rows of a table are rows of the history."""
+    log = tmp_path / "progress.csv"
+    log.write_text("epoch,step,train_loss\n0,10,2.5\n1,20,1.5\n")
+    table = toyspec.history(log)
+    assert [10, 20] == table["step"]
+    assert [2.5, 1.5] == table["train_loss"]
+
+
+def test_frames_have_the_same_cells(run: Path) -> None:
+    """pandas, Polars and NumPy get every column."""
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    table = toyspec.history(run)
+    frame = table.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(table) == list(frame.columns)
+    assert [True, False, False, True] == frame["val/acc"].isna().tolist()
+    assert "int64" == str(frame["step"].dtype)
+    other = table.to_polars()
+    assert isinstance(other, polars.DataFrame)
+    assert table["author"] == other["author"].to_list()
+    assert [3.0, 2.0, 0.5] == table.to_numpy()["loss"][[0, 1, 3]].tolist()
+
+
+def test_empty_run_has_an_empty_table(tmp_path: Path) -> None:
+    """A run that logged nothing raises nothing."""
+    toyspec.start_run(tmp_path, run_id="a", git=None).close()
+    table = toyspec.history(tmp_path / "a")
+    assert isinstance(table, History)
+    assert {"step": []} == dict(table)
+    assert 0 == table.rows
+
+
+def test_a_table_says_what_it_lacks() -> None:
+    """The text of a table counts the bytes that could not be read: they may have been values."""
+    assert "1 rows; 9 bytes of the log cannot be read" == repr(History({"step": [1]}, 9)).splitlines()[0]
+    assert "1 rows" == repr(History({"step": [1]})).splitlines()[0]

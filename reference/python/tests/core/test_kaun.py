@@ -1,0 +1,392 @@
+"""Runs of kaun-board: manifests, scalars, and where runs are found."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import json
+import math
+import os
+import re
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from files import content
+from run_streams import EVERY_FAILURE, Failure
+from toyspec.core.checker.checking import check
+from toyspec.core.errors import StreamRefusedError
+from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError
+from toyspec.core.format.numbers import finite_number
+from toyspec.core.generated.kaun_v1 import RunManifest, Scalar
+from toyspec.core.kaun.run import KaunRun, runs_dir
+from toyspec.core.kaun.store import ScalarStore
+from toyspec.core.reading.number_blocks import NumberFeed
+from toyspec.core.reading.records import RecordFeed
+from toyspec.core.runs.summary import RunSummary
+from toyspec.testing import FailingCalls, ManualClock
+
+SCALAR = b'{"type":"scalar","step":1,"wall_time":1780219800.0,"tag":"loss","value":0.5,"minimize":false}\n'
+MANIFEST = """{
+  "schema_version": 1,
+  "run_id": "RUN_ID",
+  "created_at": 1780219800.0,
+  "tags": [
+    "baseline"
+  ],
+  "experiment": "mnist",
+  "config": {
+    "b": [
+      1,
+      2.0
+    ],
+    "lr": 0.001
+  }
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let local time be UTC."""
+    monkeypatch.setenv("TZ", "UTC")
+
+
+def with_manifest(base: Path, name: str, text: str | None) -> Path:
+    """Make a run directory with a manifest."""
+    (base / name).mkdir(parents=True)
+    if text is not None:
+        (base / name / "run.json").write_text(text)
+    return base / name
+
+
+def test_a_run_is_created_and_read_back(tmp_path: Path) -> None:
+    """A new run has an id of its time, a manifest for people and a stream; loading it gives the same."""
+    run = KaunRun.create(
+        tmp_path, experiment="mnist", config={"lr": 1e-3, "b": [1, 2.0]}, tags=["baseline"], clock=ManualClock()
+    )
+    assert re.fullmatch(r"2026-05-31_09-30-00_[0-9a-f]{4}_mnist", run.run_id)
+    assert str(tmp_path / run.run_id) == run.directory
+    assert ["events.jsonl", "run.json"] == sorted(os.listdir(run.directory))
+    expected = MANIFEST.replace("RUN_ID", run.run_id)
+    assert expected == (Path(run.directory) / "run.json").read_text()
+    loaded = KaunRun.load(run.directory)
+    assert loaded is not None
+    assert run.manifest == loaded.manifest
+    run.log_scalar("loss", 0.5, step=1)
+    assert [] == check(run.directory).files[0].findings
+
+
+def test_an_empty_part_is_left_out(tmp_path: Path) -> None:
+    """Without experiment and config the manifest does not mention them; tags are always there."""
+    run = KaunRun.create(tmp_path, config={})
+    manifest = json.loads((Path(run.directory) / "run.json").read_text())
+    assert ["schema_version", "run_id", "created_at", "tags"] == list(manifest)
+    assert [] == manifest["tags"]
+
+
+def test_runs_of_the_same_second_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the random part is taken already, another one is drawn."""
+    drawn = iter(["aaaa", "aaaa", "aaaa", "bbbb"])
+    monkeypatch.setattr("toyspec.core.kaun.run.secrets.token_hex", lambda _: next(drawn))
+    runs = [KaunRun.create(tmp_path, clock=ManualClock(), on_error="raise") for _ in range(2)]
+    assert ["2026-05-31_09-30-00_aaaa", "2026-05-31_09-30-00_bbbb"] == [run.run_id for run in runs]
+    assert runs[1].run_id == json.loads((Path(runs[1].directory) / "run.json").read_text())["run_id"]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "part"), [("../other", "_..-other"), ("größe 7", "_gr-e-7"), ("x" * 300, "_" + "x" * 103), ("/", "")]
+)
+def test_an_experiment_may_be_any_text(tmp_path: Path, experiment: str, part: str) -> None:
+    """The manifest has it unchanged; the name of the directory has what is safe there."""
+    run = KaunRun.create(tmp_path, experiment=experiment, clock=ManualClock())
+    assert re.fullmatch(r"2026-05-31_09-30-00_[0-9a-f]{4}" + re.escape(part), run.run_id)
+    loaded = KaunRun.load(tmp_path / run.run_id)
+    assert loaded is not None
+    assert (experiment, run.run_dir) == (loaded.manifest.experiment, loaded.run_dir)
+
+
+def test_scalars_are_written_in_the_order_of_the_source(tmp_path: Path) -> None:
+    """Each scalar has type, step, wall_time, tag, value, and minimize and epoch where they are given."""
+    clock = ManualClock()
+    with KaunRun.create(tmp_path, clock=clock, on_error="raise") as run:
+        run.log_scalar("loss", 2, step=1, minimize=True)
+        clock.advance(0.5)
+        run.log_scalar("acc", math.nan, step=2, epoch=1)
+        run.append(Scalar(step=3, tag="acc", value=0.25))
+        run.append(Scalar(step=4, tag="acc", value=1, wall_time=7.0, minimize=True, epoch=2))
+    expected = (
+        b'{"type":"scalar","step":1,"wall_time":1780219800.0,"tag":"loss","value":2.0,"minimize":true}\n'
+        b'{"type":"scalar","step":2,"wall_time":1780219800.5,"tag":"acc","value":null,"epoch":1}\n'
+        b'{"type":"scalar","step":3,"wall_time":1780219800.5,"tag":"acc","value":0.25}\n'
+        b'{"type":"scalar","step":4,"wall_time":7.0,"tag":"acc","value":1.0,"minimize":true,"epoch":2}\n'
+    )
+    assert expected == content(run.events_path)
+    run.log_scalar("late", 1.0, step=5)
+    run.append(Scalar(step=6, tag="late", value=1.0))
+    assert (expected, False) == (content(run.events_path), run.active)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"step": -1},
+        {"step": 1.0},
+        {"step": None},
+        {"value": "x"},
+        {"tag": None},
+        {"tag": 3},
+        {"epoch": -1},
+        {"minimize": 1},
+    ],
+)
+def test_what_is_not_a_scalar_is_refused(tmp_path: Path, members: dict[str, Any]) -> None:
+    """A wrong value raises and writes nothing."""
+    run = KaunRun.create(tmp_path, on_error="raise")
+    with pytest.raises(InvalidEventError):
+        run.log_scalar(**{"tag": "loss", "value": 1.0, "step": 1, **members})
+    assert (b"", True) == (content(run.events_path), run.active)
+
+
+def test_a_loaded_run_is_appended_to(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Scalars go behind those that are there; what a dead writer left behind the last one is moved away first."""
+    directory = with_manifest(tmp_path, "a", '{"run_id":"a"}')
+    (directory / "events.jsonl").write_bytes(SCALAR + b'{"type":')
+    run = KaunRun.load(directory)
+    assert run is not None
+    run.log_scalar("loss", 0.25, step=2)
+    data = (directory / "events.jsonl").read_bytes()
+    assert data.startswith(SCALAR + b'{"type":"scalar","step":2,')
+    assert b'{"type":' == content(f"{run.events_path}.torn-{len(SCALAR)}")
+    assert "were moved to" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("trouble", ["damaged", "locked"])
+def test_a_stream_that_cannot_be_appended_to_is_left_alone(
+    tmp_path: Path, trouble: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A damaged stream and one of a live writer are refused: with one line, or with an error for who wants it."""
+    first = KaunRun.create(tmp_path, on_error="raise")
+    if trouble == "damaged":
+        first.close()
+        Path(first.events_path).write_bytes(b"{broken\n")
+    before = content(first.events_path)
+    run, strict = KaunRun.load(first.directory), KaunRun.load(first.directory, on_error="raise")
+    assert run is not None
+    assert strict is not None
+    run.log_scalar("loss", 1.0, step=1)
+    run.log_scalar("loss", 1.0, step=2)
+    assert not run.active
+    assert 1 == len(capfd.readouterr().err.splitlines())
+    with pytest.raises(StreamRefusedError) as caught:
+        strict.log_scalar("loss", 1.0, step=1)
+    assert (trouble, before) == (caught.value.reason, content(first.events_path))
+
+
+def test_a_scalar_beyond_a_limit_is_left_out(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """One scalar that no reader would take is dropped; the others are written."""
+    run = KaunRun.create(tmp_path)
+    run.log_scalar("x" * 2**24, 1.0, step=1)
+    run.log_scalar("loss", 1.0, step=2)
+    assert "invalid record not written" in capfd.readouterr().err
+    assert 1 == content(run.events_path).count(b"\n")
+    strict = KaunRun.create(tmp_path, on_error="raise")
+    with pytest.raises(RecordRefusedError):
+        strict.log_scalar("x" * 2**24, 1.0, step=1)
+
+
+@EVERY_FAILURE
+def test_no_failing_call_ends_the_program_or_spoils_the_run(
+    tmp_path: Path, failure: Failure, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Whichever call fails: acknowledged scalars stay, a manifest is whole or not there, one line tells it."""
+    for at in itertools.count(1):
+        base = tmp_path / str(at)
+        failing = failure.at(at)
+        acknowledged = []
+        with (
+            contextlib.suppress(OSError),
+            KaunRun.create(base, config={"lr": 1}, on_error=failure.on_error, calls=failing.calls) as run,
+        ):
+            for step in range(3):
+                with contextlib.suppress(OSError):
+                    dropped = run.dropped
+                    run.log_scalar("loss", 1.0, step=step)
+                    if run.dropped == dropped:
+                        acknowledged.append(step)
+        said = capfd.readouterr().err.splitlines()
+        loaded = KaunRun.latest(base)
+        assert (loaded is not None) == base.exists()
+        store = ScalarStore() if loaded is None else loaded.store()
+        assert acknowledged == [scalar.step for scalar in store.history_for_tag("loss")]
+        if not failing.was_hit:
+            break
+        assert failure.on_error == "raise" or (said and all(str(base) in line for line in said))
+    assert at > 12
+    assert ([], [0, 1, 2]) == (said, acknowledged)
+
+
+@pytest.mark.parametrize(
+    ("text", "manifest"),
+    [
+        ('{"run_id":"a"}', RunManifest(run_id="a", created_at=0.0, tags=[])),
+        (
+            '\n{"run_id":"b","tags":["x",3,null],"created_at":5,"config":{"k":[1]},"total_epochs":7,"more":1}\n',
+            RunManifest(run_id="b", created_at=5.0, tags=["x"], config={"k": [1]}, total_epochs=7),
+        ),
+        ('{"run_id":"c","tags":7,"created_at":"now","experiment":1}', RunManifest(run_id="c", created_at=0.0, tags=[])),
+    ],
+)
+def test_a_manifest_needs_only_its_id(tmp_path: Path, text: str, manifest: RunManifest) -> None:
+    """Everything else has a default, and what is of the wrong type is left out."""
+    run = KaunRun.load(with_manifest(tmp_path, "a", text))
+    assert run is not None
+    assert manifest == run.manifest
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "{", "[]", '"run"', "{}", '{"run_id":3}', '{"run_id":"a"}{}', '{"run_id":"a","x":NaN}', "\0"]
+)
+def test_a_run_without_a_readable_manifest_is_invisible(tmp_path: Path, text: str | None) -> None:
+    """One bad manifest hides its run, and nothing else."""
+    good = with_manifest(tmp_path, "2026-01-01_00-00-00_0000", '{"run_id":"good"}')
+    bad = with_manifest(tmp_path, "2026-01-02_00-00-00_0000", text)
+    assert None is KaunRun.load(bad)
+    assert [str(good)] == [run.directory for run in KaunRun.list_runs(tmp_path)]
+    newest = KaunRun.latest(tmp_path)
+    assert newest is not None
+    assert str(good) == newest.directory
+
+
+def test_a_manifest_that_is_a_pipe_does_not_block(tmp_path: Path) -> None:
+    """Anything but a file is not a manifest."""
+    os.mkfifo(with_manifest(tmp_path, "a", None) / "run.json")
+    assert [] == KaunRun.list_runs(tmp_path)
+
+
+def test_runs_are_listed_newest_first(tmp_path: Path) -> None:
+    """Names sort by time; without a directory there are no runs."""
+    for name in ("2026-01-01_00-00-00_0000", "2026-03-01_00-00-00_0000", "2026-02-01_00-00-00_0000"):
+        with_manifest(tmp_path, name, f'{{"run_id":"{name}"}}')
+    (tmp_path / "note.txt").write_text("not a run")
+    assert ["2026-03", "2026-02", "2026-01"] == [run.run_id[:7] for run in KaunRun.list_runs(tmp_path)]
+    assert ([], None) == (KaunRun.list_runs(tmp_path / "none"), KaunRun.latest(tmp_path / "none"))
+
+
+def test_runs_have_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """RAVEN_RUNS_DIR wins over XDG_CACHE_HOME, that over the home directory; an empty one is none."""
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("RAVEN_RUNS_DIR", "")
+    assert os.path.join("/home/me", ".cache", "raven", "runs") == runs_dir()
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    assert os.path.join("/cache", "raven", "runs") == runs_dir()
+    monkeypatch.setenv("RAVEN_RUNS_DIR", str(tmp_path))
+    assert str(tmp_path) == runs_dir()
+    created = KaunRun.create()
+    assert [created.run_id] == [run.run_id for run in KaunRun.list_runs()]
+
+
+def test_the_store_knows_latest_history_and_best() -> None:
+    """Latest is by step, then epoch, and of equals the first; best by what the tag says last, without null."""
+    scalars = [
+        Scalar(step=2, tag="x", value=0.5, minimize=True),
+        Scalar(step=5, tag="x", value=0.7, epoch=1),
+        Scalar(step=5, tag="x", value=0.9),
+        Scalar(step=5, tag="x", value=0.6, epoch=1),
+        Scalar(step=1, tag="x", value=math.nan),
+        Scalar(step=1, tag="x", value=0.5, epoch=9),
+        Scalar(step=1, tag="acc", value=math.nan),
+    ]
+    store = ScalarStore(scalars)
+    assert ["x", "acc"] == store.tags
+    assert scalars[:6] == store.history_for_tag("x")
+    assert {"acc": scalars[6], "x": scalars[1]} == store.latest_metrics
+    assert ["acc", "x"] == list(store.latest_metrics)
+    assert {"x": scalars[0]} == store.best_metrics
+    assert (scalars[0], None, None) == tuple(map(store.best_for_tag, ("x", "acc", "none")))
+    assert ([], 9) == (store.history_for_tag("none"), store.latest_epoch)
+    store.update([Scalar(step=6, tag="x", value=0.1, minimize=False)])
+    assert scalars[2] is store.best_for_tag("x")
+    store.clear()
+    assert ([], {}, {}, None) == (store.tags, store.latest_metrics, store.best_metrics, store.latest_epoch)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Scalar,
+            step=st.integers(0, 3),
+            tag=st.sampled_from(["loss", "acc"]),
+            value=st.just(math.nan) | st.floats(-9, 9),
+            epoch=st.none() | st.integers(0, 2),
+            wall_time=st.just(1.0),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_lists_have_the_latest_value_of_the_store(scalars: list[Scalar]) -> None:
+    """The last value of a list, by records and by blocks of numbers, is that of the latest scalar of the tag."""
+    data = b"".join(msgspec.json.encode(each) + b"\n" for each in scalars)
+    latest = ScalarStore(scalars).latest_metrics
+    finite = ScalarStore([each for each in scalars if isfinite(each.value)]).latest_metrics
+    expected = {
+        tag: ((each.step, finite_number(each.value)), finite[tag].value if tag in finite else None)
+        for tag, each in latest.items()
+    }
+    for feed in (RecordFeed(profile="kaun/v1"), NumberFeed(profile="kaun/v1")):
+        summary = RunSummary("events.jsonl")
+        summary.take(feed.feed(data))
+        assert expected == {tag: (curve.last, curve.last_finite) for tag, curve in summary.series.items()}
+
+
+@pytest.mark.parametrize(
+    ("tag", "best"), [("train/loss", 1.0), ("Val/LOSS", 1.0), ("error_rate", 1.0), ("acc", 2.0), ("loß", 2.0)]
+)
+def test_the_name_of_a_tag_says_what_is_better(tag: str, best: float) -> None:
+    """Where no scalar says it, smaller is better for what is named a loss or an error."""
+    found = ScalarStore([Scalar(step=n, tag=tag, value=value) for n, value in enumerate([1.5, 1.0, 2.0])])
+    assert best == found.best_metrics[tag].value
+
+
+def test_several_scalars_are_written_at_one_step(tmp_path: Path) -> None:
+    """One call logs any number of metrics."""
+    with KaunRun.create(tmp_path) as run:
+        run.scalars({"loss": 0.5, "acc": 0.75}, step=3, epoch=1)
+        run.scalars({}, step=4)
+    found = [(scalar.tag, scalar.value, scalar.step, scalar.epoch) for scalar in run.open_events().read()]
+    assert [("loss", 0.5, 3, 1), ("acc", 0.75, 3, 1)] == found
+
+
+def test_no_scalar_ends_a_training(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """An invalid one is left out, one that does not fit is dropped; both are counted and said once."""
+    failing = FailingCalls(at=4, error=errno.ENOSPC, only="write")
+    with KaunRun.create(tmp_path, calls=failing.calls) as run:
+        for step in range(1, 4):
+            run.log_scalar("loss", "high", step=step)  # type: ignore[arg-type]
+            run.log_scalar("loss", 0.5, step=step)
+        assert (True, 4) == (run.active, run.dropped)
+    assert [1, 3] == [scalar.step for scalar in run.open_events().read()]
+    said = capfd.readouterr().err
+    assert 1 == said.count("/value must be a number, got 'high'")
+    assert "No space left on device; records are dropped until writing works again" in said
+    assert "writing works again; 1 record was dropped" in said
+    assert "4 records were not written in total" in said
+
+
+def test_a_run_reads_its_scalars(tmp_path: Path) -> None:
+    """What was written is there at once, and older records get their defaults."""
+    run = KaunRun.create(tmp_path)
+    run.log_scalar("loss", 0.5, step=1, minimize=True)
+    with open(run.events_path, "ab") as older:
+        older.write(b'{"type":"scalar","step":2,"tag":"loss","value":1}\n')
+    first, second = run.store().history_for_tag("loss")
+    assert (0.5, True) == (first.value, first.minimize)
+    assert (1.0, 0.0, None, None) == (second.value, second.wall_time, second.minimize, second.epoch)

@@ -1,0 +1,295 @@
+"""Tests of the validation of one line."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+
+import pytest
+
+from toyspec.core.format import line_validation
+from toyspec.core.format.line_validation import decode, validate, validate_line
+from toyspec.core.format.lines import Line, LineSplitter
+from toyspec.core.format.scanner import Scanner
+from toyspec.core.generated.limits import MAX_DEPTH, MAX_FINDINGS_PER_RULE
+
+Place = tuple[str, int, str]
+
+
+def _places(data: bytes, *, first: bool = False) -> list[Place]:
+    return [(finding.rule, finding.offset, finding.pointer) for finding in validate(data, first=first).findings]
+
+
+STOPS = [
+    (b"{", 1),
+    (b"{}x", 2),
+    (b"{} {}", 3),
+    (b'{"a":1,}', 7),
+    (b'{"a" 1}', 5),
+    (b'{"a":1 "b":2}', 7),
+    (b"{,}", 1),
+    (b"{a:1}", 1),
+    (b"{'a':1}", 1),
+    (b'{"a":[1,]}', 8),
+    (b'{"a":[1 2]}', 8),
+    (b'{"a":[1}', 7),
+    (b'{"a":tru}', 8),
+    (b'{"a":trux}', 8),
+    (b'{"a":truee}', 9),
+    (b'{"a":nul', 8),
+    (b'{"a":Na}', 7),
+    (b'{"a":-Inf}', 9),
+    (b'{"a":+1}', 5),
+    (b'{"a":01}', 6),
+    (b'{"a":-}', 6),
+    (b'{"a":-x}', 6),
+    (b'{"a":1.}', 7),
+    (b'{"a":.5}', 5),
+    (b'{"a":1.5.2}', 8),
+    (b'{"a":1e}', 7),
+    (b'{"a":1e+}', 8),
+    (b'{"a":1e+', 8),
+    (b'{"a":1.', 7),
+    (b'{"a":1.2e3e4}', 10),
+    (b'{"a":0x10}', 6),
+    (b'{"a":"b\x01c"}', 7),
+    (b'{"a":"\\x"}', 7),
+    (b'{"a":"\\u12G4"}', 10),
+    (b'{"a":"\\u12', 10),
+    (b'{"a":"\\', 7),
+    (b'{"a":"b', 7),
+    (b'{"a":"\t"}', 6),
+    (b"\x0c{}", 0),
+    (b'{"a":1}//', 7),
+    ("{“a”:1}".encode(), 1),
+]
+
+
+@pytest.mark.parametrize(("line", "offset"), STOPS)
+def test_invalid_json_is_placed_where_the_scan_stops(line: bytes, offset: int) -> None:
+    """The place is the first byte that no JSON text could have there, or the end of the line."""
+    assert [("invalid-json", offset, "")] == _places(line)
+    assert decode(line) is None
+
+
+FINDINGS: list[tuple[bytes, list[Place]]] = [
+    (b"\xef\xbb\xbf{}", [("byte-order-mark", 0, "")]),
+    (b'{"a":"\x00\xff"}', [("nul-bytes", 6, "")]),
+    (b'{"a":"\xff"}', [("invalid-utf8", 6, "")]),
+    (b'{"a":"\xed\xa0\x80"}', [("invalid-utf8", 6, "")]),
+    (b'{"a":"\xc0\xaf"}', [("invalid-utf8", 6, "")]),
+    (b'{"a":"\xf4\x90\x80\x80"}', [("invalid-utf8", 6, "")]),
+    (b' [1,"\\ud800"]', [("not-an-object", 1, "")]),
+    (b"NaN", [("not-an-object", 0, "")]),
+    (b"null", [("not-an-object", 0, "")]),
+    (b'"\\ud800"', [("not-an-object", 0, "")]),
+    (b'{"a":[1,NaN]}', [("non-finite-number", 8, "/a/1")]),
+    (b'{"a":-Infinity}', [("non-finite-number", 5, "/a")]),
+    (b'{"a":1e999}', [("non-finite-number", 5, "/a")]),
+    (b'{"a":-1E+309}', [("non-finite-number", 5, "/a")]),
+    (b'{"a":' + b"9" * 310 + b"}", [("non-finite-number", 5, "/a")]),
+    (b'{"a":-' + b"9" * 309 + b".5}", [("non-finite-number", 5, "/a")]),
+    (b'{"\\ud800":1}', [("lone-surrogate", 1, "/\N{REPLACEMENT CHARACTER}")]),
+    (b'{"a":"x\\udc00\\ud800"}', [("lone-surrogate", 5, "/a")]),
+    (b'{"a":"\\ud83d\\ud83d\\ude00"}', [("lone-surrogate", 5, "/a")]),
+    (b'{"a":"\\ud83d \\ude00"}', [("lone-surrogate", 5, "/a")]),
+    (b'{"a":"\\ud83d\\ude00","b":"\\ud83d"}', [("lone-surrogate", 24, "/b")]),
+    (b'{"a":"\\ud83d\\ude00\\ud123\\uD7ff\\ue000"}', []),
+    (b'{"a":1,"\\u0061":2,"a":3}', [("duplicate-key", 16, "/a"), ("duplicate-key", 22, "/a")]),
+    (b'{"x/~":{"b":[{"c":1,"c":2}]}}', [("duplicate-key", 24, "/x~1~0/b/0/c")]),
+    (
+        b'{"a":NaN,"b":"\\ud800","a":1e999}',
+        [
+            ("non-finite-number", 5, "/a"),
+            ("lone-surrogate", 13, "/b"),
+            ("non-finite-number", 26, "/a"),
+            ("duplicate-key", 26, "/a"),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), FINDINGS)
+def test_problem_is_named_and_placed(line: bytes, expected: list[Place]) -> None:
+    """Each finding of the bytes and JSON layer has its rule, byte offset and pointer."""
+    assert expected == _places(line, first=True)
+    readable = all(rule == "duplicate-key" for rule, _, _ in expected)
+    assert readable == (decode(line) is not None) == validate(line, first=True).readable
+
+
+def test_byte_order_mark_counts_only_at_the_start_of_the_stream() -> None:
+    """Elsewhere the same bytes are a character outside JSON."""
+    assert [("invalid-json", 0, "")] == _places(b"\xef\xbb\xbf{}", first=False)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{}",
+        b" \t{} \r",
+        b'{"a":-0,"b":-0.0,"c":1e-999,"d":1E+2,"e":0e99999}',
+        b'{"a":"\\ud83d\\ude00\\\\ud800\\u0000\\/"}',
+        b'{"\\"":{"":{"":[[],{},"",null,true,false]}}}',
+        '{"é":"\u2028\u007f\U0010ffff"}'.encode(),
+        b'{"a":' + b"9" * 308 + b"}",
+        b'{"a":' + b"1" * 400 + b"e-300}",
+        b'{"a":' + b"9" * 100_000 + b"e-99999}",
+        b'{"a":0.' + b"0" * 10_000 + b"1e10001}",
+    ],
+)
+def test_readable_line_has_no_finding_and_its_value(line: bytes) -> None:
+    """What RFC 8259 allows is a record, and exact and fast path give the value that the digits mean."""
+    verdict = validate(line, first=True)
+    assert ("readable", [], {}) == (verdict.status, verdict.findings, verdict.unlisted)
+    assert repr(json.loads(line)) == repr(verdict.value) == repr(decode(line))
+
+
+@pytest.mark.parametrize(("line", "expected"), [(b"", False), (b" \t ", False), (b"\r", True), (b" \r\t\r", True)])
+def test_blank_line_is_neither_a_record_nor_a_problem(line: bytes, expected: bool) -> None:
+    """White space alone is skipped; only its carriage returns are worth a word."""
+    verdict = validate(line, first=True)
+    assert ("blank", [], expected, None) == (
+        verdict.status,
+        verdict.findings,
+        verdict.has_carriage_return,
+        verdict.value,
+    )
+    assert decode(line) is None
+
+
+def test_carriage_return_is_noted_for_readable_lines_only() -> None:
+    """A carriage return in an unreadable line has no say beside the finding."""
+    assert validate(b"{}\r", first=False).has_carriage_return
+    assert not validate(b"{\r", first=False).has_carriage_return
+    assert not validate(b'{"a":NaN}\r', first=False).has_carriage_return
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b'[{"a":', b' [ { "a" : '])
+def test_depth_limit_is_exact(opening: bytes) -> None:
+    """64 containers inside one another are read; the bracket of the 65th is the finding."""
+    prefix = b'{"":'
+    while (prefix + opening).count(b"[") + (prefix + opening).count(b"{") <= MAX_DEPTH:
+        prefix += opening
+    while prefix.count(b"[") + prefix.count(b"{") < MAX_DEPTH:
+        prefix += b"["
+    closing = prefix[::-1].translate(bytes.maketrans(b"[{", b"]}"), b'"": a')
+    deepest = prefix + b"1" + closing
+    assert [] == _places(deepest)
+    assert decode(deepest) is not None
+
+    too_deep = prefix + b"[]" + closing
+    assert [("nested-too-deep", len(prefix), "")] == _places(too_deep)
+    assert decode(too_deep) is None
+
+
+def test_brackets_in_strings_do_not_nest() -> None:
+    """Depth counts containers, not characters."""
+    line = b'{"a":"' + b"[" * 200 + b'\\"' + b"{" * 200 + b'","b":[' + b"[1]," * 200 + b"[2]]}"
+    assert [] == _places(line)
+    assert json.loads(line) == decode(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"a":"' + b"\\" * 1_000_001,
+        b'{"a":"' + b'\\"' * 1_000_000,
+        b'{"a":' + b"-" * 1_000_000,
+        b'{"a":' + b"1" * 1_000_000,
+        b'{"a":"' + b"\\ud800" * 200_000 + b'"}',
+        b"{" + b'"a":NaN,' * 50_000 + b'"a":1}',
+        b'{"' + b"k" * 1_000_000 + b'":[' + b"NaN," * 50_000 + b"1]}",
+    ],
+    ids=lambda line: repr(line[:8]),
+)
+def test_hostile_line_is_a_finding_and_stays_small(line: bytes) -> None:
+    """Depth, endless tokens and endless findings end in a bounded verdict, not in a crash."""
+    verdict = validate(line, first=True)
+    assert verdict.status == "unreadable"
+    assert decode(line) is None
+    assert len(verdict.findings) <= 3 * MAX_FINDINGS_PER_RULE
+    assert sum(len(finding.pointer) for finding in verdict.findings) < 5_000_000
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 2, 3, 7, 1 << 16])
+@pytest.mark.parametrize("inner", [MAX_DEPTH - 3, MAX_DEPTH - 2])
+def test_depth_does_not_depend_on_where_a_line_is_cut(
+    piece_bytes: int, inner: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long line is looked at in pieces: brackets count across them, those in strings and escapes do not."""
+    monkeypatch.setattr(line_validation, "_PIECE_BYTES", piece_bytes)
+    for text in (rb"[[[\"[[{", rb"\\\\", b"", b"x" * 20, rb"\\\"[" * 3):
+        line = b'{"%b":["%b",' % (text, text) + b"[" * inner + b'"%b"' % text + b"]" * inner + b'],"b":"[[["}'
+        assert (inner <= MAX_DEPTH - 2) == line_validation.is_shallow(line)
+        assert validate(line, first=False).value == decode(line)
+        deeper = line.replace(b'],"b"', b"," + b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1) + b'],"b"')
+        assert not line_validation.is_shallow(deeper)
+
+
+def _scan(line: bytes) -> None:
+    Scanner(line).scan()
+
+
+def test_a_long_line_is_checked_in_little_memory() -> None:
+    """The look at depth, and the exact look, hold a small multiple of the line, whatever it is made of."""
+    for unit in (b'"",', b'"\\"",', b"[],", b"{},", b'{"a":0},', b"[[0],[]],"):
+        line = b'{"a":[' + unit * ((2 << 20) // len(unit)) + b"0]}"
+        for look in (line_validation.is_shallow, _scan):
+            tracemalloc.start()
+            look(line)
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert peak < 2 * len(line), unit
+
+
+def test_problems_beyond_the_limit_are_counted() -> None:
+    """Listed and unlisted findings add up."""
+    verdict = validate(b'{"a":[' + b"NaN," * 999 + b"NaN]}", first=False)
+    assert MAX_FINDINGS_PER_RULE == len(verdict.findings)
+    assert {"non-finite-number": 1000 - MAX_FINDINGS_PER_RULE} == verdict.unlisted
+
+
+def test_line_beyond_the_limit_is_checked_by_its_length() -> None:
+    """A line that was never held has one finding, at its first byte."""
+    splitter = LineSplitter(max_line_bytes=10)
+    lines = splitter.feed(b'{"a": 1234}\n' + b" " * 11 + b"\n" + b" " * 10 + b"\n")
+
+    verdicts = [validate_line(line, max_line_bytes=10) for line in lines]
+    assert ["unreadable", "unreadable", "blank"] == [verdict.status for verdict in verdicts]
+    assert [("line-too-long", 0, "")] == [(f.rule, f.offset, f.pointer) for f in verdicts[0].findings]
+    assert "the line has 11 bytes; the limit is 10" == verdicts[0].findings[0].message
+
+
+def test_first_line_is_known_by_its_number() -> None:
+    """validate_line looks for a byte order mark on line 1 alone."""
+    data = b"\xef\xbb\xbf{}"
+    assert ["byte-order-mark"] == [f.rule for f in validate_line(Line(1, 0, len(data), data, b"")).findings]
+    assert ["invalid-json"] == [f.rule for f in validate_line(Line(2, 9, len(data), data, b"")).findings]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b'{"a":1', "expected ',' or '}', found the end of the line"),
+        (b'{"a":\x1b}', "expected a value, found '\\x1b'"),
+        (b"{'a'}", "expected a key in double quotes, found '''"),
+        ('{"a":“'.encode(), "expected a value, found '“'"),
+        (
+            b'{"kind":"step","t":0.2,"st{"kind":"step","t":0.3,"step":3}',
+            "a second record starts at byte 26 of the line, without LF before it",
+        ),
+        (b'{"a":1e999}', "1e999 is outside the range of binary64"),
+        (b'{"a":"\\uD800"}', "escape \\uD800 is half of a surrogate pair"),
+        (b'{"\\u001b":1,"\\u001b":2}', "key `\\x1b` already occurred in this object"),
+        (b"[]", "the line is an array, expected an object"),
+        (b"-1", "the line is a number, expected an object"),
+        (b"\x00\x00{}", "2 NUL bytes in a line of 4 bytes"),
+        (b"{\xff", "byte 0xff is not valid UTF-8: invalid start byte"),
+    ],
+)
+def test_message_states_the_fact(line: bytes, message: str) -> None:
+    """A message says what was found, and no byte of the line goes through unescaped."""
+    assert message == validate(line, first=False).findings[0].message

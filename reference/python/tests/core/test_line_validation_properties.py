@@ -1,0 +1,219 @@
+"""Tests that the validation of a line works for any bytes, and agrees with other readers of JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from property_examples import examples
+from toyspec.core.findings import LineFinding
+from toyspec.core.format import scanner
+from toyspec.core.format.line_validation import decode, spans, validate
+from toyspec.core.format.scanner import Scanner, ScanStoppedError
+
+# Texts near JSON, so that both verdicts are common.
+
+TEXTS = st.text(st.sampled_from('ab"\\/~\b\n\x00\x1f\x7fé\u2028\ufeff\ufffd\ud800\udfff\U0001f600{}[]'), max_size=5)
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), TEXTS)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=5)
+TOKENS = [
+    *(
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b":",
+        b" ",
+        b"\t",
+        b"\r",
+        b'"',
+        b'"a"',
+        b'"b":',
+        b"1",
+        b"-",
+        b"0",
+        b".",
+        b"e",
+        b"+",
+    ),
+    *(b"9" * 150, b"0" * 160, b"1e400", b"-1.5e-3", b"NaN", b"-Infinity", b"true", b"nul", b"\\", b"\\u00", b"\\ud83d"),
+    *(b"\\ude00", b"\\n", b"\x00", b"\x1f", b"\xff", "é".encode(), "\u2028".encode(), b"\xef\xbb\xbf", b"[" * 33),
+    *(b"]" * 33, b'{"a":' * 32, b"}" * 32, b'{"a":['),
+]
+NEAR_JSON = st.lists(st.sampled_from(TOKENS), max_size=25).map(b"".join)
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> bytes:
+    """Draw a JSON object and make a few edits in its text."""
+    text = json.dumps(draw(OBJECTS), ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
+    for _ in range(draw(st.integers(0, 3))):
+        start = draw(st.integers(0, len(text)))
+        end = draw(st.integers(start, min(len(text), start + 4)))
+        text = text[:start] + draw(st.sampled_from([b"", *TOKENS])) + text[end:]
+    return text.replace(b"\n", b" ")
+
+
+LINES = st.one_of(st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"")), NEAR_JSON, mutated())
+
+
+@settings(max_examples=examples(600))
+@given(LINES)
+@example(b'{"a":' + b"9" * 309 + b"}")
+@example(b'{"a":' + b"1" * 309 + b"}")
+@example(b'{"a":' + b"[" * 63 + b"]" * 63 + b"}")
+@example(b'{"a":' + b"[" * 64 + b"]" * 64 + b"}")
+@example(b'{"a":"' + b"[" * 64 + b'\\"]"}')
+def test_fast_and_exact_path_agree(line: bytes) -> None:
+    """The fast path accepts exactly the readable lines and gives the same value."""
+    verdict = validate(line, first=False)
+    assert repr(verdict.value) == repr(decode(line))
+
+
+def _strict_json(line: bytes) -> tuple[list[str], Any]:
+    """Read *line* with the standard library, made strict: the findings that it sees, and the value."""
+    findings = []
+
+    def note(rule: str, value: Any) -> Any:
+        findings.append(rule)
+        return value
+
+    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(found)) < len(found):
+            note("duplicate-key", None)
+        return dict(found)
+
+    def number(text: str) -> float | None:
+        return float(text) if math.isfinite(float(text)) else note("non-finite-number", None)
+
+    def integer(text: str) -> int | None:
+        return int(text) if math.isfinite(float(text)) else note("non-finite-number", None)
+
+    def constant(_: str) -> None:
+        note("non-finite-number", None)
+
+    value = json.loads(
+        line.decode(), object_pairs_hook=pairs, parse_float=number, parse_int=integer, parse_constant=constant
+    )
+    if any("\ud800" <= character <= "\udfff" for character in json.dumps(value, ensure_ascii=False)):
+        note("lone-surrogate", None)
+    return findings, value
+
+
+@settings(max_examples=examples(600))
+@given(LINES)
+@example(b'{"\\ud800":1,"\\ud800":"\\udfff"}')
+def test_exact_path_agrees_with_the_standard_library(line: bytes) -> None:
+    """Made strict, the standard library accepts the same texts, sees the same findings and reads the same value."""
+    verdict = validate(line, first=False)
+    rules = {finding.rule for finding in verdict.findings}
+    if verdict.status == "blank" or rules & {"nul-bytes", "invalid-utf8", "nested-too-deep"}:
+        return
+    try:
+        findings, value = _strict_json(line)
+    except ValueError:
+        assert {"invalid-json"} == rules
+        return
+    if not isinstance(value, dict):
+        assert {"not-an-object"} == rules
+        return
+    # A repeated key hides the finding of an earlier value from the standard library.
+    assert set(findings) <= rules if "duplicate-key" in rules else set(findings) == rules
+    if verdict.value is not None:
+        assert repr(value) == repr(verdict.value)
+
+
+def scanned(line: bytes) -> tuple[list[LineFinding], dict[str, int], LineFinding | None]:
+    """Return all that one scan of *line* finds."""
+    scan = Scanner(line)
+    try:
+        scan.scan()
+    except ScanStoppedError as stopped:
+        return scan.findings, scan.unlisted, stopped.finding
+    return scan.findings, scan.unlisted, None
+
+
+@settings(max_examples=examples(600), suppress_health_check=[HealthCheck.too_slow])
+@given(LINES)
+@example(b'{"a":1,"b":[1,[],{}],"a":2,"\\u0061":3,"c":[' + b"[0]," * 300 + b"1e999,{}]}")
+@example(b"{" + b'"a":1,"b":2,' * 300 + b'"c":3}')
+@example(b'{"a":' + b"[" * 62 + b"[],0" + b"]" * 62 + b',"b":0}')
+@example(b'{"a":' + b"[" * 62 + b"[[]],0" + b"]" * 62 + b',"b":0}')
+def test_what_is_passed_over_changes_nothing(line: bytes) -> None:
+    """Members that are taken many at a time are checked as they are one by one, with the same places."""
+    line = line.decode("utf-8", "ignore").replace("\0", "").encode()
+    found = scanned(line)
+    with patch.object(scanner, "PLAIN_DEPTH", 1000):
+        assert scanned(line) == found
+
+
+@settings(max_examples=examples(300))
+@given(LINES)
+def test_scan_stops_at_the_first_byte_that_cannot_go_on(line: bytes) -> None:
+    """What is before the stop could begin a JSON text; with the byte at the stop it cannot."""
+    finding = next((f for f in validate(line, first=False).findings if f.rule == "invalid-json"), None)
+    if finding is None:
+        return
+    before = validate(line[: finding.offset], first=False)
+    assert all(f.offset == finding.offset for f in before.findings if f.rule == "invalid-json")
+    if finding.offset < len(line):
+        end = finding.offset + 1
+        while end < len(line) and line[end] & 0xC0 == 0x80:
+            end += 1
+        assert [("invalid-json", finding.offset)] == [
+            (f.rule, f.offset) for f in validate(line[:end], first=False).findings
+        ]
+
+
+@given(st.binary(max_size=60), st.booleans())
+def test_line_validation_never_raises(line: bytes, first: bool) -> None:
+    """Any bytes have a verdict whose places lie in the line."""
+    verdict = validate(line, first=first)
+    assert all(0 <= finding.offset <= len(line) for finding in verdict.findings)
+    assert (verdict.status == "unreadable") == any(finding.rule != "duplicate-key" for finding in verdict.findings)
+    assert verdict.readable == (verdict.value is not None)
+
+
+def _pointers(value: Any, pointer: str = "") -> dict[str, Any]:
+    found = {pointer: value}
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        found |= _pointers(member, f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}")
+    return found
+
+
+@settings(max_examples=examples(150))
+@given(OBJECTS, st.sampled_from([None, 1]), st.booleans(), st.data())
+def test_spans_find_every_value(
+    value: dict[str, Any], indent: int | None, ascii_only: bool, data: st.DataObject
+) -> None:
+    """Every value of a line begins at the byte that its pointer leads to, asked for alone or with all others."""
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    line = text.encode("utf-8", "surrogatepass").replace(b"\n", b" ")
+    if not validate(line, first=False).readable:
+        return
+    found = spans(line)
+    value = json.loads(line)
+    assert _pointers(value).keys() == found.keys()
+    for pointer, member in _pointers(value).items():
+        start, _ = json.JSONDecoder().raw_decode(line[found[pointer] :].decode())
+        assert repr(member) == repr(start)
+    wanted = data.draw(st.sets(st.sampled_from([*found, "/no/such", "/~01"]), max_size=4))
+    assert {pointer: found[pointer] for pointer in wanted if pointer in found} == spans(line, wanted)
+
+
+def test_span_of_a_repeated_key_is_that_of_its_last_value() -> None:
+    """Places follow the value that readers take."""
+    assert {"": 0, "/a": 11} == spans(b'{"a":1,"a":2}')
+    assert {"/a/b": 22} == spans(b'{"a":{"b":1},"a":{"b":2}}', ["/a/b"])

@@ -1,0 +1,153 @@
+"""Tests of the line splitter."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from toyspec.core.format.lines import Line, LineSplitter
+from toyspec.core.read_reports import HEAD_BYTES, Fragment
+
+STREAMS = st.lists(st.sampled_from([b"\n", b"a", b"\x00", b"\r", b"{}", b"0123456789"]), max_size=40).map(b"".join)
+
+
+def _split(chunks: list[bytes], limit: int = 1 << 24) -> tuple[list[Line], Fragment | None]:
+    splitter = LineSplitter(max_line_bytes=limit)
+    lines = [line for chunk in chunks for line in splitter.feed(chunk)]
+    return lines, splitter.fragment()
+
+
+def _cut(data: bytes, sizes: list[int]) -> list[bytes]:
+    chunks = []
+    for size in sizes:
+        chunks.append(data[:size])
+        data = data[size:]
+    return [*chunks, data]
+
+
+def test_lines_carry_number_offset_and_bytes_without_lf() -> None:
+    """Only 0x0A ends a line, and each line knows where it stands."""
+    lines, fragment = _split([b"a\r\n\n\xe2\x80\xa8b\x0bc\nrest"])
+
+    assert [
+        Line(1, 0, 2, b"a\r", b""),
+        Line(2, 3, 0, b"", b""),
+        Line(3, 4, 6, b"\xe2\x80\xa8b\x0bc", b""),
+    ] == lines
+    assert Fragment(4, 11, 4, all_nul=False, head=b"rest") == fragment
+
+
+def test_stream_that_ends_in_lf_has_no_fragment() -> None:
+    """A committed stream leaves nothing over."""
+    assert _split([b"a\n"])[1] is None
+    assert _split([b""])[1] is None
+
+
+@given(STREAMS, st.lists(st.integers(0, 9), max_size=30), st.integers(1, 12))
+def test_any_chunking_gives_the_same_lines(data: bytes, sizes: list[int], limit: int) -> None:
+    """How the bytes arrive changes neither lines nor fragment."""
+    assert _split([data], limit) == _split(_cut(data, sizes), limit)
+
+
+@given(STREAMS, st.lists(st.integers(0, 9), max_size=30), st.integers(1, 40))
+def test_cutting_gives_the_lines_that_feeding_gives(data: bytes, sizes: list[int], limit: int) -> None:
+    """Both ways to cut a chunk at once give its lines and leave the same fragment, or take in nothing."""
+    fed, cut, ended = (LineSplitter(max_line_bytes=limit) for _ in range(3))
+    for chunk in _cut(data, sizes):
+        before = fed.position, fed.size
+        expected = [line.data for line in fed.feed(chunk)]
+        lines, together = cut.cut(chunk), ended.cut_together(chunk)
+        if lines is None:
+            assert together is None
+            assert before == (cut.position, cut.size) == (ended.position, ended.size)
+            cut.feed(chunk)
+            ended.feed(chunk)
+        else:
+            assert expected == lines
+            assert b"".join(data + b"\n" for data in lines) == together
+            ended.skip(len(lines), 0)
+        assert (fed.position, fed.fragment()) == (cut.position, cut.fragment()) == (ended.position, ended.fragment())
+
+
+@given(STREAMS, st.integers(1, 12))
+def test_lines_and_fragment_cover_every_byte(data: bytes, limit: int) -> None:
+    """Lines with their LF and the fragment add up to the stream, without a hole or an overlap."""
+    lines, fragment = _split([data], limit)
+
+    position = 0
+    for number, line in enumerate(lines, start=1):
+        assert (number, position) == (line.number, line.offset)
+        assert data[line.offset : line.end - 1] == (
+            line.data if line.data is not None else data[line.offset :][: line.length]
+        )
+        assert (line.length > limit) == (line.data is None)
+        position = line.end
+    assert data[position:] == (b"" if fragment is None else data[fragment.offset :])
+    assert len(data) - position == (0 if fragment is None else fragment.length)
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 100, 10_000])
+def test_limit_is_the_longest_line_that_is_held(chunk: int) -> None:
+    """A line of exactly the limit is held, one byte more is counted only."""
+    for length in (100, 101):
+        data = b"x" * length + b"\n"
+        lines, _ = _split([data[i : i + chunk] for i in range(0, len(data), chunk)], limit=100)
+        assert [length] == [line.length for line in lines]
+        assert (length == 101) == (lines[0].data is None)
+        assert (b"" if length == 100 else b"x" * 101) == lines[0].head
+
+
+def test_too_long_line_is_never_held() -> None:
+    """Memory stays at the limit while a line without end goes by, and the next line is read normally."""
+    splitter = LineSplitter(max_line_bytes=1 << 16)
+    chunk = b"\x00" * (1 << 16)
+    tracemalloc.start()
+    for _ in range(1600):
+        splitter.feed(chunk)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    fragment = splitter.fragment()
+    assert peak < 1 << 20
+    assert fragment == Fragment(1, 0, 1600 << 16, all_nul=True, head=b"\x00" * HEAD_BYTES)
+    assert splitter.pending() is None
+    assert [
+        Line(1, 0, 1600 << 16, None, b"\x00" * HEAD_BYTES),
+        Line(2, (1600 << 16) + 1, 1, b"a", b""),
+    ] == splitter.feed(b"\na\n")
+
+
+@given(st.lists(st.sampled_from([b"\x00", b"\x00\x00\x00", b"a"]), min_size=1), st.integers(1, 5))
+@example([b"\x00", b"\x00", b"a"], 1)
+@example([b"a", b"\x00", b"\x00"], 1)
+@example([b"\x00", b"a", b"\x00"], 1)
+def test_fragment_says_whether_every_byte_is_nul(chunks: list[bytes], limit: int) -> None:
+    """One other byte anywhere makes a fragment an unterminated line, held or not."""
+    _, fragment = _split(chunks, limit)
+
+    assert fragment is not None
+    assert (set(b"".join(chunks)) == {0}) == fragment.all_nul
+    assert b"".join(chunks)[:HEAD_BYTES] == fragment.head
+
+
+@given(STREAMS, STREAMS)
+def test_dropped_fragment_leaves_the_committed_lines(first: bytes, second: bytes) -> None:
+    """After drop_fragment, feeding goes on as if the uncommitted bytes had never been there."""
+    committed = first[: first.rfind(b"\n") + 1]
+    splitter = LineSplitter()
+    splitter.feed(first)
+    splitter.drop_fragment()
+    assert len(committed) == splitter.size == splitter.committed
+
+    expected = LineSplitter()
+    expected.feed(committed)
+    assert expected.feed(second) == splitter.feed(second)
+
+
+def test_limit_below_one_is_refused() -> None:
+    """A limit that no line can keep is a misuse."""
+    with pytest.raises(ValueError, match="max_line_bytes is 0"):
+        LineSplitter(max_line_bytes=0)

@@ -1,0 +1,579 @@
+"""A table of cases: what a program logs, what became of it before, and what is read back now.
+
+Each row is a program of a few lines, which sets ``found``. ``python test_logged_cases.py`` prints the table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import toyspec
+from toyspec.core.command_line.main import main
+
+pytestmark = pytest.mark.contended
+
+
+class Case(NamedTuple):
+    """A program and what becomes of what it logs."""
+
+    name: str
+    before: str
+    program: str
+    after: Any
+
+
+def begun(run_id: str = "a", **options: Any) -> toyspec.RunWriter:
+    """Return a run in the working directory."""
+    return toyspec.start_run("runs", run_id=run_id, git=None, **options)
+
+
+def records(run_id: str = "a", kind: str | None = None) -> list[dict[str, Any]]:
+    """Return the records of a run, those of one *kind* if it is given."""
+    found = [dict(record.value) for record in toyspec.read(f"runs/{run_id}")]
+    return [each for each in found if kind in (None, each["kind"])]
+
+
+def table(run_id: str = "a", *names: str) -> dict[str, list[Any]]:
+    """Return the history of a run."""
+    return {name: list(cells) for name, cells in toyspec.history(f"runs/{run_id}", names or None).items()}
+
+
+def script(text: str, **variables: str) -> tuple[int, dict[str, Any]]:
+    """Run a program in a process of its own; return its exit status, and the last record of the run *a*."""
+    environment = {**os.environ, **variables}
+    program = f"import os, signal, sys, toyspec\n{textwrap.dedent(text)}"
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
+    return done.returncode, records()[-1]
+
+
+def shown(*arguments: str) -> tuple[int, str]:
+    """Return the exit status of a command, and what it prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        status = main(list(arguments))
+    return status, out.getvalue()
+
+
+class Attached:
+    """A tensor that is part of a graph, as PyTorch has them."""
+
+    requires_grad = True
+
+    def detach(self) -> Any:
+        """Return the number."""
+        return np.float32(0.5)
+
+    def item(self) -> float:
+        """Fail: PyTorch would warn."""
+        raise AssertionError
+
+
+NAMES = {name: value for name, value in globals().items() if not name.startswith("_")}
+START = 'run = toyspec.start_run("runs", run_id="a", git=None)\nrun.step(1, loss=1.0)\n'
+
+CASES = [
+    Case(
+        "resumed, and logged by `run.log(…, step=s)` alone: 1 to 10, then 6 to 12",
+        "`from_step` 0; steps 1 to 5 vanish",
+        """
+        for steps in (range(1, 11), range(6, 13)):
+            with begun(exist="resume") as run:
+                for s in steps:
+                    run.log({"loss": 1 / s}, step=s)
+        found = [each["from_step"] for each in records(kind="run_resume")], table()["step"] == list(range(1, 13))
+        """,
+        ([5], True),
+    ),
+    Case(
+        "resumed, `define` and `note` before the first step, which repeats five",
+        "the repeated steps are dropped, a line each",
+        """
+        for steps in (range(1, 11), range(6, 13)):
+            with begun(exist="resume") as run:
+                run.define("loss", goal="min")
+                run.note("begins")
+                for s in steps:
+                    run.step(s, loss=1 / s)
+        found = run.dropped, len(records(kind="step")), table()["step"] == list(range(1, 13))
+        """,
+        (0, 17, True),
+    ),
+    Case(
+        "evaluated after the end, with another setting",
+        "refused; settings discarded",
+        """
+        with begun(config={"lr": 1}) as run:
+            run.step(1, loss=1)
+        with begun(config={"lr": 2}, exist="resume") as run:
+            run.eval("test", loss=2)
+        found = [each["kind"] for each in records()][2:], records(kind="run_resume")[0]["config"]
+        """,
+        (["run_end", "run_resume", "eval", "run_end"], {"lr": 2}),
+    ),
+    Case(
+        "`start_run` again with the same id in a notebook, then 7 records",
+        "7 of 7 lost with one line",
+        """
+        first = begun()
+        first.step(1, loss=1)
+        with begun() as run:
+            for s in range(7):
+                run.log(x=s)
+        earlier = list(toyspec.read("runs/a/events.jsonl.prev"))[-1]
+        found = len(records(kind="scalars")), earlier["reason"], earlier["error"]
+        """,
+        (7, "interrupted", "started again"),
+    ),
+    Case(
+        "`start_run` while another process writes the run",
+        "a dead writer is handed out",
+        """
+        text = "import toyspec; run = toyspec.start_run('runs', run_id='a'); print(1, flush=True); input()"
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen([sys.executable, "-c", text], **pipes) as other:
+            other.stdout.readline()
+            try:
+                begun(exist="resume", wait_seconds=0.1)
+            except toyspec.StreamRefusedError as error:
+                found = "another writer has had it open" in str(error)
+        """,
+        True,
+    ),
+    Case(
+        'a thousand `run.log({"loss": 2.5, "acc": 0.5, "done": False})`',
+        "0 records",
+        """
+        with begun() as run:
+            for _ in range(1000):
+                run.log({"loss": 2.5, "acc": 0.5, "done": False})
+        found = len(records(kind="scalars")), set(table()["done"])
+        """,
+        (1000, {0.0}),
+    ),
+    Case(
+        "a text, and a list beside a number",
+        "the whole record is refused",
+        """
+        with begun() as run:
+            run.log({"loss": 2.5, "author": "Ada", "weights": [1, 2]})
+        (note,) = records(kind="note")
+        found = table(), note["topic"], note["left_out"]
+        """,
+        ({"step": [1], "loss": [2.5], "author": ["Ada"]}, "left-out", {"weights": 1}),
+    ),
+    Case(
+        "a tensor that requires grad",
+        "a warning for each step",
+        """
+        with begun() as run:
+            run.step(loss=Attached())
+        found = table()["loss"]
+        """,
+        [0.5],
+    ),
+    Case(
+        "NaN and infinity",
+        "`null`, and which of them is unknown",
+        """
+        with begun() as run:
+            run.step(loss=np.nan, extra={"x": -np.inf})
+        found = records(kind="step")[0]["nonfinite"], table()["x"]
+        """,
+        ({"extra/x": "-inf", "loss": "nan"}, [-np.inf]),
+    ),
+    Case(
+        "`log(loss=…)`, `log({…}, 5)` and `log({…})`",
+        "TypeError",
+        """
+        with begun() as run:
+            run.log(loss=2.5)
+            run.log({"loss": 2.0}, 5)
+            run.log({"loss": 1.5})
+        found = table()
+        """,
+        {"step": [1, 5, 6], "loss": [2.5, 2.0, 1.5]},
+    ),
+    Case(
+        "secrets in the settings, and names of vocabularies",
+        "in clear",
+        """
+        begun(config={"hf_token": "hf_abc", "max_tokens": 5, "eos_token_id": 2, "pad_token": "<pad>"}).close()
+        found = records()[0]["config"]
+        """,
+        {"hf_token": "***", "max_tokens": 5, "eos_token_id": 2, "pad_token": "<pad>"},
+    ),
+    Case(
+        '`artifact("/etc/passwd")` and `artifact("../x")`',
+        "written, although the specification forbids it",
+        """
+        with begun() as run:
+            run.artifact("/etc/passwd")
+            run.artifact("../x")
+        found = [each["kind"] for each in records()][1:-1]
+        """,
+        ["reference", "reference"],
+    ),
+    Case(
+        "the 201st of 250 metrics",
+        '"the run has no metric"',
+        """
+        with begun() as run:
+            for s in (1, 2):
+                run.log({f"m{n}": n + s for n in range(250)}, step=s)
+        named = shown("plot", "runs/a", "--metric", "m200", "-o", "m.svg")[0]
+        found = table("a", "m200")["m200"], toyspec.list_runs("runs").best("m200").facts.run_id, named
+        """,
+        ([201.0, 202.0], "a", 0),
+    ),
+    Case(
+        "a program that ends without `with`",
+        "torn",
+        """
+        status, last = script(START)
+        found = status, last["reason"]
+        """,
+        (0, "completed"),
+    ),
+    Case(
+        "an exception that is not caught",
+        "torn",
+        """
+        status, last = script(START + "raise ValueError('bad data')")
+        found = status, last["reason"], last["error"]
+        """,
+        (1, "errored", "ValueError: bad data"),
+    ),
+    Case(
+        "SIGTERM, within `with`",
+        "torn",
+        """
+        status, last = script(START + "with run: os.kill(os.getpid(), signal.SIGTERM)")
+        found = status, last["reason"], last["error"]
+        """,
+        (-15, "interrupted", "signal SIGTERM"),
+    ),
+    Case(
+        "a loop that catches SIGTERM and goes on",
+        "cut off",
+        """
+        status, last = script(
+            "signal.signal(signal.SIGTERM, lambda *_: None)\\n"
+            + START
+            + "os.kill(os.getpid(), signal.SIGTERM)\\nrun.step(2, loss=0.5)"
+        )
+        found = status, last["reason"], table()["loss"]
+        """,
+        (0, "interrupted", [1.0, 0.5]),
+    ),
+    Case(
+        "rank 1 of 2 logs too",
+        "rank 1 may win, and all records of rank 0 are dropped",
+        """
+        for rank in "10":
+            script(START, RANK=rank, WORLD_SIZE="2") if rank == "0" else subprocess.run(
+                [sys.executable, "-c", "import toyspec\\n" + START], env={**os.environ, "RANK": "1", "WORLD_SIZE": "2"},
+                capture_output=True, check=True)
+        found = os.listdir("runs/a"), len(records(kind="step"))
+        """,
+        (["events.jsonl"], 1),
+    ),
+    Case(
+        'both ranks log, with `ranks="all"`',
+        "impossible",
+        """
+        text = START.replace("git=None", "git=None, ranks='all'")
+        for rank in "01":
+            script(text, RANK=rank, WORLD_SIZE="2")
+        ranks = toyspec.ranks_of("runs/a")
+        found = sorted(os.listdir("runs/a")), [each.last_step for each in ranks.ranks]
+        """,
+        (["events.jsonl", "events.rank-1.jsonl"], [1, 1]),
+    ),
+    Case(
+        "command line, packages and host of a plain `start_run`; what it prints",
+        "callbacks only",
+        """
+        with begun(companions=[toyspec.Console()]) as run:
+            print("a line")
+        found = {"argv", "packages", "host"} <= records()[0].keys(), Path("runs/a/console.log").read_text()
+        """,
+        (True, "a line\n"),
+    ),
+    Case(
+        '`Runs.best("best.val/acc")`, `best`, `sort` and `filter(**{"optim.lr": …})`',
+        "the worst run; None; nothing; none",
+        """
+        for n in (1, 2, 3):
+            with begun(f"r{n}", config={"optim": {"lr": n / 100}}) as run:
+                run.define("val/acc", goal="max")
+                run.log({"val/acc": n / 10})
+        runs = toyspec.list_runs("runs")
+        found = [
+            runs.best("best.val/acc").facts.run_id,
+            runs.best("val/acc").facts.run_id,
+            [each.facts.run_id for each in runs.sort("val/acc")],
+            [each.facts.run_id for each in runs.filter(**{"optim.lr": 0.03})],
+        ]
+        """,
+        ["r3", "r3", ["r3", "r2", "r1"], ["r3"]],
+    ),
+    Case(
+        "`to_pandas` of a run with name, group, tags and an error",
+        "these columns lack",
+        """
+        with contextlib.suppress(ValueError), begun(name="first", group="g", tags=["t"]) as run:
+            raise ValueError("bad")
+        row = toyspec.list_runs("runs").to_pandas().iloc[0]
+        found = [row[each] for each in ("run_id", "name", "group", "error")]
+        """,
+        ["a", "first", "g", "ValueError: bad"],
+    ),
+    Case(
+        "`ls --sort lrr`, `ls --where 'end = errored'`",
+        "status 0, and nonsense",
+        """
+        begun(config={"lr": 1.0}).close()
+        found = [(status, "did you mean" in said) for status, said in (
+            shown("ls", "--sort", "lrr", "runs"), shown("ls", "--where", "end = errored", "runs"))]
+        """,
+        [(2, True), (2, True)],
+    ),
+    Case(
+        "the values of a run that logs by `log`, as a frame",
+        "`steps` and `loss_curve` are empty",
+        """
+        with begun() as run:
+            for s in (1, 2):
+                run.log({"loss": 1 / s, "acc": s}, step=s)
+        found = toyspec.history("runs/a").to_pandas().to_dict("list")
+        """,
+        {"step": [1, 2], "loss": [1.0, 0.5], "acc": [1.0, 2.0]},
+    ),
+    Case(
+        "`to_pandas`, where a metric was logged in the middle and was best there",
+        "no such column, and the last value as the best",
+        """
+        with begun() as run:
+            run.define("val/acc", goal="max")
+            run.log({"once": 7.0, "val/acc": 0.9}, step=1)
+            for s in (1, 2):
+                run.step(s, loss=1 / s)
+            run.log({"val/acc": 0.5}, step=2)
+        row, listed = toyspec.list_runs("runs").to_pandas().iloc[0], toyspec.list_runs("runs")[0]
+        found = [row["last.once"], row["last.val/acc"], row["best.val/acc"], listed.metrics["val/acc"].best]
+        """,
+        [7.0, 0.5, 0.9, 0.9],
+    ),
+    Case(
+        "`compare` of runs whose betas differ",
+        "`[2 items]` against `[2 items]`, so equal",
+        """
+        for name, betas in (("a", [0.9, 0.95]), ("b", [0.9, 0.999])):
+            with begun(name, config={"betas": betas}) as run:
+                run.step(1, loss=1.0)
+        said = shown("compare", "runs/a", "runs/b")[1]
+        found = "betas" in said, "0.95" in said, "0.999" in said
+        """,
+        (True, True, True),
+    ),
+    Case(
+        "`plot` of a metric that no run has",
+        "an empty figure",
+        """
+        begun().close()
+        status, said = shown("plot", "runs/a", "--metric", "los", "-o", "p.svg")
+        found = status, os.path.exists("p.svg")
+        """,
+        (2, False),
+    ),
+    Case(
+        'GAN: `step(d, loss=…, phase="critic")`, a phase that the format has not',
+        "200 of 200 records refused",
+        """
+        with begun() as run:
+            for s in (1, 2):
+                run.step(s, loss=1.0, phase="critic")
+                run.step(s, loss=2.0, phase="generator")
+        found = table(), run.left_out
+        """,
+        ({"step": [1, 2], "critic/loss": [1.0, 1.0], "generator/loss": [2.0, 2.0]}, {"phase": 4}),
+    ),
+    Case(
+        "`compute_us` from a clock, a fraction; `tokens` below 0",
+        "left out",
+        """
+        with begun() as run:
+            run.step(1, compute_us=12.75, tokens=-1)
+        found = table(), run.left_out
+        """,
+        ({"step": [1], "compute_us": [12.75], "tokens": [-1.0]}, {}),
+    ),
+    Case(
+        "a path, and a masked number",
+        "left out; 0.0",
+        """
+        with begun() as run:
+            run.log({"best": Path("ckpt/3"), "mean": np.ma.array([1.0], mask=[True]).mean()})
+        values = records(kind="scalars")[0]
+        found = values["texts"], values["values"]
+        """,
+        ({"best": "ckpt/3"}, {"mean": None}),
+    ),
+    Case(
+        "RL: two calls at one step, each with its own count of frames",
+        "the second metric is at the frames of the first call",
+        """
+        with begun() as run:
+            run.step(1, loss=1.0)
+            run.log({"return": 5.0, "frames": 8})
+            run.log({"kl": 0.25, "frames": 9})
+        found = dict(toyspec.history("runs/a", "kl", x="frames"))
+        """,
+        {"frames": [8.0, 9.0], "kl": [None, 0.25]},
+    ),
+    Case(
+        "a forked worker logs 3 records into the run of its parent",
+        '"complete · no findings"',
+        """
+        script(START + '''
+        if not (pid := os.fork()):
+            for _ in range(3): run.log(x=1)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        '''.replace("        ", ""))
+        found = records(kind="note")[0]["dropped"], [each.rule for each in toyspec.check("runs/a").files[0].findings]
+        """,
+        ({"scalars": 3}, ["records-dropped"]),
+    ),
+    Case(
+        "the next day, checkpoint 5 of 15 is evaluated by `run.log(…, step=5)`, and a result is logged without a step",
+        "steps 5 to 15 are superseded; the result is at step 16",
+        """
+        with begun() as run:
+            for s in range(1, 16):
+                run.step(s, loss=1 / s)
+                run.log({"acc": s / 20})
+        with begun(exist="resume") as run:
+            run.log({"acc": 0.75, "f1": 0.5}, step=5)
+            run.log({"cost": 7.0})
+        columns = table()
+        steps = [step for step, loss in zip(columns["step"], columns["loss"]) if loss is not None]
+        added = [(step, f1, cost) for step, f1, cost in zip(columns["step"], columns["f1"], columns["cost"])][15:]
+        found = steps == list(range(1, 16)), added, run.last_step
+        """,
+        (True, [(5, 0.5, None), (15, None, 7.0)], 15),
+    ),
+    Case(
+        "the same, by a program without `step` records; then the training goes on from step 4",
+        "steps 5 to 15 are superseded; the evaluation too",
+        """
+        with begun() as run:
+            for s in range(1, 16):
+                run.log({"loss": 1 / s}, step=s)
+        with begun(exist="resume") as run:
+            run.log({"f1": 0.5}, step=5)
+        ended, steps = records(kind="run_end")[-1]["final_step"], table("a", "loss")["step"]
+        with begun(exist="resume") as run:
+            run.log({"f1": 0.75}, step=5)
+            run.log({"loss": 2.0}, step=4)
+        columns = table()
+        found = ended, steps == list(range(1, 16)), columns["step"], columns["loss"][3:], columns["f1"][3:]
+        """,
+        (15, True, [1, 2, 3, 4, 5], [2.0, None], [None, 0.75]),
+    ),
+    Case(
+        "resumed: values without a step, and an `eval` of step 9, before the first step, which is 6 of 15",
+        "steps 6 and later are plain values beside the old ones; the `eval` is superseded",
+        """
+        with begun() as run:
+            for s in range(1, 16):
+                run.step(s, loss=1.0)
+        with begun(exist="resume") as run:
+            run.log({"rate": 0.5})
+            run.eval("test", step=9, loss=3.0)
+            run.step(6, loss=2.0)
+        columns = table()
+        found = columns["step"], columns["loss"], columns["rate"][5], columns["test/loss"][7]
+        """,
+        ([1, 2, 3, 4, 5, 5, 6, 9], [1.0, 1.0, 1.0, 1.0, 1.0, None, 2.0, None], 0.5, 3.0),
+    ),
+    Case(
+        "`step(loss=…)` with a mapping of parts, and one whose extra has that name",
+        "the whole record is refused",
+        """
+        with begun() as run:
+            run.step(1, loss={"box": 1.0, "class": {"coarse": 2.0}}, lr=0.5)
+            run.step(2, loss={"box": 1.0}, extra={"loss": 3.0})
+        columns = table()
+        found = columns["lr"], columns["loss/box"], columns["loss/class/coarse"], run.dropped, dict(run.left_out)
+        """,
+        ([0.5, None], [1.0, None], [2.0, None], 0, {"loss/box": 1}),
+    ),
+    Case(
+        "`show --json` of a run with texts, a picture, samples, an alert, and values that were left out",
+        '"an object with everything that is shown" has the numbers alone',
+        """
+        with begun() as run:
+            run.log({"words": "long " * 20, "picture": toyspec.Image(np.zeros((2, 2))), "bad": object()}, step=3)
+            run.sample("p", "text", step=3, reward=0.5)
+            run.sample("p", "text", step=4, reward=1.0)
+            run.alert("too high", rule="own", level="warning")
+        answer = json.loads(shown("show", "--json", "runs/a")[1])
+        things = {each.pop("sort"): each for each in answer["things"]}
+        things["media"]["file"] = os.path.isfile(os.path.join("runs/a", things["media"]["file"]))
+        found = things, answer["missing"]
+        """,
+        (
+            {
+                "text": {"name": "words", "count": 1, "first_step": 3, "last_step": 3, "text": "long " * 20},
+                "media": {
+                    "name": "picture",
+                    "count": 1,
+                    "first_step": 3,
+                    "last_step": 3,
+                    "media_type": "image/png",
+                    "file": True,
+                },
+                "samples": {
+                    "name": "",
+                    "count": 2,
+                    "first_step": 3,
+                    "last_step": 4,
+                    "reward": {"lowest": 0.5, "highest": 1.0, "mean": 0.75},
+                },
+                "alert": {"name": "warning own", "count": 1, "text": "too high"},
+            },
+            {"left_out": {"bad": 1}, "dropped": {}},
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[each.name for each in CASES])
+def test_a_case_is_as_the_table_says(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the program of the case reads back is what its row says."""
+    monkeypatch.chdir(tmp_path)
+    assert case.after == result_of(case)
+
+
+def result_of(case: Case) -> Any:
+    """Run the program of a *case*; return what it found."""
+    names = dict(NAMES) | {"START": START}
+    exec(textwrap.dedent(case.program), names)
+    return names["found"]
+
+
+if __name__ == "__main__":
+    rows = [f"| {each.name} | {each.before} | `{json.dumps(each.after, default=sorted)}` |" for each in CASES]
+    sys.stdout.write("\n".join(["| case | before | after |", "|---|---|---|", *rows, ""]))

@@ -1,0 +1,197 @@
+"""The text of numbers, against an exact oracle that knows nothing of the implementation."""
+
+from __future__ import annotations
+
+import math
+import struct
+from fractions import Fraction
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from toyspec.core.format.numbers import binary32, binary32_text, binary64_text
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+BITS32 = st.integers(0, 0x7F7FFFFF)
+# Reading 7.038531e-26 by way of binary64 lands exactly between these two: the one such text of all.
+ROUNDED_TWICE = (0x15AE43FD, 0x15AE43FE)
+
+
+def from_bits32(bits: int) -> float:
+    """Return the binary32 value that has the given bits."""
+    value: float = struct.unpack("<f", struct.pack("<I", bits))[0]
+    return value
+
+
+def midpoints(value: float, bits: int, code: str) -> tuple[Fraction, Fraction]:
+    """Return the bounds of all numbers that round to a positive *value*, whose bits are given."""
+    integer = {"f": "I", "d": "Q"}[code]
+
+    def at(number: int) -> Fraction:
+        found = struct.unpack(f"<{code}", struct.pack(f"<{integer}", number))[0]
+        if math.isinf(found):
+            return 2 * at(bits) - at(bits - 1)
+        return Fraction(found)
+
+    return (at(bits - 1) + Fraction(value)) / 2, (at(bits + 1) + Fraction(value)) / 2
+
+
+def shortest(value: float, code: str) -> tuple[str, int]:
+    """Return the digits and the position of the point of the shortest decimal of *value*, found by trying all."""
+    integer = {"f": "I", "d": "Q"}[code]
+    bits = struct.unpack(f"<{integer}", struct.pack(f"<{code}", value))[0]
+    low, high = midpoints(value, bits, code)
+    exact = Fraction(value)
+    position = math.floor(math.log10(value)) - 1
+    while Fraction(10) ** position <= exact:
+        position += 1
+    for count in range(1, 18):
+        unit = Fraction(10) ** (position - count)
+        floor = exact // unit
+        fits = [
+            (abs(digits * unit - exact), digits % 2, digits)
+            for digits in (floor, floor + 1)
+            if low < digits * unit < high or (bits % 2 == 0 and digits * unit in (low, high))
+        ]
+        if fits:
+            digits = str(min(fits)[2])
+            return digits.rstrip("0"), position + len(digits) - count
+    raise AssertionError(value)
+
+
+def expected_text(value: float, code: str) -> str:
+    """Return the canonical text of *value* as the rule states it."""
+    sign = "-" if math.copysign(1, value) < 0 else ""
+    if value == 0:
+        return f"{sign}0.0"
+    digits, k = shortest(abs(value), code)
+    if not -5 < k <= 16:
+        return f"{sign}{digits[0]}{'.' if digits[1:] else ''}{digits[1:]}e{k - 1}"
+    if k <= 0:
+        return f"{sign}0.{'0' * -k}{digits}"
+    return f"{sign}{digits[:k].ljust(k, '0')}.{digits[k:] or '0'}"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (1.0, "1.0"),
+        (0.1, "0.1"),
+        (1e-5, "0.00001"),
+        (1.5e-6, "1.5e-6"),
+        (1e-6, "1e-6"),
+        (1e15, "1000000000000000.0"),
+        (1e16, "1e16"),
+        (5e-324, "5e-324"),
+        (1.7976931348623157e308, "1.7976931348623157e308"),
+        (2.0**-44, "5.684341886080802e-14"),
+        (-123456.789, "-123456.789"),
+        (math.nan, "null"),
+        (-math.inf, "null"),
+    ],
+)
+def test_binary64_text_of_landmarks(value: float, text: str) -> None:
+    """The values at which the layout changes have the text that the rule gives them."""
+    assert text == binary64_text(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (0.1, "0.1"),
+        (16777216.0, "16777216.0"),
+        (3.4028234663852886e38, "3.4028235e38"),
+        (-3.4028235677973362e38, "-3.4028235e38"),
+        (3.4028235677973366e38, "null"),
+        (1e300, "null"),
+        (-1e300, "null"),
+        (math.inf, "null"),
+        (math.nan, "null"),
+        (2.0**-149, "1e-45"),
+        (1e-46, "0.0"),
+        (-1e-46, "-0.0"),
+        (1e15, "1000000000000000.0"),
+        (1e16, "1e16"),
+        (1e-5, "0.00001"),
+        (9.999999e-6, "9.999999e-6"),
+        (0.9999999999, "1.0"),
+        (8388608.0, "8388608.0"),
+        # A midpoint reads back as the even neighbour: it may stand for that one, not for the odd one.
+        (33554448.0, "33554450.0"),
+        (33554452.0, "33554452.0"),
+        # Of two equally close, the even one.
+        (2097152.25, "2097152.2"),
+        (2097152.75, "2097152.8"),
+    ],
+)
+def test_binary32_text_of_landmarks(value: float, text: str) -> None:
+    """A value is rounded to binary32 first, and what is not finite there is null."""
+    assert text == binary32_text(value)
+
+
+@given(FINITE)
+@example(9007199254740993.0)
+@example(2.0**-1074)
+def test_binary64_text_is_the_shortest_and_closest(value: float) -> None:
+    """The text of any binary64 is the one that trying all digits finds."""
+    assert expected_text(value, "d") == binary64_text(value)
+
+
+@pytest.mark.parametrize("exponent", range(-1074, 1024, 7))
+def test_binary64_text_of_powers_of_two(exponent: int) -> None:
+    """Powers of two, where the interval below is half as wide, are written like all other values."""
+    assert expected_text(2.0**exponent, "d") == binary64_text(2.0**exponent)
+
+
+@given(BITS32.filter(lambda bits: bits not in ROUNDED_TWICE))
+@example(1)
+def test_binary32_text_is_the_shortest_and_closest(bits: int) -> None:
+    """The text of any binary32 is the one that trying all digits finds."""
+    value = from_bits32(bits)
+    assert expected_text(value, "f") == binary32_text(value)
+
+
+def test_binary32_text_of_all_powers_of_two() -> None:
+    """Powers of two, where the interval below is half as wide, are written like all other values."""
+    for exponent in range(-149, 128):
+        assert expected_text(2.0**exponent, "f") == binary32_text(2.0**exponent)
+
+
+def test_binary32_text_reads_back_by_way_of_binary64_where_that_makes_a_difference() -> None:
+    """The two values that rounding twice confuses have the shortest text that it does not."""
+    assert ["7.0385307e-26", "7.038531e-26"] == [binary32_text(from_bits32(bits)) for bits in ROUNDED_TWICE]
+    assert ["-7.0385307e-26", "-7.038531e-26"] == [binary32_text(-from_bits32(bits)) for bits in ROUNDED_TWICE]
+
+
+@given(BITS32, st.booleans())
+@example(ROUNDED_TWICE[0], False)
+@example(ROUNDED_TWICE[1], True)
+def test_binary32_text_reads_back(bits: int, negative: bool) -> None:
+    """A reader that goes by way of binary64 gets the binary32 back, its sign too."""
+    value = -from_bits32(bits) if negative else from_bits32(bits)
+    back = binary32(float(binary32_text(value)))
+    assert struct.pack("<f", value) == struct.pack("<f", back)
+
+
+@given(FINITE)
+def test_binary64_text_reads_back(value: float) -> None:
+    """A reader gets the same bits back."""
+    assert struct.pack("<d", value) == struct.pack("<d", float(binary64_text(value)))
+
+
+@given(st.floats())
+def test_binary32_is_the_nearest(value: float) -> None:
+    """Rounding gives a binary32, an infinity beyond the largest, and keeps the sign of zero."""
+    rounded = binary32(value)
+    if math.isnan(value):
+        assert math.isnan(rounded)
+    elif abs(value) >= 3.4028235677973366e38:
+        assert math.copysign(math.inf, value) == rounded
+    else:
+        assert struct.unpack("<f", struct.pack("<f", value))[0] == rounded
+        assert math.copysign(1, value) == math.copysign(1, rounded)

@@ -1,0 +1,297 @@
+"""Profiles of users: what a directory of schemas gives, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from command_line import toyspec
+from toyspec import ProfileError, check, check_bytes, follow, list_runs, read
+from toyspec.core.format.own_profiles import load_profile
+from toyspec.core.format.profile_types import page, python_types, typescript_types
+
+STREAM: dict[str, Any] = {
+    "$schema": "urn:toyspec:meta:stream:v1",
+    "profile": "probes/v1",
+    "tag": "kind",
+    "file": "probes.jsonl",
+    "complete": {"last": "end"},
+    "rules": [
+        {"rule": "run-start-missing", "type": "first", "kind": "start"},
+        {"rule": "run-end-missing", "type": "present", "kind": "end"},
+        {"rule": "step-goes-backwards", "type": "monotone", "field": "n", "repeats": "refused", "cleared_by_gap": True},
+    ],
+}
+KINDS: dict[str, Any] = {
+    "start": {"type": "object", "properties": {"kind": {"const": "start"}}, "required": ["kind"]},
+    "probe": {
+        "$id": "urn:probes:probe",
+        "$defs": {"count": {"type": "integer", "minimum": 0}},
+        "type": "object",
+        "description": 'A probe with "quotes" and a | bar.',
+        "properties": {
+            "kind": {"const": "probe"},
+            "n": {"$ref": "#/$defs/count", "description": "Its number."},
+            "result": {"enum": ["good", "bad"]},
+            "class": {"type": "object", "properties": {"deep-er": {"type": ["number", "null"]}}},
+            "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "parts": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["kind", "n"],
+    },
+    "end": {
+        "type": "object",
+        "properties": {"kind": {"const": "end"}, "n": {"$ref": "urn:probes:probe#/$defs/count"}},
+        "required": ["kind"],
+    },
+}
+GOOD = b'{"kind":"start"}\n{"kind":"probe","n":1,"result":"good","counts":{"a":1}}\n{"kind":"end"}\n'
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory of a profile."""
+    return written(tmp_path_factory.mktemp("probes"))
+
+
+def written(folder: Path, stream: dict[str, Any] | None = None, **kinds: Any) -> Path:
+    """Write a profile into *folder*, with members that are replaced."""
+    (folder / "stream.json").write_text(json.dumps(STREAM | (stream or {})), encoding="utf-8")
+    for name, schema in (KINDS | kinds).items():
+        (folder / f"{name}.json").write_text(json.dumps(schema), encoding="utf-8")
+    return folder
+
+
+def findings(data: bytes, profile: Path) -> list[tuple[str, int, str]]:
+    """Return the findings: rule, line and pointer."""
+    report = check_bytes(data, profile=str(profile))
+    assert "probes/v1" == report.profile
+    return [(finding.rule, finding.line, finding.pointer) for finding in report.findings]
+
+
+def test_records_are_checked_by_their_schemas(profile: Path) -> None:
+    """Each keyword has the rule that it has in toyspec's own profiles, at its place."""
+    assert [] == findings(GOOD, profile)
+    lines = [
+        b'{"kind":"start"}',
+        b'{"kind":"probe","n":-1,"result":"fair"}',
+        b'{"kind":"probe","result":1,"class":{"deep-er":"x"},"clas":1}',
+        b'{"kind":"prob","n":3}',
+        b'{"kind":"end"}',
+    ]
+    assert [
+        ("out-of-range", 2, "/n"),
+        ("unexpected-value", 2, "/result"),
+        ("missing-key", 3, "/n"),
+        ("unexpected-value", 3, "/result"),
+        ("wrong-type", 3, "/class/deep-er"),
+        ("unknown-key", 3, "/clas"),
+        ("unknown-kind", 4, "/kind"),
+    ] == sorted(findings(b"\n".join(lines) + b"\n", profile), key=lambda each: each[1])
+
+
+def test_stream_rules_and_states(profile: Path) -> None:
+    """The rules of stream.json, the last kind, fragments and damage work as in toyspec's own profiles."""
+    report = check_bytes(b'{"kind":"probe","n":2}\n{"kind":"probe","n":2}\n', profile=str(profile))
+    assert "torn" == report.state
+    assert ["run-start-missing", "step-goes-backwards", "run-end-missing"] == [each.rule for each in report.findings]
+    assert ("complete", "torn") == tuple(check_bytes(data, profile=str(profile)).state for data in (GOOD, GOOD[:-1]))
+    assert "damaged" == check_bytes(GOOD + b"{\n", profile=str(profile)).state
+    assert ["stream-empty"] == [each.rule for each in check_bytes(b"", profile=str(profile)).findings]
+
+
+def test_reader_and_follower_take_the_directory(profile: Path, tmp_path: Path) -> None:
+    """Records have their kind, and integers are ints whatever their spelling."""
+    path = tmp_path / "probes.jsonl"
+    path.write_bytes(GOOD.replace(b'"n":1', b'"n":1.0'))
+    reading = read(path, profile=str(profile), mode="strict")
+    records = list(reading)
+    assert ["start", "probe", "end"] == [record.kind for record in records]
+    assert (1, int) == (records[1]["n"], type(records[1]["n"]))
+    assert ("probes/v1", "complete", None) == (reading.report.profile, reading.report.state, records[1].event)
+    with follow(path, profile=str(profile)) as follower:
+        assert ["start", "probe", "end", "ended"] == [item.kind for item in follower]
+
+
+def test_command_line(profile: Path, tmp_path: Path) -> None:
+    """Check exits as elsewhere, in parallel too, and its JSON names the profile."""
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "events.jsonl").write_bytes(GOOD if name != "b" else GOOD + b'{"kind":"probe"}\n')
+    done = toyspec("check", "--profile", str(profile), "-j", "2", "--format", "json", str(tmp_path))
+    report = json.loads(done.stdout)
+    assert (1, ["probes/v1"] * 3) == (done.returncode, [file["profile"] for file in report["files"]])
+    assert ["missing-key"] == [each["rule"] for file in report["files"] for each in file["findings"]]
+    assert 0 == toyspec("check", "--profile", str(profile), str(tmp_path / "a")).returncode
+    wrong = toyspec("check", "--profile", str(tmp_path), "x")
+    assert (2, True) == (wrong.returncode, b"not a profile: it has no stream.json" in wrong.stderr)
+    assert 2 == toyspec("check", "--profile", "nope/v1", "x").returncode
+    assert b"probe" in toyspec("schema", "--profile", str(profile)).stdout
+    assert b"did you mean 'probe'" in toyspec("schema", "prob", "--profile", str(profile)).stderr
+    assert "probes/v1" == check(tmp_path / "a", profile=str(profile)).files[0].profile
+
+
+@pytest.fixture
+def bundles(tmp_path: Path) -> Path:
+    """Return a folder with a profile, a complete and a torn run of it, and a toy/v1 run."""
+    (tmp_path / "scores").mkdir()
+    probe = KINDS["probe"]["properties"] | {"score": {"type": ["number", "null"]}, "t": {"type": "number"}}
+    stream = {"profile": "scores/v1", "file": "scores.jsonl", "view": {"goals": {"score": "max"}}}
+    start = {"properties": {"kind": {"const": "start"}, "model": {"type": "string"}}, "required": ["kind"]}
+    written(
+        tmp_path / "scores", stream, probe=KINDS["probe"] | {"properties": probe}, start={"type": "object", **start}
+    )
+    for name, best in (("good", 0.9), ("poor", 0.5)):
+        lines: list[dict[str, Any]] = [{"kind": "start", "model": name}]
+        lines += [{"kind": "probe", "n": n, "t": n / 2, "score": n * best / 3} for n in (1, 2, 3)]
+        lines += [{"kind": "probe", "n": 4, "score": None}]
+        lines += [{"kind": "end"}] if name == "good" else []
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (tmp_path / "runs" / name / "scores.jsonl").write_text(text, encoding="utf-8")
+    (tmp_path / "runs" / "toy").mkdir()
+    toy = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"toy"}\n'
+    (tmp_path / "runs" / "toy" / "events.jsonl").write_text(toy, encoding="utf-8")
+    return tmp_path
+
+
+def test_runs_are_listed_by_their_metrics(bundles: Path) -> None:
+    """Steps, states, settings and the best value by the goal of the profile; runs of toyspec stay what they are."""
+    listing = ["ls", "--json", "--sort", "best.score", "--columns", "config.model"]
+    done = toyspec(*listing, "--profile", str(bundles / "scores"), str(bundles / "runs"))
+    runs = json.loads(done.stdout)
+    assert ["scores/v1", "scores/v1", "toy/v1"] == [run["profile"] for run in runs]
+    assert [("complete", 1, 4, 1.5), ("torn", 1, 4, 1.5)] == [
+        (run["state"], run["first_step"], run["last_step"], run["seconds"]) for run in runs[:2]
+    ]
+    assert [{"config.model": "good", "best.score": 0.9}, {"config.model": "poor", "best.score": 0.5}] == [
+        run["columns"] for run in runs[:2]
+    ]
+    found = list_runs(bundles / "runs", profiles=[bundles / "scores"], read="whole")
+    assert {"good": 0.9, "poor": 0.5, "toy": None} == {run.facts.run: run.row().get("best.score") for run in found}
+
+
+def test_a_run_is_shown_compared_and_followed(bundles: Path) -> None:
+    """A run directory is enough: the profile names the file in it."""
+    runs = [str(bundles / "runs" / name) for name in ("good", "poor")]
+    options = ["--profile", str(bundles / "scores")]
+    shown = json.loads(toyspec("show", "--json", *options, runs[1]).stdout)
+    assert {"count": 4, "not_finite": 1, "largest": {"step": 3, "value": 0.5}} == {
+        key: shown["series"]["score"][key] for key in ("count", "not_finite", "largest")
+    }
+    assert (["score"], {"config": {"model": "poor"}}) == (list(shown["series"]), shown["start"])
+    assert {"run-end-missing": 1} == shown["findings"]
+    text = toyspec("show", *options, runs[1]).stdout.decode()
+    assert "highest 0.5 at step 3" in text
+    assert f"toyspec check --profile {bundles / 'scores'} {runs[1]}`" in " ".join(text.split())
+    compared = toyspec("compare", "--csv", "--metric", "score", *options, *runs).stdout.decode()
+    assert {"results,best score,0.9,0.5", "score,2,0.6,0.3333333333333333"} <= set(compared.split("\n"))
+    tail = toyspec("tail", "--once", "-n", "3", *options, runs[0]).stdout.decode().splitlines()
+    assert ["1.5 s  probe  n 3  score 0.9", "probe  n 4  score null", "end"] == [line.strip() for line in tail]
+
+
+def test_settings_name_profiles(bundles: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the directory in toyspec.toml, every command recognizes the runs by name or first record."""
+    monkeypatch.chdir(bundles)
+    (bundles / "toyspec.toml").write_text('profiles = ["scores"]\n', encoding="utf-8")
+    (bundles / "runs" / "poor" / "scores.jsonl").rename(bundles / "runs" / "poor" / "events.jsonl")
+    profiles = {run["profile"] for run in json.loads(toyspec("ls", "--json", "runs").stdout)}
+    assert {"scores/v1", "toy/v1"} == profiles
+    report = json.loads(toyspec("check", "--format", "json", "runs").stdout)
+    assert ["scores/v1", "scores/v1", "toy/v1"] == [file["profile"] for file in report["files"]]
+    assert "scores/v1" == json.loads(toyspec("show", "--json", "runs/poor").stdout)["profile"]
+    assert b"probe  n 4" in toyspec("tail", "--once", "runs/poor").stdout
+    survey = json.loads(toyspec("doctor", "--json", "runs").stdout)["paths"][0]
+    assert [("scores/v1", 2), ("toy/v1", 1)] == [(each["format"], each["files"]) for each in survey["formats"]]
+    (bundles / "toyspec.toml").write_text('profiles = ["nope"]\n', encoding="utf-8")
+    wrong = toyspec("ls", "runs")
+    assert (2, True) == (wrong.returncode, b"a directory with stream.json" in wrong.stderr)
+
+
+def test_keys_of_several_kinds_are_metrics_of_their_kinds(tmp_path: Path) -> None:
+    """Without steps, records with metrics are counted; without a time there is none."""
+    (tmp_path / "pairs").mkdir()
+    kinds = {
+        name: {"type": "object", "properties": {"kind": {"const": name}, "x": {"type": "number"}}}
+        for name in ("start", "probe", "end")
+    }
+    written(tmp_path / "pairs", {"profile": "pairs/v1", "rules": []}, **kinds)
+    lines = '{"kind":"start"}\n{"kind":"probe","x":1}\n{"kind":"probe","x":2,"odd":{"y":3}}\n{"kind":"end","x":3}\n'
+    (tmp_path / "probes.jsonl").write_text(lines, encoding="utf-8")
+    shown = json.loads(toyspec("show", "--json", "--profile", str(tmp_path / "pairs"), str(tmp_path)).stdout)
+    assert ({"probe/x": 2, "odd/y": 1, "end/x": 1}, 3, None) == (
+        {name: series["count"] for name, series in shown["series"].items()},
+        shown["last_step"],
+        shown["seconds"],
+    )
+
+
+def test_python_types_decode_records(profile: Path) -> None:
+    """The types are a module that msgspec decodes into, with every key."""
+    namespace: dict[str, Any] = {"__name__": "probe_types"}
+    exec(compile(python_types(load_profile(str(profile))), "probe_types", "exec", dont_inherit=True), namespace)
+    import sys
+    from types import ModuleType
+
+    module = ModuleType("probe_types")
+    module.__dict__.update(namespace)
+    sys.modules["probe_types"] = module
+    line = b'{"kind":"probe","n":1,"class":{"deep-er":null},"parts":["x"],"result":"bad"}'
+    probe = msgspec.json.decode(line, type=module.Record)
+    assert (1, None, ["x"], "bad") == (probe.n, probe.class_.deep_er_, probe.parts, probe.result)
+    assert json.loads(line) == json.loads(msgspec.json.encode(probe))
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(b'{"kind":"probe","n":1,"result":"fair"}', type=module.Record)
+
+
+def test_typescript_types_and_page(profile: Path) -> None:
+    """Optional keys are marked, objects are nested, and the page has a row for each key."""
+    text = typescript_types(load_profile(str(profile)))
+    assert '  "class"?: {\n    "deep-er"?: number | null;\n  };' in text
+    assert '"counts"?: Record<string, number>;\n  "parts"?: Array<string>;' in text
+    assert "export type Rec = End | Probe | Start;" in text
+    shown = page(load_profile(str(profile)))
+    assert "| `n` | integer, at least 0 | yes | Its number. |" in shown
+    assert '| `result` | `"good"` or `"bad"` | no |  |' in shown
+    assert "| `class` | object: `deep-er` number or null | no |  |" in shown
+    assert "| `counts` | object whose values are (integer) | no |  |" in shown
+    assert "| `parts` | array of (string) | no |  |" in shown
+
+
+@pytest.mark.parametrize(
+    ("stream", "kinds", "fact"),
+    [
+        ({"profile": "toy/v1"}, {}, "write a name of your own and a version"),
+        ({"profile": "Evals"}, {}, "/profile"),
+        ({"rules": [{"rule": "nope", "type": "once", "kind": "start"}]}, {}, "unknown rule 'nope'"),
+        ({"rules": [{"rule": "step-skipped", "type": "odd"}]}, {}, "/rules/0"),
+        ({"rules": [{"rule": "run-end-missing", "type": "present", "kind": "stop"}]}, {}, "there is no kind 'stop'"),
+        (
+            {},
+            {"end": {"properties": {"kind": {"const": "end"}, "n": {"type": "string"}}}},
+            "must have the type number",
+        ),
+        ({"tag": None}, {}, "without a tag the only kind is entry.json"),
+        ({}, {"start": {"properties": {"kind": {"const": "stop"}}}}, "must be the const 'start'"),
+        ({}, {"start": {"properties": {"kind": {"const": "start"}, "x": {"$ref": "#/$defs/y"}}}}, "nothing is at"),
+        (
+            {},
+            {"start": {"properties": {"kind": {"const": "start"}, "x": {"$ref": "#/properties/x"}}}},
+            "back to itself",
+        ),
+        ({}, {"start": {"properties": {"kind": {"const": "start"}, "x": {"type": 1}}}}, "not a JSON Schema"),
+        ({}, {"start": []}, "must be an object"),
+        ({"view": {"step": "m"}}, {}, "view: no kind has the step 'm'"),
+        ({"view": {"goals": {"x": "up"}}}, {}, "/view/goals/x"),
+    ],
+)
+def test_wrong_profiles(stream: dict[str, Any], kinds: dict[str, Any], fact: str, tmp_path: Path) -> None:
+    """What is wrong is named with its file; nothing is entered into the tables."""
+    written(tmp_path, stream, **kinds)
+    with pytest.raises(ProfileError, match=r": ") as raised:
+        load_profile(str(tmp_path))
+    assert fact in str(raised.value)

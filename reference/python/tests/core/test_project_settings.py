@@ -1,0 +1,134 @@
+"""Settings of a project: toyspec.toml, or a table of pyproject.toml."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from command_line import toyspec_within as toyspec
+from toyspec.core.reading.configuration import ConfigurationError, find_configuration, place_in_settings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_settings_of_a_project(tmp_path: Path) -> None:
+    """Own dialects, ignored rules and roots come from toyspec.toml, or from pyproject.toml."""
+    (tmp_path / "logs").mkdir()
+    log = b'{"u":2,"reward":{"mean":0.5}}\n{"u":1,"reward":{"mean":0.25}}\n'
+    (tmp_path / "logs" / "rewards-1.jsonl").write_bytes(log)
+    assert b"unknown-format" in toyspec("check", "logs/rewards-1.jsonl", cwd=tmp_path).stdout
+    table = 'files = ["rewards*.jsonl"]\nstep = ["u"]\nsteps = "increase"\n'
+    settings = f'roots = ["logs"]\nignore = ["step-goes-backwards"]\n[dialects.reward-log]\n{table}'
+    (tmp_path / "toyspec.toml").write_text(settings, encoding="utf-8")
+    done = toyspec("check", cwd=tmp_path / "logs")
+    assert b'rewards-1.jsonl: read as: reward-log dialect, step = "u"' in done.stdout
+    assert b"no findings" in done.stdout
+    assert b"reward/mean" in toyspec("show", "logs/rewards-1.jsonl", cwd=tmp_path).stdout
+    assert b"rewards-1.jsonl" in toyspec("ls", cwd=tmp_path).stdout
+    assert b"settings: toyspec.toml" in toyspec("doctor", cwd=tmp_path).stdout
+    (tmp_path / "toyspec.toml").unlink()
+    (tmp_path / "pyproject.toml").write_text(f"[tool.toyspec.dialects.reward-log]\n{table}", encoding="utf-8")
+    assert b"step-goes-backwards" in toyspec("check", "logs", cwd=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "fact"),
+    [
+        ('[dialects.a]\nstep = ["s"]\nrecognize = {text = "("}\n', "dialects.a: the regular expression '(' is wrong"),
+        ("x = \n", "not TOML"),
+        ('ignore = ["nope"]\n', "unknown rule 'nope'"),
+    ],
+)
+def test_wrong_settings(settings: str, fact: str, tmp_path: Path) -> None:
+    """A wrong file of settings is a usage error that names the file and the member."""
+    (tmp_path / "toyspec.toml").write_text(settings, encoding="utf-8")
+    done = toyspec("check", ".", cwd=tmp_path)
+    assert 2 == done.returncode
+    assert fact in done.stderr.decode()
+    assert "toyspec.toml" in done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("settings", "fact"),
+    [
+        ("roots = 1\n", "roots must be a list of strings"),
+        ("profiles = [1]\n", "profiles must be a list of strings"),
+        ("root = []\n", "unknown key 'root'; known are roots, profiles, ignore, dialects, health, alerts"),
+        ("dialects = 1\n", "dialects must be a table: [dialects.NAME]"),
+        ("[dialects]\na = 1\n", "dialects.a must be a table"),
+        ("[dialects.a]\nparts = 1\n", "dialects.a: parts is for dialects that toyspec ships; leave it out"),
+        ("[dialects.a]\nstep = 1\n", "dialects.a: Expected `array`, got `int` - at `$.step`"),
+        ("[dialects.a]\n", "dialects.a: Object missing required field `step`"),
+        ("health = 1\n", "health must be tables: begin each with [[health]]"),
+        ("alerts = [1]\n", "alerts must be tables: begin each with [[alerts]]"),
+    ],
+)
+def test_wrong_settings_are_named(settings: str, fact: str, tmp_path: Path) -> None:
+    """The message has the file and what must be in it, also in a table of pyproject.toml."""
+    path = tmp_path / "toyspec.toml"
+    path.write_text(settings, encoding="utf-8")
+    (tmp_path / "below").mkdir()
+    with pytest.raises(ConfigurationError) as raised:
+        find_configuration(str(tmp_path / "below"))
+    assert f"{path}: {fact}" == str(raised.value)
+
+
+def test_nearest_settings_count(tmp_path: Path) -> None:
+    """Roots and profiles are beside the file, addresses are kept; a pyproject.toml without the table is passed over."""
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    (below / "pyproject.toml").write_text("[tool.other]\nroots = 1\n", encoding="utf-8")
+    settings = '[tool.toyspec]\nroots = ["runs", "s3://b/runs"]\nprofiles = ["p"]\nignore = ["run-end-missing"]\n'
+    (tmp_path / "a" / "pyproject.toml").write_text(settings, encoding="utf-8")
+    found = find_configuration(str(below))
+    beside = tmp_path / "a"
+    assert (str(beside / "pyproject.toml"), (str(beside / "runs"), "s3://b/runs")) == (found.path, found.roots)
+    assert ((str(beside / "p"),), ("run-end-missing",)) == (found.profiles, found.ignore)
+
+
+LINES = """roots = []
+[[health]]
+type = "bound"  # [[health]]
+text = \'\'\'
+[[health]]
+beyond = 1
+\'\'\'
+[[ health ]]
+"beyond" = 2
+when.x = 3
+[[alerts]]
+beyond = 4
+"""
+
+
+@pytest.mark.parametrize(
+    ("array", "at", "key", "place"),
+    [
+        ("health", 0, "type", "line 3, [[health]] key type"),
+        ("health", 0, "", "line 2, [[health]]"),
+        ("health", 0, "beyond", "line 2, [[health]] key beyond"),
+        ("health", 1, "beyond", "line 9, [[health]] key beyond"),
+        ("health", 1, "when", "line 10, [[health]] key when"),
+        ("health", 1, "", "line 8, [[health]]"),
+        ("health", 2, "", "[[health]]"),
+        ("alerts", 0, "beyond", "line 12, [[alerts]] key beyond"),
+        ("alerts", 0, "x.y", "line 11, [[alerts]] key x.y"),
+    ],
+)
+def test_place_of_a_key_in_the_settings(array: str, at: int, key: str, place: str, tmp_path: Path) -> None:
+    """Texts that look like tables are not, and a key that is missing is where its table is."""
+    path = tmp_path / "toyspec.toml"
+    path.write_text(LINES, encoding="utf-8")
+    assert place == place_in_settings(str(path), array, at, key)
+    path.write_text(re.sub(r"\[\[ ?(health|alerts) ?\]\]", r"[[tool.toyspec.\1]]", LINES), encoding="utf-8")
+    assert place == place_in_settings(str(path), array, at, key)
+
+
+def test_place_in_settings_that_cannot_be_read_is_the_table_alone(tmp_path: Path) -> None:
+    """The line is left out where there is none."""
+    assert "[[health]] key x" == place_in_settings(str(tmp_path / "none"), "health", 0, "x")
+    (tmp_path / "bytes").write_bytes(b"\xff")
+    assert "[[health]]" == place_in_settings(str(tmp_path / "bytes"), "health", 0, "")

@@ -1,0 +1,361 @@
+"""The processes of one run: ``toyspec.ranks_of`` and ``toyspec ranks``."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import toyspec
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.main import main
+from toyspec.core.format.run_files import other_ranks, rank_file, ranks_beside
+from toyspec.core.runs import rank_states
+from toyspec.core.runs.rank_states import states_of_other_ranks
+from toyspec.core.runs.ranks import ranks_row
+from toyspec.core.runs.run_facts import RankState
+from view_client import served
+
+if TYPE_CHECKING:
+    from loopback_store import Store
+
+
+def write(directory: Path, rank: int, records: list[dict[str, Any]], size: int = 3) -> None:
+    """Write the stream of a rank."""
+    name = "events.jsonl" if rank == 0 else f"events.rank-{rank}.jsonl"
+    start = {
+        "kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "llama", "started_at": "2026-01-01T00:00:00Z",
+        "rank": rank, "world_size": size,
+    }  # fmt: skip
+    directory.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(record) + "\n" for record in [start, *records]]
+    (directory / name).write_text("".join(lines), encoding="utf-8")
+
+
+def steps(last: int, seconds: float = 1.0, **more: Any) -> list[dict[str, Any]]:
+    """Return the steps of a rank."""
+    return [{"kind": "step", "t": n * seconds, "step": n, "loss": 1.0 / n, **more} for n in range(1, last + 1)]
+
+
+def end(t: float, reason: str = "completed") -> list[dict[str, Any]]:
+    """Return the end of a rank."""
+    return [{"kind": "run_end", "t": t, "reason": reason}]
+
+
+@pytest.mark.parametrize(
+    ("logs", "rank", "why"),
+    [
+        ([steps(9) + end(60, "errored"), steps(7) + end(9, "errored"), steps(9)], 1, "its last is step 7"),
+        ([steps(9) + end(60, "errored"), steps(9) + end(61, "errored"), steps(9)], 2, "no run_end"),
+        ([steps(9), steps(9), steps(9, 0.5)], 2, "4.5 s before"),
+        (
+            [
+                [*steps(9), {"kind": "region_enter", "t": 9.5, "region": "backward"}, *end(60, "interrupted")],
+                steps(9) + end(60, "interrupted"),
+                [*steps(9), {"kind": "region_enter", "t": 9.5, "region": "backward"}, *end(60, "interrupted")],
+            ],
+            1,
+            "fewer regions",
+        ),
+    ],
+)
+def test_rank_that_stopped_first(tmp_path: Path, logs: list[list[dict[str, Any]]], rank: int, why: str) -> None:
+    """The rank that came least far is named, with what shows it."""
+    for number, records in enumerate(logs):
+        write(tmp_path / "run", number, records)
+    found = toyspec.ranks_of(tmp_path / "run").first_to_stop
+    assert found is not None
+    assert (rank, True) == (found.rank, why in found.why)
+
+
+@pytest.mark.parametrize("reason", ["completed", "interrupted"])
+def test_ranks_that_stopped_together(tmp_path: Path, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """No rank is named where nothing tells them apart."""
+    for rank in range(3):
+        write(tmp_path / "run", rank, steps(9) + end(9, reason))
+    assert toyspec.ranks_of(tmp_path / "run").first_to_stop is None
+    assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
+    assert (reason == "interrupted") == ("stopped first: not known" in capsys.readouterr().out)
+
+
+def test_slowest_rank(tmp_path: Path) -> None:
+    """What a rank computes counts before the time from step to step, in which all wait for the slowest."""
+    for rank, micros in enumerate([100, 100, 250]):
+        write(tmp_path / "run", rank, steps(9, compute_us=micros) + end(9))
+    found = toyspec.ranks_of(tmp_path / "run").slowest
+    assert (2, 2.5, "compute_us") == found
+    for rank, seconds in enumerate([1.0, 3.0, 1.0]):
+        write(tmp_path / "run", rank, steps(9, seconds) + end(99))
+    assert (1, 3.0, "step time") == toyspec.ranks_of(tmp_path / "run").slowest
+
+
+def test_rank_without_a_log_and_one_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both are named, and the others are shown."""
+    write(tmp_path / "run", 0, steps(3) + end(3), size=4)
+    write(tmp_path / "run", 2, steps(2), size=4)
+    (tmp_path / "run" / "events.rank-3.jsonl").write_bytes(b"\x1f\x8b not gzip")
+    found = toyspec.ranks_of(tmp_path / "run")
+    assert ([0, 2], [1], 4) == ([each.rank for each in found.ranks], found.missing, found.world_size)
+    assert ["events.rank-3.jsonl"] == [Path(each.path).name for each in found.errors]
+    assert (2, 0.5, 0, 1 / 3) == (
+        found.metrics["loss"].ranks, found.metrics["loss"].largest, found.metrics["loss"].smallest_rank,
+        found.metrics["loss"].smallest,
+    )  # fmt: skip
+    assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
+    shown = capsys.readouterr().out
+    assert all(part in shown for part in ("2 of 4 ranks", "no log of rank 1", "rank-3.jsonl", "stopped first: rank 2"))
+    main(["ranks", "--json", str(tmp_path / "run")])
+    told = json.loads(capsys.readouterr().out)
+    assert (2, [0, 1]) == (told["first_to_stop"]["rank"], [each["behind"] for each in told["ranks"]])
+    main(["show", str(tmp_path / "run")])
+    assert "rank 2: its last is step 2" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="paths of bytes")
+def test_answer_has_a_path_that_is_not_text(tmp_path: Path) -> None:
+    """JSON is UTF-8: what no reader of it takes is escaped in every path."""
+    run = Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))
+    write(run, 0, steps(3) + end(3))
+    (run / "events.rank-1.jsonl").write_bytes(b"\x1f\x8b not gzip")
+    row = ranks_row(toyspec.ranks_of(run))
+    paths = [row["directory"], row["ranks"][0]["path"], row["errors"][0]["path"]]
+    assert [True] * 3 == [path.encode().decode().startswith(f"{tmp_path}/\\udcff") for path in paths]
+
+
+def test_run_of_one_process(tmp_path: Path) -> None:
+    """A run of one process, of any profile, is one rank; a path without a run is an error."""
+    with toyspec.start_run(tmp_path, run_id="alone", git=None) as run:
+        run.step(loss=1.0)
+    found = toyspec.ranks_of(run.directory)
+    assert (1, None, None, []) == (len(found.ranks), found.first_to_stop, found.slowest, found.missing)
+    assert exit_codes.USAGE == main(["ranks", str(tmp_path / "nowhere")])
+
+
+@pytest.mark.parametrize("more", [[], [{"kind": "run_resume", "t": 3.6, "from_step": 3}]])
+def test_restart_with_fewer_processes(tmp_path: Path, more: list[dict[str, Any]]) -> None:
+    """The number of processes is that of the last attempt that says it; the pause between attempts is not silence."""
+    resume = [{"kind": "run_resume", "t": 3.5, "from_step": 3, "world_size": 2, "resumed_at": "2026-01-01T05:00:00Z"}]
+    resume += more
+    for rank in range(2):
+        later = [{"kind": "step", "t": 4.0 + rank, "step": 4, "loss": 1.0}, *end(6)]
+        write(tmp_path / "run", rank, steps(3) + resume + later)
+    found = toyspec.ranks_of(tmp_path / "run")
+    assert (2, []) == (found.world_size, found.missing)
+    assert [1.0, 0.0] == [each.silent_seconds for each in found.ranks]
+
+
+@pytest.mark.parametrize(("last", "stopped"), [(3, 1), (8, None)])
+def test_rank_that_is_still_written(tmp_path: Path, last: int, stopped: int | None) -> None:
+    """A rank whose process lives has stopped when it is silent for many steps, and is late otherwise."""
+    write(tmp_path / "run", 0, steps(20, 0.5) if stopped else steps(9, 0.5), size=2)
+    write(tmp_path / "run", 1, steps(last, 0.5), size=2)
+    writers = [
+        toyspec.RunWriter(tmp_path / "run", run_id="llama", exist="resume", stream_name=name)
+        for name in ("events.jsonl", "events.rank-1.jsonl")
+    ]
+    found = toyspec.ranks_of(tmp_path / "run")
+    for writer in writers:
+        writer.close()
+    assert ["running", "running"] == [each.state for each in found.ranks]
+    assert stopped == (None if found.first_to_stop is None else found.first_to_stop.rank)
+
+
+def test_ranks_of_an_earlier_attempt_did_not_stop_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that goes on with fewer processes has the number of its last attempt, and the others are named apart."""
+    resumed = [{"kind": "run_resume", "t": 20.0, "from_step": 9, "world_size": 2}]
+    more = [{"kind": "step", "t": 21.0, "step": 10, "loss": 0.5}]
+    for rank in range(3):
+        write(tmp_path / "run", rank, steps(9) + (resumed + more + end(22.0) if rank < 2 else []))
+    ranks = toyspec.ranks_of(tmp_path / "run")
+    assert (2, [], None) == (ranks.world_size, ranks.missing, ranks.first_to_stop)
+    assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
+    said = capsys.readouterr().out
+    assert "2 of 2 ranks, and 1 of an earlier attempt, have a log" in said
+    assert "stopped first" not in said
+    assert (2, 0.5, 0.5) == (ranks.metrics["loss"].ranks, ranks.metrics["loss"].mean, ranks.metrics["loss"].largest)
+    assert ([0, 0, None], None) == ([each.behind for each in ranks.ranks], ranks.ranks[2].silent_seconds)
+    assert "torn, earlier attempt" in said
+
+
+@pytest.mark.parametrize("length", ["short", "long"])
+def test_lists_leave_out_the_ranks_of_an_earlier_attempt(
+    tmp_path: Path, length: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a run that went on with fewer processes those are named, torn or not, that the latest attempt has."""
+    resumed = [{"kind": "run_resume", "t": 20.0, "from_step": 9, "world_size": 2}]
+    # Of a long stream the ends alone are read, and the resumption is between them.
+    many = 20_000 if length == "long" else 2
+    more = [{"kind": "step", "t": 21.0 + at, "step": 10 + at, "loss": 0.5} for at in range(many)]
+    for rank in range(4):
+        write(tmp_path / "runs" / "run", rank, steps(9) + (resumed + more if rank < 2 else []), size=4)
+    for rank, words in ((0, "complete, rank 1 torn"), (1, "complete")):
+        with (tmp_path / "runs" / "run" / rank_file(rank)).open("a", encoding="ascii") as file:
+            file.write(json.dumps(end(90_000.0)[0]) + "\n")
+        assert exit_codes.OK == main(["ls", str(tmp_path / "runs")])
+        state = capsys.readouterr().out.splitlines()[1].partition("run")[2].partition("completed")[0].strip()
+        assert words == state.replace("?", "")
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        row = client.settled_rows()["run"]
+        assert ([1, 2, 3], False) == (row["other_ranks"], "unended_ranks" in row)
+
+
+@pytest.mark.parametrize(
+    ("lasts", "said"),
+    [([9, 4, 4], "ranks 1, 2 stopped at step 4 within a second"), ([9, 0, 0], "stopped before their first step")],
+)
+def test_ranks_that_stopped_together_before_another(
+    tmp_path: Path, lasts: list[int], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where none of those behind is known to be the first, none is said to be written still."""
+    for rank, last in enumerate(lasts):
+        write(tmp_path / "run", rank, steps(last))
+    assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
+    assert said in capsys.readouterr().out
+
+
+RUNS = [json.loads(line) for line in Path(__file__).parents[1].joinpath("ranks.jsonl").read_bytes().splitlines()]
+
+
+@pytest.mark.parametrize("expected", RUNS, ids=lambda run: str(run["about"]))
+def test_all_that_is_known_of_the_ranks_of_a_run(expected: dict[str, Any], tmp_path: Path) -> None:
+    """The whole answer on each run of `ranks.jsonl`."""
+    for rank, records in expected["logs"].items():
+        lines = [json.dumps(record) + "\n" for record in records]
+        (tmp_path / rank_file(int(rank))).write_text("".join(lines), encoding="utf-8")
+    found = json.dumps(ranks_row(toyspec.ranks_of(tmp_path))).replace(str(tmp_path), "RUN")
+    assert expected["row"] == json.loads(found)
+
+
+def test_only_a_file_is_the_stream_of_a_rank(tmp_path: Path) -> None:
+    """A directory of that name is none, and ranks are in their order."""
+    for rank in (10, 2):
+        (tmp_path / f"events.rank-{rank}.jsonl").write_bytes(b"")
+    (tmp_path / "events.rank-3.jsonl").mkdir()
+    assert [2, 10] == other_ranks(str(tmp_path))
+    expected = {rank: str(tmp_path / f"events.rank-{rank}.jsonl") for rank in (2, 10)}
+    assert expected == ranks_beside(str(tmp_path / "events.jsonl"))
+    assert {} == ranks_beside(str(tmp_path / "events.rank-2.jsonl"))
+
+
+def test_lists_say_which_other_ranks_are_not_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The state is that of rank 0; beside it is the rank whose log is torn, or how many are, until they are whole."""
+    for rank in range(4):
+        write(tmp_path / "run", rank, steps(9) + (end(9.0) if rank < 2 else []), size=4)
+    shown = []
+    for ended in (None, 2, 3):
+        if ended is not None:
+            with (tmp_path / "run" / f"events.rank-{ended}.jsonl").open("a", encoding="ascii") as file:
+                file.write(json.dumps(end(9.0)[0]) + "\n")
+        assert exit_codes.OK == main(["ls", str(tmp_path)])
+        shown.append(capsys.readouterr().out.splitlines()[1].partition("run")[2].partition("completed")[0].strip())
+    assert ["complete, 2 ranks torn or damaged", "complete, rank 3 torn", "complete"] == shown
+
+
+def test_rank_that_is_written_is_not_torn(tmp_path: Path) -> None:
+    """A rank whose process runs is not called torn beside a rank 0 that has ended."""
+    write(tmp_path / "run", 0, steps(9) + end(9.0))
+    write(tmp_path / "run", 1, steps(9))
+    stream = str(tmp_path / "run" / "events.jsonl")
+    writer = toyspec.RunWriter(tmp_path / "run", run_id="llama", exist="resume", stream_name="events.rank-1.jsonl")
+    try:
+        assert [RankState(1, "running")] == states_of_other_ranks(stream)
+    finally:
+        writer.close()
+    assert [RankState(1, "torn")] == states_of_other_ranks(stream)
+
+
+def test_viewer_takes_in_that_a_rank_is_whole_now(tmp_path: Path) -> None:
+    """A row has the other ranks and those that are torn, and loses these when only their log has changed."""
+    write(tmp_path / "runs" / "run", 0, steps(9) + end(9.0))
+    write(tmp_path / "runs" / "run", 2, steps(9))
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        row = client.settled_rows()["run"]
+        assert ([2], [[2, "torn"]]) == (row["other_ranks"], row["unended_ranks"])
+        with (tmp_path / "runs" / "run" / "events.rank-2.jsonl").open("a", encoding="ascii") as file:
+            file.write(json.dumps(end(9.0)[0]) + "\n")
+        client.until(lambda: "unended_ranks" not in client.rows()["run"])
+        assert [2] == client.rows()["run"]["other_ranks"]
+
+
+def _in_store(store: Store, folder: Path) -> None:
+    """Put every file below *folder* into the bucket."""
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            store.put(file.relative_to(folder).as_posix(), file.read_bytes())
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_ranks_of_runs_in_a_store_are_listed(
+    tmp_path: Path, store: Store, runs: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run in a store is listed as one on a disk; each log of a rank costs one request."""
+    # What other tests have read is known.
+    rank_states._known_state.cache_clear()
+    for number in range(runs):
+        write(tmp_path / "runs" / f"alone-{number}", 0, steps(9) + end(9.0), size=1)
+    _in_store(store, tmp_path)
+    assert exit_codes.OK == main(["ls", "s3://bucket/runs"])
+    before = len(store.requests)
+    for rank in range(3):
+        write(tmp_path / "runs" / "ranked", rank, steps(9) + (end(9.0) if rank < 2 else []))
+    _in_store(store, tmp_path)
+    store.requests.clear()
+    capsys.readouterr()
+    assert exit_codes.OK == main(["ls", "s3://bucket/runs"])
+    shown = capsys.readouterr().out
+    assert (1, runs) == (shown.count("complete, rank 2 torn"), shown.count("complete  "))
+    # One for rank 0, and one for each of the others.
+    assert before + 3 == len(store.requests)
+
+
+@pytest.mark.parametrize("place", ["disk", "store"])
+def test_catalog_has_the_ranks_of_its_runs(
+    tmp_path: Path, store: Store, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lists and the viewer show from a catalog which ranks are torn; an update reads a run whose rank has changed."""
+    for rank in range(3):
+        write(tmp_path / "runs" / "run", rank, steps(9) + (end(9.0) if rank < 2 else []))
+    root = str(tmp_path / "runs") if place == "disk" else "s3://bucket/runs"
+    _in_store(store, tmp_path)
+    toyspec.build_catalog(root, out=tmp_path / "catalog")
+    listed = []
+    for options in (["--sort", "loss"], ["--md"]):
+        assert exit_codes.OK == main(["ls", "--catalog", str(tmp_path / "catalog"), *options])
+        listed.append("complete, rank 2 torn" in capsys.readouterr().out)
+    assert [True, True] == listed
+    [run] = toyspec.Catalog(tmp_path / "catalog").runs()
+    assert (3, ["rank 2 torn"]) == (run.facts.world_size, run.facts.warnings)
+    with served(tmp_path / "catalog", tmp_path / "cache") as client:
+        [row] = client.rows().values()
+        expected = [1, 2] if place == "disk" else None
+        assert (expected, [[2, "torn"]]) == (row.get("other_ranks"), row["unended_ranks"])
+    write(tmp_path / "runs" / "run", 2, steps(9) + end(9.0))
+    _in_store(store, tmp_path)
+    assert 1 == toyspec.update_catalog(tmp_path / "catalog").read
+    assert exit_codes.OK == main(["ls", "--catalog", str(tmp_path / "catalog")])
+    assert "torn" not in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_viewer_takes_in_that_a_rank_in_a_store_is_whole_now(tmp_path: Path, store: Store) -> None:
+    """A row says which ranks of a run in a store are torn, whose curves are not served, until their log is whole."""
+    for rank in range(2):
+        write(tmp_path / "runs" / "run", rank, steps(9) + ([] if rank else end(9.0)))
+    _in_store(store, tmp_path)
+    with served(["s3://bucket/runs"], tmp_path / "cache") as client:
+        row = client.settled_rows()["run"]
+        assert (False, [[1, "torn"]]) == ("other_ranks" in row, row["unended_ranks"])
+        write(tmp_path / "runs" / "run", 1, steps(9) + end(9.0))
+        _in_store(store, tmp_path)
+        client.until(lambda: "unended_ranks" not in client.rows()["run"])
+
+
+def test_run_that_does_not_know_of_ranks_has_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run of one process is reported in the singular."""
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
+        run.step(1, loss=1.0)
+    assert 0 == main(["ranks", str(tmp_path / "a")])
+    assert "1 rank has a log" in capsys.readouterr().out

@@ -1,0 +1,321 @@
+"""Tests of reading whole streams."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from property_examples import examples
+from readings import account, drained
+from toyspec.core.errors import DamagedStreamError, TornStreamError
+from toyspec.core.generated.kaun_v1 import Scalar
+from toyspec.core.generated.limits import MAX_LISTED_GAPS
+from toyspec.core.generated.metrics_v1 import MetricsEntry
+from toyspec.core.generated.toy_v1 import RunStart, Step
+from toyspec.core.read_reports import Gap, ReadReport
+from toyspec.core.reading.reader import Mode, read
+from toyspec.core.reading.records import Record, RecordFeed
+
+START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
+STEPS = [b'{"kind":"step","t":%d.0,"step":%d,"loss":1.5}\n' % (i, i) for i in range(1, 4)]
+END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'
+RUN = START + b"".join(STEPS) + END
+MODES: tuple[Mode, ...] = ("strict", "tail", "prefix", "salvage")
+
+PIECES = [START, *STEPS, END, b"\n", b" \r\n", b"{}", b"\n\n", b'{"kind":', b"\x00", b"\x00\n", b"NaN\n", b"\xff\n"]
+PIECES += [
+    b'{"a":NaN}\n',
+    b'{"a":1,"a":2}\n',
+    b"[]\n",
+    b"x" * 300,
+    b"\xef\xbb\xbf",
+    b'{"type":"scalar","step":1,"tag":"a"}\n',
+]
+PIECES += [b'{"step":1,"wall_time_ms":2.0}\n', b'{"kind":"run_resume","t":1.0,"from_step":1}\n', b'{"kind":7}\n']
+STREAMS = st.one_of(st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join), st.binary(max_size=60))
+LIMIT = 200
+
+
+def test_complete_run_gives_its_records_and_a_fullaccount() -> None:
+    """Each record carries its bytes, place, kind, value and typed event."""
+    reading = read(RUN)
+    records = list(reading)
+
+    assert [line.rstrip(b"\n") for line in (START, *STEPS, END)] == [record.raw for record in records]
+    assert [1, 2, 3, 4, 5] == [record.line for record in records]
+    assert [RUN.index(record.raw) for record in records] == [record.offset for record in records]
+    assert ["run_start", "step", "step", "step", "run_end"] == [record.kind for record in records]
+    assert {"kind": "step", "t": 1.0, "step": 1, "loss": 1.5} == records[1].value
+    assert Step(t=1.0, step=1, loss=1.5) == records[1].event
+    assert isinstance(records[0].event, RunStart)
+    expected = ReadReport(
+        state="complete",
+        profile="toy/v1",
+        records=5,
+        committed_bytes=len(RUN),
+        fragment=None,
+        uncommitted=None,
+        gaps=[],
+        unlisted_gaps=0,
+        gap_bytes=0,
+        size=len(RUN),
+    )
+    assert expected == reading.report
+
+
+@given(STREAMS, st.sampled_from(MODES), st.sampled_from(["all", "latest"]))
+def test_every_byte_is_accounted_for(data: bytes, mode: Mode, attempts: str) -> None:
+    """Committed bytes, fragment and gaps add up to the size, in every mode, for any bytes, raised or not."""
+    records, report = drained(data, mode=mode, attempts=attempts, max_line_bytes=LIMIT)
+
+    assert len(data) == report.size == sum(account(report))
+    assert report.gap_bytes == sum(gap.length for gap in report.gaps)
+    assert (report.records == len(records)) or attempts == "latest"
+    taken = bytearray(len(data))
+    for gap in report.gaps:
+        taken[gap.offset : gap.offset + gap.length] = b"\x01" * gap.length
+    for record in records:
+        assert record.raw == data[record.offset : record.offset + len(record.raw)]
+        assert not any(taken[record.offset : record.offset + len(record.raw) + 1])
+
+
+@given(STREAMS, st.sampled_from(MODES))
+def test_mode_decides_what_is_raised_and_given(data: bytes, mode: Mode) -> None:
+    """Modes differ only as documented, measured against what salvage finds."""
+    all_records, full = drained(data, mode="salvage", max_line_bytes=LIMIT)
+    reading = read(data, mode=mode, max_line_bytes=LIMIT)
+    refuses = {"strict": full.state != "complete", "tail": full.state == "damaged"}.get(mode, False)
+    if refuses:
+        expected = DamagedStreamError if full.state == "damaged" else TornStreamError
+        with pytest.raises(expected) as caught:
+            _ = reading.report
+        assert caught.value.report is reading.report
+        assert str(caught.value).startswith(f"<bytes>:{caught.value.line}: ")
+    report = reading.report
+    assert full.state == report.state
+    if full.state == "damaged" and mode != "salvage":
+        bad = full.gaps[0]
+        rest = len(data) - bad.offset - bad.length
+        assert [
+            bad,
+            *([Gap(bad.line + 1, bad.offset + bad.length, rest, "stopped", report.gaps[-1].message)] if rest else []),
+        ] == report.gaps
+        assert [record for record in all_records if record.offset < bad.offset] == drained(
+            data, mode=mode, max_line_bytes=LIMIT
+        )[0]
+    else:
+        assert full == report
+
+
+@settings(max_examples=examples(60))
+@given(st.integers(0, len(RUN) - 1))
+def test_truncated_run_gives_a_prefix_of_its_records(length: int) -> None:
+    """A run that was cut anywhere is torn, reads in the default mode and invents nothing."""
+    whole = list(read(RUN))
+    records, report = drained(RUN[:length])
+
+    assert whole[: len(records)] == records
+    assert RUN[:length].count(b"\n") == len(records)
+    assert ("torn", []) == (report.state, report.gaps)
+
+
+@given(STREAMS, st.lists(st.integers(1, 50), max_size=20))
+def test_any_chunking_is_one_read(data: bytes, sizes: list[int]) -> None:
+    """A feed that gets a stream in pieces finds what a reading of the whole finds."""
+    # A feed of records knows the profiles alone; a reading may take the stream for the log of another program.
+    records, report = drained(data, mode="salvage", max_line_bytes=LIMIT, dialect=None)
+    feed = RecordFeed(max_line_bytes=LIMIT)
+    found: list[Record | Gap] = []
+    rest = data
+    for size in sizes:
+        found += feed.feed(rest[:size])
+        rest = rest[size:]
+    found += feed.feed(rest)
+
+    assert records == [item for item in found if isinstance(item, Record)]
+    assert report.gaps == [item for item in found if isinstance(item, Gap)]
+    assert (report.state, report.profile, report.fragment) == (feed.state, feed.profile, feed.fragment())
+    assert report.uncommitted == feed.uncommitted()
+
+
+@given(st.binary(max_size=300))
+def test_reading_raises_only_what_it_documents(data: bytes) -> None:
+    """Any bytes end in a report, whatever the mode."""
+    for mode in MODES:
+        drained(data, mode=mode, max_line_bytes=40)
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "offset", "message"),
+    [
+        (
+            START + b"{\n" + END,
+            2,
+            len(START),
+            "<bytes>:2: invalid-json: expected a key in double quotes, found the end of the line",
+        ),
+        (
+            START + b"x" * 201 + b"\n",
+            2,
+            len(START),
+            "<bytes>:2: line-too-long: the line has 201 bytes; the limit is 200",
+        ),
+        (
+            b"\xef\xbb\xbf" + START,
+            1,
+            0,
+            "<bytes>:1: byte-order-mark: the stream starts with a byte order mark (EF BB BF)",
+        ),
+    ],
+)
+def test_damage_names_path_line_and_offset(data: bytes, line: int, offset: int, message: str) -> None:
+    """The exception of the default mode says where the damage is and why it is damage."""
+    with pytest.raises(DamagedStreamError) as caught:
+        list(read(data, max_line_bytes=200))
+    error = caught.value
+    assert ("<bytes>", line, offset, message) == (error.path, error.line, error.offset, str(error))
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "offset", "message"),
+    [
+        (START + b'{"k', 2, len(START), "<bytes>:2: unterminated-line: the last line has 3 bytes and no LF at its end"),
+        (START + b"\x00" * 9, 2, len(START), "<bytes>:2: nul-bytes: the stream ends with 9 NUL bytes instead of LF"),
+        (START + STEPS[0], 2, len(START), "<bytes>:2: run-end-missing: the stream ends without `run_end`"),
+        (b"\n\n", 1, 0, "<bytes>:1: stream-empty: the stream has 2 bytes and no record"),
+    ],
+)
+def test_torn_end_names_path_line_and_offset(data: bytes, line: int, offset: int, message: str) -> None:
+    """Mode strict says what is missing and where."""
+    with pytest.raises(TornStreamError) as caught:
+        list(read(data, mode="strict"))
+    error = caught.value
+    assert ("<bytes>", line, offset, message) == (error.path, error.line, error.offset, str(error))
+    assert [] == error.report.gaps if error.report else pytest.fail("no report")
+
+
+def test_strict_gives_every_record_before_it_refuses_the_end() -> None:
+    """A caller that takes records one by one loses none to the exception."""
+    reading = read(START + STEPS[0], mode="strict")
+    assert ["run_start", "step"] == [next(reading).kind, next(reading).kind]
+    with pytest.raises(TornStreamError):
+        next(reading)
+    assert 2 == reading.report.records
+
+
+def test_complete_record_without_its_lf_is_shown_apart() -> None:
+    """Such a record is not committed, and no record of the reading."""
+    records, report = drained(START + END[:-1])
+    assert ["run_start"] == [record.kind for record in records]
+    assert report.uncommitted is not None
+    assert report.fragment is not None
+    assert ("run_end", 2, len(START)) == (report.uncommitted["kind"], report.fragment.number, report.fragment.offset)
+    assert drained(START + END[:-2])[1].uncommitted is None
+
+
+@pytest.mark.parametrize(
+    ("data", "state"),
+    [
+        (b"", "torn"),
+        (b" \n\r\n", "torn"),
+        (RUN, "complete"),
+        (RUN + b"\n \n", "complete"),
+        (RUN + STEPS[0], "torn"),
+        (b'{"kind":"run_end","t":"wrong"}\n', "complete"),
+        (RUN + b"\x00", "torn"),
+        (RUN + b"{\n", "damaged"),
+        (b"{\n" + b"{", "damaged"),
+        (b'{"type":"scalar"}\n', "complete"),
+        (b'{"type":"scalar"}\n{', "torn"),
+        (b'{"step":1,"wall_time_ms":1.0}\n', "complete"),
+        (b'{"kind":"run_end","a":1,"a":2}\n', "complete"),
+    ],
+)
+def test_state_follows_from_the_bytes_alone(data: bytes, state: str) -> None:
+    """Damaged wins over torn, torn over complete; wrong fields change nothing."""
+    assert state == drained(data, mode="salvage")[1].state
+
+
+def test_profile_comes_from_the_first_readable_record() -> None:
+    """Damage before it does not matter, a named profile does."""
+    line = b'{"type":"scalar","step":1,"tag":"a","value":null}\n'
+    assert "kaun/v1" == drained(b"{\n" + line, mode="salvage")[1].profile
+    records, _ = drained(line)
+    assert ("scalar", Scalar(step=1, tag="a", value=math.nan)) == (records[0].kind, records[0].event)
+    records, _ = drained(line, profile="toy/v1")
+    assert (None, None) == (records[0].kind, records[0].event)
+
+
+def test_metrics_records_have_no_kind() -> None:
+    """The one type of a metrics log needs no tag."""
+    data = b'{"step":1,"wall_time_ms":1.0,"loss":null,"grad_norm":0.5,"throughput_samples_per_sec":2.0,"extra":{}}\n'
+    records, report = drained(data)
+    assert ("metrics/v1", None) == (report.profile, records[0].kind)
+    assert MetricsEntry(
+        step=1, wall_time_ms=1.0, loss=math.nan, grad_norm=0.5, throughput_samples_per_sec=2.0, extra={}
+    ) == (records[0].event)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"kind":"step","t":0.0}',
+        b'{"kind":"step","t":0.0,"step":1.5}',
+        b'{"kind":"future","t":0.0}',
+        b'{"kind":null}',
+        b"{}",
+    ],
+)
+def test_event_is_none_where_no_type_fits(line: bytes) -> None:
+    """Wrong fields and unknown kinds stay readable through value and raw."""
+    records, _ = drained(line + b"\n")
+    assert (None, line) == (records[0].event, records[0].raw)
+    assert records[0].value is not None
+
+
+def test_record_gives_its_value_again_after_dropping_it() -> None:
+    """A kept record costs only its bytes until it is read."""
+    record = next(read(STEPS[0]))
+    value = record.value
+    record.drop_value()
+    assert value == record.value
+    assert (1.5, None, True) == (record["loss"], record.get("no"), "t" in record)
+    assert Step(t=1.0, step=1, loss=1.5) == record.event
+
+
+def test_record_shows_itself_on_one_line() -> None:
+    """The representation of a hostile record is short and inert."""
+    record = next(read(b'{"a":"' + "\u202e".encode() * 99 + b'"}\n'))
+    assert repr(record).startswith('<Record line=1 offset=0 b\'{"a":"\\xe2\\x80\\xae')
+    assert len(repr(record)) < 300
+
+
+def test_gap_names_what_makes_the_line_unreadable() -> None:
+    """A repeated key beside it is not the reason."""
+    report = drained(b'{"a":1,"a":2,"b":NaN}\n', mode="salvage")[1]
+    assert ["non-finite-number"] == [gap.reason for gap in report.gaps]
+
+
+def test_gaps_beyond_the_list_are_counted() -> None:
+    """A stream of a million bad lines has a short report with exact totals."""
+    report = drained(b"{\n" * (MAX_LISTED_GAPS + 7), mode="salvage")[1]
+    assert (MAX_LISTED_GAPS, 7, 2 * (MAX_LISTED_GAPS + 7)) == (len(report.gaps), report.unlisted_gaps, report.gap_bytes)
+
+
+def test_report_needs_the_whole_reading() -> None:
+    """A reading that was closed halfway has no account to give."""
+    with read(RUN) as reading:
+        next(reading)
+    with pytest.raises(ValueError, match="closed before its end"):
+        _ = reading.report
+
+
+def test_chunk_size_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How much a reading takes at a time shows nowhere, the profile of a damaged head included."""
+    data = b"{\n" + b'{"type":"scalar"}\n' * 3
+    expected = [drained(data, mode=mode) for mode in MODES]
+    monkeypatch.setattr(RecordFeed, "chunk_bytes", 1)
+    assert expected == [drained(data, mode=mode) for mode in MODES]

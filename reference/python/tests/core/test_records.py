@@ -1,0 +1,263 @@
+"""What a record says in terms of any log: compared with an independent reading of its bytes."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from property_examples import examples
+from toyspec import read
+from toyspec.core.format.record_mapping import with_lost_numbers
+from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.writing.logged_values import nonfinite
+from toyspec.health.checking import recorded_alert
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toyspec.core.reading.records import Record
+
+START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "run"}
+KAUN = {"type": "scalar", "step": 0, "tag": "loss", "value": 1.0}
+ENTRY = {"step": 0, "wall_time_ms": 0.0, "loss": 1.0, "grad_norm": 1.0, "throughput_samples_per_sec": 1.0}
+
+
+def records_of(*lines: dict[str, Any]) -> list[Record]:
+    """Return the records of a stream of *lines*."""
+    with read(b"".join(json.dumps(line).encode() + b"\n" for line in lines), mode="salvage") as reading:
+        return list(reading)
+
+
+def record(line: dict[str, Any], first: dict[str, Any] = START) -> Record:
+    """Return the record of *line*, after the *first* of a stream."""
+    return records_of(first, line)[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "values"),
+    [
+        ({"kind": "step", "t": 1, "step": 1, "loss": 2.5, "layer": 3, "extra": {"acc": 1}}, {"loss": 2.5, "acc": 1}),
+        ({"kind": "step", "t": 1, "step": 1, "loss": 2, "extra": {"loss": 3}}, {"loss": 2, "extra/loss": 3}),
+        ({"kind": "step", "t": 1, "step": 1, "loss": None, "extra": {"s": "x", "b": True}}, {"loss": None, "b": 1.0}),
+        ({"kind": "step", "t": 1, "step": 1, "own": {"a": [1, False]}}, {"own/a/0": 1, "own/a/1": 0.0}),
+        ({"kind": "scalars", "t": 1, "values": {"a": 1, "b": None, "c": "x"}}, {"a": 1, "b": None}),
+        ({"kind": "scalars", "t": 1, "values": 7}, {}),
+        ({"kind": "eval", "t": 1, "name": "val", "loss": 2, "extra": {"f1": 0.5}}, {"val/loss": 2, "val/f1": 0.5}),
+        ({"kind": "eval", "t": 1, "name": "v", "extra": {"a": {"b": {"c": True}, "d": [1, None]}, "e": [1, "x"]}},
+         {"v/a/b/c": 1.0, "v/a/d/0": 1, "v/a/d/1": None}),
+        ({"kind": "eval", "t": 1, "name": "v", "loss": 1, "extra": {"a": [2], "a/0": 3, "loss": 4}},
+         {"v/loss": 1, "v/a/0": 3, "v/extra/loss": 4, "v/extra/a/0": 2}),
+        ({"kind": "eval", "t": 1, "name": "v", "extra": {"many": [1] * 257, "nested": [[1]]}}, {}),
+        ({"kind": "eval", "t": 1, "loss": 2}, {}),
+        ({"kind": "system", "t": 1, "memory_used_bytes": 9, "extra": {"gpu": 1}},
+         {"system/memory_used_bytes": 9, "system/gpu": 1}),
+        ({"kind": "grad", "t": 1, "step": 1, "param": "wte", "head": 2, "l2": None}, {"grad/wte/head2/l2": None}),
+        ({"kind": "tap", "t": 1, "step": 1, "region": "attn", "layer": 0, "l2": 1, "per_head_l2": [3, None, "x"]},
+         {"tap/attn/layer0/l2": 1, "tap/attn/layer0/per_head_l2/0": 3, "tap/attn/layer0/per_head_l2/1": None}),
+        ({"kind": "drift", "t": 1, "step": 1, "param": "tok", "token_id": 17, "cos_to_init": 1},
+         {"drift/tok/token_id17/cos_to_init": 1}),
+        ({"kind": "align", "t": 1, "step": 1, "li": 0, "wi": 2, "cos": 0.5}, {"align/li0/wi2/cos": 0.5}),
+        ({"kind": "align", "t": 1, "step": 1, "w": "q", "cos": 0.5}, {"align/q/cos": 0.5}),
+        ({"kind": "align", "t": 1, "step": 1, "cos": 0.5}, {"align/cos": 0.5}),
+        ({"kind": "compare", "t": 1, "step": 1, "ppl_ratio": 1.5}, {"compare/ppl_ratio": 1.5}),
+        ({"kind": "rollout", "t": 1, "step": 1, "reward": 2, "none": None, "a": {"b": 3}, "list": [1]},
+         {"rollout/reward": 2, "rollout/a/b": 3, "rollout/list/0": 1}),
+        ({"kind": "rollout", "t": 1, "step": 1, "won": True, "none": None, "nonfinite": {"none": "x"}},
+         {"rollout/won": 1.0}),
+        ({"kind": "note", "t": 1, "text": "", "number": 3}, {}),
+        ({"t": 1, "loss": 3}, {}),
+    ],
+)  # fmt: skip
+def test_events_have_their_numbers_as_values(line: dict[str, Any], values: dict[str, Any]) -> None:
+    """The numbers of each kind are metrics under the name of what they are about, unknown kinds included."""
+    assert values == record(line).values
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        ({"kind": "step", "step": 1, "loss": None, "nonfinite": {"loss": "inf"}}, "loss", math.inf),
+        ({"kind": "step", "step": 1, "extra": {"a": None}, "nonfinite": {"extra/a": "-inf"}}, "a", -math.inf),
+        ({"kind": "scalars", "values": {"extra/a": None}, "nonfinite": {"extra/a": "inf"}}, "extra/a", math.inf),
+        ({"kind": "eval", "name": "v", "loss": None, "nonfinite": {"loss": "-inf"}}, "v/loss", -math.inf),
+        ({"kind": "scalars", "values": {"a": None}, "nonfinite": {"a": "what"}}, "a", None),
+        ({"kind": "scalars", "values": {"a": 1}, "nonfinite": {"a": "inf"}}, "a", 1),
+        ({"kind": "scalars", "values": {"a": None}, "nonfinite": []}, "a", None),
+    ],
+)
+def test_nulls_are_what_the_record_says_they_were(line: dict[str, Any], name: str, value: float | None) -> None:
+    """``nonfinite`` tells what a null was, and changes no number."""
+    assert value == record({"t": 1.0, **line}).values[name]
+
+
+def test_results_have_what_their_nulls_were() -> None:
+    """Each null of inner lists and objects is what ``nonfinite`` says under its keys and indexes, else null."""
+    extra = {"a": [None, {"b": None}], "c": None}
+    words = {"extra/a/0": "inf", "extra/a/1/b": "-inf", "loss": "nan", "extra/c": "what"}
+    found = with_lost_numbers({"kind": "eval", "loss": 0.5, "extra": extra, "nonfinite": words})
+    assert {"kind": "eval", "loss": 0.5, "extra": {"a": [math.inf, {"b": -math.inf}], "c": None}} == found
+
+
+def test_nan_is_not_null() -> None:
+    """A null that was NaN is NaN."""
+    value = record({"kind": "scalars", "t": 1, "values": {"a": None}, "nonfinite": {"a": "nan"}}).values["a"]
+    assert value is not None
+    assert math.isnan(value)
+
+
+@pytest.mark.parametrize(
+    ("line", "texts"),
+    [
+        ({"kind": "scalars", "t": 1, "values": {}, "texts": {"stage": "warm", "n": 1}}, {"stage": "warm"}),
+        ({"kind": "eval", "t": 1, "name": "v", "extra": {"grade": "A", "n": 1}}, {"v/grade": "A"}),
+        (
+            {"kind": "eval", "t": 1, "name": "v", "extra": {"a": [1, {"b": "é"}], "e": [], "o": {"x": {}, "s": "t"}}},
+            {"v/a": '[1,{"b":"é"}]', "v/e": "[]", "v/o/x": "{}", "v/o/s": "t"},
+        ),
+        (
+            {"kind": "eval", "t": 1, "name": "v", "extra": {"a": [None, "x"]}, "nonfinite": {"extra/a/0": "-inf"}},
+            {"v/a": '[-Infinity,"x"]'},
+        ),
+        ({"kind": "rollout", "t": 1, "label": "x", "a": {"b": "y"}}, {"rollout/label": "x", "rollout/a/b": "y"}),
+        ({"kind": "compare", "t": 1, "verdict": "better", "own": "x"}, {"compare/own": "x"}),
+        ({"kind": "step", "t": 1, "step": 1, "own": "x"}, {"own": "x"}),
+        ({"kind": "note", "t": 1, "text": "x"}, {}),
+        ({"kind": "scalars", "t": 1, "values": {}, "texts": "x"}, {}),
+    ],
+)
+def test_texts_are_found_by_name(line: dict[str, Any], texts: dict[str, str]) -> None:
+    """Texts beside numbers have names of their own."""
+    assert texts == record(line).texts
+
+
+@pytest.mark.parametrize(
+    ("first", "line", "place"),
+    [
+        (START, {"kind": "step", "t": 1.5, "step": 3, "epoch": 0.5, "phase": "eval"}, (3, 1.5, "run", 0.5, "eval")),
+        (START, {"kind": "step", "t": 1.5, "step": -3, "phase": "other"}, (None, 1.5, "run", None, None)),
+        (START, {"kind": "step", "t": True, "step": True, "epoch": "x"}, (None, None, None, None, None)),
+        (ENTRY, {**ENTRY, "step": 7, "wall_time_ms": 2500}, (7, 2.5, "run", None, None)),
+        (KAUN, {**KAUN, "step": 7.9, "wall_time": 2e9, "epoch": 2}, (7, 2e9, "unix", 2, None)),
+        (KAUN, {**KAUN, "step": -1}, (None, None, None, None, None)),
+    ],
+)
+def test_each_profile_has_its_places(first: dict[str, Any], line: dict[str, Any], place: tuple[Any, ...]) -> None:
+    """Step, time in seconds with its origin, epoch and phase come from the keys of the profile, if they are valid."""
+    found = record(line, first)
+    assert place == (found.step, found.time, found.time_origin, found.epoch, found.phase)
+
+
+def test_starts_ends_and_goals_are_named_alike() -> None:
+    """What a run records about its start, its end and its goals is in the same members for every profile."""
+    end = {"kind": "run_end", "t": 2.0, "reason": "completed"}
+    define = {"kind": "define", "t": 1.0, "name": "acc", "goal": "max"}
+    found = records_of(START, define, end)
+    assert [START, None, None] == [each.start for each in found]
+    assert [None, None, end] == [each.end for each in found]
+    assert [{}, {"acc": "max"}, {}] == [each.goal for each in found]
+    assert {"loss": "max"} == record({**KAUN, "minimize": False}, KAUN).goal
+    assert {} == record({**KAUN, "minimize": 1}, KAUN).goal
+
+
+@pytest.mark.parametrize(
+    ("first", "line", "is_step"),
+    [
+        (START, {"kind": "step", "t": 0, "step": 0}, True),
+        (START, {"kind": "step", "t": -1, "step": 0}, False),
+        (START, {"kind": "step", "step": 0}, False),
+        (START, {"kind": "scalars", "t": 0, "step": 0, "values": {}}, False),
+        (ENTRY, {"step": 1}, True),
+        (ENTRY, {"step": 1.5}, False),
+        (KAUN, {"type": "scalar", "step": 1, "tag": "a", "value": None}, True),
+        (KAUN, {"type": "scalar", "step": 1, "tag": "a"}, False),
+        (KAUN, {"type": "other", "step": 1, "tag": "a", "value": 1}, False),
+    ],
+)
+def test_steps_are_valid_records_that_count(first: dict[str, Any], line: dict[str, Any], is_step: bool) -> None:
+    """A step of the run has what its views need."""
+    assert is_step == record(line, first).is_step
+
+
+@pytest.mark.parametrize(
+    ("wrong", "value"), [("rule", 1), ("rule", None), ("level", "loud"), ("level", None), ("text", 7), ("text", None)]
+)
+def test_alert_with_one_wrong_member_is_not_one(wrong: str, value: object) -> None:
+    """Rule, level and text must all be valid."""
+    alert = {"kind": "alert", "t": 1.0, "rule": "loss-spike", "level": "warning", "text": "loss is 9"}
+    found = recorded_alert(record(alert))
+    assert found is not None
+    assert "loss is 9" == found.text
+    assert recorded_alert(record(alert | {wrong: value})) is None
+
+
+def test_what_is_not_declared_as_a_number_is_not_named_as_one() -> None:
+    """Only a number of the schema can be null in its own place, so that ``nonfinite`` says what it was."""
+    assert {"loss": "nan"} == nonfinite("step", {"loss": math.nan, "step": math.inf, "mine": math.nan})
+
+
+names = st.text("abc/.", min_size=1, max_size=4)
+numbers = st.none() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+others = st.text(max_size=3) | st.lists(st.text(max_size=1), max_size=2)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.dictionaries(names, numbers | others, max_size=5)), max_size=6))
+def test_scalars_are_found_again(tmp_path_factory: pytest.TempPathFactory, logged: list[tuple[int, Any]]) -> None:
+    """Every number of every ``scalars`` record is a value of its record, and the last one of its curve."""
+    lines = [START, *({"kind": "scalars", "t": 1.0, "step": step, "values": values} for step, values in logged)]
+    path: Path = tmp_path_factory.mktemp("run") / "events.jsonl"
+    path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    expected = [
+        {name: value for name, value in values.items() if value is None or type(value) in (int, float)}
+        for _, values in logged
+    ]
+    with read(path, mode="salvage") as reading:
+        assert expected == [each.values for each in list(reading)[1:]]
+    last = {
+        name: (step, value)
+        for (step, _), values in zip(logged, expected, strict=True)
+        for name, value in values.items()
+    }
+    assert last == {name: curve.last for name, curve in summarize_run(str(path)).series.items()}
+
+
+def test_values_of_unknown_kinds_are_superseded_as_all(tmp_path: Path) -> None:
+    """A resumption supersedes the metrics of an unknown kind after its step, which the reader still returns."""
+    lines: list[dict[str, Any]] = [START]
+    lines += [{"kind": "rollout", "t": float(step), "step": step, "reward": step} for step in (1, 2, 3)]
+    lines += [{"kind": "run_resume", "t": 4.0, "from_step": 1}, {"kind": "rollout", "t": 5.0, "step": 2, "reward": 9}]
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    curve = summarize_run(str(path)).series["rollout/reward"]
+    assert (2, (1, 1.0), (2, 9.0)) == (curve.count, curve.first, curve.last)
+    assert 6 == sum(1 for _ in read(path, mode="salvage", attempts="latest"))
+
+
+def test_very_many_metrics_are_all_kept(tmp_path: Path) -> None:
+    """A summary keeps thousands of metrics, not the first hundreds."""
+    values = {f"m{index}": index for index in range(5000)}
+    path = tmp_path / "events.jsonl"
+    path.write_text("\n".join(map(json.dumps, [START, {"kind": "scalars", "t": 1.0, "step": 1, "values": values}, ""])))
+    summary = summarize_run(str(path))
+    assert (5000, 0) == (len(summary.series), summary.metrics_left_out)
+
+
+def test_metrics_beyond_the_limit_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is too much is left out and counted, each name once; the loss is kept."""
+    monkeypatch.setattr("toyspec.core.runs.summary.MOST_NAMES", 2)
+    lines: list[dict[str, Any]] = [START]
+    lines += [
+        {"kind": "scalars", "t": 1.0, "step": step, "values": {"a": 1, "b": 2, "c": 3, "d": 4, "loss": 5}}
+        for step in (1, 2)
+    ]
+    lines += [{"kind": "define", "t": 1.0, "name": name, "goal": "min"} for name in "abc"]
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    summary = summarize_run(str(path))
+    assert (["a", "b", "loss"], 2) == (list(summary.series), summary.metrics_left_out)
+    assert {"kinds": 3, "goals": 1} == summary.left_out

@@ -1,0 +1,761 @@
+"""Starting a run in one line."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toyspec.agents.digested_run import DigestedRun
+from toyspec.convert.exported_runs import ExportedRun
+from toyspec.core import programs
+from toyspec.core.checker.checking import check
+from toyspec.core.errors import StreamRefusedError
+from toyspec.core.format.canonical import InvalidEventError
+from toyspec.core.generated.toy_v1 import Git, Model
+from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.reading.reader import read
+from toyspec.core.runs.ends import summarize_ends
+from toyspec.core.runs.listing import list_runs
+from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.writing.environment import git_head, git_revision, this_host, uncommitted_changes
+from toyspec.core.writing.processes import TrainingProcess
+from toyspec.core.writing.run_starting import start_run
+from toyspec.testing import ManualClock
+from toyspec.view.details import detail_of
+from toyspec.view.identities import identity_at
+from toyspec.view.scanning import ScanWork, quick_row
+
+SHA = "4bf48d3e" * 5
+
+
+def test_three_lines_log_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who says nothing but where, what and the losses gets a complete run that says where it took place."""
+    monkeypatch.chdir(tmp_path)
+    with start_run("runs", arch="llama", config={"lr": 3e-4}, clock=ManualClock()) as run:
+        for loss in (2.5, 2.0):
+            run.step(loss=loss)
+    assert os.path.join("runs", "llama-20260531-001") == run.directory
+    records = [record.value for record in read(run.directory)]
+    host = this_host()
+    expected = {
+        "kind": "run_start",
+        "schema": "toy/v1",
+        "t": 0.0,
+        "started_at": "2026-05-31T09:30:00Z",
+        "run_id": "llama-20260531-001",
+        "host": {"name": host.name, "os": host.os, "arch": host.arch},
+        "model": {"arch": "llama"},
+        "config": {"lr": 3e-4},
+    }
+    assert sys.argv == records[0].pop("argv")
+    assert {"python", "toyspec"} <= records[0].pop("packages").keys()
+    assert expected == records[0]
+    assert ["run_start", "step", "step", "run_end"] == [record["kind"] for record in records]
+    assert [] == check("runs").files[0].findings
+
+
+def test_every_run_gets_its_own_directory(tmp_path: Path) -> None:
+    """Runs of the same model and day are numbered, also while they run at the same time."""
+    runs = [start_run(tmp_path, clock=ManualClock()) for _ in range(3)]
+    assert [f"run-20260531-00{n}" for n in (1, 2, 3)] == [run.run_id for run in runs]
+
+
+def test_parts_are_passed_on(tmp_path: Path) -> None:
+    """What is known about the run is in run_start; the architecture in the model unless that names its own."""
+    options = {"backend": "cuda", "git": {"sha": SHA, "dirty": True}, "phase": "eval", "compare_to": "base"}
+    run = start_run(tmp_path, arch="vit", model={"patch_size": 16}, run_id="a", **options)  # type: ignore[arg-type]
+    (start,) = read(run.directory)
+    expected = {"backend": {"kind": "cuda"}, "git": {"sha": SHA, "dirty": True}, "phase": "eval", "compare_to": "base"}
+    assert expected | {"model": {"arch": "vit", "patch_size": 16}} == {key: start[key] for key in [*expected, "model"]}
+    (start,) = read(start_run(tmp_path, model=Model(arch="llama", vocab=8), git=None, run_id="b").directory)
+    assert ({"arch": "llama", "vocab": 8}, False) == (start["model"], "git" in start)
+
+
+def test_model_may_be_its_architecture(tmp_path: Path) -> None:
+    """A text is the architecture, and is in the name of the directory as one is."""
+    run = start_run(tmp_path, model="vit", git=None)
+    (start,) = read(run.directory)
+    assert {"arch": "vit"} == start["model"]
+    assert "vit" in os.path.basename(run.directory)
+    hub = start_run(tmp_path, arch="meta-llama/Llama-3 8B", git=None)
+    (start,) = read(hub.directory)
+    assert ("meta-llama/Llama-3 8B", True) == (
+        start["model"]["arch"],
+        os.path.basename(hub.directory).startswith("meta-llama-Llama-3-8B-"),
+    )
+
+
+def test_a_run_that_cannot_start_is_closed(tmp_path: Path) -> None:
+    """An invalid run_start raises, and leaves neither a record nor a lock behind."""
+    with pytest.raises(ValueError, match="/config/x must be"):
+        start_run(tmp_path, run_id="a", config={"x": object()}, on_error="raise")
+    start_run(tmp_path, run_id="a", on_error="raise").abandon()
+    with pytest.raises(ValueError, match="run id"):
+        start_run(tmp_path, run_id="../a")
+    with pytest.raises(ValueError, match=r"token \{sha\}"):
+        start_run(tmp_path, template="{sha}")
+
+
+def test_the_same_script_resumes_again_and_again(tmp_path: Path) -> None:
+    """Each attempt goes on after the last train step, without a call that the first one does not make."""
+    for _ in range(3):
+        run = start_run(tmp_path, run_id="a", exist="resume", on_error="raise")
+        run.step(loss=0.5)
+        run.step(loss=0.25)
+        run.abandon()
+    with start_run(tmp_path, run_id="a", exist="resume") as run:
+        assert (6, True) == (run.last_step, run.resumes)
+    found = [(record.kind, record.get("step", record.get("from_step"))) for record in read(run.directory)]
+    steps = [("run_start", None), ("step", 1), ("step", 2), ("run_resume", 2), ("step", 3), ("step", 4)]
+    assert [*steps, ("run_resume", 4), ("step", 5), ("step", 6), ("run_resume", 6), ("run_end", None)] == found
+    report = check(run.directory).files[0]
+    assert ("complete", []) == (report.state, report.findings)
+    assert 6 == list(read(run.directory))[-1]["final_step"]
+
+
+@pytest.mark.parametrize(
+    ("first", "from_step"),
+    [
+        (lambda run: run.step(loss=0.5), 3),
+        (lambda run: run.step(2, loss=0.5), 1),
+        (lambda run: run.step(9, loss=0.5), 8),
+        (lambda run: run.note("back again"), 3),
+        (lambda run: run.eval("held-out", step=2), 3),
+        (lambda run: run.step(1, phase="decode", token_id=7), 3),
+        (lambda run: run.run_resume(2, reason="preempted"), 2),
+    ],
+)
+def test_the_first_record_says_where_a_run_goes_on(tmp_path: Path, first: Any, from_step: int) -> None:
+    """A step with a number goes on from the one before, all else from the last; a call of run_resume says it itself."""
+    run = start_run(tmp_path, run_id="a")
+    for _ in range(3):
+        run.step(loss=1.0)
+    run.abandon()
+    with start_run(tmp_path, run_id="a", exist="resume", on_error="raise") as run:
+        first(run)
+    (resumed,) = [record for record in read(run.directory) if record.kind == "run_resume"]
+    assert from_step == resumed["from_step"]
+    assert not any(finding.severity == "error" for finding in check(run.directory).files[0].findings)
+
+
+def test_the_step_of_a_checkpoint_can_be_given(tmp_path: Path) -> None:
+    """With from_step the run_resume is written at once; on a first start it says nothing."""
+    for from_step in (None, 2, 2):
+        run = start_run(tmp_path, run_id="a", exist="resume", from_step=from_step, on_error="raise")
+        for _ in range(3):
+            run.step(loss=1.0)
+        run.abandon()
+    records = [(record.kind, record.get("step", record.get("from_step"))) for record in read(run.directory)]
+    again = [("run_resume", 2), ("step", 3), ("step", 4), ("step", 5)]
+    assert [("run_start", None), ("step", 1), ("step", 2), ("step", 3), *again, *again] == records
+
+
+def test_an_attempt_without_a_step_goes_on_where_the_last_one_stands(tmp_path: Path) -> None:
+    """The last train step is that of the latest attempt, also when it did not come to its first."""
+    run = start_run(tmp_path, run_id="a", on_error="raise")
+    for _ in range(5):
+        run.step(loss=1.0)
+    run.abandon()
+    start_run(tmp_path, run_id="a", exist="resume", from_step=2, on_error="raise").abandon()
+    run = start_run(tmp_path, run_id="a", exist="resume", on_error="raise")
+    assert 2 == run.last_step
+    run.step(loss=1.0)
+    assert [1, 2, 3, 4, 5, 3] == [record["step"] for record in read(run.directory) if record.kind == "step"]
+
+
+def test_a_run_that_has_ended_goes_on(tmp_path: Path) -> None:
+    """A run is extended, or evaluated the next day; opening it without a record changes nothing."""
+    with start_run(tmp_path, run_id="a", seal="at-end") as run:
+        run.log({"loss": 1.0}, step=1)
+    before = {path.name: path.read_bytes() for path in Path(run.directory).iterdir()}
+    with start_run(tmp_path, run_id="a", exist="resume"):
+        pass
+    assert before == {path.name: path.read_bytes() for path in Path(run.directory).iterdir()}
+    with start_run(tmp_path, run_id="a", exist="resume") as run:
+        run.eval("test", loss=0.5)
+    kinds = [record.kind for record in read(run.directory)]
+    assert ["run_start", "scalars", "run_end", "run_resume", "eval", "run_end"] == kinds
+    assert 1 == list(read(run.directory))[-1]["final_step"]
+    with pytest.raises(ValueError, match="needs a run_id"):
+        start_run(tmp_path, exist="resume")
+
+
+def test_a_record_after_the_end_opens_the_run_again(tmp_path: Path) -> None:
+    """An evaluation after the block is not lost, and the run ends with the program as it had ended."""
+    with start_run(tmp_path, run_id="a") as run:
+        run.step(loss=1.0)
+    run.eval("test", loss=0.5)
+    run.close()
+    kinds = [record.kind for record in read(run.directory)]
+    assert ["run_start", "step", "run_end", "run_resume", "eval", "run_end"] == kinds
+    assert 0 == run.dropped
+
+
+@pytest.mark.parametrize("log", ["step", "log"])
+def test_what_comes_before_the_first_step_of_a_resumption_costs_no_step(tmp_path: Path, log: str) -> None:
+    """Where a run goes on is learnt from its first step, and corrected where a note was written before it."""
+    for first in (1, 6):
+        with start_run(tmp_path, run_id="a", exist="resume") as run:
+            run.define("loss", goal="min")
+            run.note("begins")
+            for step in range(first, first + 7):
+                run.step(step, loss=1.0) if log == "step" else run.log({"loss": 1.0}, step=step)
+            run.log({"late": 1.0}, step=2)
+    resumed = [record["from_step"] for record in read(run.directory) if record.kind == "run_resume"]
+    assert [7, 5] == resumed
+    steps = [record.step for record in read(run.directory, attempts="latest") if "loss" in record.values]
+    assert list(range(1, 13)) == steps
+    assert 0 == run.dropped
+
+
+def test_a_run_that_is_started_again_is_taken_over(tmp_path: Path) -> None:
+    """A second start in the same process ends the first run, whose object raises from then on."""
+    first = start_run(tmp_path, run_id="a")
+    first.log(loss=1.0)
+    second = start_run(tmp_path, run_id="a")
+    with pytest.raises(InvalidEventError, match="started again"):
+        first.log(loss=2.0)
+    second.log(loss=3.0)
+    second.run_end()
+    earlier = list(read(f"{first.events_path}.prev"))
+    assert ("interrupted", "started again") == (earlier[-1]["reason"], earlier[-1]["error"])
+    assert [3.0] == [record["values"]["loss"] for record in read(second.events_path) if record.kind == "scalars"]
+
+
+def test_a_run_of_another_process_is_waited_for(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A job that is still dying is waited for; a live one makes the start raise before the training begins."""
+    program = "import sys, toyspec; run = toyspec.start_run(sys.argv[1], run_id='a'); print(1, flush=True); input()"
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(StreamRefusedError, match=r"another writer has had it open for 0\.1 s"):
+            start_run(tmp_path, run_id="a", exist="resume", wait_seconds=0.1)
+        timer = threading.Timer(0.3, other.kill)
+        timer.start()
+        run = start_run(tmp_path, run_id="a", exist="resume", wait_seconds=60)
+        run.log(loss=1.0)
+        run.run_end()
+    assert "waiting up to 60 s" in capfd.readouterr().err
+    assert ["run_start", "run_resume", "scalars", "run_end"] == [record.kind for record in read(run.directory)]
+
+
+@pytest.mark.parametrize(
+    ("ending", "reason", "error"),
+    [
+        ("", "completed", None),
+        ("raise ValueError('bad data')", "errored", "ValueError: bad data"),
+        ("sys.exit(3)", "aborted", "exit status 3"),
+        ("os.kill(os.getpid(), signal.SIGTERM)", "interrupted", "signal SIGTERM"),
+        ("os.kill(os.getpid(), signal.SIGINT); time.sleep(5)", "interrupted", "signal SIGINT"),
+        (
+            "t = threading.Thread(target=lambda: 1 / 0, name='loader'); t.start(); t.join()",
+            "errored",
+            "in thread loader: ZeroDivisionError: division by zero",
+        ),
+        (
+            "signal.signal(signal.SIGTERM, lambda *_: None); os.kill(os.getpid(), signal.SIGTERM)",
+            "interrupted",
+            "signal SIGTERM",
+        ),
+        (
+            "pid = os.fork(); pid or sys.exit(7); os.waitpid(pid, 0)",
+            "completed",
+            None,
+        ),
+        ("os._exit(0)", None, None),
+    ],
+)
+def test_a_run_ends_as_its_program_does(tmp_path: Path, ending: str, reason: str | None, error: str | None) -> None:
+    """Without a block: at exit, by an exception in any thread, by a signal; a child or os._exit ends nothing."""
+    program = f"""
+import os, signal, sys, threading, time, toyspec
+run = toyspec.start_run("runs", run_id="a")
+run.log(loss=1.0)
+{ending}
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
+    last = list(read(tmp_path / "runs/a"))[-1]
+    assert (reason, error) == (last.value.get("reason"), last.value.get("error"))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_what_forked_processes_log_is_counted(tmp_path: Path) -> None:
+    """A run has one writer; what its children log is not in it, and the run itself says how much that is."""
+    program = """
+import os, toyspec
+run = toyspec.start_run("runs", run_id="a", git=None)
+run.step(1, loss=1.0)
+for child in range(3):
+    if not (pid := os.fork()):
+        for step in range(2, 5):
+            run.log(child=1.0)
+        run.step(9, loss=2.0)
+        run.run_end()
+        os._exit(0)
+    os.waitpid(pid, 0)
+run.step(2, loss=1.0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    found = list(read(tmp_path / "runs/a"))
+    assert ["run_start", "step", "step", "note", "run_end"] == [record.kind for record in found]
+    assert {"scalars": 9, "step": 3} == found[3]["dropped"]
+    assert ["records-dropped"] == [finding.rule for finding in check(tmp_path / "runs/a").files[0].findings]
+    assert 3 == done.stderr.count("cannot write: it was opened by the parent process")
+    assert "12 records were not written in total" in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_what_a_child_of_a_resumed_run_logs_is_counted(tmp_path: Path) -> None:
+    """The run goes on for that, if only to count it; a child is never stopped."""
+    program = """
+import os, toyspec
+for again in range(2):
+    run = toyspec.start_run("runs", run_id="a", exist="resume", git=None)
+    if not (pid := os.fork()):
+        run.log(child=1.0)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    run.close()
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=True)
+    found = list(read(tmp_path / "runs/a"))
+    assert ["run_start", "note", "run_end", "run_resume", "note", "run_end"] == [record.kind for record in found]
+    assert [{"scalars": 1}] * 2 == [record["dropped"] for record in found if record.kind == "note"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_signal_ends_a_forked_process_at_once(tmp_path: Path) -> None:
+    """Handlers of a run are not those of its children: a pool could wait forever for one that waits for a lock."""
+    program = """
+import os, signal, toyspec
+own = lambda *_: None
+signal.signal(signal.SIGHUP, own)
+run = toyspec.start_run("runs", run_id="a", git=None)
+if not (pid := os.fork()):
+    names = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    os._exit([signal.SIG_DFL, signal.default_int_handler, own] != [signal.getsignal(each) for each in names])
+assert os.waitpid(pid, 0)[1] == 0
+if not (pid := os.fork()):
+    toyspec.start_run("runs", run_id="b", git=None)
+    os.kill(os.getpid(), signal.SIGTERM)
+os.waitpid(pid, 0)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
+    for name in "ab":
+        assert "signal SIGTERM" == list(read(tmp_path / "runs" / name))[-1]["error"]
+
+
+def test_a_training_that_is_stopped_from_outside_is_interrupted(tmp_path: Path) -> None:
+    """A task that is cancelled and a generator that is closed are not errors of the training."""
+
+    def training() -> Generator[int, None, None]:
+        with start_run(tmp_path, run_id="a", git=None) as run:
+            for step in range(1, 9):
+                run.step(step, loss=1.0)
+                yield step
+
+    async def trained() -> None:
+        with start_run(tmp_path, run_id="b", git=None) as run:
+            run.step(1, loss=1.0)
+            await asyncio.sleep(60)
+
+    async def cancelled() -> None:
+        await asyncio.wait_for(trained(), 0.01)
+
+    steps = training()
+    assert [1, 2] == [next(steps), next(steps)]
+    steps.close()
+    with pytest.raises(TimeoutError):
+        asyncio.run(cancelled())
+    ends = [list(read(tmp_path / run_id))[-1] for run_id in "ab"]
+    assert [("interrupted", "GeneratorExit"), ("interrupted", "CancelledError")] == [
+        (end["reason"], end["error"]) for end in ends
+    ]
+
+
+@pytest.mark.parametrize("block", ["", "with run: "])
+def test_a_loop_that_catches_a_signal_goes_on(tmp_path: Path, block: str) -> None:
+    """A handler that was there is called, what the program still logs is kept, and the run is not completed."""
+    program = f"""
+import os, signal, toyspec
+stops = []
+signal.signal(signal.SIGTERM, lambda *_: stops.append(1))
+run = toyspec.start_run("runs", run_id="a")
+def train():
+    for step in range(1, 9):
+        run.log(loss=1.0)
+        if step == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+    assert stops == [1]
+{block}train()
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    found = list(read(tmp_path / "runs/a"))
+    assert 8 == sum(record.kind == "scalars" for record in found)
+    assert ("interrupted", "signal SIGTERM") == (found[-1]["reason"], found[-1]["error"])
+
+
+def test_each_rank_writes_a_stream_of_its_own(tmp_path: Path) -> None:
+    """With ranks="all" the streams share run id and directory; by default the others are silent, and say why once."""
+    program = """
+import toyspec, sys
+for ranks, run_id in (("all", "each"), ("first", "one")):
+    run = toyspec.start_run("runs", run_id=run_id, ranks=ranks)
+    run.log(loss=1.0)
+    run.step(loss=1.0)
+    run.run_end()
+"""
+    said = []
+    for rank in range(3):
+        variables = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "3"}
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, env=variables, check=True, capture_output=True, text=True
+        )
+        said.append(done.stderr.count("RANK says that this is process"))
+    assert [0, 1, 1] == said
+    found = sorted(path.relative_to(tmp_path / "runs").as_posix() for path in tmp_path.rglob("*.jsonl"))
+    ranks = ["each/events.jsonl", "each/events.rank-1.jsonl", "each/events.rank-2.jsonl"]
+    assert [*ranks, "one/events.jsonl"] == found
+    starts = [next(iter(read(tmp_path / "runs" / name))) for name in ranks]
+    assert [("each", rank, 3) for rank in range(3)] == [(s["run_id"], s["rank"], s["world_size"]) for s in starts]
+
+
+def test_the_last_process_to_end_seals_the_run(tmp_path: Path) -> None:
+    """A seal of streams that are still written would be broken by them."""
+    runs = [
+        start_run(tmp_path, run_id="a", ranks="all", seal="at-end", process=TrainingProcess(rank, 2, "RANK"), git=None)
+        for rank in range(2)
+    ]
+    for run in runs:
+        run.log(loss=1.0)
+    for run in runs:
+        assert not (tmp_path / "a/SHA256SUMS").exists()
+        run.run_end()
+    assert (tmp_path / "a/SHA256SUMS").read_text().count("events") == 2
+
+
+def test_processes_without_a_common_id_learn_what_to_pass(tmp_path: Path) -> None:
+    """Each would make a directory of its own."""
+    with pytest.raises(ValueError, match="pass the same run_id in each"):
+        start_run(tmp_path, ranks="all", process=TrainingProcess(1, 2, "RANK"))
+
+
+def test_a_refused_start_leaves_no_directory(tmp_path: Path) -> None:
+    """What was made for a run that does not start is gone again, with a name of its own or without."""
+    for run_id in ("a", None):
+        with pytest.raises(ValueError, match="/config/x must be"):
+            start_run(tmp_path / "runs", run_id=run_id, config={"x": object()}, on_error="raise")
+        assert [] == [path for path in tmp_path.rglob("*") if path.name != "runs"]
+    start_run(tmp_path / "runs", run_id="a", exist="fail").close()
+
+
+def test_starts_with_one_run_id_keep_every_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The third start keeps the first two logs, and each says where the earlier one is."""
+    for loss in (1.0, 2.0, 3.0):
+        with start_run(tmp_path, run_id="a") as run:
+            run.step(loss=loss)
+    names = ["events.jsonl", "events.jsonl.prev-1", "events.jsonl.prev"]
+    assert [3.0, 1.0, 2.0] == [
+        record["loss"] for name in names for record in read(tmp_path / "a" / name) if record.kind == "step"
+    ]
+    said = capfd.readouterr().err.splitlines()
+    path = tmp_path / "a/events.jsonl"
+    assert f"toyspec: an earlier log was kept: {path} is now {path}.prev" == said[0]
+    assert f"toyspec: an earlier log was kept: {path} is now {path}.prev, {path}.prev is now {path}.prev-1" == said[1]
+
+
+@pytest.mark.parametrize("numbers", ["counted", "given", "every tenth"])
+def test_every_nth_step_is_one_argument(tmp_path: Path, numbers: str) -> None:
+    """Whoever logs every step, or every tenth, gets every tenth and the last, and no warning about the others."""
+    with start_run(tmp_path, run_id="a", subsample=10, config={"lr": 0.5}) as run:
+        for step in range(1, 96):
+            if numbers == "counted":
+                run.step(loss=1.0 / step)
+            elif numbers == "given" or step % 10 == 0:
+                run.step(step, loss=1.0 / step)
+    start, *_, end = read(run.directory)
+    steps = [record["step"] for record in read(run.directory) if record.kind == "step"]
+    assert {"subsample": 10, "lr": 0.5} == start["config"]
+    expected = list(range(10, 100, 10)) if numbers == "every tenth" else [*range(1, 100, 10), 95]
+    assert (expected, expected[-1], 1.0 / expected[-1]) == (steps, end["final_step"], end["final_loss"])
+    assert [] == check(run.directory).files[0].findings
+
+
+def test_any_numbers_are_logged_by_name(tmp_path: Path) -> None:
+    """What has no field of its own is a scalar; a metric may be defined, and a file named."""
+    with start_run(tmp_path, run_id="a", name="warm start", tags=["lr"], on_error="raise") as run:
+        run.define("val/*", goal="min", unit="nat")
+        run.log({"val/nll": 2, "val/acc": float("nan")}, step=3, epoch=0.5)
+        run.artifact("weights/step_3.gguf", role="checkpoint", step=3)
+    start, defined, scalars, artifact, _ = read(run.directory)
+    assert ("warm start", ["lr"]) == (start["name"], start["tags"])
+    assert ("val/*", "min", "nat") == (defined["name"], defined["goal"], defined["unit"])
+    assert ({"val/acc": None, "val/nll": 2.0}, 3, 0.5) == (scalars["values"], scalars["step"], scalars["epoch"])
+    assert ("weights/step_3.gguf", "checkpoint") == (artifact["path"], artifact["role"])
+    assert [] == check(run.directory).files[0].findings
+
+
+def test_a_subsampled_run_resumes(tmp_path: Path) -> None:
+    """The first step of an attempt is written."""
+    run = start_run(tmp_path, run_id="a", subsample=10)
+    for _ in range(15):
+        run.step(loss=1.0)
+    run.abandon()
+    with start_run(tmp_path, run_id="a", subsample=10, exist="resume") as run:
+        for step in range(13, 30):
+            run.step(step, loss=1.0)
+    assert [1, 11, 13, 23, 29] == [record["step"] for record in read(run.directory) if record.kind == "step"]
+    assert [] == check(run.directory).files[0].findings
+    with pytest.raises(ValueError, match="subsample is 0; pass an integer N ≥ 1"):
+        start_run(tmp_path, subsample=0)
+
+
+def test_a_root_that_cannot_be_made_is_survived(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Without a place for logs the program goes on, unless it asks for errors."""
+    (tmp_path / "runs").write_bytes(b"")
+    with start_run(tmp_path / "runs") as run:
+        run.step(loss=0.5)
+    assert not run.active
+    assert "logging stops; the program continues" in capfd.readouterr().err
+    with pytest.raises(OSError, match=r"File exists|Not a directory"):
+        start_run(tmp_path / "runs", on_error="raise")
+
+
+def git(tree: Path, *arguments: str) -> str:
+    """Run git in *tree*, as an author of its own; return what it prints."""
+    author = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(["git", *author, *arguments], cwd=tree, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Return a working tree with one commit on the branch ``main`` and a directory in it."""
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    tree = tmp_path / "tree"
+    (tree / "src").mkdir(parents=True)
+    git(tree, "init", "--quiet", "--initial-branch=main")
+    (tree / "src" / "train.py").write_text("")
+    git(tree, "add", ".")
+    git(tree, "commit", "--quiet", "--message=first")
+    return tree
+
+
+def test_the_revision_is_that_of_the_tree_around(repository: Path) -> None:
+    """Commit and branch are found from anywhere in the tree, whose tracked changes make it dirty."""
+    sha = git(repository, "rev-parse", "HEAD")
+    assert Git(sha=sha, branch="main", dirty=False) == git_revision(str(repository / "src"))
+    (repository / "untracked").write_text("")
+    assert Git(sha=sha, branch="main", dirty=False) == git_revision(str(repository))
+    (repository / "src" / "train.py").write_text("changed")
+    assert Git(sha=sha, branch="main", dirty=True) == git_revision(str(repository))
+
+
+def test_the_revision_of_a_detached_head_has_no_branch(repository: Path) -> None:
+    """The branch is empty then."""
+    git(repository, "checkout", "--quiet", "--detach")
+    assert Git(sha=git(repository, "rev-parse", "HEAD"), branch="", dirty=False) == git_revision(str(repository))
+
+
+def test_the_remote_is_named_without_credentials(repository: Path) -> None:
+    """A token in the address does not get into the log."""
+    git(repository, "remote", "add", "origin", "https://user:secret@example.org/team/model.git")
+    found = git_revision(str(repository))
+    assert found is not None
+    assert "https://example.org/team/model.git" == found.remote
+
+
+def test_without_a_commit_there_is_no_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside a repository, before the first commit, in a broken one and without git there is none, and no error."""
+    assert git_revision(str(tmp_path)) is None
+    (tmp_path / ".git").write_bytes(b"gitdir: \xff\0")
+    assert git_revision(str(tmp_path)) is None
+    (tmp_path / ".git").unlink()
+    monkeypatch.setenv("PATH", "")
+    (tmp_path / ".git").mkdir()
+    assert git_revision(str(tmp_path)) is None
+
+
+def test_git_that_takes_too_long_is_not_waited_for(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run starts without the revision."""
+    monkeypatch.setattr(programs, "_MOST_GIT_SECONDS", 1e-6)
+    assert git_revision(str(repository)) is None
+
+
+def test_the_revision_of_this_program_is_in_its_run(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is started in a repository says which commit it is of."""
+    monkeypatch.chdir(repository)
+    (start,) = read(start_run(repository / "runs").directory)
+    assert {"sha": git(repository, "rev-parse", "HEAD"), "branch": "main", "dirty": False} == start["git"]
+
+
+@pytest.mark.parametrize("place", ["branch", "detached", "packed", "linked tree"])
+def test_files_of_git_name_the_revision(repository: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    """Without starting a program, commit and branch are found: loose or packed, of a branch, in a linked tree."""
+    sha, tree, branch = git(repository, "rev-parse", "HEAD"), repository, "main"
+    if place == "detached":
+        git(repository, "checkout", "--quiet", "--detach")
+        branch = ""
+    elif place == "packed":
+        git(repository, "branch", "another/main")
+        git(repository, "pack-refs", "--all")
+    elif place == "linked tree":
+        tree, branch = repository.parent / "linked", "side/work"
+        git(repository, "worktree", "add", "--quiet", "-b", branch, str(tree))
+    monkeypatch.setenv("PATH", "")
+    assert Git(sha=sha, branch=branch) == git_head(str(tree / "src"))
+
+
+def test_files_of_git_without_a_commit_name_nothing(tmp_path: Path) -> None:
+    """Outside a repository, and in one whose branch has no commit, there is no revision, and no error."""
+    assert git_head(str(tmp_path)) is None
+    git(tmp_path, "init", "--quiet")
+    assert git_head(str(tmp_path)) is None
+
+
+def test_changes_are_those_of_tracked_files_from_the_commit(repository: Path) -> None:
+    """Staged changes count too; a long difference is cut, between characters; without one there is nothing."""
+    assert uncommitted_changes(1000, str(repository)) is None
+    (repository / "untracked").write_text("new")
+    (repository / "src" / "train.py").write_text("größer\n")
+    git(repository, "add", "src/train.py")
+    changes = uncommitted_changes(1000, str(repository / "src"))
+    assert changes is not None
+    assert ["+größer"] == changes.splitlines()[-1:]
+    assert "untracked" not in changes
+    # One byte before the end of "ö", and after it.
+    size = len(changes.encode()[: changes.encode().index(b"\xb6")])
+    assert changes[: changes.index("ö")] == uncommitted_changes(size, str(repository))
+    assert changes[: changes.index("ö") + 1] == uncommitted_changes(size + 1, str(repository))
+
+
+def test_none_is_what_was_not_given(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """None, which programs have for an option that their user did not give, is not written, and not a finding."""
+    with start_run(
+        tmp_path, run_id="a", git=None, name=None, phase=None, compare_to=None, group=None, tags=None, notes=None,
+        parent=None, data=None,
+    ) as run:  # fmt: skip
+        absent: Any = None
+        run.eval("held-out", step=absent, samples=absent, loss=2.5)
+        run.define("acc", goal=absent)
+        run.step(1, loss=None)
+    with read(tmp_path / "a" / "events.jsonl") as records:
+        start, evaluation, definition, step, _ = records
+    assert {"name", "phase", "compare_to", "group", "tags", "notes", "parent", "data"}.isdisjoint(start.value)
+    assert {"step", "samples"}.isdisjoint(evaluation.value)
+    assert "goal" not in definition
+    assert "loss" not in step
+    assert "left out" not in capfd.readouterr().err
+    assert [[]] == [each.findings for each in check(tmp_path / "a").files]
+
+
+@pytest.mark.parametrize("error", [None, ValueError("bad data")])
+def test_close_ends_a_run(tmp_path: Path, error: Exception | None) -> None:
+    """A run that is closed has ended, by the exception that is being handled; abandon leaves it torn."""
+    run = start_run(tmp_path, run_id="a")
+    run.step(loss=1.0)
+    with contextlib.suppress(ValueError):
+        try:
+            if error is not None:
+                raise error
+        finally:
+            run.close()
+    end = list(read(run.directory))[-1]
+    assert (("errored", "ValueError: bad data") if error else ("completed", None)) == (end["reason"], end.get("error"))
+    run.close()
+    run.log(late=1.0)
+    run.abandon()
+    assert "torn" == check(run.directory).files[0].state
+
+
+def test_settings_of_a_resumption_are_those_of_the_run(tmp_path: Path) -> None:
+    """What a resumption changed is shown, and all else as it was."""
+    for lr in (0.1, 0.2):
+        with start_run(tmp_path, run_id="a", config={"lr": lr, "seed": 1}, exist="resume") as run:
+            run.step(loss=1.0)
+    assert {"lr": 0.2, "seed": 1} == summarize_run(run.directory).start["config"]
+    assert {"lr": 0.2, "seed": 1} == summarize_ends(run.events_path).start["config"]
+
+
+@pytest.mark.parametrize("engine", ["", "python"])
+def test_end_counts_until_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
+    """A run that has gone on after its end has neither reason nor a loss that the end says; every view agrees."""
+    if engine:
+        monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    for loss in (1.0, 0.5):
+        run = start_run(tmp_path, run_id="a", exist="resume")
+        run.step(loss=loss)
+        (run.close if loss == 1.0 else run.abandon)()
+    for found in (summarize_run(run.directory), summarize_ends(run.events_path), list_runs(tmp_path)[0]):
+        facts = found.facts
+        assert ("torn", "no", None, 0.5) == (facts.state, facts.ended, facts.reason, facts.final_loss)
+    assert ExportedRun(str(run.directory)).end is None
+    digested = DigestedRun(summarize_run(run.events_path), None, None)
+    digested.read(DialectChoice())
+    assert digested.end_line is None
+    row = quick_row(ScanWork(run.events_path, "a", identity_at(run.events_path)), DialectChoice())
+    assert detail_of(run.events_path, row, DialectChoice(), None)["end"] is None
+
+
+def test_ranks_of_a_replaced_run_are_moved_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams of all its ranks move, also of those that do not come up again; a rank that began first keeps its own."""
+    monkeypatch.setenv("WORLD_SIZE", "4")
+
+    def started(rank: int, exist: Any) -> Any:
+        monkeypatch.setenv("RANK", str(rank))
+        return start_run(tmp_path / "runs", run_id="a", ranks="all", exist=exist)
+
+    for rank in range(4):
+        with started(rank, "fail") as run:
+            run.step(1, loss=1.0)
+    early = started(1, "replace")
+    with started(0, "replace") as first, early:
+        early.step(1, loss=2.0)
+        first.step(1, loss=3.0)
+    names = sorted(path.name for path in (tmp_path / "runs/a").glob("events*"))
+    ranks = [f"events.rank-{rank}.jsonl" for rank in (1, 2, 3)]
+    assert sorted(["events.jsonl", "events.jsonl.prev", ranks[0], *(f"{name}.prev" for name in ranks)]) == names
+    assert [2.0] == [record.values["loss"] for record in read(tmp_path / "runs/a" / ranks[0]) if record.kind == "step"]
+
+
+def test_rank_that_ends_before_rank_0_begins_is_not_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where rank 0 replaces no stream, those of the other ranks are of the run that it begins."""
+    (tmp_path / "a").mkdir()
+    # Of a run that was replaced and then deleted.
+    (tmp_path / "a" / "events.jsonl.prev").touch()
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for rank in (1, 0):
+        monkeypatch.setenv("RANK", str(rank))
+        with start_run(tmp_path, run_id="a", ranks="all", exist="replace") as run:
+            run.step(1, loss=2.0 + rank)
+    names = sorted(path.name for path in (tmp_path / "a").glob("events*"))
+    assert ["events.jsonl", "events.jsonl.prev", "events.rank-1.jsonl"] == names
+
+
+def test_compressed_log_is_not_continued_and_this_is_reported(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A run whose log was compressed begins again beside it; once that log is unpacked, it goes on."""
+    with start_run(tmp_path, run_id="a", git=None) as run:
+        run.step(loss=1.0)
+    stream, packed = Path(run.directory) / "events.jsonl", Path(run.directory) / "events.jsonl.gz"
+    packed.write_bytes(gzip.compress(stream.read_bytes()))
+    start_run(tmp_path, run_id="a", exist="resume", git=None).abandon()
+    assert "compressed" not in capfd.readouterr().err, "the log is there too"
+    stream.unlink()
+    start_run(tmp_path, run_id="a", exist="resume", git=None).abandon()
+    assert "events.jsonl.gz: the earlier log is compressed, so it is not continued" in capfd.readouterr().err

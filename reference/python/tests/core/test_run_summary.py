@@ -1,0 +1,150 @@
+"""What a summary has beyond the columns of a list."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toyspec import history, list_runs
+from toyspec.core.reading.number_blocks import StepBlockFeed
+from toyspec.core.runs.ends import summarize_ends
+from toyspec.core.runs.metric_names import goal_of, loss_among, losses_first
+from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import Extent, RunSummary
+from toyspec.view.scans import Scan
+
+_START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a"}
+
+
+def _log(directory: Path, *records: dict[str, Any], name: str = "events.jsonl") -> str:
+    path = directory / name
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return str(path)
+
+
+def _summary(directory: Path, *records: dict[str, Any], metric: str | None = None) -> RunSummary:
+    return summarize_run(_log(directory, _START, *records), metric=metric)
+
+
+def _step(step: int, t: float = 1.0, **members: Any) -> dict[str, Any]:
+    return {"kind": "step", "t": t, "step": step, **members}
+
+
+def _scalars(step: int | None, **values: float | None) -> dict[str, Any]:
+    return {"kind": "scalars", "t": 2.0, "values": values} | ({} if step is None else {"step": step})
+
+
+def test_a_run_whose_steps_are_all_at_0_has_no_duration(tmp_path: Path) -> None:
+    """A program without a clock is not one that trained for 0 seconds; a single step may be that quick."""
+    assert _summary(tmp_path, _step(1, 0.0), _step(2, 0.0)).facts.seconds is None
+    assert _summary(tmp_path, _step(1, 0.0)).facts.seconds == 0.0
+    assert _summary(tmp_path, _step(1, 0.5), _step(2, 4.5)).facts.seconds == 4.5
+
+
+def test_training_loss_of_a_run_with_steps_is_theirs(tmp_path: Path) -> None:
+    """Other metrics with the name of a loss are the loss only of runs without steps, whatever came first."""
+    steps = _summary(tmp_path, _scalars(0, total_loss=9.0), _step(1, loss=2.0), _scalars(1, total_loss=8.0))
+    assert steps.loss is not None
+    assert (1, 2.0) == steps.loss.last
+    assert _summary(tmp_path, _step(1, lr=0.1), _scalars(1, total_loss=8.0)).loss is None
+    scalars = _summary(tmp_path, _scalars(1, total_loss=8.0)).loss
+    assert scalars is not None
+    assert (1, 8.0) == scalars.last
+
+
+@pytest.mark.parametrize("engine", ["python", ""])
+@pytest.mark.parametrize("before", [0, 2000])
+def test_a_step_that_is_repeated_is_not_the_last_one(
+    tmp_path: Path, engine: str, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an end, the final loss is that of the last step for every reader, also after values beside the steps."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    early = [_step(step, loss=9.0, phase="train", extra={"pad": 1.0}) for step in range(1, before)]
+    late = [
+        _step(before + 1, loss=3.0),
+        _step(before + 2, loss=2.0),
+        _step(before + 3),
+        _step(7, loss=8.0, phase="eval"),
+    ]
+    repeated = [_scalars(before + 1, loss=5.0), _scalars(before + 2, loss=None)]
+    path = _log(tmp_path, _START, *early, *late, *repeated)
+    summary = summarize_run(path)
+    assert summary.loss is not None
+    assert ((before + 2, None), 2.0) == (summary.loss.last, summary.facts.final_loss)
+    assert [2.0] == [run.facts.final_loss for run in list_runs(tmp_path)]
+    assert 2.0 == summarize_ends(path, checked_bytes=0).facts.final_loss
+    scan = Scan(path)
+    scan.take(StepBlockFeed().feed(Path(path).read_bytes()))
+    scan.summary.describe("toy/v1", Extent("torn", None, 0))
+    assert 2.0 == scan.summary.facts.final_loss
+    end = {"kind": "run_end", "t": 9.0, "reason": "completed", "final_loss": None}
+    assert summarize_run(_log(tmp_path, _START, *late, *repeated, end)).facts.final_loss is None
+
+
+def test_metric_that_was_asked_for_is_kept_at_every_step(tmp_path: Path) -> None:
+    """The loss that is asked for is that of the steps, even after scalars that would do for it."""
+    asked = _summary(tmp_path, _scalars(1, total_loss=9.0), _step(2, loss=2.0), _step(3, loss=1.0), metric="loss").asked
+    assert ([2, 3], 1.0) == (list(asked.steps), asked.value(3))
+    asked = _summary(tmp_path, _scalars(1, acc=0.5), _scalars(4, acc=None, other=1.0), metric="acc").asked
+    assert ([1, 4], 0.5, None) == (list(asked.steps), asked.value(1), asked.value(4))
+
+
+def test_kinds_are_counted(tmp_path: Path) -> None:
+    """Each record once, by the kind that it names."""
+    found = _summary(tmp_path, _step(1, texts={"a": "b"}), _scalars(None, x=1.0), {"kind": "mystery", "t": 3.0}).kinds
+    assert {"run_start": 1, "step": 1, "scalars": 1, "mystery": 1} == found
+
+
+def test_goal_that_a_log_states_is_the_goal(tmp_path: Path) -> None:
+    """Smaller is better by ``min`` alone; ``none`` is not a goal, and a name may end in ``*``."""
+    goals = {"a": "min", "b": "max", "loss": "none", "val/*": "max", "val/l*": "min"}
+    defined = [{"kind": "define", "t": 0.0, "name": name, "goal": goal} for name, goal in goals.items()]
+    run = _summary(tmp_path, *defined, _step(1, loss=1.0))
+    names = ("a", "b", "loss", "val/acc", "val/lr", "value", "unknown")
+    assert [True, False, None, False, True, None, None] == [run.smaller_is_better(name) for name in names]
+    assert "max" == goal_of("val/acc", goals)
+
+
+def test_names_of_losses() -> None:
+    """The training loss is the first name of the list that is there, and is shown before other losses."""
+    assert "loss" == loss_among(["acc", "total_loss", "loss"])
+    assert loss_among(["acc"]) is None
+    names = ["acc", "val/loss", "eval_loss", "a/b", "loss"]
+    assert ["loss", "eval_loss", "val/loss", "acc", "a/b"] == losses_first(names)
+
+
+def test_steps_with_fractions_have_places_and_times(tmp_path: Path) -> None:
+    """The log of another program may count in fractions; its values are not dropped, and its times are its span."""
+    rows = [{"step": step, "loss": 1.0, "_timestamp": 1.7e9 + step} for step in (0.5, 1.5)]
+    run = summarize_run(_log(tmp_path, *rows, name="log.jsonl"))
+    last: Any = run.series["loss"].last
+    assert (1.5, 1.0) == last
+    assert run.dialect is not None
+    assert run.dialect.name == run.facts.profile
+
+
+@pytest.mark.parametrize("engine", ["python", ""])
+def test_a_time_is_that_of_the_first_value_at_a_step(
+    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metrics that are written later at the same step do not move it."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    path = _log(tmp_path, _START, _step(1, 0.5, loss=1.0), {**_scalars(1, acc=0.5), "t": 7.0})
+    assert [0.5] == history(path, x="time")["time"]
+    pandas = pytest.importorskip("numpy", reason="numpy is not installed")
+    assert pandas.isnan(history(_log(tmp_path, _START, _scalars(1, a=1.0), _scalars(2, b=2.0))).to_numpy()["a"][1])
+
+
+def test_evaluation_without_a_name_is_not_kept_by_name(tmp_path: Path) -> None:
+    """A damaged record describes nothing; the others are under their names, each the last one."""
+    path = tmp_path / "events.jsonl"
+    start = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n'
+    evals = [
+        f'{{"kind":"eval","t":1.0,"step":{at},"name":{name},"loss":0.5}}\n'
+        for at, name in enumerate(["5", '"x"', '"x"'])
+    ]
+    path.write_text(start + "".join(evals), encoding="utf-8")
+    assert {"x": 2} == {name: record["step"] for name, record in summarize_run(str(path)).evals.items()}

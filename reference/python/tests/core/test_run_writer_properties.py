@@ -1,0 +1,310 @@
+"""Properties of a run's writer that hold for any arguments."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from files import content
+from property_examples import examples
+from toyspec.core.checker.checking import check_bytes
+from toyspec.core.format.canonical import InvalidEventError
+from toyspec.core.generated.fields import FIELDS
+from toyspec.core.reading.reader import read
+from toyspec.core.resources import resource_path
+from toyspec.core.writing.event_arguments import StartMembers, TapStatistics, TensorStatistics
+from toyspec.core.writing.run_progress import RunProgress
+from toyspec.core.writing.run_writer import RunWriter
+from toyspec.testing import ManualClock
+
+
+def start(run: RunWriter) -> RunWriter:
+    """Write a small run_start."""
+    run.run_start(host="", started_at="")
+    return run
+
+
+FILLED_IN = {"kind", "t", "schema", "run_id", "nonfinite", "left_out", "dropped"}
+"""Members that the writer says itself."""
+
+
+def taken_by(kind: str) -> set[str]:
+    """Return what the method of *kind* takes by name; ``members`` are those of StartMembers."""
+    names = set(inspect.signature(getattr(RunWriter, kind)).parameters) - {"self"}
+    return names - {"members"} | StartMembers.__optional_keys__ if "members" in names else names
+
+
+def test_methods_offer_every_member_of_their_kind() -> None:
+    """What the schema knows can be said, and nothing else: kinds, members and methods agree."""
+    for kind, fields in FIELDS["toy/v1"].items():
+        offered = taken_by(kind)
+        if "statistics" in offered:
+            statistics = TapStatistics if kind == "tap" else TensorStatistics
+            offered = (offered - {"statistics"}) | set(get_type_hints(statistics))
+        # Values by other names are members of extra; the content of a file is beside the stream.
+        offered -= {"copy", "named", "content"}
+        missing = set(fields) - offered - FILLED_IN
+        envelope = {"step", "phase"} if kind in ("run_start", "run_end", "run_resume") else set()
+        assert missing <= envelope, kind
+        assert offered <= set(fields), kind
+
+
+REPLAYED = sorted(FIELDS["toy/v1"].keys() - {"run_start", "run_resume", "run_end", "step", "region_exit"})
+"""Kinds whose records depend on none before."""
+
+
+def records_of_the_corpus() -> dict[str, list[dict[str, Any]]]:
+    """Return by kind a record for each set of members in the corpus; None is left to others: it is not written."""
+    found: dict[tuple[str, frozenset[str]], dict[str, Any]] = {}
+    for case in sorted(Path(resource_path("conformance", "cases", "toy-v1")).rglob("case.json")):
+        facts = msgspec.json.decode(case.read_bytes())
+        stream = case.with_name("events.jsonl")
+        if facts.get("findings") or facts["state"] != "complete" or not stream.exists():
+            continue
+        for record in (dict(each.value) for each in read(stream, profile="toy/v1")):
+            is_said = record.keys() <= FIELDS["toy/v1"].get(record["kind"], {}).keys() - FILLED_IN | {"kind", "t"}
+            if record["kind"] in REPLAYED and is_said and None not in record.values():
+                found.setdefault((record["kind"], frozenset(record)), record)
+    by_kind: dict[str, list[dict[str, Any]]] = {}
+    for (kind, _), record in found.items():
+        by_kind.setdefault(kind, []).append(record)
+    return by_kind
+
+
+CORPUS = records_of_the_corpus()
+
+
+@pytest.mark.parametrize("kind", REPLAYED)
+def test_method_writes_the_records_of_the_corpus(tmp_path: Path, kind: str) -> None:
+    """The method of a kind, called with the members of a record, writes that record: each member, by its name."""
+    run = RunWriter(tmp_path / "r", clock=ManualClock(), on_error="raise")
+    run.run_start(host="", started_at="", compare_to="base")
+    expected = []
+    for record in CORPUS[kind]:
+        members = {name: value for name, value in record.items() if name not in ("kind", "t")}
+        # An evaluation is of the phase `eval` where none is given.
+        usual = {"phase": "eval"} if kind == "eval" else {}
+        expected.append({"kind": kind, **usual, **members})
+        getattr(run, kind)(**members)
+    written = [msgspec.json.decode(line) for line in content(run.events_path).splitlines()[1:]]
+    assert expected == [{name: value for name, value in each.items() if name != "t"} for each in written]
+
+
+# Where no other value is allowed.
+ALLOWED: dict[str, Any] = {
+    "phase": "train",
+    "started_at": "2026-05-31T09:30:07Z",
+    "ended_at": "2026-05-31T09:30:08Z",
+    "resumed_at": "2026-05-31T09:30:09Z",
+    "reason": "aborted",
+    "packages": {"numpy": "2.0"},
+    "weight_type": "f32",
+    "sha256": "0123456789abcdef" * 4,
+}
+
+
+def made(name: str, declared: Any, number: int) -> Any:
+    """Return a value of the type *declared* for the member *name*, another one for each *number*."""
+    if name in ALLOWED:
+        return ALLOWED[name]
+    if isinstance(declared, str):
+        return {"integer": number, "number": number + 0.5, "string": f"{name} {number}", "boolean": True}.get(
+            declared, {name: number}
+        )
+    sort, inner = declared
+    if sort == "object":
+        return {key: made(key, each, number + at) for at, (key, each) in enumerate(inner.items())}
+    return {"own": made(name, inner, number)} if sort == "map" else [made(name, inner, number)]
+
+
+def every_member(kind: str) -> dict[str, Any]:
+    """Return what the method of *kind* takes, with a value for each: that of the corpus, if it has one."""
+    known = {name: value for record in CORPUS.get(kind, ()) for name, value in record.items()}
+    offered = taken_by(kind)
+    return {
+        name: known[name] if name in known else made(name, declared, 3 + at)
+        for at, (name, declared) in enumerate(FIELDS["toy/v1"][kind].items())
+        if name in offered or name in known.keys() - {"kind", "t"}
+    }
+
+
+@pytest.mark.parametrize("kind", sorted(FIELDS["toy/v1"].keys() - {"region_exit"}))
+def test_method_writes_all_members_at_once(tmp_path: Path, kind: str) -> None:
+    """No member is lost beside the others, and none is written as another one."""
+    run = RunWriter(tmp_path / "r", clock=ManualClock(), on_error="raise")
+    if kind != "run_start":
+        run.run_start(host="", started_at="", compare_to="base")
+    members = every_member(kind)
+    getattr(run, kind)(**members)
+    written = msgspec.json.decode(content(run.events_path).splitlines()[-1])
+    assert {"kind": kind, **members} == {name: written[name] for name in written if name not in FILLED_IN - {"kind"}}
+
+
+VALUES = st.none() | st.floats() | st.integers(-3, 2**54) | st.booleans() | st.text(max_size=3)
+CALLS = st.lists(
+    st.one_of(
+        st.tuples(st.just("step"), st.none() | VALUES, st.dictionaries(st.sampled_from(["loss", "tokens"]), VALUES)),
+        st.tuples(
+            st.sampled_from(["step", "log"]),
+            st.none(),
+            st.dictionaries(st.just("phase"), st.sampled_from(["train", "eval", "serve"])),
+        ),
+        st.tuples(
+            st.just("scalars"), st.just({"a": 1}), st.dictionaries(st.just("step"), st.none() | st.integers(0, 9))
+        ),
+        st.tuples(st.just("note"), VALUES, st.just({})),
+        st.tuples(st.just("eval"), st.text(max_size=3), st.dictionaries(st.sampled_from(["loss", "step"]), VALUES)),
+        st.tuples(st.just("region_exit"), st.sampled_from(["a", "b"]), st.just({})),
+        st.tuples(st.just("region_enter"), st.sampled_from(["a", "b"]), st.just({})),
+        st.tuples(st.just("run_resume"), st.integers(-1, 5), st.just({})),
+        st.tuples(st.just("run_end"), st.sampled_from(["completed", "no"]), st.just({})),
+        st.tuples(st.just("write"), st.dictionaries(st.sampled_from(["kind", "t", "text"]), VALUES), st.just({})),
+        st.tuples(st.just("advance"), st.floats(-1, 1), st.just({})),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(CALLS)
+def test_no_sequence_of_calls_makes_an_invalid_stream(
+    tmp_path_factory: pytest.TempPathFactory, calls: list[Any]
+) -> None:
+    """Whatever is called in whatever order, the stream has no finding that is an error, and holds what was accepted.
+
+    Whoever resumes it learns from it what its writer knows.
+    """
+    clock = ManualClock()
+    run = start(RunWriter(tmp_path_factory.mktemp("run") / "r", clock=clock, on_error="raise"))
+    accepted = 1
+    for name, argument, options in calls:
+        if name == "advance":
+            clock.advance(argument)
+            continue
+        try:
+            getattr(run, name)(argument, **options)
+            accepted += 1
+        except InvalidEventError:
+            pass
+    data = content(run.events_path)
+    report = check_bytes(data)
+    assert [] == [finding for finding in report.findings if finding.severity == "error"]
+    assert (accepted, accepted) == (report.records, data.count(b"\n"))
+    learned = RunProgress()
+    for record in read(run.events_path, profile="toy/v1"):
+        learned.take(record.kind, dict(record.value))
+    assert vars(learned) == vars(run._stream._progress)
+
+
+NUMBERS = st.none() | st.floats() | st.sampled_from([-0.0, 5e-324, 1e16, -1.5]) | st.integers(-3, 2**54)
+COUNTS = st.integers(-2, 2**54) | st.sampled_from([10**307, 10**400, True, None, 1.0])
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                **dict.fromkeys(["loss", "ppl", "lr", "grad_norm", "logprob"], NUMBERS),
+                **dict.fromkeys(["tokens", "compute_us", "wall_us", "token_id"], COUNTS),
+                "step": st.integers(-2, 9),
+                "phase": st.sampled_from(["train", "eval", "no"]),
+                "extra": st.dictionaries(st.text(max_size=3), st.floats(), max_size=3),
+            },
+        ),
+        max_size=5,
+    )
+)
+def test_a_step_is_what_the_general_way_writes(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[dict[str, Any]]
+) -> None:
+    """The way that most steps take spares time, and changes neither a byte nor what is refused."""
+    folder = tmp_path_factory.mktemp("run")
+    one, other = (
+        start(RunWriter(folder / name, run_id="r", on_error="raise", clock=ManualClock())) for name in ("one", "other")
+    )
+    for members in steps:
+        last: dict[str, int] = one._stream.progress._last_steps
+        given_number = members.get("step", last.get(members.get("phase", "train"), 0) + 1)
+        # A member of an event that is None is null, an argument that is None is not given.
+        given = {name: value for name, value in members.items() if value is not None}
+        assert _verdict(one.step, **members) == _verdict(other.write, {"kind": "step", **given, "step": given_number})
+    assert content(other.events_path) == content(one.events_path)
+
+
+def _verdict(call: Any, *arguments: Any, **members: Any) -> bool:
+    try:
+        call(*arguments, **members)
+    except InvalidEventError:
+        return False
+    return True
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "loss": st.floats(),
+                "lr": st.floats(),
+                "extra": st.dictionaries(st.text(max_size=3), st.floats(), max_size=3),
+            }
+        ),
+        max_size=8,
+    )
+)
+def test_what_is_read_is_what_was_written(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[dict[str, Any]]
+) -> None:
+    """Numbers read back to the same bits, NaN and infinities too."""
+    run = start(RunWriter(tmp_path_factory.mktemp("run") / "r", on_error="raise"))
+    for members in steps:
+        run.step(**members)
+
+    found = [record.event for record in read(run.events_path)][1:]
+    for members, event in zip(steps, found, strict=True):
+        for name in ("loss", "lr"):
+            assert members[name].hex() == getattr(event, name).hex()
+        expected = {key: value.hex() for key, value in members["extra"].items()}
+        assert expected == {key: value.hex() for key, value in event.extra.items()}
+    assert all(
+        msgspec.json.encode(record.event) == record.raw for record in read(run.events_path) if record.kind != "step"
+    )
+
+
+class Text(str):
+    """Equals a plain name, and is none."""
+
+    __slots__ = ()
+
+
+EXTRAS: list[tuple[dict[Any, Any], str]] = [
+    ({"a": 1.5, "b": None}, '{"a":1.5,"b":null}'),
+    ({"b": 0.5, "a": 1.5}, '{"a":1.5,"b":0.5}'),
+    ({"a": 1, "b": math.inf}, '{"a":1.0,"b":null}'),
+    ({Text("a"): 1.5, "b": 0.5}, '{"a":1.5,"b":0.5}'),
+    ({"é": 1.5, "z": -2.5}, '{"z":-2.5,"é":1.5}'),
+    ({"\x01": 1.5, "\x7f": 1e16}, '{"\\u0001":1.5,"\x7f":1e16}'),
+    ({}, "{}"),
+]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(("extra", "text"), EXTRAS, ids=[text for _, text in EXTRAS])
+def test_extra_is_canonical(extra: dict[Any, Any], text: str, times: int, tmp_path: Path) -> None:
+    """Numbers by name are written in order and as floats, the first time and when their names have been seen."""
+    run = start(RunWriter(tmp_path / "r", on_error="raise"))
+    run.step(loss=1.0, extra={"a": 1.0, "b": 2.0})
+    for _ in range(times):
+        run.step(loss=1.0, extra=extra)
+    lines = Path(run.events_path).read_bytes().splitlines()[-times:]
+    assert [text] * times == [re.split(',"nonfinite"|}$', line.decode().partition('"extra":')[2])[0] for line in lines]

@@ -1,0 +1,95 @@
+"""The format of a seal is that of sha256sum, which reads what is written, and writes what is read."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sealed_runs import broken, write_run
+from toyspec.core.format.seals import SealLine, parse_seal_line, parts_of, seal_line
+from toyspec.core.writing.sealing import seal
+
+DIGEST = "0123456789abcdef" * 4
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Give a sealed run."""
+    return write_run(tmp_path / "runs" / "demo", seal="at-end")
+
+
+names = st.binary(min_size=1, max_size=30).filter(lambda name: b"\0" not in name)
+
+
+@given(names)
+def test_names_survive_the_format(name: bytes) -> None:
+    """Any name can be written and read back; only the one that sha256sum cannot name gets a directory."""
+    line = seal_line(DIGEST, name)
+    assert line.endswith(b"\n")
+    assert b"\n" not in line[:-1]
+    expected = b"./-" if name == b"-" else name
+    assert SealLine(DIGEST, expected) == parse_seal_line(line[:-1])
+    assert parts_of(name) == parts_of(expected)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"# a comment",
+        DIGEST.encode(),
+        DIGEST.encode() + b"  ",
+        DIGEST.encode() + b" name",
+        DIGEST.encode() + b"\t name",
+        DIGEST.upper().encode() + b"  name",
+        DIGEST[1:].encode() + b"  name",
+        DIGEST.encode() + b"0  name",
+        b" " + DIGEST.encode() + b"  name",
+        DIGEST.encode() + b"  na\0me",
+        b"\\" + DIGEST.encode() + b"  a\\b",
+        b"\\" + DIGEST.encode() + b"  a\\",
+        b"SHA256 (name) = " + DIGEST.encode(),
+    ],
+)
+def test_other_lines_are_not_of_the_format(line: bytes) -> None:
+    """What sha256sum does not write is not read, even where it would read it."""
+    assert parse_seal_line(line) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        (b"a", (b"a",)),
+        (b"./a//b/", (b"a", b"b")),
+        (b"a/...", (b"a", b"...")),
+        (b".", ()),
+        (b"/a", None),
+        (b"..", None),
+        (b"a/../b", None),
+    ],
+)
+def test_paths_are_compared_by_their_parts(name: bytes, parts: tuple[bytes, ...] | None) -> None:
+    """Empty parts and dots do not count; a path that goes up or is absolute has none."""
+    assert parts == parts_of(name)
+
+
+@pytest.mark.skipif(not shutil.which("sha256sum"), reason="sha256sum is not installed")
+def test_seals_of_sha256sum_are_read(run: Path) -> None:
+    """What sha256sum writes in text and binary mode, escapes included, is a seal."""
+    for name in ("a b", "c\\d", "e\nf", "é", "-"):
+        (run / name).write_text(name)
+    files = sorted(path.name for path in run.iterdir() if path.is_file() and path.name != "SHA256SUMS")
+    for option in ("--text", "--binary"):
+        done = subprocess.run(
+            ["sha256sum", option, "--", *(f"./{name}" for name in files)], cwd=run, capture_output=True, check=True
+        )
+        (run / "SHA256SUMS").write_bytes(done.stdout)
+        assert [] == broken(run)
+    (run / "SHA256SUMS").unlink()
+    seal(run)
+    subprocess.run(["sha256sum", "--strict", "--quiet", "-c", "SHA256SUMS"], cwd=run, check=True)

@@ -1,0 +1,230 @@
+"""A run is sealed at its end, or later, and its seal ends when its stream changes."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+
+import toyspec
+from sealed_runs import broken, write_run
+from toyspec.core.checker import check
+from toyspec.core.errors import StreamMissingError, StreamRefusedError
+from toyspec.core.system_calls import SystemCalls
+from toyspec.core.writing.append_file import AppendFile
+from toyspec.core.writing.run_writer import RunWriter
+from toyspec.core.writing.sealing import keep_digest, seal
+from toyspec.testing import FailingCalls
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Give a sealed run."""
+    return write_run(tmp_path / "runs" / "demo", seal="at-end")
+
+
+@pytest.mark.parametrize("profile", ["metrics", "kaun"])
+def test_runs_of_other_profiles_are_sealed_too(tmp_path: Path, profile: str) -> None:
+    """A seal does not depend on the profile; a writer that appends ends it and keeps it."""
+    if profile == "metrics":
+        path = tmp_path / "metrics.jsonl"
+
+        def write(step: int) -> None:
+            log = toyspec.MetricsLog.open(path)
+            log.record(step=step, wall_time_ms=1.0, loss=1.0, grad_norm=1.0, throughput_samples_per_sec=1.0)
+            log.close()
+
+    else:
+        made = toyspec.KaunRun.create(tmp_path)
+        made.close()
+        path = Path(made.directory, "events.jsonl")
+
+        def write(step: int) -> None:
+            run = toyspec.KaunRun.load(path.parent)
+            assert run is not None
+            run.scalars({"loss": 1.0}, step=step)
+            run.close()
+
+    write(1)
+    seal(path.parent)
+    assert [] == broken(path)
+    write(2)
+    assert ["SHA256SUMS.prev"] == [found.name for found in path.parent.glob("SHA256SUMS*")]
+    assert check(path).files[0].valid
+    text = bytearray(path.read_bytes())
+    seal(path.parent)
+    text[text.rindex(b"1.0")] = ord("2")
+    path.write_bytes(text)
+    assert 1 == len(broken(path))
+
+
+def test_replaced_run_keeps_its_seal_aside_and_a_refused_start_leaves_it(run: Path) -> None:
+    """A new run with the id ends the seal; a start that is refused, or that writes nothing, leaves it in force."""
+    before = (run / "SHA256SUMS").read_bytes()
+    RunWriter(run, exist="resume").close()
+    assert [] == broken(run)
+    with pytest.raises(FileExistsError):
+        RunWriter(run, exist="fail")
+    RunWriter(run).close()
+    assert [] == broken(run)
+    write_run(run)
+    assert check(run).files[0].valid
+    assert (before, False) == ((run / "SHA256SUMS.prev").read_bytes(), (run / "SHA256SUMS").exists())
+    write_run(run, seal="at-end")
+    assert [] == broken(run)
+    assert b"events.jsonl.prev-1" in (run / "SHA256SUMS").read_bytes()
+
+
+def test_run_without_end_is_not_sealed(tmp_path: Path) -> None:
+    """Closing a writer without run_end writes no seal; resuming and ending the run does, with all of its bytes."""
+    writer = RunWriter(tmp_path / "r", seal="at-end")
+    writer.run_start()
+    writer.step(loss=1.0)
+    writer.close()
+    assert not (tmp_path / "r" / "SHA256SUMS").exists()
+    with toyspec.start_run(tmp_path, run_id="r", exist="resume", seal="at-end", git=None) as resumed:
+        resumed.step(loss=0.5)
+    assert [] == broken(tmp_path / "r")
+    assert (tmp_path / "r" / "SHA256SUMS").exists()
+
+
+def test_digest_is_kept_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer does not read its stream again to seal it, so a change behind its back breaks the seal."""
+    with RunWriter(tmp_path / "r", seal="at-end") as run:
+        run.run_start()
+        run.step(loss=1.0)
+        stream = tmp_path / "r" / "events.jsonl"
+        stream.write_bytes(stream.read_bytes().replace(b'"loss":1.0', b'"loss":9.0'))
+    assert ["`events.jsonl`"] == [message.split()[0] for _, message in broken(tmp_path / "r")]
+
+
+def test_digest_that_missed_a_line_is_computed_again(tmp_path: Path) -> None:
+    """A line that an interrupted call has written is in the seal."""
+    file = AppendFile.create(str(tmp_path / "events.jsonl"))
+    keep_digest(file)
+    file.append(b"{}")
+    assert file.digest is not None
+    assert (hashlib.sha256(b"{}\n").hexdigest(), 3) == (file.digest.hexdigest(), file.digest.size)
+    calls = []
+
+    def interrupted(descriptor: int, data: bytes | memoryview) -> int:
+        calls.append(os.write(descriptor, data))
+        raise KeyboardInterrupt
+
+    file._write = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        file.append(b"[]")
+    file.settle()
+    assert (6, 3) == (file.committed, file.digest.size)
+    file.close()
+
+
+def test_seal_that_cannot_be_written_stops_no_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line on standard error reports it; with on_error raise, the caller gets the error."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    calls = SystemCalls(replace=refuse)
+    write_run(tmp_path / "a", seal="at-end", calls=calls)
+    assert f"{tmp_path}/a: the run is complete, but not sealed: Permission denied" in capsys.readouterr().err
+    assert sorted(os.listdir(tmp_path / "a")) == ["events.jsonl", "flow.json", "weights"]
+    with pytest.raises(PermissionError):
+        write_run(tmp_path / "b", seal="at-end", calls=calls, on_error="raise")
+    assert check(tmp_path / "b").files[0].state == "complete"
+
+
+def test_seal_survives_each_failing_system_call(run: Path) -> None:
+    """Whichever call fails when a run is sealed again, one of the two seals is in force, and no part of one is left."""
+    (run / "notes").write_bytes(b"")
+    for at in itertools.count(1):
+        failing = FailingCalls(at=at, error=errno.ENOSPC)
+        with contextlib.suppress(OSError):
+            seal(run, existing="keep", calls=failing.calls)
+            assert not failing.was_hit or failing.made[-1] == "close"
+        assert [] == broken(run)
+        assert not (run / "SHA256SUMS.new").exists()
+        if not failing.was_hit:
+            break
+    assert at > 5
+
+
+def test_what_is_not_sealed(tmp_path: Path) -> None:
+    """A run that is torn, damaged, live, foreign or sealed already is refused, and nothing is written."""
+    run = write_run(tmp_path / "r")
+    whole = (run / "events.jsonl").read_bytes()
+    for data, reason in (
+        (whole[:-1], "incomplete"),
+        (whole[:30] + b"\n" + whole, "damaged"),
+        (b"[1]\n" * 9, "damaged"),
+    ):
+        (run / "events.jsonl").write_bytes(data)
+        with pytest.raises(StreamRefusedError) as refused:
+            seal(run)
+        assert reason == refused.value.reason
+    (run / "events.jsonl").write_bytes(whole)
+    writer = AppendFile.reopen(str(run / "events.jsonl"))
+    with pytest.raises(StreamRefusedError, match="another writer"):
+        seal(run)
+    writer.close()
+    (run / "copy.jsonl").write_bytes(whole)
+    with pytest.raises(StreamRefusedError, match="not in a run directory"):
+        seal(run / "copy.jsonl")
+    for missing in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(StreamMissingError):
+            seal(missing / "events.jsonl" if missing.name == "nothing" else missing)
+    assert not (run / "SHA256SUMS").exists()
+    seal(run)
+    with pytest.raises(FileExistsError):
+        seal(run)
+
+
+@pytest.mark.parametrize(
+    ("unfinished", "said"), [((1,), "events.rank-1.jsonl is"), ((1, 2), "events.rank-1.jsonl and 1 more is")]
+)
+def test_run_whose_other_processes_still_write_is_not_sealed(
+    tmp_path: Path, unfinished: tuple[int, ...], said: str
+) -> None:
+    """The seal would not hold for long: what is unfinished is named, with what to do."""
+    run = write_run(tmp_path / "r")
+    whole = (run / "events.jsonl").read_bytes()
+    for rank in (1, 2):
+        lines = whole.splitlines(keepends=True)
+        (run / f"events.rank-{rank}.jsonl").write_bytes(b"".join(lines[:-1] if rank in unfinished else lines))
+    with pytest.raises(StreamRefusedError) as refused:
+        seal(run)
+    expected = f"the run is not complete: {said} being written, or has no end; wait for that process, or end its log"
+    assert expected in str(refused.value)
+    assert ("incomplete", str(run / "events.rank-1.jsonl")) == (refused.value.reason, refused.value.filename)
+    assert not (run / "SHA256SUMS").exists()
+
+
+@pytest.mark.parametrize("is_live", [False, True])
+def test_run_that_may_only_be_read_is_sealed_unless_it_is_written(tmp_path: Path, is_live: bool) -> None:
+    """Without the right to open the log for writing, its lock is looked at."""
+    run = write_run(tmp_path / "r")
+    writer = AppendFile.reopen(str(run / "events.jsonl")) if is_live else None
+    calls = FailingCalls(at=1, error=errno.EACCES, only="open").calls
+    if writer is None:
+        seal(run, calls=calls)
+        assert [] == broken(run)
+        return
+    with pytest.raises(StreamRefusedError, match="another writer has it open") as refused:
+        seal(run, calls=calls)
+    assert "locked" == refused.value.reason
+    writer.close()
+    # The lock that sealing took is gone.
+    seal(run)
+    AppendFile.reopen(str(run / "events.jsonl")).close()
+
+
+def test_log_of_no_known_profile_is_not_sealed(tmp_path: Path) -> None:
+    """Nothing says whether it is complete."""
+    (tmp_path / "events.jsonl").write_bytes(b'{"epoch":1,"x":2}\n')
+    with pytest.raises(StreamRefusedError, match="not a training log of a known profile"):
+        seal(tmp_path)

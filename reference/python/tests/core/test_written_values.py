@@ -1,0 +1,321 @@
+"""What each kind of value becomes: the records of a call, and what is reported where a value is left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from toyspec.core.writing.run_writer import RunWriter
+from toyspec.testing import ManualClock
+
+np = pytest.importorskip("numpy")
+
+AT_NEXT_STEP = "its values are where they are without a step, beside given_step"
+PHASES = "it must be one of 'train', 'eval', 'decode', 'serve'"
+
+
+class Case(NamedTuple):
+    """A call and what comes of it."""
+
+    call: Callable[[Any], None]
+    records: list[dict[str, Any]]
+    as_null: str = ""
+    """The value whose null is reported, and what it was."""
+    rounded: str = ""
+    """The value whose rounding is reported, and as what it is written."""
+    lost: dict[str, str] = {}  # noqa: RUF012 - it is never changed
+    """Why values are left out, by name."""
+
+
+class Best(NamedTuple):
+    """A result with two fields."""
+
+    epoch: int
+    score: float
+
+
+CASES: dict[str, Case] = {
+    "a truth is a number": Case(
+        lambda run: run.step(1, loss=True, ppl=False), [{"kind": "step", "step": 1, "loss": 1.0, "ppl": 0.0}]
+    ),
+    "numbers of NumPy": Case(
+        lambda run: run.step(np.int64(1), loss=np.float32(0.5), tokens=np.int32(7), lr=np.array(0.25)),
+        [{"kind": "step", "step": 1, "loss": 0.5, "lr": 0.25, "tokens": 7}],
+    ),
+    "a text for a number of a step": Case(
+        lambda run: run.step(1, loss="diverged", tokens="many"),
+        [
+            {"kind": "step", "step": 1},
+            {"kind": "scalars", "step": 1, "values": {}, "texts": {"loss": "diverged", "tokens": "many"}},
+        ],
+    ),
+    "a text beside a text": Case(
+        lambda run: run.step(1, loss="diverged", extra={"note": "x", "acc": 1}),
+        [
+            {"kind": "step", "step": 1, "extra": {"acc": 1.0}},
+            {"kind": "scalars", "step": 1, "values": {}, "texts": {"loss": "diverged", "note": "x"}},
+        ],
+    ),
+    "a decimal": Case(
+        lambda run: run.step(1, loss=Decimal("0.5"), extra={"a": Decimal("1.5")}),
+        [{"kind": "step", "step": 1, "loss": 0.5, "extra": {"a": 1.5}}],
+    ),
+    "a count with a fraction": Case(
+        lambda run: run.step(1, loss=1, tokens=2.5, compute_us=3.0),
+        [{"kind": "step", "step": 1, "loss": 1.0, "compute_us": 3, "extra": {"tokens": 2.5}}],
+    ),
+    "a count below zero": Case(
+        lambda run: run.step(1, loss=1, tokens=-4),
+        [{"kind": "step", "step": 1, "loss": 1.0, "extra": {"tokens": -4.0}}],
+    ),
+    "a count of an evaluation": Case(
+        lambda run: run.eval("v", samples=2.5),
+        [{"kind": "eval", "phase": "eval", "name": "v", "extra": {"samples": 2.5}}],
+    ),
+    "values that are not finite": Case(
+        lambda run: run.step(1, loss=float("inf"), extra={"a": np.float32("nan"), "b": float("-inf")}),
+        [
+            {
+                "kind": "step",
+                "step": 1,
+                "loss": None,
+                "extra": {"a": None, "b": None},
+                "nonfinite": {"extra/a": "nan", "extra/b": "-inf", "loss": "inf"},
+            }
+        ],
+        as_null="step.loss is inf",
+    ),
+    "nested values that are not finite": Case(
+        lambda run: run.log({"a": {"b": float("nan"), "c": 1}, "d": np.float64("inf")}, step=3),
+        [
+            {
+                "kind": "scalars",
+                "step": 3,
+                "values": {"a/b": None, "a/c": 1.0, "d": None},
+                "nonfinite": {"a/b": "nan", "d": "inf"},
+            }
+        ],
+        as_null="scalars.values.a/b is nan",
+    ),
+    "values of many types": Case(
+        lambda run: run.log({"a": True, "b": "text", "c": np.float32(0.5), "d": None, "e": Decimal(2)}, step=3),
+        [{"kind": "scalars", "step": 3, "values": {"a": 1.0, "c": 0.5, "d": None, "e": 2.0}, "texts": {"b": "text"}}],
+    ),
+    "values that are none": Case(
+        lambda run: run.log({"a": [1], "b": 2, "c": object(), "d": np.ones(3), "e": np.clongdouble(1)}, step=3),
+        [{"kind": "scalars", "step": 3, "values": {"b": 2.0}}],
+        lost={
+            "a": "it must be a number or a text, got list; pass a number, or str() of it",
+            "c": "it must be a number or a text, got object; pass a number, or str() of it",
+            "d": "it must be a number or a text, got ndarray of shape (3,); reduce it to one number, as by mean()",
+            "e": "it must be a number or a text, got clongdouble; pass a number, or str() of it",
+        },
+    ),
+    "names that are none": Case(
+        lambda run: run.log({1: 2, "": 3, ("a",): 4, "ok": 5}, step=3),
+        [{"kind": "scalars", "step": 3, "values": {"": 3.0, "1": 2.0, "ok": 5.0}}],
+        lost={"('a',)": "its name is of type tuple; name it by a string"},
+    ),
+    "one name twice": Case(
+        lambda run: run.log({"a": {"b": 1}, "a/b": 2}, step=3),
+        [{"kind": "scalars", "step": 3, "values": {"a/b": 2.0}}],
+        lost={"a/b": "two values of one record have this name, and the later one is written; rename one of them"},
+    ),
+    "scalars with texts": Case(
+        lambda run: run.scalars({"a": 1, "b": "x"}, step=3, texts={"c": "y"}),
+        [{"kind": "scalars", "step": 3, "values": {"a": 1.0}, "texts": {"b": "x", "c": "y"}}],
+    ),
+    "a step that is none": Case(
+        lambda run: run.log({"a": 1}, step="three"),
+        [{"kind": "scalars", "step": 1, "values": {"a": 1.0}, "texts": {"given_step": "three"}}],
+        lost={"step": f"it must be an integer ≥ 0, got str 'three'; {AT_NEXT_STEP}"},
+    ),
+    "no step": Case(lambda run: run.log({"a": 1}, step=None), [{"kind": "scalars", "values": {"a": 1.0}}]),
+    "an epoch": Case(
+        lambda run: run.log({"a": 1}, step=3, epoch=0.5, phase="eval"),
+        [{"kind": "scalars", "phase": "eval", "step": 3, "epoch": 0.5, "values": {"a": 1.0}}],
+    ),
+    "a phase that is none": Case(
+        lambda run: run.log({"a": 1}, step=3, phase="warmup"),
+        [{"kind": "scalars", "step": 3, "values": {"warmup/a": 1.0}}],
+        lost={"phase": f"{PHASES}, got warmup; the values are named after it, as warmup/loss"},
+    ),
+    "results of an evaluation that are not finite": Case(
+        lambda run: run.eval(
+            "v",
+            extra={
+                "list": [0.5, float("nan"), (float("inf"),)],
+                "map": {"k": [{"q": np.float32("-inf")}], True: float("nan")},
+                "array": np.array([1.0, float("nan")]),
+                "beyond": -(10**400),
+                "wide": [np.longdouble("1e4000"), np.longdouble("0.5")],
+            },
+        ),
+        [
+            {
+                "kind": "eval",
+                "phase": "eval",
+                "name": "v",
+                "extra": {
+                    "array": [1.0, None],
+                    "beyond": None,
+                    "list": [0.5, None, [None]],
+                    "map": {"k": [{"q": None}], "true": None},
+                    "wide": [None, 0.5],
+                },
+                "nonfinite": {
+                    "extra/array/1": "nan",
+                    "extra/beyond": "-inf",
+                    "extra/list/1": "nan",
+                    "extra/list/2/0": "inf",
+                    "extra/map/k/0/q": "-inf",
+                    "extra/map/true": "nan",
+                    "extra/wide/0": "inf",
+                },
+            }
+        ],
+        as_null="eval.extra.array[1] is nan",
+    ),
+    "an integer that binary64 rounds": Case(
+        lambda run: run.log({"tokens": 2**53 + 1, "seen": np.uint64(2**60)}, step=3),
+        [{"kind": "scalars", "step": 3, "values": {"seen": 2.0**60, "tokens": 2.0**53}}],
+        rounded="scalars.values.tokens is 9007199254740993, written as 9007199254740992.0",
+    ),
+    "times of NumPy": Case(
+        lambda run: run.log(
+            {
+                "day": np.datetime64("2026-11-22"),
+                "fine": np.array(["2026-11-22T10:00"], "M8[ns]"),
+                "span": np.timedelta64(3, "ns"),
+            },
+            step=3,
+        ),
+        [
+            {
+                "kind": "scalars",
+                "step": 3,
+                "values": {},
+                "texts": {"day": "2026-11-22", "fine": "2026-11-22T10:00:00.000000000", "span": "3 nanoseconds"},
+            }
+        ],
+    ),
+    "results of an evaluation with fields": Case(
+        lambda run: run.eval("v", extra={"best": Best(3, float("nan")), "all": [Best(1, 0.5)]}),
+        [
+            {
+                "kind": "eval",
+                "phase": "eval",
+                "name": "v",
+                "extra": {"all": [{"epoch": 1, "score": 0.5}], "best": {"epoch": 3, "score": None}},
+                "nonfinite": {"extra/best/score": "nan"},
+            }
+        ],
+        as_null="eval.extra.best.score is nan",
+    ),
+    "numbers wider than binary64": Case(
+        lambda run: run.step(np.longdouble(3), loss=np.longdouble(0.5), extra={"a": np.longdouble("-1e4000")}),
+        [{"kind": "step", "step": 3, "loss": 0.5, "extra": {"a": None}, "nonfinite": {"extra/a": "-inf"}}],
+        as_null="step.extra.a is -inf",
+    ),
+    "fractions beyond binary64": Case(
+        lambda run: run.step(1, loss=Fraction(-(10**400))),
+        [{"kind": "step", "step": 1, "loss": None, "nonfinite": {"loss": "-inf"}}],
+        as_null="step.loss is -inf",
+    ),
+    "an evaluation that is not finite": Case(
+        lambda run: run.eval("v", step=2, loss=float("nan"), extra={"a": float("inf"), "b": [float("nan")]}),
+        [
+            {
+                "kind": "eval",
+                "phase": "eval",
+                "step": 2,
+                "name": "v",
+                "loss": None,
+                "extra": {"a": None, "b": [None]},
+                "nonfinite": {"extra/a": "inf", "extra/b/0": "nan", "loss": "nan"},
+            }
+        ],
+        as_null="eval.loss is nan",
+    ),
+    "a gradient with a wrong count": Case(
+        lambda run: run.grad("w", step=1, nan_count=1.5, l2="x"),
+        [{"kind": "grad", "step": 1, "param": "w"}],
+        lost={"nan_count": "/nan_count must be an integer, got 1.5", "l2": "/l2 must be a number, got 'x'"},
+    ),
+    "system with a truth": Case(
+        lambda run: run.system(memory_used_bytes=5, extra={"on": True, "t": np.float32(2)}),
+        [{"kind": "system", "memory_used_bytes": 5, "extra": {"on": 1.0, "t": 2.0}}],
+    ),
+    "a drift": Case(
+        lambda run: run.drift("w", step=1, cos_to_init=float("nan"), l2_to_init=True),
+        [{"kind": "drift", "step": 1, "param": "w", "cos_to_init": None, "l2_to_init": 1.0}],
+        as_null="drift.cos_to_init is nan",
+    ),
+    "alert": Case(
+        lambda run: run.alert("hot", rule="r", level="error", metric="m", value=float("inf"), threshold=np.float64(2)),
+        [
+            {
+                "kind": "alert",
+                "rule": "r",
+                "level": "error",
+                "text": "hot",
+                "metric": "m",
+                "value": None,
+                "threshold": 2.0,
+            }
+        ],
+        as_null="alert.value is inf",
+    ),
+    "a value beyond binary64": Case(
+        lambda run: run.log({"a": 10**400, "b": -(10**400)}, step=3),
+        [{"kind": "scalars", "step": 3, "values": {"a": None, "b": None}, "nonfinite": {"a": "inf", "b": "-inf"}}],
+        as_null="scalars.values.a is not finite",
+    ),
+    "a histogram of nothing": Case(lambda run: run.log({}, step=3), [{"kind": "scalars", "step": 3, "values": {}}]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_value_is_written_or_its_loss_is_reported(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A value is found again by its name, as number, text or word for what is not finite; else a note counts it."""
+    case = CASES[name]
+    run = RunWriter(tmp_path / "r", clock=ManualClock())
+    run.run_start(host="", started_at="")
+    case.call(run)
+    run.run_end(ended_at="")
+    written = [json.loads(line) for line in Path(run.events_path).read_text(encoding="utf-8").splitlines()[1:-1]]
+    assert [*case.records, *noted(case)] == [{key: record[key] for key in record if key != "t"} for record in written]
+    lines = capsys.readouterr().err.splitlines()
+    assert reported(case) == [line.partition("events.jsonl: ")[2].removesuffix(" (reported once)") for line in lines]
+
+
+def noted(case: Case) -> list[dict[str, Any]]:
+    """Return the note that counts what was left out."""
+    if not case.lost:
+        return []
+    text = "; ".join(f"{name} ({why})" for name, why in case.lost.items())
+    counts = dict.fromkeys(sorted(case.lost), 1)
+    return [{"kind": "note", "text": f"left out: {text}", "topic": "left-out", "left_out": counts}]
+
+
+def reported(case: Case) -> list[str]:
+    """Return the lines on standard error."""
+    kind = case.records[0]["kind"]
+    found = [f"{name} of {kind} is left out, and all else is written: {why}" for name, why in case.lost.items()]
+    if case.as_null:
+        found.append(f"{case.as_null}, written as null, which readers take as not finite")
+    if case.rounded:
+        found.append(f"{case.rounded}, the nearest binary64; pass a string to keep it")
+    if case.lost:
+        names = ", ".join(f"{name} 1" for name in case.lost)
+        plural = "s were" if len(case.lost) > 1 else " was"
+        found.append(f"{len(case.lost)} value{plural} left out in total ({names})")
+    return found

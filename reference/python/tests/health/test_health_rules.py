@@ -1,0 +1,149 @@
+"""Health rules as data: presets, settings, and what is wrong with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import jsonschema
+import msgspec
+import pytest
+
+from toyspec.core.reading.configuration import Configuration, ConfigurationError, find_configuration
+from toyspec.core.resources import read_resource
+from toyspec.health.presets import PRESETS
+from toyspec.health.rules import AnyRule, is_among, preset_rules, rule_of, rules_by, rules_of
+
+if TYPE_CHECKING:
+    pass
+
+
+def _meta() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(read_resource("schemas", "meta", "health.json"))
+    return found
+
+
+def _written(folder: Path, text: str, name: str = "toyspec.toml") -> Configuration:
+    (folder / name).write_text(text)
+    return find_configuration(str(folder))
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_preset_follows_its_schema(preset: str) -> None:
+    """Each preset that is shipped has the form that the meta-schema describes, and is read."""
+    document = json.loads(read_resource("schemas", "health", f"{preset}.json"))
+    jsonschema.Draft202012Validator.check_schema(_meta())
+    assert [] == [error.message for error in jsonschema.Draft202012Validator(_meta()).iter_errors(document)]
+    assert [each["name"] for each in document["rules"]] == [rule.name for rule in preset_rules(preset)]
+
+
+@pytest.mark.parametrize("kind", get_args(AnyRule), ids=lambda kind: kind.__struct_config__.tag)
+def test_meta_schema_describes_the_rules_that_are_read(kind: type[msgspec.Struct]) -> None:
+    """The meta-schema and the package have the same members of each type, with the same defaults."""
+    definition = _meta()["$defs"][kind.__struct_config__.tag]
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    assert set(definition["properties"]) == {*fields, "type"}
+    for name, described in definition["properties"].items():
+        if "default" in described:
+            assert described["default"] == fields[name].default
+
+
+def test_rules_of_the_settings_change_those_of_the_preset(tmp_path: Path) -> None:
+    """A rule without a type changes members of the one with its name, and a rule that is off is left out."""
+    text = '[[health]]\npreset = "default"\n[[health]]\nname = "loss-spike"\nbeyond = 5\n'
+    text += (
+        '[[health]]\nname = "stall"\noff = true\n[[health]]\nname = "cold"\ntype = "bound"\nmetric = "t"\nbelow = 1\n'
+    )
+    rules = {rule.name: rule for rule in rules_by(_written(tmp_path, text))}
+    default = {rule.name: rule for rule in preset_rules("default")}
+    assert msgspec.structs.replace(default["loss-spike"], beyond=5.0) == rules["loss-spike"]
+    assert {*default, "cold"} - {"stall"} == set(rules)
+
+
+def test_rules_may_be_in_pyproject(tmp_path: Path) -> None:
+    """The same tables are read from pyproject.toml, below tool.toyspec."""
+    text = '[project]\nname = "x"\n\n[[tool.toyspec.health]]\nname = "a"\ntype = "stall"\ntims = 3\n'
+    with pytest.raises(ConfigurationError, match=r"line 7, \[\[health\]\] key tims: .*did you mean 'times'"):
+        rules_by(_written(tmp_path, text, "pyproject.toml"))
+
+
+def test_project_without_rules_has_those_of_the_preset_default() -> None:
+    """Without settings the preset default counts, and a preset that is named counts before the settings."""
+    assert preset_rules("default") == rules_by(Configuration())
+    assert preset_rules("rl") == rules_by(Configuration(health=({"preset": "default"},)), "rl")
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ('name = "a"\ntype = "spik"', r"line 5, \[\[health\]\] key type: unknown type 'spik'; did you mean 'spike'\?"),
+        (
+            'name = "a"\ntype = "spike"\nbeyond = "far"',
+            r"line 6, .* key beyond: beyond must be a number, and not a text",
+        ),
+        ('name = "a"\ntype = "spike"\nbeyond = -1', r"line 6, \[\[health\]\] key beyond"),
+        ('name = "a"\ntype = "spike"\n\n# closer\n"metrik" = "x"', r"line 8, .* key metrik: .*did you mean 'metric'"),
+        ('name = "a"\ntype = "bound"', r"line 3, \[\[health\]\]: a rule of type bound needs above or below"),
+        ('name = "a"\ntype = "bound"\nabove = 1\nbelow = 0', r"line 3, .*not both"),
+        ('name = "A b"\ntype = "stall"', r"line 4, \[\[health\]\] key name"),
+        ('type = "stall"', r"line 3, \[\[health\]\]: a rule needs a name"),
+        ('name = "a"', r"line 3, \[\[health\]\]: a rule needs a type: nonfinite, spike"),
+        ('preset = "defualt"', r"line 4, \[\[health\]\] key preset: .*did you mean 'default'"),
+        ('name = "a"\ntype = "bound"\nabove = nan', r"line 6, .* key above: above is nan; it must be a finite number"),
+        ('name = "a"\ntype = "spike"\nmetric = 3', r"line 6, .* key metric: metric is 3; it must be a name, or a list"),
+        ('name = "a"\ntype = "stall"\nlevel = "fatal"', r"line 6, .* key level: .*known are info, warning, error"),
+        (
+            'name = "a"\ntype = "stall"\n[[health]]\nname = "a"\ntype = "nonfinite"',
+            r"line 7, .* key name: a table before has the name 'a' too",
+        ),
+        (
+            'preset = "rl"\nlevel = "info"',
+            r"line 5, .* key level: a table with preset has nothing else; put rules into",
+        ),
+        ("preset = 3", r"line 4, \[\[health\]\] key preset"),
+        ('name = "b"\noff = true', r"line 4, \[\[health\]\] key name: no rule 'b' to turn off"),
+        ('name = "a"\ntype = "stall"\ndescription = """\n[[health]]\n"""\nsecond = 1', r"line 9, .*key second"),
+    ],
+)
+def test_wrong_rule_is_reported_with_line_and_key(tmp_path: Path, table: str, expected: str) -> None:
+    """An error names the file, the line, the key, and what was expected."""
+    with pytest.raises(ConfigurationError, match=r"toyspec\.toml: " + expected):
+        rules_by(_written(tmp_path, f'[[health]]\npreset = "default"\n[[health]]\n{table}\n[[alerts]]\nline = true\n'))
+
+
+def test_tables_must_be_arrays(tmp_path: Path) -> None:
+    """[health] in place of [[health]] is an error with what to write."""
+    with pytest.raises(ConfigurationError, match=r"begin each with \[\[health\]\]"):
+        _written(tmp_path, '[health]\npreset = "default"\n')
+
+
+def test_program_names_rules_as_a_preset_or_a_list() -> None:
+    """A program passes a preset, or rules as mappings; what is neither is an error that names the rule."""
+    assert preset_rules("strict") == rules_of("strict")
+    assert (rule_of({"name": "a", "type": "stall"}),) == rules_of([{"name": "a", "type": "stall"}])
+    with pytest.raises(ValueError, match="unknown preset of health rules 'x'; known are default, rl, strict"):
+        rules_of("x")
+    with pytest.raises(ValueError, match="health rule 'a': a rule of type stall has no key 'x'"):
+        rules_of([{"name": "a", "type": "stall", "x": 1}])
+    with pytest.raises(TypeError, match="pass the name of a preset"):
+        rules_of(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "patterns", "expected"),
+    [
+        ("loss", ["@loss"], True),
+        ("train/loss", ["@loss"], True),
+        ("val_loss", ["@loss"], True),
+        ("Loss/train", ["@loss"], True),
+        ("loss_scale", ["@loss"], False),
+        ("gloss", ["@loss"], False),
+        ("perf/Tokens_Per_Second", ["*tokens_per_sec*"], True),
+        ("a.b", ["a?b"], False),
+        ("anything\nat all", ["*"], True),
+    ],
+)
+def test_names_of_metrics_match_patterns(name: str, patterns: list[str], expected: bool) -> None:
+    """A star is any text, in any case, and @loss is every loss."""
+    assert expected == is_among(name, patterns)

@@ -1,0 +1,251 @@
+"""A run that is compared with health rules while it is written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import toyspec
+from logged_runs import events, kinds
+from toyspec.core.resources import read_resource
+from toyspec.core.writing.run_writer import RunWriter
+from toyspec.health import run_health
+from toyspec.health.checking import check_health
+from toyspec.health.run_health import Health, RunHealth
+
+RULES: list[dict[str, Any]] = [{"name": "nan", "type": "nonfinite", "metric": "*", "on": "stop", "level": "error"}]
+
+
+@pytest.fixture(autouse=True)
+def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder without settings."""
+    monkeypatch.chdir(tmp_path)
+
+
+def _start(run_id: str = "a", **options: Any) -> RunWriter:
+    return toyspec.start_run("runs", run_id=run_id, git=None, **{"health": RULES, **options})
+
+
+def watch_of(run: RunWriter) -> RunHealth:
+    """Return what compares *run* with its rules."""
+    (found,) = [each for each in run._companions._going if isinstance(each, RunHealth)]
+    return found
+
+
+def test_incident_is_one_alert_and_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """An incident is an alert after its record, a line on standard error, and a second one when it ends."""
+    with _start() as run:
+        for step in range(1, 13):
+            run.step(step, loss=nan if step in (3, 4) else 2.0)
+    assert ["step", "alert", "step"] == kinds(Path("runs/a"))[3:6]
+    found = [event for event in events(Path("runs/a")) if event["kind"] == "alert"]
+    assert [("nan", "error", 3), ("nan", "info", 9)] == [(each["rule"], each["level"], each["step"]) for each in found]
+    output = capsys.readouterr().err
+    assert "toyspec: a: error: nan at step 3: loss is NaN\n" in output
+    assert "toyspec: a: recovered: nan at step 9: loss is 2 again" in output
+    assert toyspec.check("runs").files[0].findings == []
+
+
+@pytest.mark.parametrize("way", ["step", "extra", "log", "scalars", "eval"])
+def test_every_way_to_log_is_watched(way: str) -> None:
+    """However a value is logged, the alert names it as the readers do."""
+    with _start() as run:
+        run.step(1, loss=1.0)
+        if way == "step":
+            run.step(2, grad_norm=nan)
+        elif way == "extra":
+            run.step(2, extra={"x": nan})
+        elif way == "log":
+            run.log({"x/y": nan, "text": "t", "ok": True})
+        elif way == "scalars":
+            run.scalars({"x": nan}, step=2)
+        else:
+            run.eval("val", loss=nan)
+    expected = {"step": "grad_norm", "extra": "x", "log": "x/y", "scalars": "x", "eval": "val/loss"}[way]
+    assert [expected] == [event["metric"] for event in events(Path("runs/a")) if event["kind"] == "alert"]
+    assert [(expected, "begun")] == [(each.metric, each.event) for each in check_health("runs/a", RULES)]
+
+
+@pytest.mark.parametrize("way", ["step", "log", "eval"])
+def test_messages_follow_their_schema(way: str, tmp_path: Path) -> None:
+    """What a command gets from the process is what alert.json describes, also of a value that is not finite."""
+    program = f"import sys; open({str(tmp_path / 'got')!r}, 'a').write(sys.stdin.read() + '\\n')"
+    with _start(health=False, companions=[Health(RULES, alerts=[{"command": [sys.executable, "-c", program]}])]) as run:
+        for step in range(1, 13):
+            value = nan if step == 3 else 2.0
+            if way == "step":
+                run.step(step, loss=value)
+            elif way == "log":
+                run.log({"loss": value, "ghp_" + "a1" * 18: value}, step=step)
+            else:
+                run.eval("val", step=step, loss=value)
+    got = (tmp_path / "got").read_text()
+    assert "a1a1" not in got
+    messages = [json.loads(line) for line in got.splitlines()]
+    assert {"begun", "recovered"} == {each["event"] for each in messages}
+    schema = json.loads(read_resource("schemas", "report", "v1", "alert.json"))
+    assert [] == [error.message for each in messages for error in Draft202012Validator(schema).iter_errors(each)]
+
+
+def test_loop_that_asks_stops_and_the_run_names_the_rule() -> None:
+    """A loop that asks and stops ends its run as aborted, with the rule; one that does not ask is not disturbed."""
+    for run_id, asks in (("asks", True), ("does-not", False)):
+        with _start(run_id) as run:
+            asked = [run.should_stop]
+            for step in range(1, 6):
+                run.step(step, loss=nan if step == 3 else 1.0)
+                asked += [run.should_stop] if asks else []
+                if asked[-1]:
+                    break
+    assert ("aborted", "stopped by nan: loss is NaN", 3) == tuple(
+        events(Path("runs/asks"))[-1][key] for key in ("reason", "error", "final_step")
+    )
+    assert ("completed", 5) == tuple(events(Path("runs/does-not"))[-1][key] for key in ("reason", "final_step"))
+
+
+def test_resumption_takes_the_wish_to_stop_back() -> None:
+    """A loop that goes on from its checkpoint is not told to stop by what was before."""
+    with _start() as run:
+        run.step(1, loss=nan)
+        asked = [run.should_stop]
+        run.run_resume(0)
+        asked.append(run.should_stop)
+        run.step(1, loss=1.0)
+    assert [True, False] == asked
+    assert "completed" == events(Path("runs/a"))[-1]["reason"]
+
+
+def test_run_without_rules_never_stops() -> None:
+    """Without health rules there is nothing that asks to stop."""
+    with toyspec.start_run("runs", run_id="a", git=None) as run:
+        run.step(1, loss=nan)
+        assert not run.should_stop
+    assert "alert" not in kinds(Path("runs/a"))
+
+
+def test_stall_is_reported_while_it_lasts() -> None:
+    """The thread that watches the time reports a stall, and the next step ends it."""
+    with _start(health=[{"name": "slow", "type": "stall", "seconds": 50}]) as run:
+        for step in range(1, 31):
+            run.step(step, loss=1.0)
+        health = watch_of(run)
+        health.poll(idle_seconds=49)
+        health.poll(idle_seconds=51)
+        health.poll(idle_seconds=60)
+        run.step(31, loss=1.0)
+    found = [event for event in events(Path("runs/a")) if event["kind"] == "alert"]
+    assert ["error", "info"] == [each["level"] for each in found]
+    assert 30 == found[0]["step"]
+
+
+def test_full_disk_of_the_log_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is looked at now and then; what fails there ends the watch, and not the training."""
+    with _start(health=[{"name": "full", "type": "disk", "free_bytes": 1e30}]) as run:
+        health = watch_of(run)
+        health.poll()
+        monkeypatch.setattr(run_health, "_DISK_SECONDS", 0.0)
+        health.poll()
+        monkeypatch.setattr(run_health, "_DISK_SECONDS", 60.0)
+        health.poll()
+        run.step(1, loss=1.0)
+    (found,) = [event for event in events(Path("runs/a")) if event["kind"] == "alert"]
+    assert ("full", "alert", "step") == (found["rule"], *kinds(Path("runs/a"))[1:3])
+    assert found["text"].endswith("GB are free on the disk of the log")
+
+
+def test_disk_that_cannot_be_asked_ends_the_watch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every step is written, and one line reports it."""
+
+    def fail(_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(run_health, "_DISK_SECONDS", 0.0)
+    monkeypatch.setattr("shutil.disk_usage", fail)
+    with _start() as run:
+        health = watch_of(run)
+        health.poll()
+        health.poll()
+        run.step(1, loss=nan)
+    assert ["run_start", "step", "run_end"] == kinds(Path("runs/a"))
+    assert 1 == capsys.readouterr().err.count("health rules fail (Input/output error); the run is not watched from no")
+
+
+def test_defect_of_a_rule_ends_the_watch_and_not_the_training(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever fails in the watch, every step is written, and one line reports it."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a defect")
+
+    with _start() as run:
+        monkeypatch.setattr("toyspec.health.evaluator.HealthEvaluator.observe", fail)
+        for step in range(1, 4):
+            run.step(step, loss=nan)
+    assert ["run_start", "step", "step", "step", "run_end"] == kinds(Path("runs/a"))
+    assert 1 == capsys.readouterr().err.count("health rules fail (a defect)")
+
+
+def test_settings_of_the_project_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """health=True takes the rules of toyspec.toml, and a wrong one is refused with its line before anything is made."""
+    (tmp_path / "toyspec.toml").write_text('[[health]]\nname = "low"\ntype = "bound"\nbelow = 3\n')
+    with _start(health=True) as run:
+        run.step(1, loss=1.0)
+    assert ["low"] == [event["rule"] for event in events(Path("runs/a")) if event["kind"] == "alert"]
+    (tmp_path / "toyspec.toml").write_text('[[alerts]]\ncomand = "x"\n')
+    with pytest.raises(toyspec.ToyspecError, match=r"line 2, \[\[alerts\]\] key comand"):
+        _start("b")
+    assert not Path("runs/b").exists()
+    monkeypatch.setenv("TOYSPEC_GUARDED", "1")
+    _start("b").run_end()
+
+
+def test_wrong_preset_is_refused() -> None:
+    """A preset that does not exist raises ValueError."""
+    with pytest.raises(ValueError, match="unknown preset of health rules 'defalt'; did you mean 'default'"):
+        _start(health="defalt")
+
+
+def test_environment_lets_a_program_resume_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TOYSPEC_EXIST and TOYSPEC_RUN_ID let a program that was started again go on with its run."""
+    with _start() as run:
+        run.step(1, loss=1.0)
+    monkeypatch.setenv("TOYSPEC_EXIST", "resume")
+    with _start() as run:
+        run.step(2, loss=1.0)
+    monkeypatch.setenv("TOYSPEC_RUN_ID", "a")
+    with toyspec.start_run("runs", git=None) as run:
+        run.step(3, loss=1.0)
+    assert ["run_start", "step", "run_end", "run_resume", "step", "run_end", "run_resume", "step", "run_end"] == kinds(
+        Path("runs/a")
+    )
+    monkeypatch.setenv("TOYSPEC_EXIST", "resum")
+    with pytest.raises(ValueError, match="TOYSPEC_EXIST is resum; it must be one of 'replace', 'fail', 'resume'"):
+        _start()
+
+
+def test_environment_without_a_run_id_starts_a_new_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run without a name cannot be resumed, and starts as before."""
+    monkeypatch.setenv("TOYSPEC_EXIST", "resume")
+    with toyspec.start_run("runs", git=None) as run:
+        run.step(1, loss=1.0)
+    assert ["run_start", "step", "run_end"] == kinds(Path(run.directory))
+
+
+def test_run_that_goes_on_after_its_end_is_watched_again() -> None:
+    """A record after run_end opens the run, and its watch."""
+    run = _start()
+    run.step(1, loss=1.0)
+    run.run_end()
+    run.step(2, loss=nan)
+    run.run_end()
+    assert ["alert"] == [kind for kind in kinds(Path("runs/a")) if kind == "alert"]
+    assert not watch_of(run)._thread.is_alive()

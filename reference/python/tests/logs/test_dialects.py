@@ -1,0 +1,511 @@
+"""Every dialect on a sample of its program, and on what breaks logs."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from command_line import toyspec_within as toyspec
+from property_examples import PROFILE, examples
+from toyspec import annotate, check, check_bytes, follow, list_runs, read, start_run
+from toyspec.core.command_line.main import main
+from toyspec.core.read_reports import HEAD_BYTES
+from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.reading.rows import Row
+from toyspec.core.runs.columns import has_field, places_by, value_of
+from toyspec.logs.dialects import Keys, TimeUnit, dialect_of, dialects
+from toyspec.logs.documents import DocumentCutter
+from toyspec.logs.mapping import ReadAs, time_of
+from toyspec.view.scanned_runs import ScannedRun
+
+SAMPLES = Path(__file__).parents[1] / "dialects"
+EVERY = 29 if PROFILE == "quick" else 7
+"""How many bytes apart the ends of prefixes are."""
+NAMES = sorted(folder.name for folder in SAMPLES.iterdir())
+
+
+def sample(name: str) -> tuple[Path, dict[str, Any]]:
+    """Return the path of the sample of a dialect, and what it has."""
+    expected: dict[str, Any] = json.loads((SAMPLES / name / "sample.json").read_text(encoding="utf-8"))
+    return SAMPLES / name / expected["file"], expected
+
+
+def rows_of(source: Any, **options: Any) -> list[Row]:
+    """Return the rows of a log."""
+    rows = list(read(source, mode="salvage", **options))
+    assert all(isinstance(row, Row) for row in rows)
+    return rows  # type: ignore[return-value]
+
+
+def test_every_dialect_has_a_sample() -> None:
+    """No dialect is shipped that nothing shows."""
+    assert NAMES == sorted(dialect.name for dialect in dialects())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sample_is_recognized_and_read(name: str) -> None:
+    """The dialect, the key of the step, and the number of values of each metric are those of the sample."""
+    path, expected = sample(name)
+    reading = read(path, mode="strict")
+    rows = rows_of(path)
+    assert reading.read_as is not None
+    assert (name, expected["step"]) == (reading.read_as.use.name, reading.read_as.use.step)
+    report = reading.report
+    assert (expected["rows"], expected["state"]) == (report.records, report.state)
+    assert expected["last_step"] == next((row.step for row in reversed(rows) if row.step is not None), None)
+    counts = Counter(metric for row in rows for metric in row.values)
+    assert expected["values"] == {metric: counts[metric] for metric in expected["values"]}
+    assert expected.get("time_origin") == next((row.time_origin for row in rows if row.time_origin), None)
+    assert expected.get("attempts", 1) == rows[-1].attempt
+    assert expected.get("config", {}) == (rows[0].config or {}) or name == "trackio"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recognition_needs_no_name(name: str, tmp_path: Path) -> None:
+    """A file name is a hint only: the same bytes under another name are read the same way."""
+    path, _ = sample(name)
+    other = tmp_path / "anything"
+    other.write_bytes(path.read_bytes())
+    reading = read(other, mode="salvage")
+    assert reading.read_as is not None
+    assert name == reading.read_as.use.name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sample_has_no_error(name: str) -> None:
+    """What the program writes is valid in its dialect, non-finite numbers included."""
+    path, expected = sample(name)
+    (report,) = check(path).files
+    assert [] == [finding for finding in report.findings if finding.severity == "error"]
+    assert (None, expected["state"], expected["rows"]) == (report.profile, report.state, report.records)
+    assert report.dialect is not None
+    assert name == report.dialect.name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_prefix_and_chunking(name: str) -> None:
+    """A torn file is read up to its last committed record, and pieces of any size give the same rows."""
+    path, _ = sample(name)
+    data = path.read_bytes()
+    whole = rows_of(path)
+    read_as = read(path, mode="salvage").read_as
+    assert read_as is not None
+    for end in range(0, len(data), EVERY):
+        feed = read_as.feed()
+        rows = [row for at in range(0, end, 11) for row in feed.feed(data[at : min(at + 11, end)])]
+        assert [row.raw for row in whole[: len(rows)]] == [row.raw for row in rows]
+        fragment = feed.fragment()
+        assert end == feed.committed + (0 if fragment is None else fragment.length)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=examples(25), deadline=None)
+@given(data=st.data())
+def test_reader_and_checker_are_total(name: str, data: st.DataObject) -> None:
+    """Whatever is overwritten in a sample, nothing is raised, and every byte is accounted for."""
+    path, _ = sample(name)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at : at + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=6))
+    reading = read(bytes(content), mode="salvage", dialect=name)
+    list(reading)
+    report = reading.report
+    assert len(content) == report.committed_bytes + report.fragment_bytes + report.gap_bytes
+    checked = check_bytes(bytes(content), dialect=name)
+    assert (report.state, report.records) == (checked.state, checked.records)
+
+
+LOGS = [json.loads(line) for line in Path(__file__).parents[1].joinpath("recognition.jsonl").read_bytes().splitlines()]
+
+
+@pytest.mark.parametrize("expected", LOGS, ids=lambda log: str(log["log"])[:30].encode("unicode_escape").decode())
+def test_short_log_is_read_as_it_is_meant(expected: dict[str, Any]) -> None:
+    """The keys of step, time, epoch and phase, the notes, the rows and the findings of `recognition.jsonl`."""
+    data = expected["log"].encode()
+    reading = read(data, mode="salvage")
+    rows = [[row.step, row.time, row.values] for row in reading if isinstance(row, Row)]
+    found: dict[str, Any] = {"log": expected["log"], "dialect": None}
+    if reading.read_as is not None:
+        read_as = reading.read_as.use
+        found |= {"dialect": read_as.name, "step": read_as.step}
+        choices = {"time": read_as.time, "epoch": read_as.epoch, "phase": read_as.phase}
+        checked = [[each.rule, each.line, each.pointer, each.message] for each in check_bytes(data).findings]
+        others = {"notes": list(read_as.notes), "findings": checked}
+        found |= {"rows": rows} | {name: value for name, value in (choices | others).items() if value}
+    # Text, in which NaN is equal to NaN.
+    assert json.dumps(expected, sort_keys=True) == json.dumps(found, sort_keys=True)
+
+
+def findings(data: bytes, **options: Any) -> list[tuple[str, int, str]]:
+    """Return the findings of a log: rule, line and pointer."""
+    report = check_bytes(data, **options)
+    assert report.dialect is not None
+    return [(finding.rule, finding.line, finding.pointer) for finding in report.findings]
+
+
+def test_problems_that_need_no_schema() -> None:
+    """A repeated key, glued records, a step that goes back and a fragment are found at their places."""
+    good = b'{"step":1,"loss":2.5}\n{"step":2,"loss":NaN}\n'
+    assert [] == findings(good)
+    assert [("duplicate-key", 3, "/loss")] == findings(good + b'{"step":3,"loss":1,"loss":2}\n')
+    assert [("duplicate-key", 3, "/a~1b")] == findings(good + b'{"step":3,"a/b":1,"a":{"b":2}}\n')
+    assert [("step-goes-backwards", 3, "/step")] == findings(good + b'{"step":1,"loss":1}\n')
+    assert [("unterminated-line", 3, "")] == findings(good + b'{"step":3')
+    (glued,) = check_bytes(good + b'{"step":3,"lo{"step":4,"loss":1}\n').findings
+    assert ("invalid-json", 3) == (glued.rule, glued.line)
+    assert "a second record starts at byte 13" in glued.message
+
+
+@pytest.mark.parametrize("name", ["hf-trainer", "json-array"])
+def test_document_on_one_line_without_an_end_is_followed(tmp_path: Path, name: str) -> None:
+    """A document needs no LF: who follows or looks at it has its rows, and those of what replaces it."""
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(json.loads(sample(name)[0].read_bytes())))
+    expected = [row.values for row in rows_of(path)]
+    assert expected
+    assert repr(expected) == repr([row.values for row in follow(path, idle_seconds=0) if isinstance(row, Row)])
+    file = ScannedRun(str(path))
+    file.read()
+    assert (name, len(expected)) == (
+        file.scan.summary.dialect and file.scan.summary.dialect.name,
+        file.scan.summary.extent.records,
+    )
+    file.close()
+
+
+def test_repeated_step_is_allowed() -> None:
+    """Training and evaluation of one step are two records."""
+    assert [] == findings(b'{"step":1,"loss":2.5}\n{"step":1,"val_loss":2.5}\n')
+
+
+def test_lost_line_excuses_a_step_that_goes_back() -> None:
+    """The reason may be in the line that cannot be read."""
+    damaged = b'{"step":5,"loss":2.5}\n\xff\n{"step":2,"loss":2.5}\n'
+    assert [("invalid-utf8", 2, "")] == findings(damaged)
+
+
+def test_row_with_another_number_of_cells_is_a_gap() -> None:
+    """A torn and glued row has no place for its values."""
+    data = b"step,loss\n1,2.5\n2,2.43,2.4\n4,2.3\n"
+    assert [("bad-format", 3, "")] == findings(data)
+    assert [1, 4] == [row.step for row in rows_of(data)]
+
+
+def test_step_key_is_a_choice() -> None:
+    """The first key that the records have is guessed; the user may name another."""
+    data = b'{"epoch":1,"step":10,"loss":1}\n{"epoch":2,"step":20,"loss":1}\n'
+
+    assert [10, 20] == [row.step for row in rows_of(data)]
+    assert [1, 2] == [row.step for row in rows_of(data, dialect=DialectChoice(keys=Keys(step="epoch")))]
+
+
+def test_own_profiles_go_first() -> None:
+    """A stream of toyspec is never a dialect, also when its first record has a bare NaN."""
+    for data in (
+        b'{"kind":"run_start","t":0.0}\n{"step":1,"loss":2.5}\n',
+        b'{"step":1,"wall_time_ms":NaN,"loss":2.5}\n{"step":1,"loss":2.5}\n',
+        b'{"type":"scalar","step":1,"tag":"a","value":1}\n',
+    ):
+        assert read(data, mode="salvage").read_as is None
+
+
+def test_dialects_are_off_when_none_is_asked_for() -> None:
+    """Without dialects the log of another program is of an unknown format, as the specification says."""
+    (finding,) = check_bytes(b'{"step":1,"loss":2.5}\n', dialect=None).findings
+    assert "unknown-format" == finding.rule
+    assert read(b'{"step":1,"loss":2.5}\n', dialect=None).read_as is None
+
+
+def test_data_is_not_a_log() -> None:
+    """Records without a step, or with nothing but a step, are of an unknown format."""
+    for data in (b'{"text":"a","id":1}\n', b'{"step":1,"text":"a"}\n', b"name,value\na,1\n", b'{"step":"a","x":1}\n'):
+        assert read(data, mode="salvage").read_as is None
+
+
+@pytest.mark.parametrize("end", [b"", b'{"step":4,"loss":2.0}\n'])
+def test_nul_bytes_of_a_power_loss_hide_no_short_log(end: bytes) -> None:
+    """A log is known by its lines before the NUL bytes; data with a NUL byte in its first line is none."""
+    head = b'{"step":1,"loss":2.5}\n{"step":2,"loss":2.25}\n'
+    nul = bytes(40) + (b"\n" if end else b"")
+    reading = read(head + nul + end, mode="salvage")
+    assert [1, 2, *([4] if end else [])] == [row.step for row in reading if isinstance(row, Row)]
+    (finding,) = check_bytes(head + nul + end).findings
+    assert ("nul-bytes", "error" if end else "warning", 3) == (finding.rule, finding.severity, finding.line)
+    assert "repair" not in finding.help
+    assert read(b"\0" + head, mode="salvage").read_as is None
+
+
+def test_unknown_dialect_is_an_error() -> None:
+    """A dialect that does not exist is named, with those that do."""
+    with pytest.raises(ValueError, match=r"unknown dialect 'nope'; choose one of .*hf-trainer"):
+        read(b"", dialect="nope")
+
+
+def test_document_is_read_in_bounded_memory() -> None:
+    """An object longer than the limit is a gap; those around it are read."""
+    cutter = DocumentCutter("rows", max_line_bytes=20)
+    data = b'{"a":[{"x":1}],"rows":[{"s":1},{"s":"' + b"x" * 9000 + b'"},\n{"s":[{"t":2}]}]}\n'
+    lines = [line for at in range(len(data)) for line in cutter.feed(data[at : at + 1])]
+    assert [b'{"s":1}', None, b'{"s":[{"t":2}]}'] == [line.data for line in lines]
+    assert [1, 1, 2] == [line.number for line in lines]
+    assert all(line.data is None or data[line.offset :].startswith(line.data) for line in lines)
+    assert len(data) == cutter.committed
+
+
+def test_long_object_of_a_document_shows_its_start() -> None:
+    """Of an object that is longer than the limit, only the first bytes are kept, however it comes."""
+    long = b'{"text":"' + b"x" * 5 * HEAD_BYTES + b'"}'
+    for size in (7, HEAD_BYTES, len(long)):
+        cutter = DocumentCutter("", max_line_bytes=20)
+        data = b"[" + long + b"]"
+        (line,) = (line for at in range(0, len(data), size) for line in cutter.feed(data[at : at + size]))
+        assert (None, long[:HEAD_BYTES], len(long)) == (line.data, line.head, line.length)
+
+
+def test_dialect_of_the_user_is_chosen_by_its_name() -> None:
+    """Neither another dialect of the user nor one that toyspec ships is taken for it."""
+    table: dict[str, Any] = {"title": "x", "rank": "guess", "form": {"type": "lines"}, "recognize": {"keys": ["loss"]}}
+    own = [dialect_of({"name": name, "step": [key], **table}) for name, key in [("x", "a"), ("y", "b"), ("csv", "c")]]
+    data = b'{"a":1,"b":2,"c":3,"loss":0.5}\n'
+    steps = {name: rows_of(data, dialect=DialectChoice(name, own=own))[0].step for name in ("y", "x", "csv")}
+    assert {"y": 2, "x": 1, "csv": 3} == steps
+
+
+@pytest.mark.parametrize("status", ['["finished"]', "{}", "null", '"other"', "1"])
+def test_end_that_says_nothing_known_is_not_an_end(status: str) -> None:
+    """What a program writes where others write why it ended may be anything."""
+    lines = b'{"type":"set","key":"loss","value":0.5,"step":1,"timestamp":1780300000}\n'
+    dialect = next(each.name for each in dialects() if each.end is not None and each.end.equals == "finished")
+    ends = [row.end for row in rows_of(lines + b'{"type":"finished","status":%s}\n' % status.encode(), dialect=dialect)]
+    assert [None, None] == ends
+    (*_, end) = rows_of(lines + b'{"type":"finished","status":"failed"}\n', dialect=dialect)
+    assert {"reason": "errored"} == end.end
+
+
+def test_log_that_ended_stays_ended() -> None:
+    """What a program writes after the line of its end, as an upload does, opens nothing again."""
+    value = b'{"type":"set","key":"loss","value":0.5,"step":%d,"timestamp":1780300000}\n'
+    data = value % 1 + b'{"type":"finished","status":"failed"}\n' + value % 2
+    dialect = next(each.name for each in dialects() if each.end is not None and each.end.equals == "finished")
+    ended = {size: check_bytes(data[:size], dialect=dialect).dialect for size in (len(value % 1), len(data))}
+    assert ["unknown", "yes"] == [facts.ended for facts in ended.values() if facts is not None]
+
+
+CLOCKS = {"run-seconds", "run-clock", "any"}
+DATES = {"unix", "date-time", "any"}
+TIMES: list[tuple[object, float | None, set[str]]] = [
+    *((text, seconds, CLOCKS) for text, seconds in {
+        "0:01:02": 62.0, "1:02:03.5": 3723.5, "1 day, 2:03:04": 93784.0, "12 days, 0:00:01": 1036801.0,
+        "999999:59:59": 3599999999.0,
+    }.items()),
+    *((text, seconds, DATES) for text, seconds in {
+        "1970-01-01T00:01:00Z": 60.0, "1970-01-01 00:01:00": 60.0, "1970-01-01T01:01:00+01:00": 60.0,
+        "1970-01-02": 86400.0,
+    }.items()),
+    *((text, None, set[str]()) for text in (
+        "tomorrow", "02:03", "0:60:00", "0:00:60", "5", "12.5", "0" * 32 + ":00:00:00",
+    )),
+]  # fmt: skip
+UNIX = {
+    1e8: 1e8, 1.7e9: 1.7e9, 9.9e10: 9.9e10, 1e11: 1e8, 1.7e12: 1.7e9, 1e14: 1e8, 1.7e15: 1.7e9, 1e17: 1e8,
+    1.7e18: 1.7e9, 1e20: None, 99999999.0: None, 12.5: None, -5.0: None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", get_args(TimeUnit))
+def test_times_are_those_of_their_unit(unit: TimeUnit) -> None:
+    """Unix times are known by their magnitude, clocks and dates by their form; a number is of the declared unit."""
+    for text, seconds, units in TIMES:
+        origin = "run" if units is CLOCKS else "unix"
+        assert (None if seconds is None or unit not in units else (seconds, origin)) == time_of(text, unit), text
+    for value, unix in UNIX.items():
+        expected: dict[str, tuple[float, str] | None] = {
+            "unix": None if unix is None else (unix, "unix"),
+            "unix-seconds": (value, "unix"),
+            "unix-milliseconds": (value / 1000, "unix"),
+            "run-seconds": (value, "run"),
+        }
+        expected["any"] = (value, "run") if value < 1e8 else expected["unix"]
+        assert expected.get(unit) == time_of(value, unit), value
+    assert [None] * 4 == [time_of(value, unit) for value in (1e300, -1e300, True, None)]
+
+
+def test_wrong_dialect_is_refused() -> None:
+    """A document that is not a dialect names the member that is wrong."""
+    with pytest.raises(ValueError, match="step"):
+        dialect_of({"name": "x", "title": "x", "rank": "guess", "form": {"type": "lines"}, "recognize": {}})
+    assert ReadAs(dialect=dialects()[0]).use.step is None
+
+
+def test_list_and_compare_runs_of_other_programs(tmp_path: Path) -> None:
+    """The logs below a directory are found by their usual names, confirmed by their content, and sorted by a metric."""
+    for name in ("lightning-csv", "ray-tune", "hf-trainer"):
+        path, _ = sample(name)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "metrics.json").write_bytes(b'{"accuracy": 0.5}\n')
+    runs = list_runs(tmp_path, read="whole")
+    assert 1 == runs.skipped
+    found = {run.facts.dialect.name: run for run in runs if run.facts.dialect}
+    assert ["hf-trainer", "lightning-csv", "ray-tune"] == sorted(found)
+    facts = found["lightning-csv"].facts
+    assert 0.9626718163490295 == value_of(facts, "val_acc") == value_of(facts, "last.val_acc")
+    assert {"lr": 0.01, "layers": 2} == found["ray-tune"].start["config"]
+    assert 0.01 == value_of(found["ray-tune"].facts, "lr")
+    assert found["ray-tune"] is runs[places_by([run.facts for run in runs], "mean_loss")[0]]
+    assert [0.0025, 0.0] == [found["ray-tune"].facts.final_loss, found["ray-tune"].facts.seconds]
+    assert ["ray-tune"] == [run.facts.dialect.name for run in runs.filter("lr<0.1") if run.facts.dialect]
+
+
+def test_newest_checkpoint_is_the_run(tmp_path: Path) -> None:
+    """Each checkpoint has the whole log until then, so only the last one is a run."""
+    path, _ = sample("hf-trainer")
+    for step in (5, 10, 100):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        (tmp_path / f"checkpoint-{step}" / path.name).write_bytes(path.read_bytes())
+    assert [str(tmp_path / "checkpoint-100" / path.name)] == [run.path for run in list_runs(tmp_path)]
+    (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert [str(tmp_path / path.name)] == [run.path for run in list_runs(tmp_path)]
+
+
+def test_goals(tmp_path: Path) -> None:
+    """The best value of a metric is that of its defined goal, else the smallest of a name such as loss."""
+    with start_run(tmp_path, run_id="a") as run:
+        run.define("val/*", goal="max")
+        for step in (1, 2, 3):
+            run.log({"val": {"acc": [0.5, 0.75, 0.25][step - 1]}, "train/loss": 2.5 - step, "speed": step}, step=step)
+    (found,) = list_runs(tmp_path, read="whole")
+    row = found.row()
+    assert (0.75, 0.25, -0.5) == (row["best.val/acc"], row["last.val/acc"], row["best.train/loss"])
+    assert ("last.speed" in row, "best.speed" in row) == (True, False)
+    best = found.metrics["val/acc"]
+    assert (2, 0.75) == (best.best_step, best.best)
+
+
+def test_live_log_is_followed(tmp_path: Path) -> None:
+    """Rows come as they are committed."""
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"iter":1,"loss":2.5}\n{"iter":2,')
+    items: list[Any] = []
+    with follow(path, idle_seconds=0, sleep=lambda _: None) as follower:
+        items.extend(follower)
+        assert follower.dialect is not None
+        assert "iter" == follower.dialect.step
+    assert [(1, {"loss": 2.5})] == [(item.step, item.values) for item in items if isinstance(item, Row)]
+    reread = tmp_path / "live.jsonl"
+    reread.write_bytes(b"")
+    grown = iter((b'{"iter":1,"lo', b'ss":2.5}\n', b'{"iter":2,"loss":NaN}\n'))
+
+    def write(_: float) -> None:
+        with reread.open("ab") as file:
+            file.write(next(grown, b""))
+
+    with follow(reread, sleep=write) as follower:
+        assert [1, 2] == [next(follower).step, next(follower).step]  # type: ignore[union-attr]
+
+
+def test_doctor_names_every_format(tmp_path: Path) -> None:
+    """A folder with one log of each dialect, a run, a foreign file and others are distinguished."""
+    for name in NAMES:
+        path, _ = sample(name)
+        (tmp_path / name).mkdir()
+        (tmp_path / name / path.name).write_bytes(path.read_bytes())
+    with start_run(tmp_path, run_id="a") as run:
+        run.step(loss=1.0)
+    annotate(tmp_path / "a", starred=True)
+    with closing(sqlite3.connect(tmp_path / "runs.db")) as database:
+        database.execute("CREATE TABLE others (x)")
+    (tmp_path / "notes.txt").write_bytes(b"nothing\n")
+    (tmp_path / "train.py").write_bytes(b"# step=1 loss=2.5\n# step=2 loss=2.5\n")
+    done = toyspec("doctor", "--json", str(tmp_path))
+    assert 0 == done.returncode
+    (found,) = json.loads(done.stdout)["paths"]
+    formats = {(entry["sort"], entry["format"]): entry for entry in found["formats"]}
+    assert {("dialect", name) for name in NAMES} <= set(formats)
+    assert [1] * len(NAMES) == [formats["dialect", name]["files"] for name in NAMES]
+    assert {("profile", "toy/v1")} < set(formats)
+    assert "toyspec show" == formats["profile", "toy/v1"]["read_with"]
+    assert (1, 1) == (formats["profile", "toy/v1"]["files"], formats["profile", "toy/v1"]["beside"])
+    assert 2 == found["others"]
+    assert len(NAMES) + 5 == found["files"]
+    text = toyspec("doctor", str(tmp_path)).stdout.decode()
+    assert "a SQLite database" in text
+    assert "2 other files are not logs" in text
+    assert "1 file beside them belongs to its run" in text
+    assert 2 == toyspec("doctor", str(tmp_path / "nope")).returncode
+    assert b"hf-trainer" in toyspec("doctor", "--dialects").stdout
+
+
+def test_doctor_breaks_no_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a narrow terminal the command stands below its format, whole; what it needs is on a line of its own."""
+    (tmp_path / "metrics.jsonl").write_bytes(b'{"iter":1,"loss":2.5}\n')
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert 0 == main(["doctor", "--color", "never", str(tmp_path)])
+    lines = capsys.readouterr().out.splitlines()
+    assert f"    `toyspec show {tmp_path / 'metrics.jsonl'}`" in lines
+    assert '    needs --step-key unless the step is "iter"' in lines
+
+
+def test_doctor_names_the_first_file_and_what_its_command_needs(tmp_path: Path) -> None:
+    """Where there is room, the command and its needs are one cell; it is about the first of several files."""
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_bytes(b'{"iter":1,"loss":2.5}\n')
+    text = toyspec("doctor", ".", cwd=tmp_path, env={"COLUMNS": "200"}).stdout.decode()
+    assert '`toyspec show a.jsonl`; needs --step-key unless the step is "iter"' in text
+
+
+def test_help_on_the_key_of_the_step_is_given_once(tmp_path: Path) -> None:
+    """Each file says how it was read; what to do if that is wrong is said with the first."""
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_bytes(b'{"iter":1,"loss":2.5}\n')
+    text = toyspec("check", "a.jsonl", "b.jsonl", cwd=tmp_path).stdout.decode()
+    assert (2, 1) == (text.count("read as: "), text.count("help: name the key with --step-key"))
+
+
+def test_field_of_a_metric_that_is_not_there_is_unknown(tmp_path: Path) -> None:
+    """``last.loss`` is a field if the run has a loss."""
+    (tmp_path / "metrics.jsonl").write_bytes(b'{"step":1,"loss":2.5}\n')
+    (run,) = list_runs(tmp_path)
+    assert has_field(run.whole, "last.loss")
+    assert not has_field(run.whole, "last.nope")
+    assert not has_field(run.whole, "first.loss")
+
+
+def test_command_line_says_how_a_log_is_read(tmp_path: Path) -> None:
+    """Each command names the dialect and the key of the step; the key can be named."""
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"epoch":1,"iter":10,"loss":2.5}\n{"epoch":2,"iter":20,"loss":2.0}\n')
+    done = toyspec("check", str(path))
+    assert b'read as: metrics-jsonl dialect, step = "iter"\n    help: name the key with --step-key' in done.stdout
+    assert 0 == done.returncode
+    assert b'step = "epoch"' in toyspec("check", "--step-key", "epoch", str(path)).stdout
+    assert b'metrics-jsonl dialect, step = "iter"' in toyspec("show", str(path)).stdout
+    assert b"step 20" in toyspec("tail", "--once", str(path)).stdout
+    assert 1 == toyspec("check", "--dialect", "none", str(path)).returncode
+    wrong = toyspec("check", "--dialect", "hf-trainr", str(path))
+    assert (2, True) == (wrong.returncode, b"did you mean 'hf-trainer'?" in wrong.stderr)
+    report = json.loads(toyspec("check", "--format", "json", str(path)).stdout)
+    assert {
+        "name": "metrics-jsonl",
+        "choice": "guessed",
+        "step": "iter",
+        "time": None,
+        "epoch": "epoch",
+        "phase": None,
+    } == (report["files"][0]["dialect"])
+    listed = json.loads(toyspec("ls", "--json", "--sort", "best.loss", "--columns", "loss", str(path)).stdout)
+    assert {"loss": 2.0, "best.loss": 2.0} == listed[0]["columns"]

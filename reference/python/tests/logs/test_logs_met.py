@@ -1,0 +1,363 @@
+"""Tests of what was done wrong with logs met in public repositories: honesty about times, ends, names and files."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import toyspec
+from conversions import SAMPLES, importable_samples, records
+from toyspec import Catalog, build_catalog, start_run, update_catalog
+from toyspec.convert import export_runs, import_runs
+from toyspec.core import files
+from toyspec.core.checker import check
+from toyspec.core.command_line.main import main
+from toyspec.core.runs.listing import list_runs
+from toyspec.logs.dialects import dialects
+from toyspec.logs.recognition import recognize
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DIALECTS = SAMPLES.parent / "dialects"
+WALL = 1790000000.0
+
+
+def log_of(path: Path, *rows: dict[str, Any]) -> Path:
+    """Write a log of JSON Lines and return its path."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_clock_that_jumps_is_a_finding_and_moves_what_follows(tmp_path: Path) -> None:
+    """The log is checked where it is with one finding; an import keeps the time between the other records."""
+    walls = [WALL + second + (3e8 if second == 11 else 0) for second in range(100)]
+    log = log_of(tmp_path / "a.jsonl", *({"step": at, "loss": 0.5, "timestamp": w} for at, w in enumerate(walls)))
+    (report,) = check(log).files
+    assert [("wall-time-goes-backwards", 13)] == [(each.rule, each.line) for each in report.findings]
+    (run,) = import_runs([log], tmp_path / "runs").runs
+    times = [record["t"] for record in records(run.target)[1:]]
+    assert [float(second) for second in range(100) if second != 11] == times[:11] + times[12:]
+    assert [("clock-jump", 1)] == [(loss.cause, loss.count) for loss in run.losses]
+
+
+def test_log_without_a_metric_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A named dialect reads records in which nothing is a number; check and ls say that no metric was found."""
+    log = log_of(tmp_path / "a.jsonl", {"step": 1, "who": "a"}, {"step": 2, "who": "b"})
+    (report,) = check(log, dialect="metrics-jsonl").files
+    assert ["no metric in 2 records"] == [each.message for each in report.findings]
+    assert 0 == main(["ls", "--dialect", "metrics-jsonl", str(log)])
+    assert f"no metric was found in {log}" in capsys.readouterr().err
+    (run,) = import_runs([log], tmp_path / "runs", format="metrics-jsonl").runs
+    assert "no metric was found in it" in run.notes
+
+
+def test_files_that_are_not_logs_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside a log that is recognized, the others are counted by ls and by check, which lists them with -v."""
+    log_of(tmp_path / "a.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    (tmp_path / "notes.txt").write_text("nothing to see\n")
+    (tmp_path / "losses.csv").write_text("a,b\n1,2\n")
+    assert 2 == list_runs(tmp_path).skipped
+    assert 0 == main(["ls", str(tmp_path)])
+    assert "2 other files are not recognized as logs" in capsys.readouterr().err
+    assert 0 == main(["check", "-v", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert f"{tmp_path / 'losses.csv'}: skipped  no log is recognized in it" in said
+    assert said.endswith("2 files of another format skipped\n")
+
+
+def test_media_of_a_run_are_neither_runs_nor_other_files(tmp_path: Path) -> None:
+    """A table in the folder of media has steps and numbers; the log of its run names it."""
+    with start_run(tmp_path / "runs", run_id="a") as run:
+        run.log({"loss": 0.5})
+    media = tmp_path / "runs/a/media"
+    media.mkdir()
+    log_of(media / "table.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    (media / "told.txt").write_text("nothing to see\n")
+    stream = str(media.with_name("events.jsonl"))
+    listed = list_runs(tmp_path / "runs")
+    assert ([stream], 0) == ([each.path for each in listed], listed.skipped)
+    assert [stream] == [each.path for each in check(tmp_path / "runs").files]
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    assert 1 == len(Catalog(tmp_path / "catalog").runs())
+
+
+def test_catalog_has_the_runs_that_ls_lists(tmp_path: Path) -> None:
+    """A log is found by its content, whatever its name is; an update reads no file again that is not a log."""
+    (tmp_path / "runs").mkdir()
+    log_of(tmp_path / "runs" / "of-any-name", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    (tmp_path / "runs" / "notes.txt").write_text("step by step\n")
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    (run,) = Catalog(tmp_path / "catalog").runs()
+    assert [run.path] == [each.path for each in list_runs(tmp_path / "runs")]
+    assert 0 == update_catalog(tmp_path / "catalog").read
+
+
+@pytest.mark.parametrize("text", ['{"a":1,"b":2}', '{"name": "x", "sizes": [3, 4]}'])
+def test_document_of_another_program_is_not_a_torn_stream(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    """One object without an LF in a .json file is of another format for every command, and stays unchanged."""
+    file = tmp_path / "history.json"
+    file.write_text(text)
+    assert 1 == main(["check", str(file)])
+    said = capsys.readouterr().out
+    assert "unknown-format" in said
+    assert "unterminated" not in said
+    for command in (["ls"], ["show"], ["repair", "--yes"]):
+        assert 0 != main([*command, str(file)]) or command == ["repair", "--yes"]
+        assert "torn" not in capsys.readouterr().out
+    assert text == file.read_text()
+
+
+@pytest.mark.parametrize("text", [
+    '{"step":1,"loss":2.5}{"step":2,"loss":2.25}', '{"kind":"metric","v":1}{"kind":"metric","v":2}',
+    '{"step":1,"loss":2',
+])  # fmt: skip
+def test_repair_moves_no_bytes_that_a_record_of_ours_does_not_begin(tmp_path: Path, text: str) -> None:
+    """Other programs have keys of the same names; two objects in a row are not one of our records."""
+    file = tmp_path / "log.json"
+    file.write_text(text)
+    main(["repair", "--yes", str(file)])
+    assert [file] == list(tmp_path.iterdir())
+    assert text == file.read_text()
+
+
+def test_stream_whose_line_has_no_end_is_still_torn(tmp_path: Path) -> None:
+    """A stream that is named so has its profile from its first record, whatever the file is called."""
+    file = tmp_path / "run.json"
+    file.write_text('{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}')
+    (report,) = check(file).files
+    assert ("torn", "unterminated-line") == (report.state, report.findings[0].rule)
+
+
+def test_doctor_proposes_a_dialect_for_several_files_of_one_kind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Console lines of an unknown form, in files whose names differ by a number, may be described once."""
+    for number in (1, 2, 3):
+        lines = (f"<<{step}>> return~{step * 1.5:.3f} len~{step}\n" for step in range(40))
+        (tmp_path / f"robot-{number}.log").write_text("".join(lines))
+        (tmp_path / f"prose-{number}.txt").write_text("In the year 1999 there were 3 of them.\nNo more.\n")
+    assert 0 == main(["doctor", str(tmp_path)])
+    said = capsys.readouterr().out
+    first = tmp_path / "robot-1.log"
+    assert f"{first} and 2 files like it may be logs: `toyspec dialect new {first}` describes them" in said
+    assert "prose" not in said
+
+
+def test_search_of_foreign_files_reads_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file is opened whose name says that it is not a log; of others that are not text, the first page is read."""
+    for number in range(20):
+        for name, data in (("a.mo", b"\xde\x12\x04\x95\0\0"), ("b.py", b"step = 1\n"), ("c", b"\x7fELF\0\0" * 30_000)):
+            (tmp_path / f"{number}-{name}").write_bytes(data)
+    opened: list[str] = []
+    real = files.open_file
+
+    def counted(file: Any, *rest: Any, **more: Any) -> Any:
+        opened.append(str(file))
+        return real(file, *rest, **more)
+
+    monkeypatch.setattr("toyspec.core.reading.log_detection.open_file", counted)
+    assert 0 == len(list_runs(tmp_path))
+    assert 20 == len(opened)
+    assert all(name.endswith("c") for name in opened)
+
+
+@pytest.mark.parametrize("source", [*importable_samples(), *sorted(DIALECTS.iterdir())], ids=lambda path: path.name)
+def test_what_an_import_writes_has_no_finding(tmp_path: Path, source: Path) -> None:
+    """But of what was left out, as the report has it, and that there is no run_end where the source has no end."""
+    for run in import_runs([source], tmp_path).runs:
+        (report, *_) = check(run.target).files
+        is_open = any("does not say how the run ended" in note for note in run.notes)
+        found = {each.rule for each in report.findings}
+        assert (run.dropped > 0) == bool(found & {"values-left-out", "records-dropped"})
+        assert {"run-end-missing"} & found == ({"run-end-missing"} if is_open else set())
+        assert found <= {"values-left-out", "records-dropped", "run-end-missing"}
+
+
+def short_log(folder: Path) -> Path:
+    """Write a log that stopped at step 202 of 5,100."""
+    rows = [{"current_steps": step, "total_steps": 5100, "loss": 2.0, "lr": 0.1, "epoch": 0.1} for step in (201, 202)]
+    folder.mkdir()
+    return log_of(folder / "trainer_log.jsonl", *rows)
+
+
+def test_log_that_stopped_before_its_planned_step_is_not_complete(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lists, the page of a run, catalogs and checks call it not ended; --require-complete fails; its import is torn."""
+    log = short_log(tmp_path / "a")
+    for command in (["ls"], ["show"], ["check"]):
+        assert 0 == main([*command, str(log.parent)])
+        assert "not ended" in capsys.readouterr().out
+    assert 1 == main(["check", "--require-complete", str(log.parent)])
+    capsys.readouterr()
+    assert 0 == main(["ls", "--json", str(log.parent)])
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert ("complete", "no", 5100) == (listed["state"], listed["ended"], listed["dialect"]["planned"])
+    (run,) = import_runs([log], tmp_path / "runs").runs
+    assert ["torn"] == [each.facts.state for each in list_runs(run.target)]
+
+
+def test_log_without_an_end_has_no_end_mark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a format has no end, views call a whole log so: complete would say that its run ended."""
+    log = log_of(tmp_path / "a.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    for command in (["ls"], ["show"], ["check"], ["check", "--require-complete"]):
+        assert 0 == main([*command, str(log)])
+        said = capsys.readouterr().out
+        assert "no end mark" in said
+        assert "complete" not in said
+    assert ["complete"] == [run.facts.state for run in list_runs(log)]
+
+
+def test_catalog_lists_how_logs_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A list of a catalog has the words of a list of the files."""
+    pytest.importorskip("duckdb")
+    short_log(tmp_path / "a")
+    build_catalog(tmp_path, out=tmp_path / "catalog")
+    assert 0 == main(["ls", "--catalog", str(tmp_path / "catalog")])
+    assert "not ended" in capsys.readouterr().out
+
+
+def test_usual_name_does_not_hide_the_log_beside_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A directory is shown by the one file whose content is a log; where none is, files that may be logs are named."""
+    (tmp_path / "log.txt").write_text("loss was 2 and then 3\n")
+    assert 2 == main(["show", str(tmp_path)])
+    said = capsys.readouterr().err
+    assert "these files may be logs" in said
+    assert "log.txt" in said
+    assert 0 == main(["ls", str(tmp_path)])
+    assert "these files may be logs" in capsys.readouterr().err
+    log_of(tmp_path / "train.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    assert 0 == main(["show", str(tmp_path)])
+    assert capsys.readouterr().out.startswith("train.jsonl")
+    log_of(tmp_path / "other.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    assert 2 == main(["show", str(tmp_path)])
+    assert "the directory has several logs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "advice"),
+    [
+        ("a.csv", b"1,2.0\n2,1.5\n", "--columns step,name1"),
+        ("a.csv", "step,pr\xe4zision\n1,2.0\n2,1.5\n".encode("latin-1"), "iconv -f ISO-8859-1"),
+        ("a.log", b"objective of -0.15 over 1000 frames\n", "toyspec dialect new FILE"),
+        ("a.csv", "step,loss\n1,2\n".encode("utf-16"), "iconv -f UTF-16"),
+    ],
+)
+def test_file_that_is_not_read_says_what_to_do(tmp_path: Path, name: str, data: bytes, advice: str) -> None:
+    """A refusal names the command that reads such a file."""
+    (tmp_path / name).write_bytes(data)
+    (report,) = check(tmp_path / name).files
+    assert ["unknown-format"] == [each.rule for each in report.findings]
+    assert advice in (report.findings[0].help or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "step", "values"),
+    [
+        ("a.csv", "Schritt;Verlust\n1;2,5\n2;1,5\n", "Schritt", {"Verlust": [2.5, 1.5]}),
+        ("a.csv", "Epoche,Verlust\n1,2.5\n2,1.5\n", "Epoche", {"Verlust": [2.5, 1.5]}),
+        ("a.csv", "step,loss\n1,2.5D-01\n2,1.5d+00\n", "step", {"loss": [0.25, 1.5]}),
+        ("a.csv", ",epoch,loss\n0,1,2.5\n1,2,1.5\n", "epoch", {"Unnamed: 0": [0, 1], "loss": [2.5, 1.5]}),
+        (
+            "a.log",
+            "train epoch: 1, loss: 2.5\neval epoch: 1, loss: 3.5\ntrain epoch: 2, loss: 1.5\n",
+            "epoch",
+            {"loss": [2.5, 1.5], "eval/loss": [3.5]},
+        ),
+    ],
+)
+def test_log_of_an_unusual_shape_is_read(
+    tmp_path: Path, name: str, text: str, step: str, values: dict[str, list[float]]
+) -> None:
+    """German headers, exponents of Fortran, the index of pandas, and phases before the epoch."""
+    (tmp_path / name).write_text(text)
+    (report,) = check(tmp_path / name).files
+    assert report.dialect is not None
+    assert (step, []) == (report.dialect.step, report.findings)
+    found = toyspec.history(tmp_path / name)
+    assert values == {key: [each for each in found[key] if str(each) not in ("None", "nan")] for key in values}
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("epoch-console", b"Epoch 1\nloss: nan\nNothing here.\nEpoch 2\nloss: nan\n"),
+        ("key-value-console", b"Reading the data.\nstep 1 loss: -inf\nstep 2 loss: inf\n"),
+        ("blank-table", b"# step loss\n1 0.5\n"),
+        (None, b"every step of the loss\n12 of them are lost in a long epoch\nand 3 more of all\n"),
+    ],
+)
+def test_text_between_numbers_is_passed_over(name: str | None, data: bytes) -> None:
+    """Lines without a number hide no log, lines whose values are words count as such, and prose is not a table."""
+    found = recognize(data, dialects())
+    assert name == (None if found is None else found.dialect.name)
+
+
+def test_import_counts_the_files_that_it_leaves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An export of a tracker has pictures and settings beside its metrics, which have no importer."""
+    source = tmp_path / "export"
+    (source / "assets").mkdir(parents=True)
+    log_of(source / "metrics.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
+    for name in ("params.json", "assets/a.png"):
+        (source / name).write_bytes(b"\x89PNG")
+    out = source / "runs"
+    for _ in range(2):
+        assert 0 == main(["import", "--out", str(out), str(source)])
+        assert "2 other files were not imported; `toyspec doctor" in capsys.readouterr().err
+    # Of another format, the importer knows all files.
+    for whole in (source / "metrics.jsonl", DIALECTS.parent / "samples/munin"):
+        assert 0 == main(["import", "--out", str(out), str(whole)])
+        assert "" == capsys.readouterr().err
+
+
+def test_export_of_several_runs_prints_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each cause is printed once, with the number of its runs; the report in JSON has every run."""
+    for name in ("a", "b", "c"):
+        with start_run(tmp_path / "runs" / name, run_id=name, config={"lr": 0.1}) as run:
+            run.log({"acc": 0.5}, step=1)
+    assert 0 == main(["export", "csv", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
+    lines = capsys.readouterr().out.splitlines()
+    assert 1 == sum("no-place" in line for line in lines)
+    assert any("in 3 runs (no-place)" in line for line in lines)
+    assert lines[-1].startswith("3 runs: ")
+
+
+def test_settings_in_a_log_of_mlperf_are_not_points_of_a_curve(tmp_path: Path) -> None:
+    """A setting and a metric of one name stay apart on the way out and back, and where the log is read in place."""
+    with start_run(tmp_path / "runs" / "a", run_id="a", config={"lr": 0.5, "optimizer": "sgd"}) as run:
+        for step in range(3):
+            run.log({"lr": 0.25, "loss": 1.0}, step=step)
+    assert [] == toyspec.export_runs("mllog", [tmp_path / "runs"], tmp_path / "out").errors
+    log = tmp_path / "out" / "a" / "result_0.txt"
+    (back,) = import_runs([log], tmp_path / "back").runs
+    assert {"lr": 0.5, "optimizer": "sgd"} == records(back.target)[0]["config"]
+    for place in (log, back.target):
+        assert [0.25] * 3 == [value for value in toyspec.history(place)["lr"] if str(value) not in ("None", "nan")]
+
+
+def test_planned_steps_of_a_log_with_every_tenth_step(tmp_path: Path) -> None:
+    """One that counts from 0 has no line of the last step: that it reached it is not known, and not denied."""
+    for last, ended in ((990, "unknown"), (980, "no"), (1000, "yes")):
+        log = tmp_path / f"{last}.log"
+        log.write_text("".join(f"iter {step}/1000 | loss: {3 - step / 500:.3f}\n" for step in range(0, last + 1, 10)))
+        assert list_runs(log)[0].facts.ended == ended
+
+
+def test_number_without_a_name_is_said(tmp_path: Path) -> None:
+    """A rate at the end of a line has no name, so it is left out, which a note reports."""
+    (tmp_path / "train.log").write_text("".join(f"step {step} | loss: {step}.5 | 1200 tok/s\n" for step in range(5)))
+    (report,) = check(tmp_path / "train.log").files
+    assert report.dialect is not None
+    assert "numbers without a name are left out, such as '1200 tok/s'" in report.dialect.sentence
+
+
+def test_one_path_is_not_a_list_of_letters(tmp_path: Path) -> None:
+    """A path alone is imported and exported, whatever its type."""
+    log_of(tmp_path / "log.jsonl", {"step": 1, "loss": 2.5})
+    assert len(import_runs(str(tmp_path / "log.jsonl"), tmp_path / "runs").runs) == 1
+    assert len(export_runs("csv", tmp_path / "runs", tmp_path / "out").runs) == 1

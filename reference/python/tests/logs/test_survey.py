@@ -1,0 +1,192 @@
+"""What lies in a folder, format by format: the whole answer on a folder of a few files of each sort."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from toyspec.convert.finding import ImportableRuns
+from toyspec.core.reading.log_detection import DialectChoice, may_be_log
+from toyspec.logs.survey import Survey, survey
+
+TOY = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n'
+CSV = b"step,loss\n1,2.5\n2,2.25\n"
+CONSOLE = b"step 1: loss 2.5\nstep 2: loss 2.25\n"
+UNKNOWN = b"it 1 of 9 gives cost 2.5\nit 2 of 9 gives cost 2.25\n"
+FILES = {
+    "a/events.jsonl": TOY,
+    "a/flow.json": b"{}",
+    "b/events.jsonl": TOY,
+    "b/notes.md": CONSOLE,
+    "c/log.csv": CSV,
+    "c/log.csv.gz": gzip.compress(CSV, mtime=0),
+    "c/1.csv": CSV,
+    "c/2.csv": CSV,
+    "c/train.log": CONSOLE,
+    "d/damaged.gz": b"\x1f\x8b\x08",
+    "d/cut.parquet": b"PAR1data",
+    "d/archive.bin": b"PK\x03\x04rest\n",
+    "e/job-1.out": UNKNOWN,
+    "e/job-2.out": UNKNOWN,
+    "e/one.out": UNKNOWN,
+    "e/words-1.txt": b"nothing\n",
+    "e/words-2.txt": b"nothing\n",
+    "e/run.json": b"{}",
+    "f/pyvenv.cfg": b"",
+    "f/lib/x.csv": CSV,
+    "node_modules/x.csv": CSV,
+    ".hidden/x.csv": CSV,
+}
+
+EXPECTED = {
+    "formats": [
+        {
+            "sort": "profile",
+            "format": "toy/v1",
+            "title": "toyspec stream, toy/v1",
+            "read_with": "toyspec show",
+            "needs": None,
+            "files": 2,
+            "beside": 1,
+            "bytes": 122,
+            "examples": ["./a/events.jsonl", "./b/events.jsonl"],
+        },
+        {
+            "sort": "dialect",
+            "format": "csv",
+            "title": "CSV table",
+            "read_with": "toyspec show",
+            "needs": '--step-key unless the step is "step"',
+            "files": 4,
+            "beside": 0,
+            "bytes": 110,
+            "examples": ["./c/1.csv", "./c/2.csv", "./c/log.csv"],
+        },
+        {
+            "sort": "dialect",
+            "format": "key-value-console",
+            "title": "console output with key=value pairs",
+            "read_with": "toyspec show",
+            "needs": None,
+            "files": 1,
+            "beside": 0,
+            "bytes": 35,
+            "examples": ["./c/train.log"],
+        },
+        {
+            "sort": "foreign",
+            "format": "a zip archive",
+            "title": "a zip archive",
+            "read_with": "unzip",
+            "needs": "unzip",
+            "files": 1,
+            "beside": 0,
+            "bytes": 9,
+            "examples": ["./d/archive.bin"],
+        },
+        {
+            "sort": "unreadable",
+            "format": "the Parquet file is cut off: it does not end with its footer",
+            "title": "cannot be read: the Parquet file is cut off: it does not end with its footer",
+            "read_with": None,
+            "needs": None,
+            "files": 1,
+            "beside": 0,
+            "bytes": 8,
+            "examples": ["./d/cut.parquet"],
+        },
+        {
+            "sort": "unreadable",
+            "format": "the gzip data is cut off after 0 bytes of unpacked log; copy the file again, or read what "
+            "is there with `gzip -dc`",
+            "title": "cannot be read: the gzip data is cut off after 0 bytes of unpacked log; copy the file again, "
+            "or read what is there with `gzip -dc`",
+            "read_with": None,
+            "needs": None,
+            "files": 1,
+            "beside": 0,
+            "bytes": 3,
+            "examples": ["./d/damaged.gz"],
+        },
+    ],
+    "others": 7,
+    "unknown": [["./e/job-1.out", "./e/job-2.out"]],
+    "passed_over": ["./node_modules", "./f"],
+    "files": 18,
+    "logs": {
+        "./a/events.jsonl": "profile",
+        "./b/events.jsonl": "profile",
+        "./c/1.csv": "dialect",
+        "./c/2.csv": "dialect",
+        "./c/log.csv": "dialect",
+        "./c/log.csv.gz": "dialect",
+        "./c/train.log": "dialect",
+    },
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fill the current directory."""
+    for name, data in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "c" / "link.csv").symlink_to("log.csv")
+    monkeypatch.chdir(tmp_path)
+
+
+def found(root: str) -> Survey:
+    """Return what is at *root*."""
+    return survey(root, DialectChoice(), ImportableRuns(root))
+
+
+@pytest.mark.usefixtures("folder")
+def test_each_file_is_counted_once() -> None:
+    """Streams with the files of their bundles, logs by their dialect, damage by its cause, and what repeats."""
+    seen: list[int] = []
+    result = survey("a", DialectChoice(), ImportableRuns("a"), seen.append)
+    assert ([1, 2], 2) == (seen, result.files)
+    result = found(".")
+    assert EXPECTED == msgspec.to_builtins(result)
+
+
+@pytest.mark.usefixtures("folder")
+def test_directory_that_cannot_be_listed_is_unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are there, and none is counted twice."""
+    scandir = os.scandir
+
+    def refused(path: str) -> object:
+        if path == os.path.join(".", "d"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    formats = {each.format: each.examples for each in found(".").formats if each.sort == "unreadable"}
+    assert {"Permission denied": [os.path.join(".", "d")]} == formats
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "a.log", "a.jsonl", "a.csv.gz", "a.ndjson.gz", "events.jsonl", "x/prev", "xwandb/a"]
+)
+def test_name_of_a_file_that_may_be_a_log(name: str) -> None:
+    """Any name may be that of a log, unless it is one of another kind of file."""
+    assert may_be_log(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.py", "a.c", "a.pyc", "a.pl", "a.cmake", "a.crt", "a.png", "a.pt", "a.wandb", "a.lock", "a.map", "a.zst",
+        "a.sql", "a.class", "a.service", "a.woff2", "a.arrow", "a.gz", "a.1.gz", "events.jsonl.prev",
+        "events.jsonl.prev-2",
+        "events.jsonl.torn-12", "events.jsonl.torn-12-3", "wandb/run/a.csv", "x/mlruns/a.csv", "dvclive/a.tsv",
+        ".aim/a",
+    ],
+)  # fmt: skip
+def test_name_of_a_file_that_is_another_kind(name: str) -> None:
+    """Programs, archives, weights and pictures, side files, and what belongs to runs of other tools are not logs."""
+    assert not may_be_log(name)

@@ -1,0 +1,93 @@
+"""The runs of the tracker in the corpus are those that the tracker writes today."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toyspec.core.command_line.main import main
+from toyspec.core.resources import resource_path
+from tracker_golden import RUNS, golden_run
+
+RELATIVE = 1e-3
+"""Processors differ in the last bits of a sum."""
+
+SHOWN = 2e-3
+"""A number on the console has been rounded besides."""
+
+NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[+-]\d+)?")
+
+
+def flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value that is not a container with the path to it, in the order of the keys."""
+    if isinstance(value, dict | list):
+        for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from flat(member, f"{place}/{key}")
+    else:
+        yield place, value
+
+
+def differences(expected: Any, actual: Any) -> list[str]:
+    """Return where two JSON values differ: keys and their order, types, text, integers, and floats beyond RELATIVE."""
+    known, found = list(flat(expected)), list(flat(actual))
+    if [(place, type(value)) for place, value in known] != [(place, type(value)) for place, value in found]:
+        return ["other keys or types"]
+    return [
+        f"{place}: {value} and {other}"
+        for (place, value), (_, other) in zip(known, found, strict=True)
+        if not (math.isclose(value, other, rel_tol=RELATIVE) if isinstance(value, float) else value == other)
+    ]
+
+
+def numbers(text: str) -> list[float]:
+    """Return the numbers that *text* shows."""
+    return [float(number.replace(",", "")) for number in NUMBER.findall(text)]
+
+
+def kept(name: str, file: str) -> str:
+    """Return a file of the run *name* in the corpus."""
+    path = resource_path("conformance", "cases", "toy-v1", "golden", name, file)
+    return Path(path).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory of a run, written again."""
+    root = tmp_path_factory.mktemp("golden")
+    golden_run(request.param, root)
+    return root / str(request.param)
+
+
+def test_corpus_has_what_the_tracker_writes(run: Path) -> None:
+    """Every record is that of the corpus, but for the last digits of measured numbers."""
+    expected = [json.loads(line) for line in kept(run.name, "events.jsonl").splitlines()]
+    actual = [json.loads(line) for line in (run / "events.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [] == differences(expected, actual)
+
+
+def test_corpus_has_what_the_console_shows(run: Path) -> None:
+    """Every line of the console is that of the corpus, but for the last digits of measured numbers."""
+    expected, actual = kept(run.name, "console.txt"), (run / "console.txt").read_text(encoding="utf-8")
+    assert NUMBER.sub("0", expected) == NUMBER.sub("0", actual)
+    assert numbers(expected) == pytest.approx(numbers(actual), rel=SHOWN, abs=SHOWN)
+
+
+def test_golden_runs_pass_the_strictest_check(run: Path) -> None:
+    """The run is complete and has neither an error nor a warning, in the corpus and written again."""
+    case = resource_path("conformance", "cases", "toy-v1", "golden", run.name)
+    assert 0 == main(["check", "--require-complete", "--fail-on", "warning", str(run), case])
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual"),
+    [({"a": 1, "b": 2}, {"b": 2, "a": 1}), ([1.0], [1.002]), ([1], [1.0]), (["x"], ["y"]), ([1], [1, 2]), ([1], [2])],
+)
+def test_a_difference_is_noticed(expected: Any, actual: Any) -> None:
+    """The comparison fails on another order of keys, type, length, text, integer, or a float too far away."""
+    assert [] != differences(expected, actual)

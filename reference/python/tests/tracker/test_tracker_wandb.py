@@ -1,0 +1,128 @@
+"""The tracker's project in Weights & Biases: a mirror of the bundle, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fake_wandb import FakeWandb
+from logged_runs import findings, kinds, steps
+from toyspec.convert.mirrors.settings import Mirror
+from toyspec.tracker import TrainingLogger
+
+
+@pytest.fixture
+def wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeWandb:
+    """Let programs have a ``wandb`` that keeps what it is handed."""
+    return FakeWandb(tmp_path, monkeypatch)
+
+
+def logger(directory: Path, **options: Any) -> TrainingLogger:
+    """Return a logger with a project and a bundle below *directory*."""
+    fixed = {"project": "p", "runs_root": directory / "runs", "run_name": "r", "print_every": 0, "log_every": 1}
+    return TrainingLogger(**{**fixed, **options})
+
+
+def test_names_are_grouped(wandb: FakeWandb, tmp_path: Path) -> None:
+    """Metrics are grouped as train, val and system, all over train/step, with the settings of the run."""
+    with logger(tmp_path, tags=["tpu"], notes="n", hyperparameters={"lr": 1}) as made:
+        made.log_step(step=5, loss=1.5, lr=3e-4)
+        made.log_validation(step=5, val_loss=1.2)
+        made.log_system(step=5, memory_mb=10)
+    assert [
+        {"train/loss": 1.5, "train/lr": 3e-4, "train/step": 5},
+        {"val/loss": 1.2, "train/step": 5},
+        {"system/memory_mb": 10, "train/step": 5},
+    ] == wandb.rows()
+    (settings,) = wandb.calls("init")
+    expected = {"project": "p", "name": "r", "tags": ["tpu"], "notes": "n", "resume": "allow"}
+    assert expected.items() <= settings.items()
+    assert {"project": "p", "lr": 1} == settings["config"]
+    assert [["train/step", {}], ["*", {"step_metric": "train/step"}]] == wandb.calls("define_metric")
+    assert [0] == wandb.calls("finish")
+    assert [] == findings(tmp_path)
+
+
+def test_every_nth_step_is_sent(wandb: FakeWandb, tmp_path: Path) -> None:
+    """log_every counts steps; evaluations are always sent."""
+    with logger(tmp_path, log_every=50) as made:
+        for step in range(120):
+            made.log_step(step=step, loss=1.0)
+        made.log_validation(step=119, val_loss=1.0)
+    assert [0, 50, 100, 119] == [row["train/step"] for row in wandb.rows()]
+
+
+def test_histograms_are_sent_with_their_borders(wandb: FakeWandb, tmp_path: Path) -> None:
+    """A gradient is sent as 32 counts and 33 borders; one without finite elements is left out."""
+    with logger(tmp_path, enable_histograms=True) as made:
+        made.log_step(step=1, loss=1.0)
+        made.log_gradients({"w": np.array([1.0, 2.0]), "broken": np.array([np.nan])})
+    sent = wandb.rows()[1]["gradients/w"]
+    assert (2, 32, 33) == (len(wandb.rows()), len(sent["counts"]), len(sent["edges"]))
+
+
+def test_the_budget_is_a_hard_limit(wandb: FakeWandb, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What is sent never exceeds max_wandb_mb, one warning reports it, and the bundle has everything."""
+    with logger(tmp_path, max_wandb_mb=0.001) as made:
+        for step in range(1000):
+            made.log_step(step=step, loss=1.0 / 3.0)
+    sent = sum(len(json.dumps({"train/loss": row["train/loss"]}, separators=(",", ":"))) for row in wandb.rows())
+    assert 900 < sent <= 1000
+    assert 1 == capfd.readouterr().err.count("the budget of run r is used up")
+    assert list(range(1000)) == steps(tmp_path)
+
+
+def test_settings_count_too(wandb: FakeWandb, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Settings that exceed the budget by themselves are not sent, nor is anything else."""
+    with logger(tmp_path, max_wandb_mb=0.0001, hyperparameters={"text": "x" * 200}) as made:
+        made.log_step(step=1, loss=1.0)
+    assert ([], []) == (wandb.calls("init"), wandb.rows())
+    assert 1 == capfd.readouterr().err.count("alone exceed the budget")
+
+
+@pytest.mark.parametrize("call", ["init", "define_metric", "log", "finish"])
+def test_a_failure_is_reported_once_and_stops_nothing(
+    call: str, wandb: FakeWandb, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever call fails, training and bundle go on, and the end waits for a bounded time."""
+    monkeypatch.setattr("toyspec.convert.mirrors.settings.WAIT_SECONDS", 1.0)
+    impatient = partial(Mirror, patience=0.1)
+    monkeypatch.setattr("toyspec.tracker.sinks.bundle.Mirror", impatient)
+    wandb.fail(call)
+    with logger(tmp_path) as made:
+        for step in range(3):
+            made.log_step(step=step, loss=1.0)
+    assert 1 >= capfd.readouterr().err.count("wandb failed (ConnectionError: no route to host)")
+    assert ["run_start", "step", "step", "step", "run_end"] == kinds(tmp_path)
+
+
+def test_an_end_that_fails_is_tried_for_a_bounded_time(
+    wandb: FakeWandb, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W&B has every row with values: nothing is sent again, and the mirror gives up when its patience ends."""
+    monkeypatch.setattr("toyspec.convert.mirrors.settings.WAIT_SECONDS", 120.0)
+    monkeypatch.setattr("toyspec.tracker.sinks.bundle.Mirror", partial(Mirror, patience=3.0))
+    wandb.fail("finish")
+    with logger(tmp_path) as made:
+        made.log_step(step=1, loss=1.0)
+    said = capfd.readouterr().err
+    assert (1, 1) == (said.count("wandb failed (ConnectionError: no route to host)"), said.count("does not answer"))
+    assert 1 == len(wandb.calls("log"))
+
+
+def test_without_a_project_nothing_is_sent(wandb: FakeWandb, tmp_path: Path) -> None:
+    """Without a project no process is started."""
+    with logger(tmp_path, project=None) as made:
+        made.log_step(step=1, loss=1.0)
+    assert [] == wandb.calls("init")
+
+
+def test_a_project_needs_a_bundle(tmp_path: Path) -> None:
+    """What is mirrored must be there."""
+    with pytest.raises(ValueError, match="W&B mirrors the bundle, so give runs_root"):
+        logger(tmp_path, runs_root=None)

@@ -1,0 +1,184 @@
+"""What a training shows, and that nothing around it stops it: a full disk, a closed pipe, a missing package."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("gguf", reason="the extra `train` is not installed")
+
+from command_line import command, environment
+from toyspec.core.command_line.terminal import Terminal
+from toyspec.testing import ManualClock
+from toyspec.trainer.commands.training_display import Bar, open_display
+from training_runs import SHORT, losses
+
+_LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+from toyspec.core.command_line.main import run
+sys.exit(run())
+"""
+_WITHOUT = """
+import sys
+sys.modules[{module!r}] = None
+from toyspec.core.command_line.main import run
+sys.exit(run())
+"""
+
+
+class Screen(io.StringIO):
+    """A terminal that keeps what is written to it."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        """Return that it is one."""
+        return True
+
+
+def trained(program: str, out: Path, steps: int) -> subprocess.CompletedProcess[str]:
+    """Run a Python program that trains, and return what came of it."""
+    arguments = ["train", *SHORT, "--steps", str(steps), "--out", str(out)]
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def test_bar_shows_loss_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line is drawn again, every 0.1 s at most: step, share, loss, steps a second and the time left."""
+    monkeypatch.setenv("COLUMNS", "120")
+    screen, clock = Screen(), ManualClock()
+    bar = Bar(Terminal(screen), 200, clock=clock.monotonic)
+    for step in range(1, 101):
+        clock.advance(0.0625)
+        bar.step(step, 4 - step / 100)
+    drawn = screen.getvalue().split("\r\x1b[K")[1:]
+    assert 50 == len(drawn)
+    assert "step 99/200  █████████░░░░░░░░░░░  loss 3.0100  16.0 steps/s  0:06 left" == drawn[-1]
+    bar.close()
+    bar.result("runs/a: done", [])
+    assert screen.getvalue().endswith("left\r\x1b[Kruns/a: done\n")
+
+
+def test_bar_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line is cut where the terminal ends, since a wrapped one would not be erased."""
+    monkeypatch.setenv("COLUMNS", "30")
+    screen = Screen()
+    display = open_display(screen, steps=10)
+    display.step(10, 1.0)
+    assert 29 == len(screen.getvalue().removeprefix("\r\x1b[K"))
+
+
+def test_resumed_bar_counts_its_own_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rate of a resumed run is that of the steps it has taken itself."""
+    monkeypatch.setenv("COLUMNS", "120")
+    screen, clock = Screen(), ManualClock()
+    bar = Bar(Terminal(screen), 200, clock=clock.monotonic)
+    clock.advance(1)
+    bar.step(101, 1.0)
+    assert "1.0 steps/s  1:39 left" in screen.getvalue()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
+def test_full_disk_stops_the_logs_and_not_the_training(tmp_path: Path) -> None:
+    """When no file can grow any more, each log and the checkpoints report it, and all steps are trained."""
+    done = trained(_LIMITED, tmp_path / "run", 60)
+    assert 0 == done.returncode
+    assert 60 == len(done.stdout.splitlines())
+    said = done.stderr.splitlines()
+    for fact in (
+        "run/events.jsonl: File too large; records are dropped until writing works again",
+        "run/metrics.jsonl: File too large",
+        "run/weights: only a part could be written",
+        "records were not written in total",
+    ):
+        assert any(fact in line for line in said), said
+    assert sorted(losses(tmp_path / "run")) == list(losses(tmp_path / "run"))
+    assert [] == [name for name in os.listdir(tmp_path / "run/weights") if name != "latest"]
+
+
+def test_directory_that_cannot_be_written(tmp_path: Path) -> None:
+    """Without a log the training goes on, two lines say what is not recorded, and no other file is tried."""
+    (tmp_path / "file").touch()
+    done = trained(
+        "import sys; from toyspec.core.command_line.main import run; sys.exit(run())", tmp_path / "file" / "run", 3
+    )
+    assert (0, 3, 2) == (done.returncode, len(done.stdout.splitlines()), len(done.stderr.splitlines()))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+def test_reader_of_the_lines_may_go_away(tmp_path: Path) -> None:
+    """A closed pipe ends the lines and not the training."""
+    process = subprocess.Popen(
+        command("train", *SHORT, "--steps", "40", "--out", str(tmp_path / "run")),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    process.stdout = None
+    _, errors = process.communicate(timeout=300)
+    assert (0, b"") == (process.returncode, errors)
+    assert 40 == len(losses(tmp_path / "run"))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_lines_that_cannot_be_written(tmp_path: Path) -> None:
+    """A full disk under standard output is said once and does not end the training."""
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command("train", *SHORT, "--steps", "5", "--out", str(tmp_path / "run")),
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=300,
+        )
+    expected = b"toyspec: standard output: No space left on device; training continues without it\n"
+    assert (0, expected) == (done.returncode, done.stderr)
+    assert 5 == len(losses(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("module", ["numpy", "gguf"])
+def test_missing_package_is_named(tmp_path: Path, module: str) -> None:
+    """Without the extra the command says how to install it, and its help works all the same."""
+    done = trained(_WITHOUT.format(module=module), tmp_path / "run", 3)
+    assert 2 == done.returncode
+    assert f"module '{module}' is not installed" in done.stderr
+    assert "install what it needs with: pip install 'toyspec[train]'" in done.stderr
+    assert not (tmp_path / "run").exists()
+    helped = subprocess.run(
+        [sys.executable, "-c", _WITHOUT.format(module=module), "train", "--help"], capture_output=True, check=False
+    )
+    assert 0 == helped.returncode
+
+
+def test_library_without_numpy_says_what_is_missing() -> None:
+    """Asking the trainer for its parts without NumPy is an ImportError with the command to install it."""
+    program = "import sys; sys.modules['numpy'] = None\nfrom toyspec.trainer import AdamW"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "ImportError: toyspec.trainer computes with NumPy" in done.stderr
+    assert "pip install 'toyspec[train]'" in done.stderr
+
+
+def test_public_names_are_those_that_are_listed() -> None:
+    """Every name in __all__ is there, and no other is promised."""
+    import toyspec.trainer
+
+    assert sorted(toyspec.trainer.__all__) == dir(toyspec.trainer)
+    assert all(hasattr(toyspec.trainer, name) for name in toyspec.trainer.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Adam'"):
+        _ = toyspec.trainer.Adam

@@ -1,0 +1,142 @@
+"""One training step, its errors, its loss and the norms of gradients."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy", reason="the extra `train` is not installed")
+
+from toyspec.core.metrics import log as metrics_log  # noqa: E402
+from toyspec.trainer import (  # noqa: E402
+    AdamW,
+    BackwardOutput,
+    Parameter,
+    SizeError,
+    grad_norm,
+    grad_norms,
+    mse_loss_backward,
+    train_step,
+)
+
+
+def step_with(gradients: list[Any], params: list[Parameter], optimizer: AdamW, loss: float = 1.0) -> float:
+    """Take a step whose backward pass yields *gradients*."""
+
+    def backward(predictions: Any, target: Any) -> BackwardOutput:
+        return BackwardOutput(loss, predictions, gradients)
+
+    return train_step([1.0], [0.0], "mse", params, lambda inputs: inputs, backward, optimizer)
+
+
+def test_forward_and_backward_get_what_they_need() -> None:
+    """The predictions of the inputs go to backward together with the target, and its loss comes back in fp32."""
+    seen = []
+
+    def backward(predictions: Any, target: Any) -> BackwardOutput:
+        seen.append((predictions, target))
+        return BackwardOutput(0.1, [0.0], [[0.0]])
+
+    loss = train_step(3, 4, "any", [Parameter([1.0])], lambda inputs: inputs + 10, backward, AdamW())
+    assert [(13, 4)] == seen
+    assert float(np.float32(0.1)) == loss
+
+
+def test_a_line_is_learned() -> None:
+    """The slope and the offset of a line are found from samples of it."""
+    slope, offset = Parameter([0.0], name="slope"), Parameter([0.0], name="offset")
+    inputs = np.linspace(-1, 1, 32, dtype=np.float32)
+
+    def forward(x: Any) -> Any:
+        return x * slope.value() + offset.value()
+
+    def backward(predictions: Any, target: Any) -> BackwardOutput:
+        loss, grad = mse_loss_backward(predictions, target)
+        return BackwardOutput(loss, grad, [[float(grad @ inputs)], [float(grad.sum())]])
+
+    optimizer = AdamW(lr=0.02, weight_decay=0.0)
+    losses = [
+        train_step(inputs, 0.75 * inputs - 0.25, "mse", [slope, offset], forward, backward, optimizer)
+        for _ in range(300)
+    ]
+    assert losses[-1] < 1e-4 < losses[0]
+    assert 300 == optimizer.step == slope.step
+    assert abs(0.75 - float(slope.weight[0])) < 0.01
+    assert abs(-0.25 - float(offset.weight[0])) < 0.01
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_one_gradient_for_each_parameter(count: int) -> None:
+    """A wrong number of gradients is an error that names both numbers, and nothing is changed."""
+    params, optimizer = [Parameter([1.0]), Parameter([1.0])], AdamW()
+    with pytest.raises(SizeError, match=f"^backward returned {count} param_grads, expected 2$"):
+        step_with([[1.0]] * count, params, optimizer)
+    assert (0, 0, 0) == (optimizer.step, params[0].step, params[1].step)
+
+
+def test_every_gradient_is_measured_before_the_first_update() -> None:
+    """A wrong length in the last gradient leaves the first parameter as it was."""
+    params, optimizer = [Parameter([1.0]), Parameter([[1.0, 2.0]], name="output.weight")], AdamW(lr=0.5)
+    with pytest.raises(SizeError, match=r"^param_grads\[1\] \(output.weight\) has 3 values, expected 2$"):
+        step_with([[1.0], [1.0, 2.0, 3.0]], params, optimizer)
+    assert ([1.0], 0, 0) == (params[0].weight.tolist(), params[0].step, optimizer.step)
+
+
+def test_flat_gradient_meets_a_matrix_row_by_row() -> None:
+    """A flat gradient is taken in row-major order."""
+    matrix = Parameter([[0.0, 0.0], [0.0, 0.0]])
+    step_with([[1.0, -1.0, 0.0, 1.0]], [matrix], AdamW(lr=0.5, weight_decay=0.0))
+    assert [[-0.5, 0.5], [0.0, -0.5]] == matrix.weight.tolist()
+
+
+def test_norm_of_each_gradient_is_kept() -> None:
+    """Each parameter knows the norm of its last gradient, and together they give the global norm."""
+    params = [Parameter([0.0, 0.0]), Parameter([0.0])]
+    assert [0.0, 0.0] == grad_norms(params)
+    step_with([[3.0, 4.0], [12.0]], params, AdamW())
+    assert [5.0, 12.0] == grad_norms(params)
+    assert 13.0 == grad_norm(grad_norms(params))
+
+
+def test_loss_that_is_not_finite_comes_back_as_it_is() -> None:
+    """NaN and a loss beyond fp32 are handed on, not hidden and not raised."""
+    assert math.isnan(step_with([[0.0]], [Parameter([0.0])], AdamW(), math.nan))
+    assert math.inf == step_with([[0.0]], [Parameter([0.0])], AdamW(), 1e39)
+
+
+def test_mean_squared_error() -> None:
+    """Loss and gradient agree with fp64 to 1e-6, and the gradient has the shape of the predictions."""
+    random = np.random.default_rng(1)
+    predictions, target = random.normal(size=(2, 5, 7)), random.normal(size=70)
+    loss, gradient = mse_loss_backward(predictions, target)
+    difference = predictions.astype(np.float32).astype(np.float64) - target.astype(np.float32).reshape(2, 5, 7)
+    assert loss == pytest.approx(float((difference**2).mean()), rel=1e-6)
+    np.testing.assert_allclose(gradient, 2 * difference / 70, rtol=1e-6, atol=1e-9)
+    assert np.float32 == gradient.dtype
+
+
+def test_mean_squared_error_of_nothing() -> None:
+    """Nothing to predict gives the loss 0 and an empty gradient."""
+    loss, gradient = mse_loss_backward([], [])
+    assert (0.0, []) == (loss, gradient.tolist())
+
+
+def test_mean_squared_error_of_unequal_lengths() -> None:
+    """A target of another length is an error, also where NumPy would stretch it."""
+    with pytest.raises(SizeError, match=r"^there are 3 predictions, but 1 targets$"):
+        mse_loss_backward([1.0, 2.0, 3.0], [1.0])
+
+
+def test_norm_is_summed_in_fp64() -> None:
+    """The norm is right where squares leave the range of fp32, and rounded to fp32 at the end."""
+    assert 0.0 == grad_norm([])
+    assert float(np.float32(5e30)) == grad_norm([3e30, 4e30])
+    assert float(np.float32(0.1)) == grad_norm([[0.1]])
+
+
+def test_norm_is_that_of_the_metrics_log() -> None:
+    """The norm of an array is what ``core.metrics.log.grad_norm`` finds for its elements, to one fp32 spacing."""
+    vector = np.random.default_rng(2).normal(scale=1e3, size=5000).astype(np.float32)
+    assert metrics_log.grad_norm(vector.tolist()) == pytest.approx(grad_norm(vector), rel=2.0**-23)

@@ -1,0 +1,236 @@
+"""Whole runs of ``toyspec train``: what they write, and what they answer."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("gguf", reason="the extra `train` is not installed")
+
+from toyspec.core.checker import check
+from toyspec.core.command_line import exit_codes
+from toyspec.core.reading.reader import read
+from toyspec.trainer.language_model import LanguageModel
+from training_runs import events, kinds, losses, train
+
+
+def checked(path: Path) -> list[tuple[str | None, list[str]]]:
+    """Return the state of each stream below *path*, and the rules of its findings above info level."""
+    return [
+        (report.state, [finding.rule for finding in report.findings if finding.severity != "info"])
+        for report in check(path).files
+    ]
+
+
+def test_run_is_complete_and_without_findings(tmp_path: Path) -> None:
+    """A run with every option on passes the checker without an error or a warning, both of its logs."""
+    assert exit_codes.OK == train("--steps", "6", "--out", tmp_path / "a", "--eval-every", "2", "--sample-every", "3")
+    options = ("--compare-to", tmp_path / "a", "--gate", "loss_ratio<2", "--eval-every", "2")
+    assert exit_codes.OK == train("--steps", "6", "--out", tmp_path / "b", *options)
+    assert [("complete", [])] * 4 == checked(tmp_path)
+
+
+def test_events_come_in_their_order(tmp_path: Path) -> None:
+    """Each step is followed by what is due after it, and the checkpoint is saved after all of these."""
+    train("--steps", "4", "--out", tmp_path / "a", "--eval-every", "2", "--sample-every", "3")
+    expected = "run_start step step eval step sample step eval sample run_end"
+    assert expected.split() == [event["kind"] for event in events(tmp_path / "a")]
+
+
+def test_loss_falls_and_depends_on_the_seed_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Equal seeds print equal lines, of a falling loss; another seed prints others; nothing else is printed."""
+    printed = []
+    for seed, name in (("7", "a"), ("7", "b"), ("8", "c")):
+        train("--steps", "30", "--out", tmp_path / name, "--seed", seed)
+        out, err = capsys.readouterr()
+        assert "" == err
+        printed.append(out)
+    assert printed[0] == printed[1] != printed[2]
+    curve = losses(tmp_path / "a")
+    assert [f"step {step}: loss={loss:.4f}" for step, loss in curve.items()] == printed[0].splitlines()
+    assert list(range(1, 31)) == list(curve)
+    assert curve[30] < 0.7 * curve[1]
+
+
+def test_fixed_clock_makes_equal_bytes(tmp_path: Path) -> None:
+    """With the fixed clock two equal runs of one name are equal in every byte of every file."""
+    for parent in ("a", "b"):
+        train("--steps", "6", "--checkpoint-every", "3", "--out", tmp_path / parent / "run")
+    names = sorted(str(path.relative_to(tmp_path / "a")) for path in (tmp_path / "a").rglob("*") if path.is_file())
+    assert ["run/weights/latest", "run/weights/step_3.gguf", "run/weights/step_6.gguf"] == names[-3:]
+    assert ["run/events.jsonl", "run/flow.json", "run/metrics.jsonl"] == names[:-3]
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_run_start_says_what_is_trained(tmp_path: Path) -> None:
+    """run_start has host, backend, git, model and every setting."""
+    train("--steps", "3", "--lr", "0.25", "--gate", "eval_ppl<9e9", "--out", tmp_path / "a")
+    start = events(tmp_path / "a")[0]
+    assert {"name": "host", "os": "linux", "arch": "x86_64"} == start["host"]
+    assert "cpu" == start["backend"]["kind"]
+    assert "main" == start["git"]["branch"]
+    assert {"arch": "mlp", "vocab": 44, "weight_type": "f16"}.items() <= start["model"].items()
+    expected = {"steps": 3, "lr": 0.25, "seed": 7, "loss_fn": "cross_entropy", "gate": "eval_ppl<9000000000.0"}
+    assert expected.items() <= start["config"].items()
+
+
+def test_step_has_all_measures(tmp_path: Path) -> None:
+    """A step has loss, ppl = exp(loss), lr, norm of the gradient, tokens and times."""
+    train("--steps", "2", "--out", tmp_path / "a")
+    first, second = kinds(tmp_path / "a", "step")
+    assert math.exp(first["loss"]) == pytest.approx(first["ppl"])
+    assert (0.005, 256, 10000, 10000) == tuple(second[key] for key in ("lr", "tokens", "compute_us", "wall_us"))
+    assert second["grad_norm"] > 0
+
+
+def test_default_directory_is_made_from_the_template(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without --out the run is the next of its kind and day, under runs/."""
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        assert exit_codes.OK == train("--steps", "1")
+    assert ["mlp-20260531-001", "mlp-20260531-002"] == sorted(os.listdir("runs"))
+    assert "mlp-20260531-002" == events(Path("runs/mlp-20260531-002"))[0]["run_id"]
+
+
+@pytest.mark.parametrize(("gate", "passed"), [("loss_ratio<0.99", True), ("loss_ratio<0.01", False)])
+def test_gate(tmp_path: Path, gate: str, passed: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code says whether the gate holds, and so does run_end; a missed one is explained on standard error."""
+    assert (0 if passed else 1) == train("--steps", "10", "--gate", gate, "--out", tmp_path / "a")
+    end = events(tmp_path / "a")[-1]
+    curve = losses(tmp_path / "a")
+    assert ("completed", 0 if passed else 1, 10, curve[10]) == tuple(
+        end[key] for key in ("reason", "exit_code", "final_step", "final_loss")
+    )
+    assert (passed, "loss_ratio") == (end["quality_gate"]["passed"], end["quality_gate"]["metric"])
+    assert curve[10] / curve[1] == pytest.approx(end["quality_gate"]["value"])
+    assert passed == ("gate failed" not in capsys.readouterr().err)
+
+
+def test_comparison_with_a_baseline(tmp_path: Path) -> None:
+    """A run with a learning rate of nothing is behind one that learns, which is ahead of it; with itself it is par."""
+    train("--steps", "20", "--eval-every", "10", "--out", tmp_path / "good")
+    train(
+        "--steps", "20", "--eval-every", "10", "--lr", "0", "--out", tmp_path / "bad", "--compare-to", tmp_path / "good"
+    )
+    train("--steps", "20", "--eval-every", "10", "--out", tmp_path / "again", "--compare-to", tmp_path / "good")
+    train("--steps", "20", "--eval-every", "0", "--out", tmp_path / "better", "--compare-to", tmp_path / "bad")
+    found = {
+        name: [(event["step"], event["verdict"]) for event in kinds(tmp_path / name, "compare")]
+        for name in ("bad", "again", "better")
+    }
+    assert {
+        "bad": [(10, "behind"), (20, "behind")],
+        "again": [(10, "par"), (20, "par")],
+        "better": [(20, "ahead")],
+    } == found
+    assert "good" == events(tmp_path / "bad")[0]["compare_to"]
+    last = kinds(tmp_path / "bad", "compare")[-1]
+    evals = [kinds(tmp_path / name, "eval")[-1]["loss"] for name in ("bad", "good")]
+    assert evals[0] - evals[1] == pytest.approx(last["loss_delta"])
+    assert math.exp(last["loss_delta"]) == pytest.approx(last["ppl_ratio"])
+
+
+def test_run_that_diverges_is_recorded(tmp_path: Path) -> None:
+    """A loss that is not a number is null in both logs, and with a baseline the run is given up."""
+    train("--steps", "8", "--out", tmp_path / "good")
+    wild = ("--steps", "8", "--lr", "1e9", "--eval-every", "4")
+    assert exit_codes.OK == train(*wild, "--out", tmp_path / "wild")
+    assert events(tmp_path / "wild")[-1]["final_loss"] is None
+    assert 3 == train(*wild, "--out", tmp_path / "given-up", "--compare-to", tmp_path / "good", "--gate", "loss<9")
+    end = events(tmp_path / "given-up")[-1]
+    assert ("aborted", 4, 3, "the loss is not finite") == tuple(
+        end[key] for key in ("reason", "final_step", "exit_code", "error")
+    )
+    assert {"passed": False, "metric": "loss", "value": None, "threshold": 9.0} == end["quality_gate"]
+    assert ["abort"] == [event["verdict"] for event in kinds(tmp_path / "given-up", "compare")]
+    assert {("complete", ())} == {(state, tuple(rules)) for state, rules in checked(tmp_path)}
+
+
+def test_replaced_run_moves_aside(tmp_path: Path) -> None:
+    """A run with the same id replaces both logs and the checkpoints; every old one is kept."""
+    for steps in ("3", "2", "1"):
+        train("--steps", steps, "--out", tmp_path / "a")
+    assert [1] == list(losses(tmp_path / "a"))
+    assert 1 == len((tmp_path / "a/metrics.jsonl").read_text().splitlines())
+    assert 2 == len((tmp_path / "a/metrics.jsonl.prev").read_text().splitlines())
+    assert ["latest", "step_1.gguf"] == sorted(os.listdir(tmp_path / "a/weights"))
+    assert ["latest", "step_2.gguf"] == sorted(os.listdir(tmp_path / "a/weights.prev"))
+    assert 3 == len((tmp_path / "a/metrics.jsonl.prev-1").read_text().splitlines())
+    assert ["latest", "step_3.gguf"] == sorted(os.listdir(tmp_path / "a/weights.prev-1"))
+    assert [3, 2] == [
+        max(record["step"] for record in read(tmp_path / "a" / name) if record.kind == "step")
+        for name in ("events.jsonl.prev-1", "events.jsonl.prev")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "end"),
+    [
+        (KeyboardInterrupt(), exit_codes.INTERRUPTED, ("interrupted", "KeyboardInterrupt", 4)),
+        (ZeroDivisionError("x"), exit_codes.USAGE, ("errored", "ZeroDivisionError: x", 4)),
+    ],
+    ids=["Ctrl-C", "a defect"],
+)
+def test_run_that_is_cut_short_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int, end: tuple[str, str, int]
+) -> None:
+    """Ctrl-C ends the run as interrupted, an exception as errored, each with the last step that was done."""
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(LanguageModel, "evaluate", fail)
+    assert status == train("--steps", "9", "--eval-every", "4", "--out", tmp_path / "a")
+    assert end == tuple(events(tmp_path / "a")[-1][key] for key in ("reason", "error", "final_step"))
+    assert ("complete", []) in checked(tmp_path / "a")
+
+
+def test_defect_shows_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What went wrong in the program is on standard error with its place."""
+    monkeypatch.setattr(LanguageModel, "evaluate", lambda *_: 1 / 0)
+    train("--steps", "2", "--out", tmp_path / "a")
+    assert capsys.readouterr().err.endswith("ZeroDivisionError: division by zero\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--gate", "loss"], "is not a condition"),
+        (["--gate", "speed<1"], "unknown metric 'speed'"),
+        (["--gate", "loss<1e999"], "must be a finite number"),
+        (["--gate", "ppl_ratio<1"], "needs --compare-to"),
+        (["--gate", "eval_loss<1", "--eval-every", "0"], "needs evaluations"),
+        (["--lr", "nan"], "'nan' must be a number ≥ 0"),
+        (["--steps", "0"], "must be an integer ≥ 1"),
+        (["--steps", "4294967296"], "steps"),
+        (["--seed", "9007199254740992"], "seed"),
+        (["--arch", "llama"], "invalid choice: 'llama'"),
+        (["--compare-to", "nowhere"], "nowhere"),
+        (["--resume"], "--resume needs --out"),
+        (["--resume", "--out", "nowhere"], "nowhere"),
+        (["--out", "a b"], "--out: run id 'a b'"),
+    ],
+)
+def test_wrong_usage(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    message: str,
+) -> None:
+    """What cannot be carried out is refused with status 2 and a cause, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    assert exit_codes.USAGE == train(*options)
+    shown = capsys.readouterr()
+    assert "" == shown.out
+    assert message in shown.err
+    assert [] == os.listdir()

@@ -1,0 +1,184 @@
+"""Charts in the terminal, and what `show --metric` and `compare` make of runs."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from array import array
+from math import isnan
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.columns import width
+from toyspec.core.command_line.main import main
+from toyspec.view.charts import NOT_FINITE, chart
+from toyspec.view.drawn_curves import DrawnCurve, Stretch, drawn_curve, read_curves
+from toyspec.view.scanned_runs import LiveCurves, ScannedRun
+from view_client import END, START, step, write_run
+
+RESUME = b'{"kind":"run_resume","t":9.0,"from_step":%d}\n'
+
+
+def curve(path: Path, metric: str = "loss") -> DrawnCurve:
+    """Return what is drawn of a metric of the run at *path*."""
+    return drawn_curve(read_curves(str(path))[0], metric)
+
+
+def text(found: DrawnCurve, size: tuple[int, int] = (40, 8), **options: str) -> list[str]:
+    """Return the rows of the chart of one curve, without its axes."""
+    made = chart([found], size, **options)  # type: ignore[arg-type]
+    assert made is not None
+    return ["".join(cell.text for cell in row) for row in made.rows]
+
+
+def test_spike_of_one_step_reaches_the_top(tmp_path: Path) -> None:
+    """Of ten thousand points one is high: the top row has a dot for it, and the axis has its value."""
+    lines = (step(number, 500.0 if number == 7777 else 1.0 + number / 1e5) for number in range(10_000))
+    found = curve(write_run(tmp_path / "a", START, *lines, END))
+    made = chart([found], (60, 10))
+    assert made is not None
+    assert "500" in made.labels[0]
+    assert 1 == sum(cell.text != " " for cell in made.rows[0])
+    # A bucket is at its last point; the axis begins at the first of all.
+    assert ["0", "step", "9999"] == made.below.split()
+
+
+def test_values_that_are_not_finite_are_marked(tmp_path: Path) -> None:
+    """A hole in the curve has crosses at the bottom, and no line across it."""
+    lines = (step(number, None if 40 <= number < 60 else float(number)) for number in range(100))
+    rows = text(curve(write_run(tmp_path / "a", START, *lines, END)), (54, 9))
+    middle = [row[22:28] for row in rows]
+    assert {NOT_FINITE * 6} == set(middle[-1:])
+    assert {" " * 6} == set(middle[:-1])
+
+
+def test_gap_resume_and_abandoned_attempt_are_shown(tmp_path: Path) -> None:
+    """An unreadable line, a resumption and what it abandoned each have their mark."""
+    lines = [*(step(number, 1.0) for number in range(50)), b"x\n", *(step(number, 5.0) for number in range(50, 80))]
+    lines += [RESUME % 60, *(step(number, 2.0) for number in range(61, 100)), END]
+    found = curve(write_run(tmp_path / "a", START, *lines))
+    made = chart([found], (60, 10))
+    assert made is not None
+    assert {"", "gap", "resume", "abandoned"} == {cell.mark for row in made.rows for cell in row}
+    assert ([49.0], [60.0], 1) == (found.gaps, found.resumes, len(found.abandoned))
+    assert 99.0 == max(found.latest.place if found.latest else [])
+
+
+def test_log_scale_leaves_out_what_has_no_place(tmp_path: Path) -> None:
+    """Zero and negative values break the line; equal ratios have equal heights."""
+    path = write_run(
+        tmp_path / "a", START, step(1, 100.0), step(2, 0.0), step(3, -5.0), step(4, 1.0), step(5, 10.0), END
+    )
+    made = chart([curve(path)], (40, 6), scale="log")
+    assert made is not None
+    assert ["100", "1"] == [label.strip() for label in (made.labels[0], made.labels[-1])]
+    assert "10" == made.labels[2].strip()
+    assert "log y" in made.below
+
+
+def test_log_scale_without_a_value_above_0_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty frame would look like a chart that is still being drawn."""
+    run = str(write_run(tmp_path / "a", START, step(1, -1.0), step(2, 0.0), END).parent)
+    assert exit_codes.OK == main(["show", "--metric", "loss", "--log", run])
+    assert capsys.readouterr().out.endswith("loss\n  no point has a place: a log scale shows values above 0\n")
+
+
+def test_ascii_has_no_braille(tmp_path: Path) -> None:
+    """A terminal without Unicode gets a star for each character with a dot."""
+    path = write_run(tmp_path / "a", START, step(1, 1.0), step(2, None), step(3, 2.0), END)
+    assert all("".join(row).isascii() for row in text(curve(path), signs="ascii"))
+
+
+numbers = st.one_of(st.floats(allow_nan=True, allow_infinity=False), st.floats(-5, 5))
+
+
+@given(
+    st.lists(st.tuples(st.floats(-1e300, 1e300), numbers), max_size=20),
+    st.integers(1, 60),
+    st.integers(1, 12),
+    st.sampled_from(["linear", "log"]),
+)
+def test_any_curve_has_a_chart_of_its_size(
+    points: list[tuple[float, float]], columns: int, rows: int, scale: str
+) -> None:
+    """Whatever the values are, every row is as wide as the others and nothing is raised."""
+    places, values = array("d", sorted(place for place, _ in points)), array("d", [value for _, value in points])
+    nans = array("d", [float(isnan(value)) for value in values])
+    found = DrawnCurve(Stretch(places, values, values, values, values, nans, 1), [], [0.5], [1.5], None)
+    made = chart([found], (columns, rows), scale=scale)  # type: ignore[arg-type]
+    has_place = any(value > 0 for value in values) if scale == "log" else bool(points)
+    assert has_place == (made is not None)
+    if made is not None:
+        assert 1 == len({len(row) for row in made.rows})
+        assert 1 == len({width(label) for label in made.labels})
+
+
+def test_live_run_is_drawn_as_far_as_it_is(tmp_path: Path) -> None:
+    """New points are read without the old ones, and the curve goes on."""
+    path = write_run(tmp_path / "a", START, *(step(number, 1.0) for number in range(10)))
+    file = ScannedRun(str(path))
+    file.read()
+    with path.open("ab") as stream:
+        stream.write(b"".join(step(number, 2.0) for number in range(10, 20)))
+    assert file.read()
+    found = drawn_curve(LiveCurves(file, threading.Lock()), "loss")
+    file.close()
+    assert found.latest is not None
+    assert list(map(float, range(20))) == list(found.latest.place)
+
+
+def test_show_draws_metrics(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each metric has its figures and a chart, over each other on demand; no line is wider than the terminal."""
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = (step(number, 5.0 / (number + 1)) for number in range(100))
+    val = b"".join(
+        b'{"kind":"eval","t":99.%d,"step":%d,"name":"val","loss":%d}\n' % each for each in ((1, 50, 2), (2, 90, 1))
+    )
+    run = str(write_run(tmp_path / "a", START, *lines, val, END).parent)
+    assert exit_codes.OK == main(["show", "--metric", "val/loss", "--metric", "loss", run])
+    apart = capsys.readouterr().out
+    assert "val/loss  first 2, last 1, lowest 1 at step 90" in apart
+    assert 2 == apart.count("step  ")
+    assert exit_codes.OK == main(["show", "--metric", "val/loss", "--metric", "loss", "--overlay", "--log", run])
+    overlay = capsys.readouterr().out
+    assert 1 == overlay.count("step, log y")
+    assert all(width(line) <= 80 for line in apart.splitlines()[1:])
+
+
+def test_show_names_the_metrics_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A metric that the run lacks is refused, with those that it has; options about curves need one."""
+    run = str(write_run(tmp_path / "a", START, step(1), END).parent)
+    assert exit_codes.USAGE == main(["show", "--metric", "los", run])
+    assert "no metric 'los'; did you mean 'loss'?; it has: loss" in capsys.readouterr().err
+    assert exit_codes.USAGE == main(["show", "--log", run])
+    assert exit_codes.USAGE == main(["show", "--json", "--metric", "loss", run])
+    assert exit_codes.USAGE == main(["show", "--metric", "loss", "s3://bucket/run"])
+
+
+def test_compare_turns_many_runs_into_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five runs are rows, four columns; on a narrow terminal nothing wraps and what is hidden is named."""
+    names = [f"llama-base-lr{number}-20261121-001" for number in range(5)]
+    runs = [str(write_run(tmp_path / name, START, step(1, float(len(name))), END).parent) for name in names]
+    main(["compare", *runs])
+    rows = capsys.readouterr().out.splitlines()
+    assert (["run", *names], "step 1") == ([line.split()[0] for line in rows], rows[0][-6:])
+    main(["compare", *runs[:4]])
+    assert "state " in capsys.readouterr().out.splitlines()[1]
+    main(["compare", "--layout", "rows", *runs[:2]])
+    assert "run " in capsys.readouterr().out.splitlines()[0]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("NO_COLOR", "1")
+    main(["compare", *runs[:4]])
+    narrow = capsys.readouterr().out.splitlines()
+    assert all(width(line) <= 50 for line in narrow)
+    assert 4 == len({line.split()[0] for line in narrow[1:5]})
+    assert "step 1; --csv has everything" in " ".join(line.strip() for line in narrow)

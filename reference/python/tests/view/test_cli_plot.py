@@ -1,0 +1,384 @@
+"""Pictures of curves: what `toyspec plot` writes."""
+
+from __future__ import annotations
+
+import io
+import math
+import shlex
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import command, environment
+from toyspec import annotate, start_run
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.main import main
+from toyspec.view import pictures
+from toyspec.view.drawn_curves import DrawnCurve, Stretch, drawn_curve, read_curves
+from toyspec.view.plotted_curves import mean_curve, smoothed
+from view_client import END, START, step, write_run
+
+pytest.importorskip("matplotlib")
+
+RESUME = b'{"kind":"run_resume","t":900.0,"from_step":80}\n'
+VAL = b'{"kind":"eval","t":99.5,"step":99,"name":"val","loss":2.0}\n'
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a directory with a run that has everything that is marked, and one with a hostile name."""
+    lines = [*(step(number, None if 30 <= number < 40 else 5.0 - number / 50) for number in range(100)), VAL, b"x\n"]
+    write_run(tmp_path / "runs" / "all", START, *lines, RESUME, *(step(number, 2.0) for number in range(81, 120)), END)
+    write_run(tmp_path / "runs" / "_$x^{$<script>", START, *(step(number, 1.0) for number in range(50)), VAL, END)
+    return tmp_path
+
+
+@pytest.mark.parametrize("form", ["svg", "png", "pdf"])
+def test_equal_runs_give_equal_pictures(form: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes write the same bytes in every format, with panels, on log scale, over time."""
+    monkeypatch.chdir(root)
+    panels = ["--metric", "loss", "--metric", "val/loss", "--log", "--x", "time"]
+    main(["plot", "runs", *panels, "-o", f"here.{form}"])
+    there = command("plot", "runs", *panels, "-o", f"there.{form}")
+    subprocess.run(there, env=environment(), check=True, capture_output=True)
+    assert (root / f"here.{form}").read_bytes() == (root / f"there.{form}").read_bytes()
+
+
+def test_svg_has_no_date_and_no_markup_of_a_log(root: Path) -> None:
+    """Names are drawn as text, whatever they hold, and every mark has its own element."""
+    path = root / "curve.svg"
+    assert exit_codes.OK == main(["plot", str(root / "runs"), "--title", "a $b", "-o", str(path)])
+    text = path.read_text(encoding="utf-8")
+    assert "dc:date" not in text
+    assert "<script" not in text
+    assert "http://www.w3.org/2000/svg" in ET.fromstring(text).tag
+    dashes = text.count("stroke-dasharray")
+    assert exit_codes.OK == main(["plot", str(root / "runs" / "_$x^{$<script>"), "-o", str(path)])
+    assert dashes > path.read_text(encoding="utf-8").count("stroke-dasharray")
+
+
+def test_spike_of_one_step_is_in_the_picture(tmp_path: Path) -> None:
+    """Of twenty thousand points in a thousand buckets one is high: the band reaches it, and the line its mean."""
+    from matplotlib.figure import Figure
+
+    lines = (step(number, 500.0 if number == 7777 else 1.0) for number in range(20_000))
+    path = write_run(tmp_path / "a", START, *lines, END)
+    axes: Any = Figure().add_subplot()
+    curve = drawn_curve(read_curves(str(path))[0], "loss", "step", 1000)
+    pictures._draw_panel(axes, "loss", [curve], pictures.Layout())
+    (band,) = axes.collections
+    assert 500.0 == max(y for path in band.get_paths() for _, y in path.vertices)
+    assert 1.0 < max(axes.lines[0].get_ydata()) < 500.0
+    assert axes.get_ylim()[1] > 500.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "a.gif"], "must end in .svg, .png, .pdf"),
+        (["-o", "a.svg", "--metric", "los"], "did you mean 'loss'?"),
+        (["-o", "a.svg", "--name", "one"], "names given by --name: 1, curves: 2; give it once for each curve"),
+        (
+            ["-o", "a.svg", "--x", "stop"],
+            "--x 'stop' is neither an axis nor a metric of these runs; did you mean 'step'?",
+        ),
+        (["-o", "a.svg", "--x", "tokens"], "nothing to draw of loss: no value has a place on the x axis tokens"),
+        (["-o", "a.svg", "--y-min", "99"], "nothing to draw of loss: its values are from 1 to 5, outside of --y-min"),
+        (["-o", "a.svg", "--y-min", "9", "--y-max", "2"], "--y-min 9 must be less than --y-max 2"),
+        (["-o", "a.svg", "--log", "--y-min", "0"], "must be above 0 with --log"),
+        (["-o", "a.svg", "--size", "8"], "must be width x height in inches"),
+        (["-o", "a.svg", "--smooth", "1"], "must be at least 0 and less than 1, for example 0.9"),
+        (["-o", "a.svg", "--where", "state = torn"], "nothing to draw: none of 2 runs meets the conditions"),
+        (["-o", "a.svg", "--where", "lrr < 1"], "no run has a field 'lrr'"),
+        (["-o", "a.svg", "--mean-by", "grop"], "no run has a field 'grop'; did you mean 'group'?"),
+    ],
+    ids=["format", "metric", "name", "x", "tokens", "y", "limits", "log", "size", "smooth", "where", "filter", "mean"],
+)
+def test_wrong_use_is_refused(
+    arguments: list[str], message: str, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message says what was expected, and nothing is written."""
+    monkeypatch.chdir(root)
+    assert exit_codes.USAGE == main(["plot", "runs", *arguments])
+    assert message in capsys.readouterr().err
+    assert not list(root.glob("a.*"))
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a directory with three runs of two rates, whose metrics are drawn over metrics; one lacks ``acc``."""
+    monkeypatch.chdir(tmp_path)
+    for at, lr in enumerate((0.1, 0.1, 0.2)):
+        with start_run("runs", run_id=f"r{at}", config={"lr": lr}, git=None) as run:
+            run.define("v*", step_name="epoch")
+            for step_number in range(1, 5):
+                values = {"val": at + step_number, "epoch": step_number / 2, "seen": 100.0 * step_number}
+                run.log(values | ({"acc": 0.5} if at else {}), step=step_number)
+    return tmp_path
+
+
+class Drawn:
+    """What was to be drawn, in place of the picture."""
+
+    def __init__(self) -> None:
+        self.panels: Sequence[pictures.PicturePanel] = []
+        self.names: Sequence[str] = []
+        self.layout = pictures.Layout()
+
+    def picture(self, panels: Sequence[pictures.PicturePanel], names: Sequence[str], layout: Any, form: str) -> bytes:
+        """Keep everything."""
+        self.panels, self.names, self.layout = panels, names, layout
+        return form.encode()
+
+    def points(self, curve: int, panel: int = 0) -> list[tuple[float, float]]:
+        """Return the places and the values of one curve."""
+        found = self.panels[panel].curves[curve]
+        assert found is not None
+        assert found.latest is not None
+        return list(zip(found.latest.place, found.latest.mean, strict=True))
+
+
+def drawn(arguments: str, monkeypatch: pytest.MonkeyPatch) -> Drawn:
+    """Return what ``plot`` draws of the sweep."""
+    found = Drawn()
+    monkeypatch.setattr(pictures, "picture", found.picture)
+    assert exit_codes.OK == main(["plot", "runs", "-o", "a.svg", *shlex.split(arguments)])
+    return found
+
+
+def test_a_metric_is_drawn_over_what_its_run_defines_or_over_any_metric(
+    sweep: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``define(step_name=…)`` counts unless --x says something else, also an axis by whose name a value is logged."""
+    found = drawn("--metric val --metric seen", monkeypatch)
+    assert ["epoch", "step"] == [panel.axis for panel in found.panels]
+    assert [(0.5, 1.0), (1.0, 2.0), (1.5, 3.0), (2.0, 4.0)] == found.points(0)
+    assert [(1.0, 100.0), (2.0, 200.0)] == found.points(0, panel=1)[:2]
+    assert [(100.0, 2.0), (200.0, 3.0)] == drawn("--metric val --x seen", monkeypatch).points(1)[:2]
+    assert [(1.0, 1.0), (2.0, 2.0)] == drawn("--metric val --x step", monkeypatch).points(0)[:2]
+    assert [(0.5, 100.0)] == drawn("--metric seen --x epoch", monkeypatch).points(0)[:1]
+
+
+def test_curves_have_the_annotated_names(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that was renamed afterwards is drawn by that name; those that have the same, by the directories."""
+    annotate(sweep / "runs/r1", name="baseline")
+    assert ["r0", "baseline", "r2"] == drawn("--metric val", monkeypatch).names
+    annotate(sweep / "runs/r2", name="baseline")
+    annotate(sweep / "runs/r0", name="first")
+    assert ["first", "r1", "r2"] == drawn("--metric val", monkeypatch).names
+
+
+def test_runs_are_chosen_and_hidden_ones_are_not_drawn(
+    sweep: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Filters are those of ``ls``; what is not drawn is reported."""
+    assert ["r0", "r1"] == drawn("--metric val --where 'lr < .15'", monkeypatch).names
+    annotate("runs/r1", hidden=True)
+    assert ["r0", "r2"] == drawn("--metric val", monkeypatch).names
+    assert "1 run is hidden by annotation; --hidden draws them too" in capsys.readouterr().err
+    assert ["r0", "r1", "r2"] == drawn("--metric val --hidden", monkeypatch).names
+    assert ["r1"] == drawn("--metric val --where 'hidden = true'", monkeypatch).names
+    assert [False, True] == [curve is None for curve in reversed(drawn("--metric acc", monkeypatch).panels[0].curves)]
+    assert "1 run is without acc, and not in its panel" in capsys.readouterr().err
+
+
+def test_groups_are_drawn_as_their_means(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A band reaches from the lowest to the highest value of any run of the group."""
+    found = drawn("--metric val --x step --mean-by config.lr", monkeypatch)
+    assert ["lr 0.1, 2 runs", "lr 0.2, 1 run"] == found.names
+    assert [(1.0, 1.5), (2.0, 2.5), (3.0, 3.5), (4.0, 4.5)] == found.points(0)
+    curve = found.panels[0].curves[0]
+    assert curve is not None
+    assert curve.latest is not None
+    assert ([1.0, 2.0], [2.0, 3.0]) == (list(curve.latest.low[:2]), list(curve.latest.high[:2]))
+    assert ["small", "large"] == drawn("--metric val --mean-by lr --name small --name large", monkeypatch).names
+
+
+def test_a_mean_of_long_runs_keeps_their_spikes(tmp_path: Path) -> None:
+    """Runs with other steps and a value that is not finite are averaged where they have values."""
+    both, none = array("d", [1, 3]), array("d", [0, 0])
+    short = Stretch(both, both, both, both, both, none, 1)
+    low, high, mean = (array("d", [value, math.nan]) for value in (5, 99, 7))
+    spiky = Stretch(array("d", [1, 2]), low, high, low, mean, array("d", [0, 2]), 2)
+    found = mean_curve([DrawnCurve(each, [], [2.0], [], None) for each in (short, spiky)], 10).latest
+    assert found is not None
+    assert ([1.0, 2.0, 3.0], [4.0, 2.0, 3.0]) == (list(found.place), list(found.mean))
+    assert (99.0, [0.0, 2.0, 0.0], 2) == (max(found.high), list(found.not_finite), found.level)
+
+
+def test_smoothing_is_that_of_the_values_so_far() -> None:
+    """The first values are not pulled to 0, a bucket of several counts as several, and NaN stays."""
+    values = array("d", [1.0, 1.0, float("nan"), 4.0])
+    one = Stretch(values, values, values, values, values, values, 1)
+    first, second, third, fourth = smoothed(one, 0.5)
+    assert (1.0, 1.0, True) == (first, second, math.isnan(third))
+    assert fourth == pytest.approx((1 * 0.125 + 1 * 0.25 + 4 * 0.5) / 0.875)
+    several = one._replace(level=2)
+    assert smoothed(several, 0.5) != smoothed(one, 0.5)
+    assert list(smoothed(several, 0.5)[3:]) == list(smoothed(one, 0.25)[3:])
+
+
+def test_ticks_of_a_log_scale_are_plain_numbers(tmp_path: Path) -> None:
+    """They are readable where the values fill less than a decade, and where they fill many."""
+    from matplotlib.figure import Figure
+
+    for low, high, expected in ((2.0, 7.0, {"2", "3", "4", "6"}), (1e-6, 1e7, {"1e-6", "0.01", "100", "1e6"})):
+        figure: Any = Figure()
+        axes = figure.add_subplot()
+        values = array("d", [low, high])
+        steps = array("d", [1.0, 2.0])
+        stretch = Stretch(steps, values, values, values, values, array("d", [0, 0]), 1)
+        pictures._draw_panel(axes, "loss", [DrawnCurve(stretch, [], [], [], None)], pictures.Layout(y_scale="log"))
+        figure.savefig(io.BytesIO(), format="png")
+        labels = {each.get_text() for each in (*axes.get_yticklabels(), *axes.get_yticklabels(minor=True))}
+        assert expected <= labels, labels
+
+
+def test_more_runs_than_a_legend_can_name_have_a_colour_bar(tmp_path: Path) -> None:
+    """It names each of them up to 32, some of more, and reads nothing in a name as mathematics."""
+    from matplotlib.figure import Figure
+
+    for number, expected in ((24, 24), (200, 12)):
+        figure: Any = Figure()
+        names = [f"run_{at}$x$" for at in range(number)]
+        pictures._finish(figure, [figure.add_subplot()], names, pictures.Layout())
+        figure.savefig(io.BytesIO(), format="png")
+        labels = [each.get_text().replace("\\$", "$") for each in figure.axes[-1].get_yticklabels()]
+        assert (expected, names[0], names[-1]) == (len(labels), labels[0], labels[-1])
+
+
+def test_the_picture_has_the_size_and_the_limits_that_were_asked_for(
+    sweep: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They reach the layout, and the layout reaches the file."""
+    layout = drawn("--metric val --size 8x3 --y-min .5 --y-max 9 --smooth .9 --log --log-x", monkeypatch).layout
+    assert ((8.0, 3.0), (0.5, 9.0), 0.9, "log", "log") == (
+        layout.size, layout.y_limits, layout.smoothing, layout.y_scale, layout.x_scale,
+    )  # fmt: skip
+    monkeypatch.undo()
+    monkeypatch.chdir(sweep)
+    assert exit_codes.OK == main(["plot", "runs", "--metric", "val", "--size", "8x3", "--smooth", ".9", "-o", "a.svg"])
+    root = ET.fromstring((sweep / "a.svg").read_text(encoding="utf-8"))
+    assert ("576pt", "216pt") == (root.get("width"), root.get("height"))
+
+
+def test_missing_matplotlib_names_the_extra(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message has the command that installs what is missing."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert exit_codes.USAGE == main(["plot", str(root / "runs"), "-o", str(root / "a.svg")])
+    assert "python -m pip install 'toyspec[plot]'" in capsys.readouterr().err
+
+
+def test_other_commands_do_not_import_what_draws(root: Path) -> None:
+    """The import of matplotlib or Textual would cost every command its time."""
+    commands = (
+        ["ls", "runs"],
+        ["show", "--metric", "loss", "runs/all"],
+        ["compare", "runs/all", "runs/all"],
+        ["tail", "--once", "runs/all"],
+        ["plot", "--help"],
+        ["watch", "--help"],
+    )
+    heavy = "sorted({'matplotlib', 'textual', 'rich'} & set(sys.modules))"
+    program = (
+        "import sys; from toyspec.core.command_line.main import main\n"
+        f"for each in {commands!r}: main(each); print('after', each[0], {heavy})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=root, env=environment(), check=True, capture_output=True, text=True
+    )
+    after = [line for line in done.stdout.splitlines() if line.startswith("after ")]
+    assert [f"after {words[0]} []" for words in commands] == after
+
+
+@pytest.fixture
+def undrawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder for runs whose pictures are not drawn, which takes most of the time."""
+    monkeypatch.setattr("toyspec.view.commands.plot._picture", lambda *_: b"a picture")
+    return tmp_path
+
+
+VALUES = {"positive": [1.0, 4.0], "mixed": [-2.0, 4.0], "zero": [0.0, 4.0], "none above": [-3.0, 0.0]}
+PLACES = {"positive": [1, 5], "from 0": [0, 5], "only 0": [0, 0]}
+
+
+@pytest.mark.parametrize("values", VALUES)
+@pytest.mark.parametrize("places", PLACES)
+@pytest.mark.parametrize("options", [[], ["--log"], ["--log-x"], ["--log", "--log-x"]], ids=" ".join)
+def test_what_a_log_scale_cannot_show_is_said_or_refused(
+    values: str, places: str, options: list[str], undrawn: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A scale that shows no point is refused, one that shows some says what it leaves out, and others say nothing."""
+    points = list(zip(PLACES[places], VALUES[values], strict=True))
+    if places == "only 0":
+        points = points[1:]
+    write_run(undrawn / "run", START, *(step(place, value) for place, value in points))
+    status = main(["plot", *options, str(undrawn / "run"), "-o", str(undrawn / "a.svg")])
+    said = capsys.readouterr().err
+    refused, noted = [], []
+    for option, axis, numbers in (
+        ("--log-x", "place", [place for place, _ in points]),
+        ("--log", "value", [value for _, value in points]),
+    ):
+        if option in options:
+            refused += [axis] if all(number <= 0 for number in numbers) else []
+            noted += [axis] if any(number <= 0 for number in numbers) else []
+    assert (exit_codes.USAGE if refused else exit_codes.OK) == status
+    if refused:
+        assert "no place on the x axis is above 0" in said or "no value is above 0" in said
+        assert not (undrawn / "a.svg").exists()
+        return
+    notes = [line for line in said.splitlines() if line.startswith("toyspec plot: ")]
+    assert ("place" in noted) == any("at places not above 0" in note for note in notes)
+    assert ("value" in noted) == any("that are not above 0" in note for note in notes)
+    assert len(noted) == len(notes)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_shown"),
+    [(None, 0.9, False), (None, 1.0, True), (4.1, None, False), (4.0, None, True), (2.0, 3.0, True), (0.0, 9.0, True)],
+)
+def test_limits_that_show_no_value_are_refused(
+    low: float | None, high: float | None, is_shown: bool, undrawn: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A value at a limit is inside."""
+    write_run(undrawn / "run", START, step(1, 1.0), step(2, 4.0))
+    limits = [f"{name}={value}" for name, value in (("--y-min", low), ("--y-max", high)) if value is not None]
+    status = main(["plot", *limits, str(undrawn / "run"), "-o", str(undrawn / "a.svg")])
+    assert (exit_codes.OK if is_shown else exit_codes.USAGE) == status
+    assert is_shown != ("its values are from 1 to 4, outside of --y-min and --y-max" in capsys.readouterr().err)
+
+
+def test_eight_curves_have_seven_colours_and_the_first_again(tmp_path: Path) -> None:
+    """Each colour is one that a picture can have, and another than the others."""
+    for number in range(8):
+        write_run(tmp_path / "runs" / f"r{number}", START, step(1, 1.0 + number), step(2, 2.0 + number))
+    assert exit_codes.OK == main(["plot", str(tmp_path / "runs"), "-o", str(tmp_path / "a.svg")])
+    drawn = (tmp_path / "a.svg").read_text(encoding="utf-8").lower()
+    assert 7 == len({color.lower() for color in pictures._COLORS if f"stroke: {color.lower()}" in drawn})
+
+
+def test_every_value_that_is_not_finite_has_a_cross(tmp_path: Path) -> None:
+    """Values that are nearer to each other than crosses are wide are marked each: some of them had no mark."""
+    lost = {100, 103, 106, 400, 401, 999}
+    lines = [step(number, None if number in lost else 1.0 + number / 500) for number in range(1, 1001)]
+    write_run(tmp_path / "run", START, *lines, END)
+    assert exit_codes.OK == main(["plot", str(tmp_path / "run"), "-o", str(tmp_path / "curve.svg")])
+    tree = ET.parse(tmp_path / "curve.svg")
+    crosses = {each.get("id") for each in tree.iter() if (each.get("d") or "").split() == _CROSS.split()}
+    link = "{http://www.w3.org/1999/xlink}href"
+    places = [float(each.get("x", 0)) for each in tree.iter() if (each.get(link) or "").removeprefix("#") in crosses]
+    first, last = min(places), max(places)
+    # Steps are along the axis as on a scale.
+    assert lost == {round(100 + (place - first) / (last - first) * 899) for place in places}
+
+
+_CROSS = "M -2 2 L 2 -2 M -2 -2 L 2 2"

@@ -1,0 +1,398 @@
+"""The screen of `toyspec watch`, by Textual's pilot and in a pseudo-terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import command, environment
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.columns import width
+from toyspec.core.command_line.main import main
+from toyspec.health.rules import preset_rules
+from toyspec.view.curve_store import CurveStore
+from toyspec.view.live_runs import LiveRuns
+from view_client import END, START, step, write_run
+
+pytest.importorskip("textual")
+
+from textual.pilot import Pilot
+
+from toyspec.view.screen.app import WatchApp
+from toyspec.view.screen.chart_pane import ChartPane
+from toyspec.view.screen.run_list import RunList, end_of
+
+HOSTILE = "\x1b]0;x\x07[bold red]\u202e\n\ud800"
+
+
+@contextmanager
+def watched(tmp_path: Path) -> Iterator[WatchApp]:
+    """Return the app over the runs below *tmp_path*, and end what it started."""
+    catalog = LiveRuns(str(tmp_path / "runs"), store=CurveStore(str(tmp_path / "cache")))
+    catalog.start()
+    try:
+        yield WatchApp(catalog, "runs", preset_rules("default"))
+    finally:
+        catalog.close()
+
+
+def text(app: WatchApp) -> list[str]:
+    """Return the lines of the screen."""
+    return ["".join(segment.text for segment in strip).rstrip() for strip in (app.screen._compositor.render_strips())]
+
+
+def line_of(app: WatchApp, name: str) -> str:
+    """Return the first line of the screen that has *name*, without those of alerts; empty where there is none."""
+    return next((line for line in text(app) if name in line and "error:" not in line), "")
+
+
+async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
+    """Wait until *holds*; fail with what the screen shows."""
+    for _ in range(6000):
+        await pilot.pause(0.05)
+        if holds():
+            return
+    assert isinstance(pilot.app, WatchApp)
+    raise AssertionError("\n".join(text(pilot.app)))
+
+
+def played(
+    tmp_path: Path, play: Callable[[WatchApp, Pilot[Any]], Awaitable[None]], size: tuple[int, int] = (80, 24)
+) -> None:
+    """Run the app on a screen of *size* and play on it, once it shows the runs and a curve."""
+
+    async def run() -> None:
+        with watched(tmp_path) as app:
+            async with app.run_test(size=size) as pilot:
+                await until(pilot, lambda: any("┤" in line for line in text(app)))
+                await play(app, pilot)
+
+    asyncio.run(run())
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a directory in which a sweep of three runs is below runs/."""
+    for number in range(3):
+        start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "config": {"lr": 10.0**-number}}
+        lines = [step(at, 3.0 - number + 1 / (at + 1)) for at in range(50)]
+        val = b'{"kind":"eval","t":60.0,"step":49,"name":"val","acc":0.%d}\n' % number
+        write_run(
+            tmp_path / "runs" / f"llama-lr{number}-20261121-001", json.dumps(start).encode() + b"\n", *lines, val, END
+        )
+    return tmp_path
+
+
+def test_screen_has_runs_and_a_curve(root: Path) -> None:
+    """At 80 columns and 24 lines every run, the curve of the one under the cursor, and the keys are in sight."""
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        lines = text(app)
+        assert "toyspec watch runs  3 runs  by started" == lines[0]
+        assert 3 == sum("complete" in line for line in lines)
+        assert "group" not in lines[1], "no run has one"
+        assert "? keys  q quit" in lines[-1]
+        assert (24, True) == (len(lines), all(width(line) <= 80 for line in lines))
+        await pilot.press("q")
+        assert 0 == app.return_value
+
+    played(root, play)
+
+
+def test_hidden_runs_are_counted(root: Path) -> None:
+    """Runs that are hidden are not in the list, and their number is said, until a filter asks for them."""
+    bundle = next((root / "runs").glob("llama-lr0*"))
+    (bundle / "annotations.jsonl").write_text('{"at":"2026-11-24T09:30:00Z","hidden":true}\n', encoding="utf-8")
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: text(app)[0] == "toyspec watch runs  3 runs  2 listed  1 hidden  by started")
+        await pilot.press("slash", *"hidden = true")
+        await until(pilot, lambda: "1 listed  by" in text(app)[0])
+
+    played(root, play)
+
+
+def test_selected_runs_are_over_each_other(root: Path) -> None:
+    """Space selects, and each selected run has a colour of its own; escape clears."""
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("space", "space")
+        await until(pilot, lambda: len(chart(app)) == 2)
+        assert 2 == sum(line.startswith("●") for line in text(app))
+        await pilot.press("ctrl+a")
+        await until(pilot, lambda: len(chart(app)) == 3)
+        assert [0, 1, 2] == sorted(app.query_one(RunList).selected.values())
+        await pilot.press("escape")
+        await until(pilot, lambda: len(chart(app)) == 1)
+
+    played(root, play)
+
+
+def chart(app: WatchApp) -> list[Any]:
+    """Return the curves of the first chart."""
+    panel = app.query(ChartPane).first()._panel
+    return [] if panel is None else list(panel.curves)
+
+
+def test_filter_sort_and_metric(root: Path) -> None:
+    """A filter has the language of `toyspec ls`; what cannot be read is reported; sorting follows the goal."""
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("slash", *"lr < .5")
+        await until(pilot, lambda: "2 listed" in text(app)[0])
+        await pilot.press("backspace", "backspace")
+        await until(pilot, lambda: "filter: a value was expected after <" in text(app)[0])
+        await pilot.press("5", "enter")
+        await until(pilot, lambda: "filter:" not in text(app)[0])
+        await pilot.press("s", "s")
+        await until(pilot, lambda: "by best" in text(app)[0])
+        await until(pilot, lambda: "lr2" in line_of(app, "complete"))
+        await pilot.press("m")
+        await until(pilot, lambda: any(line.startswith("val/acc") for line in text(app)))
+        await pilot.press("l", "x")
+        await until(pilot, lambda: any("a log scale shows values above 0" in line for line in text(app)))
+        await pilot.press("down")
+        await until(pilot, lambda: any("time, log y" in line for line in text(app)))
+
+    played(root, play)
+
+
+def test_charts_of_one_run(root: Path) -> None:
+    """Enter shows several metrics of a run, in two columns where there is room; escape goes back; sizes may change."""
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("enter")
+        await until(pilot, lambda: any("val/acc" in line for line in text(app)))
+        await until(pilot, lambda: not line_of(app, "complete"))
+        await pilot.resize_terminal(160, 50)
+        await until(pilot, lambda: len(text(app)) == 50)
+        await pilot.resize_terminal(30, 8)
+        await until(pilot, lambda: len(text(app)) == 8 and all(width(line) <= 30 for line in text(app)))
+        await pilot.press("escape", "question_mark")
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: any("unreadable line" in line for line in text(app)))
+
+    played(root, play)
+
+
+def test_help_leaves_room_for_the_table_and_a_chart(root: Path) -> None:
+    """The help, the keys below it, some runs and a chart fit 24 lines, however many runs there are."""
+    for number in range(20):
+        write_run(root / "runs" / f"more-{number}", START, step(1), step(2), END)
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("question_mark")
+        await until(pilot, lambda: text(app)[-2].endswith("abandoned attempt"))
+        lines = text(app)
+        assert lines[-1].startswith("? keys")
+        assert (24, True) == (len(lines), all(width(line) <= 80 for line in lines))
+        assert any("complete" in line for line in lines)
+        assert 2 <= sum("┤" in line for line in lines)
+
+    played(root, play)
+
+
+def test_compared_runs(root: Path) -> None:
+    """3 shows the results of the selected runs with the best marked and the settings that differ; the rest by keys."""
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("space", "space", "3")
+        await until(pilot, lambda: "comparing 2 runs" in text(app)[0])
+        await until(pilot, lambda: any(line.startswith("loss lowest") for line in text(app)))
+        lines = text(app)
+        losses = re.findall(r"([\d.]+)( \*)?", next(line for line in lines if line.startswith("loss lowest")))
+        assert [float(value) == min(float(each) for each, _ in losses) for value, _ in losses] == [
+            bool(mark) for _, mark in losses
+        ]
+        assert 2 == len(losses)
+        assert "settings 1 of 1 differ" in lines
+        assert any(line.startswith("lr ") for line in text(app))
+        assert "← → runs" in text(app)[-1]
+        assert all(width(line) <= 80 for line in text(app))
+        await pilot.resize_terminal(40, 10)
+        await until(pilot, lambda: any("1 to 1 of 2" in line for line in text(app)))
+        first = text(app)
+        await pilot.press("right", "j")
+        await until(pilot, lambda: any("2 to 2 of 2" in line for line in text(app)))
+        assert first[2] != text(app)[2]
+        assert all(width(line) <= 40 for line in text(app))
+        await pilot.press("escape")
+        await until(pilot, lambda: any("llama" in line and "complete" in line for line in text(app)))
+
+    played(root, play)
+
+
+def test_live_run_grows_on_the_screen(root: Path) -> None:
+    """A step that is committed, a new run and a run that is gone are seen without a key."""
+    path = root / "runs" / "llama-lr0-20261121-001" / "events.jsonl"
+    path.write_bytes(path.read_bytes().replace(END, b""))
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("space")
+        with path.open("ab") as stream:
+            stream.write(step(777))
+        await until(pilot, lambda: any("777" in line and "lr0" in line for line in text(app)))
+        write_run(root / "runs" / "second", START, step(1), END)
+        await until(pilot, lambda: any("second" in line for line in text(app)))
+        os.rename(root / "runs" / "second", root / "away")
+        await until(pilot, lambda: not any("second" in line for line in text(app)))
+
+    played(root, play)
+
+
+def test_run_that_ended_without_a_finite_loss_is_not_green(root: Path) -> None:
+    """Its last loss is not finite, and the state reports it; the last finite one would look healthy."""
+    write_run(root / "runs" / "lost", START, step(1, 0.5), step(2, None), END)
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        found = re.compile(r"lost .*complete, loss not finite .* not finite .*0\.5")
+        await until(pilot, lambda: any(found.search(line) for line in text(app)))
+        rows = app.query_one(RunList).rows
+        styles = {row["name"]: end_of(row)[1] for row in rows}
+        assert ("yellow", {"green"}) == (styles.pop("lost"), set(styles.values()))
+
+    played(root, play)
+
+
+def test_curve_of_one_rank_of_several_is_named_so(root: Path) -> None:
+    """The title says that it is rank 0, how many further ones there are, and which commands show them."""
+    write_run(root / "runs" / "ranked", START, step(1, 0.5), END)
+    for rank in (1, 2):
+        shutil.copy(root / "runs/ranked/events.jsonl", root / f"runs/ranked/events.rank-{rank}.jsonl")
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("slash", *"ranked", "enter")
+        await until(pilot, lambda: "ranked rank 0; 2 further: toyspec ranks, toyspec tail" in "".join(text(app)))
+
+    played(root, play)
+
+
+def test_alerts_of_a_live_run_are_on_the_screen(root: Path) -> None:
+    """A loss that is NaN is counted beside its run, named below the curves, and found by a filter; so is its end."""
+    path = root / "runs" / "llama-lr0-20261121-001" / "events.jsonl"
+    path.write_bytes(path.read_bytes().replace(END, b""))
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("space", "escape")
+        assert "alerts" not in text(app)[1]
+        with path.open("ab") as stream:
+            stream.write(step(60, None))
+        # The list is drawn at once; the line below the curves appears with the next layout of the screen.
+        await until(pilot, lambda: any("error: loss-not-finite" in line for line in text(app)))
+        await until(pilot, lambda: "1, 1 open" in line_of(app, "llama-lr0"))
+        await until(pilot, lambda: "alerts" in text(app)[1])
+        (line,) = (line for line in text(app) if "error: loss-not-finite" in line)
+        assert line.startswith("llama-lr0-20261121-001")
+        assert "step 60  loss is NaN" in line
+        await pilot.press("/", *"alerts > 0", "enter")
+        await until(pilot, lambda: "1 listed" in text(app)[0] and not line_of(app, "llama-lr1"))
+        await until(pilot, lambda: line_of(app, "llama-lr0") != "")
+        with path.open("ab") as stream:
+            for at in range(61, 140):
+                stream.write(step(at, 2.5))
+        await until(pilot, lambda: any("recovered: loss-not-finite" in line for line in text(app)))
+        await until(pilot, lambda: "1, 1 open" not in line_of(app, "llama-lr0"))
+
+    played(root, play, (110, 24))
+
+
+def test_hostile_run_is_inert(tmp_path: Path) -> None:
+    """Neither a name nor a metric reaches the terminal with an escape sequence, markup or another line."""
+    start = json.dumps(
+        {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "name": HOSTILE[:-1], "group": HOSTILE[:-1]}
+    )
+    values = json.dumps({"kind": "scalars", "t": 1.0, "step": 1, "values": {f"loss{HOSTILE[:-1]}": 1.0}})
+    write_run(tmp_path / "runs" / "a", f"{start}\n{values}\n".encode(), END)
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("enter")
+        await pilot.pause(0.2)
+        await pilot.press("escape")
+        shown = "\n".join(text(app))
+        assert not any(letter in shown for letter in "\x1b\x07\u202e")
+        assert "\\x1b]0;x" in shown
+
+    played(tmp_path, play)
+
+
+def test_many_runs_cost_only_what_is_in_sight(tmp_path: Path) -> None:
+    """Of 300 runs those in sight are shown, and the end is one key away."""
+    for number in range(300):
+        write_run(tmp_path / "runs" / f"run-{number:03d}", START, step(1, float(number)), END)
+
+    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("s", "end")
+        await until(pilot, lambda: any("run-299" in line for line in text(app)))
+        assert not any("run-100" in line for line in text(app))
+
+    played(tmp_path, play)
+
+
+def test_without_a_terminal_another_command_is_named(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pipe gets an error, not escape sequences."""
+    assert exit_codes.USAGE == main(["watch", str(root)])
+    assert "watch needs a terminal; `toyspec ls`" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no pseudo-terminal")
+@pytest.mark.parametrize(("end", "code"), [("q", 0), ("ctrl-c", 130), ("SIGTERM", 143), ("error", 1)])
+def test_terminal_is_left_as_it_was(end: str, code: int, root: Path) -> None:
+    """Whatever ends it, the screen, the cursor and the modes of the terminal are those of before."""
+    import pty
+    import termios
+
+    try:
+        parent, child = pty.openpty()
+    except OSError:
+        pytest.skip("no pseudo-terminals here, as in a bare root directory without /dev/pts")
+    termios.tcsetwinsize(child, (24, 80))
+    before = termios.tcgetattr(child)
+    env = environment({"TERM": "xterm-256color", "TOYSPEC_CACHE": str(root / "cache")})
+    program = command("watch", str(root / "runs"))
+    if end == "error":
+        broken = "from toyspec.view.screen import app; app.WatchApp.action_log = lambda self: 1 / 0;"
+        program = [sys.executable, "-c", broken + str(command()[2]), "watch", str(root / "runs")]
+    process = subprocess.Popen(program, stdin=child, stdout=child, stderr=child, env=env, start_new_session=True)
+    try:
+        written = read_until(parent, b"llama-lr0")
+        if end == "SIGTERM":
+            process.send_signal(signal.SIGTERM)
+        else:
+            os.write(parent, {"q": b"q", "ctrl-c": b"\x03", "error": b"l"}[end])
+        written += read_until(parent, b"\x1b[?1049l")
+        assert code == process.wait(300)
+        assert before == termios.tcgetattr(child)
+        assert written.rindex(b"\x1b[?25h") > written.rindex(b"\x1b[?25l")
+        assert written.rindex(b"\x1b[?1000l") > written.rindex(b"\x1b[?1000h")
+    finally:
+        process.kill()
+        process.wait()
+        os.close(parent)
+        os.close(child)
+
+
+def read_until(terminal: int, mark: bytes) -> bytes:
+    """Return what a terminal shows until *mark*, and what is there just after it."""
+    import select
+
+    found, end = b"", time.monotonic() + 300
+    while mark not in found and time.monotonic() < end:
+        if select.select([terminal], [], [], 0.5)[0]:
+            found += os.read(terminal, 1 << 16)
+    while select.select([terminal], [], [], 0.3)[0]:
+        found += os.read(terminal, 1 << 16)
+    assert mark in found, found[-2000:]
+    return found

@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from array import array
+from math import isfinite, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from command_line import toyspec_within as toyspec
+from loopback_store import BUCKET, stream
+from toyspec.core.checker import checking, counts
+from toyspec.core.errors import StreamError
+from toyspec.core.runs.listing import list_runs
+from toyspec.core.runs.markdown import markdown_table
+from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import RunSummary
+from toyspec.view import report as report_module
+from toyspec.view.frames import short_columns
+from toyspec.view.notebook import report
+from toyspec.view.pyramids import Pyramid
+from toyspec.view.report import html_report
+from toyspec.view.split_buckets import split_buckets
+from view_client import END, START, step, write_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from loopback_store import Store
+    from toyspec.view.buckets import Buckets
+
+FINITE = st.floats(-1e9, 1e9)
+ROOT = Path(__file__).parents[4]
+HOSTILE = "</script><script>alert(1)</script>|`$(x)\\u202e"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a directory with a long run with a spike, and a run whose name is hostile."""
+    values = [1000.0 if number == 4321 else number / 10_000 for number in range(10_000)]
+    write_run(tmp_path / "runs" / "long", START, *(step(number, value) for number, value in enumerate(values)), END)
+    start = json.dumps({"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "name": HOSTILE}).encode()
+    write_run(tmp_path / "runs" / "a|b<i>", start + b"\n", step(1, 2.5), step(2, None))
+    return tmp_path / "runs"
+
+
+def headers(page: str) -> Iterator[dict[str, Any]]:
+    """Yield the header of each frame in a report."""
+    return (header for header, _ in raw_frames(page))
+
+
+def raw_frames(page: str) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Yield the header and the columns of each frame in a report."""
+    text = re.search(r'<script type="text/plain" id="toyspec-data">([A-Za-z0-9+/=]+)</script>', page)
+    assert text is not None
+    data = gzip.decompress(base64.b64decode(text[1]))
+    at = 0
+    while at < len(data):
+        size, columns = (int.from_bytes(data[at + place : at + place + 4], "little") for place in (0, 4))
+        end = at + 8 + size + columns
+        yield json.loads(data[at + 8 : at + 8 + size]), data[at + 8 + size : end]
+        at = end
+
+
+def test_page_has_everything_in_it(root: Path) -> None:
+    """The data of all runs are in the page, no spike is lost, and what runs is named by its digest."""
+    page, number = html_report([str(root)], now=0.0, buckets=100)
+    first, *curves = headers(page)
+    assert (2, "1970-01-01T00:00:00Z") == (number, first["written"])
+    assert {"long", "a|b<i>"} == set(first["details"]) == {row["id"] for row in first["listing"]["runs"]}
+    long = next(header for header in curves if header["run"] == "long")
+    scale = next(column["scale"] for column in long["columns"] if column["name"] == "max")
+    assert (10_000, 1000.0) == (long["points"], round(scale[0] + 65534 * scale[1], 6))
+    script = page.rpartition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
+    assert ("unsafe" in page.partition("</head>")[0], 2) == (False, page.count("</script>"))
+    assert "http://" not in page.partition("<style>")[0]
+
+
+def test_long_runs_are_read_by_several_processes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page is the same one, and what was read is reported until all was; what has no format is left out."""
+    (root / "empty").mkdir()
+    (root / "empty" / "events.jsonl").write_bytes(b"")
+    alone = html_report([str(root)], now=0.0, buckets=100)
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(report_module, "ALONE_BYTES", 0)
+    monkeypatch.setattr(report_module, "cores", lambda: 3)
+    together = html_report([str(root)], now=0.0, buckets=100, on_progress=lambda *each: told.append(each))
+    assert alone == together
+    size = sum(path.stat().st_size for path in root.rglob("events.jsonl"))
+    assert ((size, size), sorted(told)) == (told[-1], told)
+
+
+def test_run_that_ends_its_process_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no page without a run that was asked for."""
+    monkeypatch.setattr(report_module, "ALONE_BYTES", 0)
+    monkeypatch.setattr(report_module, "cores", lambda: 2)
+    monkeypatch.setattr(report_module, "_reported", lambda *_: os._exit(1))
+    with pytest.raises(StreamError, match=r"events\.jsonl.*make the report of the other runs"):
+        html_report([str(root)], now=0.0)
+
+
+@given(curve=st.lists(st.tuples(FINITE, FINITE, FINITE), min_size=1))
+def test_short_columns_keep_what_a_drawing_shows(curve: list[tuple[float, float, float]]) -> None:
+    """Minimum and maximum are within a step of 65,534 over the curve, the mean within one of 254 of its bucket."""
+    low, mean, high = (array("d", column) for column in zip(*map(sorted, curve), strict=True))
+    columns = {"min": low, "max": high, "mean": mean}
+    found = {header["name"]: (header, data) for header, data in short_columns(columns)}
+    for name in ("min", "max"):
+        header, data = found[name]
+        step = (max(columns[name]) - min(columns[name])) / 65534
+        assert all(map(within(step), columns[name], scaled(header, data)))
+    places = found["mean"][1]
+    shown = [a + (b - a) * place / 254 for a, b, place in zip(low, high, places, strict=True)]
+    assert all(within((b - a) / 254)(at, value) for a, b, at, value in zip(low, high, mean, shown, strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["toy/v1", "gzip", "csv"])
+def test_marks_are_at_their_steps_in_a_report(tmp_path: Path, form: str) -> None:
+    """A spike is a bucket of one point, and what is not finite is apart, after 70,000 steps too."""
+    values = [1.0 + (number * 7919 % 101) / 1000 for number in range(90_000)]
+    values[4321], values[81_234] = 9.0, 0.01
+    for number in (50_000, 50_001, 50_900):
+        values[number] = nan
+    if form == "csv":
+        (tmp_path / "a").mkdir()
+        rows = (f"{number},{value!r}\n" for number, value in enumerate(values))
+        (tmp_path / "a" / "metrics.csv").write_text("step,loss\n" + "".join(rows), "ascii")
+    else:
+        lines = (step(number, value if isfinite(value) else None) for number, value in enumerate(values))
+        path = write_run(tmp_path / "a", START, *lines, END)
+        if form == "gzip":
+            path.with_name("events.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+            path.unlink()
+    page, _ = html_report([str(tmp_path)], now=0.0)
+    header, columns = next(frame for frame in page_frames(page) if frame[0].get("metric") == "loss")
+    found = list(zip(columns["step"], columns["count"], columns["nan"], columns["max"], columns["min"], strict=True))
+    assert (90_000, 90_000) == (header["points"], sum(columns["count"]))
+    assert [(4321.0, 1.0)] == [(at, count) for at, count, _, high, _ in found if high > 8]
+    assert [(81_234.0, 1.0)] == [(at, count) for at, count, _, _, low in found if low < 0.5]
+    assert [(50_001.0, 2.0), (50_900.0, 1.0)] == [(at, count) for at, count, missing, _, _ in found if missing]
+    assert len(found) < 1000 + 12
+
+
+@given(
+    values=st.lists(st.sampled_from([1.0, 1.01, 1.02, -3.0, 0.0, 50.0, nan]), min_size=9, max_size=400),
+    buckets=st.integers(4, 40),
+)
+def test_split_buckets_have_the_points_of_the_whole_ones(values: list[float], buckets: int) -> None:
+    """Each bucket that was split has the count, the extremes and the last step of its parts together."""
+    curve = Pyramid()
+    curve.add_all((range(len(values)), [nan] * len(values), None), values, (0, 1))
+    points, whole = curve.buckets(), curve.buckets().fitting(buckets)
+    # Any cut into two parts of the stream is as good.
+    parts = [("loss", points.part(0, len(values) // 3)), ("loss", points.part(len(values) // 3, len(values)))]
+    found = split_buckets(PointsOnly(parts), {"loss": whole}).get("loss")
+    if found is None:
+        return
+    at = 0
+    for bucket in range(whole.number):
+        own: list[int] = []
+        count = whole.tail if bucket == whole.number - 1 else whole.level
+        while sum(found.counts[place] for place in own) < count:
+            own.append(at)
+            at += 1
+        columns = {name: [column[place] for place in own] for name, column in found.buckets.columns.items()}
+        finite = {name: [value for value in columns[name] if isfinite(value)] for name in ("min", "max")}
+        known = min(finite["min"], default=None), max(finite["max"], default=None)
+        low, high = whole.columns["min"][bucket], whole.columns["max"][bucket]
+        assert ((low, high) if isfinite(low) else (None, None)) == known
+        assert (columns["step"][-1], sum(columns["nan"])) == (
+            whole.columns["step"][bucket],
+            whole.columns["nan"][bucket],
+        )
+    assert at == found.buckets.number
+
+
+class PointsOnly:
+    """A scanned run of which only the points are asked for."""
+
+    def __init__(self, parts: list[tuple[str, Buckets]]) -> None:
+        self._parts = parts
+
+    def points(self, names: Iterable[str]) -> Iterator[tuple[str, Buckets]]:
+        """Yield the parts of the metrics *names*."""
+        return (part for part in self._parts if part[0] in set(names))
+
+
+def page_frames(page: str) -> Iterator[tuple[dict[str, Any], dict[str, list[float]]]]:
+    """Yield the header and the columns of each frame in a report; those between two others are as they are sent."""
+    for header, data in raw_frames(page):
+        columns, at, number = {}, 0, header.get("buckets", 0)
+        for column in header.get("columns", ()):
+            width = {"f8": 8, "d4": 4, "d2": 2, "u1": 1}[column["type"]]
+            part, at = data[at : at + width * number], at + -(-width * number // 8) * 8
+            if column["type"] == "f8":
+                columns[column["name"]] = list(array("d", part))
+            elif width > 1:
+                columns[column["name"]] = list(scaled(column, part, width))
+        for name, value in header.get("constants", {}).items():
+            columns[name] = [value] * number
+        yield header, columns
+
+
+def within(step: float) -> Callable[[float, float], bool]:
+    """Return whether two numbers differ by at most a step, and the rounding of binary64."""
+    return lambda one, other: abs(one - other) <= step + 1e-12 * (abs(one) + 1)
+
+
+def scaled(header: dict[str, Any], data: bytes, width: int = 2) -> Iterator[float]:
+    """Yield the values of a column of differences in so many bytes."""
+    number, count, most = 0, len(data) // width, 256**width
+    offset, step = header["scale"]
+    for place in range(count):
+        number = (number + int.from_bytes(data[place::count], "big")) % most
+        yield nan if number == most - 1 else offset + step * number
+
+
+def summaries(root: Path) -> list[RunSummary]:
+    """Return the runs below *root*, read whole."""
+    return [summarize_run(run.path) for run in list_runs(root)]
+
+
+def test_table_is_inert(root: Path) -> None:
+    """Text of a log is text in Markdown, and cannot end its cell. A run is called as it calls itself."""
+    write_run(root / "a|b<i>" / "inside", START, step(1, 2.5))
+    table = markdown_table(summaries(root))
+    lines = table.splitlines()
+    assert (5, {8}) == (len(lines), {len(re.findall(r"(?<!\\)\|", line)) for line in lines})
+    assert (
+        "| inside |" in table,
+        "\\</script\\>\\<script\\>alert" in table,
+        re.search(r"(?<!\\)<", table) is not None,
+    ) == (True, True, False)
+    assert "not finite" in table
+
+
+def test_runs_with_one_name_are_called_by_their_paths(root: Path) -> None:
+    """The rows of a table differ; a path is text in Markdown as well."""
+    for name in ("c|d<i>/long", "other"):
+        write_run(root / name, START, step(1, 2.5))
+    rows = [line.split(" | ")[0] for line in markdown_table(summaries(root)).splitlines()[2:]]
+    assert {"| long", "| c\\|d\\<i\\>/long", "| other"} < set(rows)
+
+
+def test_table_says_how_a_run_ended(tmp_path: Path) -> None:
+    """An error in a whole log is there, with its text: the state says only that the log is whole."""
+    write_run(tmp_path / "bad", START, b'{"kind":"run_end","t":1.0,"reason":"errored","error":"loss | nan"}\n')
+    assert "| complete | errored: loss \\| nan |" in markdown_table(summaries(tmp_path))
+
+
+def test_table_for_a_pull_request_says_what_was_not_logged(tmp_path: Path) -> None:
+    """A run whose notes count values and records that are missing is named below the table; others are not."""
+    note = b'{"kind":"note","t":1.0,"text":"left out","left_out":{"a":2,"b":1},"dropped":{"step":1}}\n'
+    write_run(tmp_path / "lossy_1", START, note, END)
+    write_run(tmp_path / "whole", START, step(1), END)
+    _, _, below = markdown_table(summaries(tmp_path)).partition("\n\n")
+    assert "- lossy\\_1: 3 values and 1 record not logged\n" == below
+
+
+def test_command_writes_page_and_table(root: Path, tmp_path: Path) -> None:
+    """The page goes to a file, the table to the output, and a wrong path is an error."""
+    page = tmp_path / "report.html"
+    assert 0 == toyspec("report", str(root), "-o", str(page)).returncode
+    assert 3 <= len(list(headers(page.read_text(encoding="utf-8"))))
+    assert b"| run | state | end | steps | loss |" in toyspec("report", "--md", str(root)).stdout
+    assert 2 == toyspec("report", str(root)).returncode
+    assert 2 == toyspec("report", "--md", str(tmp_path / "missing")).returncode
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")
+def test_action_adds_the_table_and_checks(root: Path, tmp_path: Path) -> None:
+    """The steps of the action run as they are written, and fail where the runs have an error."""
+    text = (ROOT / "action.yml").read_text(encoding="utf-8") if (ROOT / "action.yml").is_file() else ""
+    if not text:
+        pytest.skip("the action is part of the source tree")
+    show, check = re.findall(r"      run: (?:\|\n)?((?:.*toyspec (?:report|check).*|        .*\n)+)", text)
+    summary = tmp_path / "summary"
+    variables = {"RUNS": str(root), "METRICS": "loss\n", "FAIL_ON": "error", "GITHUB_STEP_SUMMARY": str(summary)}
+    (tmp_path / "toyspec").write_text(f'#!/bin/sh\nexec {sys.executable} -m toyspec "$@"\n')
+    (tmp_path / "toyspec").chmod(0o755)
+    environment = {**os.environ, **variables, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    for script in (show, check):
+        subprocess.run(["bash", "-e", "-c", script], env=environment, check=True, capture_output=True)
+    assert "long" in summary.read_text(encoding="utf-8")
+
+
+def test_report_of_a_run_in_a_store_reads_it_once(store: Store, tmp_path: Path) -> None:
+    """The curves, the check and the page of a run ask for its bytes once, but for its first 64 KiB."""
+    pytest.importorskip("obstore", reason="the extra remote is not installed")
+    data = stream(30_000)
+    store.put("runs/a/events.jsonl", data)
+    _, number = html_report([f"s3://{BUCKET}/runs"], now=0.0, buckets=100)
+    assert 1 == number
+    assert len(data) > 2_000_000
+    assert len(data) <= store.sent < len(data) + 4 * (1 << 16) + 10_000
+
+
+def test_report_checks_a_run_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The findings of the table and those of the page of a run are of one check."""
+    checked: list[str] = []
+    usual = checking.iter_reports
+
+    def noted(paths: list[str], **others: Any) -> Any:
+        checked.extend(paths)
+        return usual(paths, **others)
+
+    monkeypatch.setattr(counts, "iter_reports", noted)
+    html_report([str(root)], now=0.0, buckets=100)
+    assert [str(root / name / "events.jsonl") for name in ("a|b<i>", "long")] == sorted(checked)
+
+
+def test_report_has_the_media_of_its_runs(tmp_path: Path) -> None:
+    """The page needs nothing beside it; what a link leads to, and what has another hash, is not in it."""
+    contents = [b"\x89PNG of the run", b"\x89PNG from elsewhere", b"\x89PNG of another hash"]
+    names = [hashlib.sha256(data).hexdigest() for data in contents]
+    media = b'{"kind":"media","t":1.0,"name":"x","media_type":"image/png","sha256":"%b"}\n'
+    run = tmp_path / "runs" / "a"
+    write_run(run, START, step(1), *(media % name.encode() for name in names for _ in range(2)), END)
+    (run / "media").mkdir()
+    (tmp_path / "elsewhere").write_bytes(contents[1])
+    (run / "media" / f"{names[0]}.png").write_bytes(contents[0])
+    (run / "media" / f"{names[1]}.png").symlink_to(tmp_path / "elsewhere")
+    (run / "media" / f"{names[2]}.png").write_bytes(b"changed")
+    page, _ = html_report([str(run)], now=0.0)
+    assert {names[0]: base64.b64encode(contents[0]).decode()} == next(headers(page))["media"]
+
+
+def test_a_frame_takes_one_run_or_several(root: Path) -> None:
+    """A path is one place of runs, not a sequence of letters."""
+    given: list[Any] = [root, str(root), [str(root)], next(run for run in list_runs(root) if run.facts.run == "long")]
+    shown = [next(headers(report(each, buckets=100).page)) for each in given]
+    assert [2, 2, 2, 1] == [len(each["listing"]["runs"]) for each in shown]

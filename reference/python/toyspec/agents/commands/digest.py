@@ -1,0 +1,106 @@
+"""``toyspec digest``: what there is to say about runs, in a number of tokens."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
+
+from toyspec.agents.digest import COUNTING_RULE, DEFAULT_TOKENS, TooFewTokensError, digest
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.columns import wrapped
+from toyspec.core.command_line.dialect_options import add_dialect, add_profile, dialect_choice, settings
+from toyspec.core.command_line.parsers import Parser, UsageError, number_from
+from toyspec.core.command_line.run_arguments import runs_at
+from toyspec.core.command_line.terminal import tell
+from toyspec.core.errors import StreamError
+from toyspec.core.places.addresses import public
+from toyspec.health.options import all_rules
+from toyspec.health.presets import PRESETS
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+_LINE_COLUMNS = 78
+_DESCRIPTION = (
+    "Print what there is to say about runs in at most N tokens, for a program that\n"
+    "reads them: how they ended, alerts, findings, the extremes of each metric,\n"
+    "settings (of several runs those that differ), notes, curves in few points, and\n"
+    "what changed. Each number of a record is exact and has its line; a value\n"
+    "without a line is computed. How a run ended and the extremes of its loss are\n"
+    "always there. What there is no room for is counted, with a cursor for it."
+)
+_RULE = "\n".join(wrapped(f"Tokens are counted by a rule: {COUNTING_RULE}.", _LINE_COLUMNS, ""))
+_EPILOG = (
+    "examples:\n"
+    "  toyspec digest runs/llama-003\n"
+    "  toyspec digest --json --tokens 500 runs/llama-003\n"
+    "  toyspec digest --around 4100 runs/llama-003\n"
+    "  toyspec digest --since c1-4096.5f2a91 runs/llama-003\n"
+    "\n"
+    "exit status: 0 if the digest is printed, 2 if the command is wrong, N is too\n"
+    "small, a run cannot be read, or is not the one that the cursor is from"
+)
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec digest [OPTION…] RUN…"
+    parser.description = f"{_DESCRIPTION}\n\n{_RULE}"
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="+", type=public, help="runs, or directories with runs, also s3://…"
+    )
+    parser.add_argument(
+        "--since", metavar="CURSOR", help="what is new, or was left out, since the digest that printed it"
+    )
+    parser.add_argument("--around", metavar="STEP", type=_step, help="begin with the values around this step")
+    parser.add_argument(
+        "--tokens",
+        metavar="N",
+        type=number_from(1),
+        default=DEFAULT_TOKENS,
+        help=f"most tokens to print; default: {DEFAULT_TOKENS}",
+    )
+    parser.add_argument("--json", action="store_true", help="print an object, one item on each line")
+    parser.add_argument(
+        "--health-preset",
+        metavar="NAME",
+        choices=PRESETS,
+        help="health rules for the alerts; default: those of toyspec.toml, or else default",
+    )
+    add_profile(parser)
+    add_dialect(parser)
+
+
+def run(options: Namespace) -> int:
+    """Print the digest and return an exit code."""
+    configuration = settings()
+    rules, choice = all_rules(options.health_preset, configuration), dialect_choice(options, configuration)
+    try:
+        runs = [each.place for each in runs_at(options.runs, choice)]
+        made = digest(
+            runs,
+            tokens=options.tokens,
+            since=options.since,
+            around=options.around,
+            form="json" if options.json else "text",
+            rules=rules,
+            dialect=choice,
+        )
+    except TooFewTokensError as error:
+        raise UsageError(f"{error}; give --tokens {error.least}, or fewer runs") from None
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    except StreamError as error:
+        tell("digest", str(error))
+        return exit_codes.USAGE
+    sys.stdout.write(made.render("json" if options.json else "text"))
+    return exit_codes.OK
+
+
+def _step(text: str) -> float:
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} must be an integer") from None

@@ -1,0 +1,28 @@
+"""``toyspec skill``: prints the file from which agents learn to log and read runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from toyspec.agents.tool_server import skill
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.core.command_line.parsers import Parser
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.description = (
+        "Print a skill file for agents that write training code: how to log a run, name\n"
+        "it, resume it, and read it. Save it where your agent looks for skills."
+    )
+    parser.epilog = "examples:\n  toyspec skill > .claude/skills/toyspec/SKILL.md"
+
+
+def run(options: Namespace) -> int:  # noqa: ARG001 - it has no options
+    """Print the file."""
+    sys.stdout.write(skill())
+    return 0

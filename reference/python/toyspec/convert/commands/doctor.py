@@ -1,0 +1,227 @@
+"""``toyspec doctor``: what lies in a folder, format by format, and which command reads it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.columns import cut_start, width
+from toyspec.core.command_line.dialect_options import add_dialect, add_profile, dialect_choice, settings
+from toyspec.core.command_line.figures import size
+from toyspec.core.command_line.objects import inert_json
+from toyspec.core.command_line.parsers import Parser, UsageError, add_color, local_path
+from toyspec.core.command_line.paths import shown
+from toyspec.core.command_line.progress import Progress
+from toyspec.core.command_line.tables import Side, joined, lined_up
+from toyspec.core.command_line.tally import counted
+from toyspec.core.command_line.terminal import Terminal, columns
+from toyspec.core.escaping import encodable, printable
+from toyspec.core.format.run_files import rank_of
+from toyspec.core.reading.stream_names import STREAM_NAMES
+from toyspec.core.runs.walking import is_older_checkpoint
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Container, Iterator
+
+    from toyspec.core.reading.configuration import Configuration
+    from toyspec.core.reading.log_detection import DialectChoice
+    from toyspec.logs.survey import FormatCount, Sort, Survey
+
+_PATH_COLUMNS = 50
+_MOST_NAMED = 5
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec doctor [OPTION…] [PATH…]"
+    parser.description = (
+        "Say what lies in a folder, format by format: streams of toyspec, logs of other\n"
+        "programs, files of other tools, what each needs, and the command that reads it.\n"
+        "Only the first 64 KiB of each file are read. Hidden directories are left out."
+    )
+    parser.epilog = "examples:\n  toyspec doctor runs/\n  toyspec doctor --dialects"
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="*", type=local_path, help="files or directories; default: this directory"
+    )
+    parser.add_argument("--dialects", action="store_true", help="list the dialects that toyspec knows, and exit")
+    parser.add_argument("--json", action="store_true", help="print an object")
+    add_profile(parser)
+    add_dialect(parser)
+    add_color(parser)
+
+
+def run(options: Namespace) -> int:
+    """Print what was found and return an exit code."""
+    configuration = settings()
+    choice = dialect_choice(options, configuration, search=True)
+    terminal = Terminal(color=options.color)
+    if options.dialects:
+        if options.json:
+            sys.stdout.write(inert_json(_dialect_objects(configuration)) + "\n")
+        else:
+            _print_dialects(configuration, terminal)
+        return exit_codes.OK
+    from toyspec.convert.finding import ImportableRuns
+    from toyspec.logs.survey import survey
+
+    paths = options.paths or ["."]
+    for path in paths:
+        if not os.path.lexists(path):
+            raise UsageError(f"{path}: No such file or directory")
+    progress = Progress("looking")
+    surveys = [
+        survey(path, choice, ImportableRuns(path), lambda count: progress.show(f"{count} files")) for path in paths
+    ]
+    progress.erase()
+    if options.json:
+        sys.stdout.write(inert_json(_object(paths, surveys, configuration)) + "\n")
+    else:
+        for path, found in zip(paths, surveys, strict=True):
+            _print(path, found, choice, terminal)
+    unreadable = any(entry.sort == "unreadable" for found in surveys for entry in found.formats)
+    return exit_codes.USAGE if unreadable else exit_codes.OK
+
+
+def _print(path: str, found: Survey, choice: DialectChoice, terminal: Terminal) -> None:
+    terminal.line(terminal.styled(shown(path), "strong") + f"  {counted(found.files, 'file')}")
+    configured = settings().path
+    if configured is not None:
+        terminal.line(f"  settings: {shown(os.path.relpath(configured))}")
+    if not found.formats:
+        terminal.line("  no log is here or below")
+    rows = [["", "format", "files", "size", "read with"], *map(_row, found.formats)]
+    sides: tuple[Side, ...] = ("left", "left", "right", "right", "left")
+    titles, *lines = lined_up(rows, sides) if found.formats else [[]]
+    # A command that breaks in the middle cannot be copied.
+    is_apart = terminal.interactive and any(width(joined(cells)) > columns() for cells in lines)
+    if lines:
+        terminal.line(terminal.styled(joined(titles[:-1] if is_apart else titles), "dim"))
+    for entry, cells in zip(found.formats, lines, strict=True):
+        terminal.line(joined(cells[:-1] if is_apart else cells))
+        for said in _read_with(entry) if is_apart else ():
+            terminal.line(f"    {said}")
+        # The command names the only file.
+        for example in entry.examples if len(entry.examples) > 1 or entry.read_with is None else ():
+            terminal.line(terminal.styled(f"    {cut_start(shown(example), _PATH_COLUMNS)}", "dim"))
+        if entry.files > len(entry.examples) > 1:
+            terminal.line(terminal.styled(f"    … {entry.files} files", "dim"))
+    for line in _notes(path, found, choice):
+        terminal.line(line)
+
+
+def _notes(path: str, found: Survey, choice: DialectChoice) -> Iterator[str]:
+    """Yield what counts for all formats at *path*."""
+    yield from _of_all(path, found, choice)
+    if found.passed_over:
+        count = len(found.passed_over)
+        noun = "1 directory" if count == 1 else f"{count} directories"
+        yield f"  {noun} of installed software or version control passed over"
+    beside = sum(entry.beside for entry in found.formats)
+    if beside:
+        noun = (
+            "1 file beside them belongs to its run"
+            if beside == 1
+            else f"{beside} files beside them belong to their runs"
+        )
+        yield f"  {noun}: annotations, seals, manifests"
+    if found.others:
+        noun = "1 other file is not a log" if found.others == 1 else f"{found.others} other files are not logs"
+        yield f"  {noun} that toyspec knows; `toyspec check FILE` says what one looks like"
+    for paths in found.unknown:
+        more = f" and {counted(len(paths) - 1, 'file')} like it"
+        yield f"  {shown(paths[0])}{more} may be logs: `toyspec dialect new {_quoted(paths[0])}` describes them"
+
+
+def _of_all(path: str, found: Survey, choice: DialectChoice) -> Iterator[str]:
+    """Yield the command that reads all that was found at *path*; nothing where each format's own command says it."""
+    readable = [entry for entry in found.formats if entry.sort != "unreadable" and entry.read_with is not None]
+    if sum(entry.files for entry in readable) < 2 or not os.path.isdir(path):
+        return
+    if any(entry.read_with.startswith("toyspec import") for entry in readable if entry.read_with):
+        yield f"  all of them: `toyspec import {_quoted(path)} --out runs`"
+        return
+    from toyspec.core.reading.log_detection import usual_names
+    from toyspec.core.runs.listing import streams_below
+
+    listed = {stream.path for stream in streams_below([path], usual_names(choice))[1]}
+    others = [log for log, sort in found.logs.items() if not _is_listed(log, sort, listed)]
+    named = [path] if listed else []
+    if len(others) <= _MOST_NAMED:
+        yield f"  all of them: `toyspec ls {' '.join(map(_quoted, [*named, *others]))}`"
+        return
+    if named:
+        yield f"  those with usual names: `toyspec ls {_quoted(path)}`"
+    yield f"  {len(others)} have names of their own; name each: `toyspec ls {_quoted(others[0])}`"
+
+
+def _is_listed(log: str, sort: Sort, listed: Container[str]) -> bool:
+    """Return whether *log* is among the *listed* paths, or belongs to a run that is."""
+    directory, name = os.path.split(log)
+    if log in listed:
+        return True
+    has_run = any(os.path.join(directory, stream) in listed for stream in STREAM_NAMES)
+    is_of_it = sort == "dialect" or rank_of(name) is not None or name in STREAM_NAMES
+    return (has_run and is_of_it) or is_older_checkpoint(log)
+
+
+def _row(entry: FormatCount) -> list[str]:
+    return ["", printable(entry.title), str(entry.files), size(entry.bytes), "; ".join(_read_with(entry))]
+
+
+def _read_with(entry: FormatCount) -> list[str]:
+    """Return the command, and what it needs."""
+    command = None if entry.read_with is None else f"`{entry.read_with} {_quoted(entry.examples[0])}`"
+    needs = f"needs {printable(entry.needs)}" if entry.needs else None
+    return [each for each in (command, needs) if each is not None]
+
+
+def _quoted(path: str) -> str:
+    from shlex import quote
+
+    named = shown(path)
+    # A name that begins like an option is none.
+    return quote(f"./{named}" if named.startswith("-") else named)
+
+
+def _object(paths: list[str], surveys: list[Survey], configuration: Configuration) -> dict[str, object]:
+    return {
+        "settings": None if configuration.path is None else encodable(configuration.path),
+        "paths": [
+            {
+                "path": encodable(path),
+                "files": found.files,
+                "others": found.others,
+                "unknown": [[encodable(each) for each in paths] for paths in found.unknown],
+                "passed_over": [encodable(each) for each in found.passed_over],
+                "formats": [
+                    msgspec.structs.asdict(entry) | {"examples": [encodable(each) for each in entry.examples]}
+                    for entry in found.formats
+                ],
+            }
+            for path, found in zip(paths, surveys, strict=True)
+        ],
+    }
+
+
+def _dialect_objects(configuration: Configuration) -> list[dict[str, object]]:
+    from toyspec.logs.dialects import dialects
+
+    known = [(each, True) for each in configuration.dialects] + [(each, False) for each in dialects()]
+    return [{"name": each.name, "title": each.title, "step": list(each.step), "own": own} for each, own in known]
+
+
+def _print_dialects(configuration: Configuration, terminal: Terminal) -> None:
+    from toyspec.logs.dialects import dialects
+
+    known = [*configuration.dialects, *dialects()]
+    rows = [[each.name, each.title, ", ".join(each.step)] for each in known]
+    sides: tuple[Side, ...] = ("left", "left", "left")
+    titles, *lines = lined_up([["dialect", "written by", "step"], *rows], sides)
+    terminal.line(terminal.styled(joined(titles), "dim"))
+    for cells in lines:
+        terminal.line(joined(cells))

@@ -1,0 +1,80 @@
+"""``toyspec export``: write toy/v1 runs in the formats of other tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toyspec.convert import export_runs, exportable
+from toyspec.convert.commands.conversions import add_report, show
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean, local_path
+from toyspec.core.command_line.paths import shown
+from toyspec.core.command_line.progress import Progress
+from toyspec.core.command_line.terminal import tell
+from toyspec.core.command_line.workers import add_workers, chosen_workers
+from toyspec.core.places.addresses import public
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+_DESCRIPTION = """\
+Write each RUN in another format into the directory --out. A RUN is a toy/v1
+run, or a directory with some below. FORMAT is one of:
+
+{formats}
+
+Nothing is lost silently: the report counts what was carried unchanged, changed
+and dropped, with causes and examples. Steps that a resumption superseded are
+left out where the format cannot hold two attempts. Files that are in the
+directory already stay; an export that would replace one writes nothing. What
+MLflow, Trackio and W&B read is written by one process whatever --workers is."""
+
+_EPILOG = """\
+exit status:
+  0  every run was exported
+  1  every run was exported, but lines of a stream could not be read
+  2  wrong usage, or a run could not be exported
+
+examples:
+  toyspec export tensorboard runs/ --out tb/
+  toyspec export parquet runs/a runs/b --out tables/"""
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec export [OPTION…] FORMAT RUN… --out DIR"
+    parser.description = _DESCRIPTION.format(formats="  " + "\n  ".join(exportable()))
+    parser.epilog = _EPILOG
+    parser.add_argument("format", metavar="FORMAT", help="what to write")
+    parser.add_argument("runs", metavar="RUN", nargs="+", type=public, help="what to export")
+    parser.add_argument("--out", metavar="DIR", type=local_path, required=True, help="where it is written")
+    add_workers(parser)
+    add_report(parser)
+
+
+def run(options: Namespace) -> int:
+    """Export, print the report and return an exit code."""
+    known = exportable()
+    if options.format not in known:
+        near = did_you_mean(options.format, known)
+        raise UsageError(f"{options.format!r} is not a format to export to{near}; there are {', '.join(known)}")
+    workers = chosen_workers(options)
+    progress = Progress("exporting")
+    watch = progress.update if progress.active else None
+    try:
+        report = export_runs(
+            options.format, options.runs, options.out, max_examples=options.examples, watch=watch, workers=workers
+        )
+    except ImportError as error:
+        raise UsageError(str(error)) from error
+    except KeyboardInterrupt:
+        progress.erase()
+        # What is exported appears at its end, all at once.
+        tell("export", f"stopped; nothing was added to {shown(options.out)}")
+        raise
+    finally:
+        progress.erase()
+    show(report, options)
+    if report.errors or not report.runs:
+        return exit_codes.USAGE
+    return exit_codes.FINDINGS if any(made.has_damage for made in report.runs) else exit_codes.OK

@@ -1,0 +1,141 @@
+"""``toyspec import``: make toy/v1 runs of what other tools have logged."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from toyspec.convert import import_runs, importable
+from toyspec.convert.commands.conversions import add_report, show
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.dialect_options import add_keys, keys_of, settings
+from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean, local_path
+from toyspec.core.command_line.paths import shown
+from toyspec.core.command_line.progress import Progress
+from toyspec.core.command_line.terminal import tell
+from toyspec.core.command_line.workers import add_workers, chosen_workers
+from toyspec.core.places.addresses import public
+from toyspec.core.reading.log_detection import DialectChoice
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.convert import ConversionReport
+
+_DESCRIPTION = """\
+Make a toy/v1 run of each run at SOURCE, in a directory of its own below --out.
+
+A SOURCE is a file or a directory in one of these formats, found out unless
+FORMAT names it. Of a directory, the runs of every format in it are taken.
+
+{formats}
+
+Nothing is lost silently: the report counts what was carried unchanged, changed
+and dropped, with causes and examples. Each run keeps its part as import.json.
+
+A run appears whole or not at all, so an import that was stopped can be run
+again: it goes on. A run that was imported before is left unchanged; if its
+source has grown since, it is imported again, and its earlier stream stays
+beside it as events.jsonl.prev."""
+
+_EPILOG = """\
+exit status:
+  0  every run was imported, now or before
+  1  every run was imported, but bytes of a source could not be read
+  2  wrong usage, or a source could not be imported; all others were
+
+examples:
+  toyspec import logs/ --out runs/
+  toyspec import tensorboard logs/exp1 logs/exp2 --out runs/
+  toyspec import --workers 0 mlruns/ --out runs/
+  toyspec import wandb/ --out runs/ --json | jq .summary"""
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec import [OPTION…] [FORMAT] SOURCE…"
+    parser.description = _DESCRIPTION.format(formats="  " + "\n  ".join(importable()))
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "sources", metavar="SOURCE", nargs="*", type=public, help="files and directories, after a format or not"
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", type=local_path, default="runs", help="where the runs are made; default: runs"
+    )
+    parser.add_argument(
+        "--ended",
+        choices=("completed", "interrupted", "aborted", "errored"),
+        help="end runs with this reason if their source does not say how they ended; default: they have no run_end",
+    )
+    add_keys(parser)
+    add_workers(parser)
+    add_report(parser)
+
+
+def run(options: Namespace) -> int:
+    """Import, print the report and return an exit code."""
+    words = list(options.sources)
+    own = settings().dialects
+    known = [*importable(), *(dialect.name for dialect in own)]
+    # A directory may have the name of a format; alone, the word is the directory.
+    name = words.pop(0) if len(words) > 1 and words[0] in known else None
+    if not words:
+        raise UsageError("name a source: a file or a directory that another tool has written")
+    if len(words) > 1 and not os.path.lexists(words[0]) and os.sep not in words[0]:
+        advice = did_you_mean(words[0], known) or f"; formats are {', '.join(known)}"
+        raise UsageError(f"{words[0]!r} is neither a format nor a path{advice}")
+    if os.path.lexists(options.out) and not os.path.isdir(options.out):
+        raise UsageError(f"--out {shown(options.out)} is not a directory; name one, or a path where nothing is")
+    workers = chosen_workers(options)
+    progress = Progress("importing")
+    watch = progress.update if progress.active else None
+    try:
+        report = import_runs(
+            words,
+            options.out,
+            format=name,
+            ended=options.ended,
+            max_examples=options.examples,
+            watch=watch,
+            workers=workers,
+            dialect=DialectChoice(keys=keys_of(options), own=own),
+        )
+    except ImportError as error:
+        raise UsageError(str(error)) from error
+    except KeyboardInterrupt:
+        progress.erase()
+        advice = "Run the same command again to go on"
+        tell("import", f"stopped; the runs in {shown(options.out)} are whole. {advice}")
+        raise
+    finally:
+        progress.erase()
+    show(report, options)
+    for source in words:
+        _note_others(source, report, options.out)
+    if report.errors:
+        return exit_codes.USAGE
+    return exit_codes.FINDINGS if any(made.has_damage for made in report.runs) else exit_codes.OK
+
+
+def _note_others(source: str, report: ConversionReport, out: str) -> None:
+    """Say how many files of the directory *source* are of no run, if its runs are logs, which are a file each."""
+    from toyspec.convert.format_modules import FORMATS
+    from toyspec.convert.sources import files_below
+    from toyspec.core.reading import readers
+
+    logs = {*readers.dialects().names(), *(each.name for each in settings().dialects)} - FORMATS.keys()
+    if not os.path.isdir(source) or not report.runs or not all(run.format in logs for run in report.runs):
+        return
+    taken = {os.path.abspath(run.source.partition("#")[0]) for run in report.runs}
+    made = os.path.join(os.path.abspath(out), "")
+    places = ((os.path.abspath(directory), found) for directory, found in files_below(source, lambda _: True))
+    # A log in several files is its directory.
+    others = sum(
+        sum(os.path.abspath(file) not in taken for file in found)
+        for directory, found in places
+        if directory not in taken and not os.path.join(directory, "").startswith(made)
+    )
+    if others:
+        count = "1 other file was" if others == 1 else f"{others} other files were"
+        advice = f"`toyspec doctor {shown(source)}` says what is there"
+        tell("import", f"{shown(source)}: {count} not imported; {advice}")

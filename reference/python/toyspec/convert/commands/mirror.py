@@ -1,0 +1,209 @@
+"""``toyspec mirror``: send runs on to other trackers, within a budget."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import threading
+from typing import TYPE_CHECKING, get_args
+
+from toyspec.convert.destinations.destination import ServiceRefusedError
+from toyspec.convert.mirrors.settings import Mirror, Selecting, Service
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.parsers import Parser, UsageError, local_path, number_from, seconds
+from toyspec.core.command_line.terminal import tell
+from toyspec.core.errors import StreamError, ToyspecError
+from toyspec.core.runs.discovery import find_streams
+from toyspec.core.runs.walking import Stream
+from toyspec.core.system_calls import cause_of
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterable, Iterator
+
+    from toyspec.convert.mirrors.mirroring import Outcome
+
+_DESCRIPTION = """\
+Send each RUN on to a service while it is written, and end when it has ended. A
+RUN is a toy/v1 run, or a directory with some below: then new runs are mirrored
+as they come, until Ctrl-C. SERVICE is wandb, mlflow, trackio, tensorboard,
+otel (metrics for an OpenTelemetry collector) or prometheus.
+
+The bundle stays the truth. A state file beside it keeps how far the service is,
+so that whatever is interrupted goes on with the next row, and nothing is sent
+twice. While the service does not answer, the mirror waits and tries again.
+
+Above --points-per-minute, the first, last, smallest, largest and null values of
+each stretch are sent. Without options that choose points, a run is sent as by
+the mirror before; --points-per-minute 0 sends what its budget has left out."""
+
+_EPILOG = """\
+Weights & Biases: the network is used as wandb is configured; WANDB_MODE=offline
+writes files. MLflow: the default is MLFLOW_TRACKING_URI. Trackio: a local
+database. Login and keys are those of the service's own tools.
+
+OpenTelemetry: values go by OTLP over HTTP, each with the time of its record, to
+OTEL_EXPORTER_OTLP_ENDPOINT or http://localhost:4318. Prometheus: the last
+values of all runs are at http://127.0.0.1:9464/metrics, those of an ended run
+for 5 minutes; the command ends once they were read, or after --patience.
+
+exit status:
+  0  all was sent
+  1  the service did not answer for as long as --patience: call it again
+  2  wrong usage, or a run cannot be mirrored
+
+examples:
+  toyspec mirror runs/a --to wandb --metrics 'loss,val/*' --points-per-minute 60
+  toyspec mirror runs/ --to tensorboard --into tb/
+  toyspec mirror --backfill runs/a --to mlflow --into sqlite:///mlflow.db
+  toyspec mirror runs/ --to prometheus --into 127.0.0.1:9464"""
+
+_POLL_SECONDS = 2.0
+_PATIENCE = 60.0
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and examples to *parser*."""
+    parser.usage = "toyspec mirror [OPTION…] RUN… --to SERVICE"
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    parser.add_argument("runs", metavar="RUN", nargs="+", type=local_path, help="what to mirror")
+    parser.add_argument("--to", metavar="SERVICE", choices=get_args(Service), required=True, help="where to")
+    parser.add_argument(
+        "--project", metavar="NAME", help="project, experiment or service name; default: the run's group"
+    )
+    parser.add_argument(
+        "--into",
+        metavar="PLACE",
+        help="a directory; for mlflow a tracking URI, for otel an address, for prometheus HOST:PORT",
+    )
+    parser.add_argument("--backfill", action="store_true", help="send what is missing now, and end")
+    parser.add_argument(
+        "--metrics", metavar="GLOBS", action="append", type=_globs, help="send only these, separated by commas"
+    )
+    parser.add_argument("--every", metavar="N", type=number_from(0), help="of steps, send multiples of N; 0 sends none")
+    parser.add_argument(
+        "--points-per-minute", metavar="N", type=number_from(0), help="most points in a minute of the run; 0: all"
+    )
+    parser.add_argument("--points", metavar="N", type=number_from(0), help="most points in the whole run; 0: all")
+    parser.add_argument("--state", metavar="DIR", help="directory of state files; default: .mirrors beside the run")
+    parser.add_argument(
+        "--patience",
+        metavar="SECONDS",
+        type=seconds,
+        default=_PATIENCE,
+        help=f"how long an ended run is tried again; default: {_PATIENCE:g}",
+    )
+
+
+def run(options: Namespace) -> int:
+    """Mirror the runs and return an exit code."""
+    mirror = Mirror(
+        to=options.to,
+        project=options.project,
+        into=options.into,
+        select=_selecting(options),
+        state=options.state,
+        patience=options.patience,
+    )
+    over = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: over.set())
+    try:
+        return _Mirrors(mirror, over).run(options.runs, is_backfill=options.backfill)
+    except (ImportError, ServiceRefusedError) as error:
+        raise UsageError(str(error)) from error
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _globs(text: str) -> list[str]:
+    found = [part.strip() for part in text.split(",") if part.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} must name metrics, for example 'loss,val/*'")
+    return found
+
+
+def _selecting(options: Namespace) -> Selecting | None:
+    """Return the choice of points; None where no option makes one."""
+    if all(value is None for value in (options.metrics, options.every, options.points_per_minute, options.points)):
+        return None
+    return Selecting(
+        metrics=tuple(glob for globs in options.metrics or [["*"]] for glob in globs),
+        every=1 if options.every is None else options.every,
+        points_per_minute=options.points_per_minute or None,
+        points=options.points or None,
+    )
+
+
+class _Mirrors:
+    """The mirrors of one call."""
+
+    def __init__(self, mirror: Mirror, over: threading.Event) -> None:
+        self._mirror = mirror
+        self._over = over
+        self._status = exit_codes.OK
+        self._known: set[str] = set()
+        # A package that is missing is wrong usage, and said before anything starts.
+        self._destination = mirror.destination()
+        self._destination.listen()
+
+    def run(self, paths: list[str], *, is_backfill: bool) -> int:
+        """Mirror all below *paths*; without *is_backfill* follow them, and directories of runs until Ctrl-C."""
+        self._mirror_all(paths, is_backfill=is_backfill)
+        if not self._status:
+            self._destination.wait_until_read(self._over, self._mirror.patience)
+        return self._status
+
+    def _mirror_all(self, paths: list[str], *, is_backfill: bool) -> None:
+        named = [list(_streams(path)) for path in paths]
+        for path, streams in zip(paths, named, strict=True):
+            if not streams and is_backfill:
+                self._fail(path, "no run in the directory or below", exit_codes.USAGE)
+        if is_backfill:
+            for stream in (stream for streams in named for stream in streams):
+                self._mirror_one(stream.path, is_backfill=True)
+            return
+        roots = [path for path, streams in zip(paths, named, strict=True) if _is_root(streams)]
+        threads = self._started(stream for streams in named for stream in streams)
+        while roots and not self._over.wait(_POLL_SECONDS):
+            threads += self._started(stream for root in roots for stream in _streams(root))
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(_POLL_SECONDS)
+
+    def _started(self, streams: Iterable[Stream]) -> list[threading.Thread]:
+        found = [stream.path for stream in streams if stream.path not in self._known]
+        self._known.update(found)
+        threads = [threading.Thread(target=self._mirror_one, args=(path,), daemon=True) for path in found]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def _mirror_one(self, path: str, *, is_backfill: bool = False) -> None:
+        from toyspec.convert.mirrors.mirroring import mirror_run
+
+        try:
+            outcome: Outcome = "replaced"
+            while outcome == "replaced":
+                outcome = mirror_run(path, self._mirror, until="now" if is_backfill else "end", over=self._over)
+        except StreamError as error:
+            self._fail(path, error.fact, exit_codes.USAGE)
+        except (ToyspecError, ImportError) as error:
+            self._fail(path, str(error).removeprefix(f"{path}: "), exit_codes.USAGE)
+        except OSError as error:
+            self._fail(path, cause_of(error), exit_codes.USAGE)
+        else:
+            if outcome == "abandoned":
+                self._fail(path, f"{self._mirror.to} does not answer; call it again later", exit_codes.FINDINGS)
+
+    def _fail(self, path: str, fact: str, status: int) -> None:
+        self._status = max(self._status, status)
+        tell("mirror", f"{path}: {fact}")
+
+
+def _streams(path: str) -> Iterator[Stream]:
+    return (found for found in find_streams(path) if isinstance(found, Stream))
+
+
+def _is_root(streams: list[Stream]) -> bool:
+    return not streams or any(stream.is_below for stream in streams)

@@ -1,0 +1,69 @@
+"""The process of a ``Mirror``: takes one order from standard input, and ends when that ends or the run does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from toyspec.convert.mirrors.mirroring import mirror_run
+from toyspec.convert.mirrors.settings import MirrorOrder
+from toyspec.convert.mirrors.state import MirrorBusyError
+from toyspec.core.errors import ToyspecError
+from toyspec.core.system_calls import cause_of
+from toyspec.core.writing.companions import end_of_training, give_up, order_of_training
+
+if TYPE_CHECKING:
+    from toyspec.convert.mirrors.mirroring import Outcome
+
+_BUSY_SECONDS = 1.0
+
+
+def main() -> int:
+    """Mirror the run, and return an exit status."""
+    order = order_of_training(MirrorOrder)
+    if order is None:
+        return 0
+    over = end_of_training()
+    terminated = threading.Event()
+
+    def terminate(*_: object) -> None:
+        over.set()
+        terminated.set()
+
+    signal.signal(signal.SIGTERM, terminate)
+    deadline: float | None = None
+    while True:
+        try:
+            remark = _remark(mirror_run(order.stream, order.mirror, until="end", over=over), order)
+            order.mirror.destination().wait_until_read(terminated, order.mirror.patience)
+        except MirrorBusyError as error:
+            # The mirror of an earlier attempt at this run still sends.
+            now = time.monotonic()
+            deadline = deadline or now + order.mirror.patience
+            if now < deadline:
+                time.sleep(_BUSY_SECONDS)
+                continue
+            remark = str(error)
+        except (ToyspecError, ImportError, OSError) as error:
+            remark = (
+                f"{order.mirror.to}: {cause_of(error) if isinstance(error, OSError) else error}; nothing is mirrored"
+            )
+        if remark is not None:
+            give_up(remark)
+        return int(remark is not None)
+
+
+def _remark(outcome: Outcome, order: MirrorOrder) -> str | None:
+    """Return what a person has to know of *outcome*; None where all is well."""
+    if outcome == "abandoned":
+        run, to = os.path.dirname(order.stream), order.mirror.to
+        return f"{to} does not answer; `toyspec mirror --backfill {run} --to {to}` sends what is missing"
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""What a mirror sends, and where to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, get_args
+
+import msgspec
+
+from toyspec.convert.destinations.registry import destination_of
+from toyspec.core.errors import check_choice
+from toyspec.core.writing.companions import CompanionOrder, CompanionProcess
+
+if TYPE_CHECKING:
+    from toyspec.convert.destinations.destination import Destination
+    from toyspec.core.writing.run_writer import RunWriter
+
+Service = Literal["wandb", "mlflow", "trackio", "tensorboard", "otel", "prometheus"]
+"""What runs can be sent to: a tracker, or a collector of metrics."""
+
+WAIT_SECONDS = 10.0
+"""How long the end of a run waits for its mirrors; then they go on by themselves."""
+
+PREFIXED_KINDS = ("step", "eval")
+
+
+class Selecting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which points are sent. Equal records give equal rows, whenever they are read."""
+
+    metrics: Sequence[str] = ("*",)
+    """Patterns of the names that are sent, for example ``("loss", "val/*")``."""
+    every: int = 1
+    """Of ``step`` events, those whose step is a multiple of it; 0 for none."""
+    points_per_minute: int | None = None
+    """Most points in a minute of the run; above it, first, last, smallest, largest and null values are kept."""
+    points: int | None = None
+    """Most points in the whole run."""
+    megabytes: float | None = None
+    """Most megabytes of JSON text in the whole run, settings included; one has 1,000,000 bytes."""
+    prefixes: dict[str, str] = {}
+    """What the names in ``step`` and ``eval`` events begin with; nothing and the name of the evaluation by default."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("every", 0), ("points_per_minute", 1), ("points", 1)):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < least):
+                raise ValueError(f"{name} is {value!r}; it must be an integer ≥ {least}")
+        if self.megabytes is not None and not self.megabytes >= 0:
+            raise ValueError(f"megabytes is {self.megabytes!r}; it must be a number ≥ 0")
+        if isinstance(self.metrics, str) or not self.metrics:
+            raise ValueError(f"metrics is {self.metrics!r}; it must be a list of patterns such as ['loss', 'val/*']")
+        msgspec.structs.force_setattr(self, "metrics", tuple(self.metrics))
+        for kind in self.prefixes:
+            if kind not in PREFIXED_KINDS:
+                raise ValueError(f"prefixes has {kind!r}; it may have {' and '.join(PREFIXED_KINDS)}")
+
+
+class Mirror(msgspec.Struct, frozen=True, kw_only=True):
+    """A copy of a run in another tracker: what is sent, and where to. See ``start_run``."""
+
+    to: Service
+    """``"wandb"``, ``"mlflow"``, ``"trackio"``, ``"tensorboard"``, ``"otel"`` or ``"prometheus"``; its package must be
+    installed."""
+    project: str | None = None
+    """Project, experiment or name of the service there; None means the group of the run, else ``toyspec``."""
+    into: str | None = None
+    """A directory, for MLflow a tracking URI, for OpenTelemetry the address of a collector, for Prometheus the
+    ``HOST:PORT`` that it reads from; None means what the service is configured for."""
+    select: Selecting | None = None
+    """Which points are sent; None means those of the mirror before, and all where there was none."""
+    state: str | None = None
+    """Directory of the state file; None means ``.mirrors`` beside the run's directory."""
+    patience: float = 300.0
+    """Seconds for which an ended run is tried again while the service does not answer."""
+
+    def __post_init__(self) -> None:
+        check_choice("to", self.to, get_args(Service))
+
+    def started(self, run: RunWriter) -> CompanionProcess:
+        """Return the process that sends *run* on while it is written."""
+        return CompanionProcess(self.order(run.events_path), run)
+
+    def destination(self) -> Destination:
+        """Return the place of the tool; raise ImportError without its package, ServiceRefusedError if it cannot be."""
+        return destination_of(self.to)(self.into)
+
+    def order(self, stream: str | os.PathLike[str]) -> CompanionOrder:
+        """Return the process that sends the run at *stream* on while it is written."""
+        return CompanionOrder(
+            "toyspec.convert.mirrors",
+            msgspec.json.encode(MirrorOrder(os.path.abspath(stream), self)),
+            wait_seconds=WAIT_SECONDS,
+            late=f"{self.to}: the rest of the run is still being sent",
+        )
+
+
+class MirrorOrder(msgspec.Struct, frozen=True):
+    """What the process of a ``Mirror`` is to do."""
+
+    stream: str
+    mirror: Mirror

@@ -1,0 +1,268 @@
+"""Collects the findings of one stream in bounded memory: full detail first, then counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from io import BytesIO
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.core.findings import Excerpt, Finding, Profile, Severity
+from toyspec.core.format.lines import Line
+from toyspec.core.generated import messages, rules
+from toyspec.core.generated.limits import EXCERPT_BYTES, MAX_FINDINGS_PER_RULE
+from toyspec.core.generated.rules import HELP, SEVERITY, SEVERITY_AT_END
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toyspec.core.checker.options import CheckOptions
+    from toyspec.core.format.line_validation import ValidatedLine
+    from toyspec.core.read_reports import Fragment
+
+_EXCERPT_BEFORE = 60
+_NO_ADVICE: Mapping[str, str] = {}
+
+
+class RecordFinding(msgspec.Struct, frozen=True):
+    """One finding in a record."""
+
+    rule: str
+    pointer: str
+    message: str
+
+
+class Location(msgspec.Struct, gc=False):
+    """The place of a finding: a line, and a byte in it."""
+
+    line: int
+    """Line number, from 1."""
+    line_offset: int
+    """Byte offset of the line from the start of the stream, from 0."""
+    byte: int = 0
+    """Byte offset of the place from the start of the line, from 0."""
+    data: bytes = b""
+    """The line, if an excerpt of it helps; else empty."""
+
+    def excerpt(self) -> Excerpt | None:
+        """Return the part of the line around the place; None if the line is not known."""
+        if not self.data:
+            return None
+        start = max(0, min(self.byte - _EXCERPT_BEFORE, len(self.data) - EXCERPT_BYTES))
+        return Excerpt(self.data[start : start + EXCERPT_BYTES], start, self.byte)
+
+
+class _Tally(msgspec.Struct):
+    finding: Finding
+    count: int
+    message: Callable[[int], str]
+
+
+class Collector:
+    """Keeps at most ``MAX_FINDINGS_PER_RULE`` findings for each rule and counts the rest."""
+
+    def __init__(self, options: CheckOptions) -> None:
+        self.findings: list[Finding] = []
+        self.suppressed: dict[str, int] = {}
+        self.profile: Profile | None = options.profile
+        self._options = options
+        self._listed: dict[str, int] = {}
+        self._tallies: dict[tuple[str, str | bytes], _Tally] = {}
+        self._has_error = False
+        self.has_carriage_return = False
+        """Whether one was reported: later ones are white space."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether no finding, listed or suppressed, is an error."""
+        return not self._has_error
+
+    def wants(self, rule: str) -> bool:
+        """Return whether a finding of *rule* would be listed; if not, count it."""
+        if not self._options.reports(rule):
+            return False
+        if self._listed.get(rule, 0) < MAX_FINDINGS_PER_RULE:
+            return True
+        self.count(rule)
+        return False
+
+    def add(  # noqa: PLR0913  (each names one part of a finding)
+        self,
+        rule: str,
+        place: Location,
+        message: str,
+        *,
+        pointer: str = "",
+        at_end: bool = False,
+        sidecar: str | None = None,
+        advice: str | None = None,
+    ) -> bool:
+        """List a finding after :meth:`wants` returned True; return False if it is counted instead.
+
+        *advice* replaces the rule's own help.
+        """
+        if not self._options.reports(rule):
+            return False
+        if self._listed.get(rule, 0) >= MAX_FINDINGS_PER_RULE:
+            self.count(rule)
+            return False
+        severity = self.severity(rule, at_end=at_end)
+        self._listed[rule] = self._listed.get(rule, 0) + 1
+        self._has_error = self._has_error or severity == "error"
+        self.findings.append(
+            Finding(
+                rule=rule,
+                severity=severity,
+                line=place.line,
+                offset=place.line_offset + place.byte,
+                pointer=pointer,
+                message=message,
+                help=advice or self.help(rule),
+                sidecar=sidecar,
+                excerpt=place.excerpt(),
+            )
+        )
+        return True
+
+    def drop_findings(self) -> None:
+        """Drop every finding, listed or counted."""
+        self.findings.clear()
+        self.suppressed.clear()
+        self._listed.clear()
+        self._tallies.clear()
+        self._has_error = False
+
+    def add_validation(self, line: Line, validated: ValidatedLine, advice: Mapping[str, str] = _NO_ADVICE) -> None:
+        """Add what is wrong with the bytes of *line*; *advice* replaces the help of some rules."""
+        for finding in validated.findings:
+            place = Location(line.number, line.offset, finding.offset, line.data or line.head)
+            self.add(finding.rule, place, finding.message, pointer=finding.pointer, advice=advice.get(finding.rule))
+        for rule, count in validated.unlisted.items():
+            self.count(rule, count)
+        if validated.has_carriage_return:
+            self.add_carriage_return(line)
+
+    def add_carriage_return(self, line: Line) -> None:
+        """Add that *line* has a carriage return, which is reported once for a stream."""
+        if not self.has_carriage_return:
+            self.has_carriage_return = True
+            place = Location(line.number, line.offset, (line.data or b"").find(b"\r"))
+            self.add(rules.CARRIAGE_RETURN, place, messages.CARRIAGE_RETURN)
+
+    def add_fragment(self, fragment: Fragment) -> None:
+        """List the finding about the bytes after the last LF."""
+        place = Location(fragment.number, fragment.offset)
+        if fragment.all_nul:
+            self.add(rules.NUL_BYTES, place, messages.nul_bytes_at_end(count=fragment.length), at_end=True)
+        else:
+            self.add(rules.UNTERMINATED_LINE, place, messages.unterminated_line(count=fragment.length))
+
+    def tally(
+        self, rule: str, key: str | bytes, place: Callable[[], Location], message: Callable[[int], str], pointer: str
+    ) -> None:
+        """Count a finding that is listed once for each *key*, at its first place, with its count."""
+        known = self._tallies.get((rule, key))
+        if known is not None:
+            known.count += 1
+        elif self.wants(rule):
+            # Only listed keys are kept, so that a log full of invented keys takes no memory.
+            self.add(rule, place(), message(1), pointer=pointer)
+            self._tallies[rule, key] = _Tally(self.findings[-1], 1, message)
+
+    def tally_again(self, rule: str, key: str | bytes) -> None:
+        """Count one more finding of a *key* that was tallied before."""
+        known = self._tallies.get((rule, key))
+        if known is not None:
+            known.count += 1
+        else:
+            self.count(rule, 1)
+
+    def settle(self) -> None:
+        """Write the final counts into the messages of tallied findings."""
+        grown = {id(tally.finding): tally for tally in self._tallies.values() if tally.count > 1}
+        for index, finding in enumerate(self.findings):
+            tally = grown.get(id(finding))
+            if tally is not None:
+                self.findings[index] = msgspec.structs.replace(finding, message=tally.message(tally.count))
+
+    def arrange(self, start: int) -> None:
+        """Sort the findings from index *start* on, all of one line, by place and rule."""
+        self.findings[start:] = sorted(
+            self.findings[start:], key=lambda finding: (finding.offset, rules.ORDER[finding.rule])
+        )
+
+    def severity(self, rule: str, *, at_end: bool = False) -> Severity:
+        """Return the severity of *rule* in the profile of the stream."""
+        value = SEVERITY_AT_END[rule] if at_end and rule in SEVERITY_AT_END else SEVERITY[rule]
+        if isinstance(value, dict):
+            value = value[self.profile or "toy/v1"]
+        severity: Severity = value  # type: ignore[assignment]
+        return severity
+
+    def help(self, rule: str) -> str:
+        """Return what to do about a finding of *rule* in the profile of the stream."""
+        text = HELP[rule]
+        return text[self.profile or "toy/v1"] if isinstance(text, dict) else text
+
+    def count(self, rule: str, number: int = 1) -> None:
+        """Count *number* findings of *rule* that are not listed."""
+        if self._options.reports(rule):
+            self.suppressed[rule] = self.suppressed.get(rule, 0) + number
+            self._has_error = self._has_error or self.severity(rule) == "error"
+
+
+class Lines:
+    """Whole lines that follow each other in a stream: the first is *number* at *offset*."""
+
+    def __init__(self, together: bytes, *, number: int, offset: int) -> None:
+        self.together = together
+        """The bytes of all lines, with their LFs."""
+        self.number = number
+        self._offset = offset
+
+    @cached_property
+    def data(self) -> list[bytes]:
+        """The bytes of each line, with its LF."""
+        # Splitting compares byte by byte; reading lines searches for LF as fast as the machine can.
+        return BytesIO(self.together).readlines()
+
+    @cached_property
+    def hold_null(self) -> bool:
+        """False where no line has a null."""
+        return b"null" in self.together
+
+    def last_place(self, number: int) -> Location:
+        """Return the place of the last of *number* lines, which are all that there are."""
+        return Location(self.number + number - 1, self._offset + self.together.rfind(b"\n", 0, -1) + 1)
+
+    def place(self, index: int) -> Location:
+        """Return the place of a line's first byte."""
+        return Location(self.number + index, self._starts[index])
+
+    def line(self, index: int) -> Line:
+        """Return a line in the form that the exact path takes."""
+        data = self.data[index][:-1]
+        return Line(self.number + index, self._starts[index], len(data), data, b"")
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate(map(len, self.data), initial=self._offset))
+
+
+def and_parent(pointer: str) -> tuple[str, str]:
+    """Return *pointer* and that of the value around it."""
+    return pointer, pointer.rpartition("/")[0]
+
+
+def offset_at(pointer: str, places: dict[str, int]) -> int:
+    """Return the byte offset of the value at *pointer*; if it is missing, of the object around it."""
+    own, parent = and_parent(pointer)
+    return places.get(own, places.get(parent, 0))
+
+
+def by_place(finding: Any, places: dict[str, int]) -> tuple[int, int]:
+    """Return the sort key of a finding in one line: its place, then the order of its rule."""
+    return offset_at(finding.pointer, places), rules.ORDER[finding.rule]

@@ -1,0 +1,419 @@
+"""Validates one record against its schema and returns every finding: see spec/checking.md.
+
+This is the exact path. It is slow and complete; regular records do not take it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import msgspec
+
+from toyspec.core.checker.collecting import Collector, Location, RecordFinding, and_parent, by_place, offset_at
+from toyspec.core.checker.observing import Observation, identity, shown_suggestion, shown_times
+from toyspec.core.escaping import shortened
+from toyspec.core.format.date_times import is_date_time
+from toyspec.core.format.integers import take_integers
+from toyspec.core.format.line_validation import spans
+from toyspec.core.format.pointers import pointer_to
+from toyspec.core.format.profiles import tag_of
+from toyspec.core.generated import messages, rules
+from toyspec.core.generated.fields import FIELDS
+from toyspec.core.generated.limits import MAX_SAFE_INTEGER, MAX_SUGGESTION_CHARS
+from toyspec.core.resources import read_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+    from jsonschema.exceptions import ValidationError
+
+    from toyspec.core.findings import Profile
+    from toyspec.core.format.integers import Path
+
+NOTHING_BAD: frozenset[str] = frozenset()
+"""The fields of a record without findings that later rules ignore: none."""
+_NUMBER = re.compile(rb"[-+.0-9eE]+")
+# Findings that do not make a field wrong.
+_HARMLESS = frozenset([rules.UNSAFE_INTEGER])
+_FLOATS = ("number", "binary32")
+
+
+class UnknownKey(msgspec.Struct, frozen=True):
+    """A key that the schema does not declare."""
+
+    rule: ClassVar[str] = rules.UNKNOWN_KEY
+
+    path: str
+    """The key, after the keys of the objects around it; array indexes are left out."""
+    pointer: str
+    suggestion: str | None
+
+
+_KEYWORD_RULES = {
+    "required": rules.MISSING_KEY,
+    "type": rules.WRONG_TYPE,
+    "enum": rules.UNEXPECTED_VALUE,
+    "const": rules.UNEXPECTED_VALUE,
+    "pattern": rules.BAD_FORMAT,
+    "format": rules.BAD_FORMAT,
+    "minLength": rules.BAD_FORMAT,
+    "maxLength": rules.BAD_FORMAT,
+}
+
+
+# If several keywords fail at one place, the first of these is reported.
+_PRIORITY = (
+    rules.MISSING_KEY,
+    rules.WRONG_TYPE,
+    rules.UNSUPPORTED_SCHEMA,
+    rules.UNEXPECTED_VALUE,
+    rules.BAD_FORMAT,
+    rules.OUT_OF_RANGE,
+)
+
+
+_DECLARES_SCHEMA = {("run_start", "/schema"), ("run", "/schema_version")}
+
+
+@cache
+def _library() -> tuple[Any, Any]:
+    """Return the class of validators and the formats that they check.
+
+    A stream without findings needs none of the library, which takes as long to import as it takes to check.
+    """
+    from jsonschema import Draft202012Validator, FormatChecker
+    from jsonschema.validators import extend
+
+    types = Draft202012Validator.TYPE_CHECKER.redefine_many(
+        {
+            # Where 1.0 counts as an integer, it was made an int before.
+            "integer": lambda _, value: isinstance(value, int) and not isinstance(value, bool),
+            "number": lambda _, value: isinstance(value, (int, float)) and not isinstance(value, bool),
+        }
+    )
+    formats = FormatChecker(formats=())
+    formats.checks("date-time")(lambda value: not isinstance(value, str) or is_date_time(value))
+    return extend(Draft202012Validator, type_checker=types), formats  # type: ignore[no-untyped-call]  # no types
+
+
+class RecordValidator:
+    """Validates records of one profile."""
+
+    def __init__(self, profile: Profile) -> None:
+        from toyspec.core.format.own_profiles import is_loaded
+
+        self._fields = FIELDS[profile]
+        self._definitions = _definitions(profile)
+        self._expected = _expected_by_user if is_loaded(profile) else _expected
+        self._validators: dict[str, Any] = {}
+
+    def findings(
+        self, kind: str, value: dict[str, Any], *, exact_elsewhere: Collection[str] = ()
+    ) -> list[RecordFinding]:
+        """Return the findings in *value* as a record of *kind*, its integers ints; at most one per pointer.
+
+        *exact_elsewhere* are pointers to integers with a fraction or an exponent, which are never unsafe.
+        """
+        found: dict[str, RecordFinding] = {}
+        for error in self._validator(kind).iter_errors(value):
+            for finding in _findings_of(kind, error, self._expected):
+                known = found.get(finding.pointer)
+                if known is None or _PRIORITY.index(finding.rule) < _PRIORITY.index(known.rule):
+                    found[finding.pointer] = finding
+        # What is inside a value of the wrong type is not looked at.
+        inside = tuple(f"{pointer}/" for pointer, finding in found.items() if finding.rule == rules.WRONG_TYPE)
+        for pointer, integer in _integers(value, ("object", self._fields[kind]), ""):
+            if pointer in found or pointer in exact_elsewhere or pointer.startswith(inside):
+                continue
+            if abs(integer) > MAX_SAFE_INTEGER:
+                message = _unexpected(pointer, shortened(str(integer)), _SAFE)
+                found[pointer] = RecordFinding(rules.UNSAFE_INTEGER, pointer, message)
+        return list(found.values())
+
+    def unknown_keys(self, kind: str, value: dict[str, Any]) -> list[UnknownKey]:
+        """Return the keys of *value* and of the objects in it that the schema of *kind* does not declare."""
+        return list(_unknown(value, self._fields[kind], "", ""))
+
+    def _validator(self, kind: str) -> Any:
+        validator = self._validators.get(kind)
+        if validator is None:
+            schema = {**self._definitions[kind], "$defs": self._definitions}
+            made, formats = _library()
+            validator = self._validators[kind] = made(schema, format_checker=formats)
+        return validator
+
+
+def _definitions(profile: Profile) -> dict[str, Any]:
+    """Return the schemas of the kinds of *profile*."""
+    from toyspec.core.format.own_profiles import is_loaded, loaded
+
+    if is_loaded(profile):
+        return loaded(profile).kinds
+    text = read_resource("schemas", "bundled", f"{profile.replace('/', '-')}.json")
+    definitions: dict[str, Any] = msgspec.json.decode(text)["$defs"]
+    return definitions
+
+
+def nearest(name: str, known: list[str]) -> str | None:
+    """Return the one of *known* that *name* was probably meant to be; None if there is none."""
+    if len(name) > MAX_SUGGESTION_CHARS:
+        return None
+    from difflib import get_close_matches
+
+    matches = get_close_matches(name, known, n=1, cutoff=0.7)
+    return matches[0] if matches else None
+
+
+def _findings_of(kind: str, error: ValidationError, expected_by: Callable[[str, Any], str]) -> Iterator[RecordFinding]:
+    path = list(error.absolute_path)
+    pointer = pointer_to(path)
+    if error.validator == "required":
+        # The library names a missing key only in its message.
+        required, instance = cast("list[str]", error.validator_value), cast("dict[str, Any]", error.instance)
+        for key in required:
+            if key not in instance:
+                message = messages.missing_key(key=key, place=shortened(pointer[1:]) or kind)
+                yield RecordFinding(rules.MISSING_KEY, pointer_to([*path, key]), message)
+        return
+    rule = _KEYWORD_RULES.get(str(error.validator), rules.OUT_OF_RANGE)
+    if (kind, pointer) in _DECLARES_SCHEMA and rule == rules.UNEXPECTED_VALUE:
+        rule = rules.UNSUPPORTED_SCHEMA
+    phrase = expected_by(str(error.validator), error.validator_value)
+    yield RecordFinding(rule, pointer, _message(pointer, error, phrase))
+
+
+def _expected(keyword: str, bound: Any) -> str:
+    """Return what *keyword* of a schema of toyspec expects: those that are not listed are the bounds of binary32."""
+    return _EXPECTED[keyword](bound) if keyword in _EXPECTED else messages.EXPECTED_BINARY32
+
+
+def _expected_by_user(keyword: str, bound: Any) -> str:
+    """Return what *keyword* of a user's schema expects, which may be any of JSON Schema."""
+    from toyspec.core.format.profile_types import bound_in_words
+
+    if keyword in _EXPECTED and keyword != "pattern":
+        return _EXPECTED[keyword](bound)
+    return bound_in_words(keyword, bound) or f"what `{shortened(keyword)}` in the schema allows"
+
+
+def _message(pointer: str, error: ValidationError, phrase: str) -> str:
+    value, keyword = error.instance, str(error.validator)
+    if isinstance(value, list) and keyword in {"minItems", "maxItems"}:
+        path = shortened(pointer.removeprefix("/"))
+        return messages.unexpected_length(path=path, count=len(value), expected=phrase)
+    return _unexpected(pointer, typed(value) if keyword == "type" else _shown(value), phrase)
+
+
+def _unexpected(pointer: str, found: str, expected: str) -> str:
+    return messages.unexpected(path=shortened(pointer.removeprefix("/")), found=found, expected=expected)
+
+
+def typed(value: Any) -> str:
+    """Return the JSON type of *value* with the value, as a noun."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "the boolean true" if value else "the boolean false"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    if isinstance(value, str):
+        return f"the string {_shown(value)}"
+    return f"the number {_shown(value)}"
+
+
+def _type_names(expected: str | list[str]) -> str:
+    nouns = {"integer": "an integer", "object": "an object", "array": "an array", "null": "null"}
+    names = [expected] if isinstance(expected, str) else expected
+    return " or ".join(nouns.get(name, f"a {name}") for name in names)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        # Cut first: a long string must not be encoded whole for a message.
+        text = value[:200]
+        return shortened(msgspec.json.encode(text).decode() if text.isprintable() else f'"{text}"')
+    if isinstance(value, (dict, list)):
+        return "an object" if isinstance(value, dict) else "an array"
+    return shortened(msgspec.json.encode(value).decode())
+
+
+_SAFE = messages.expected_safe_integer(limit=MAX_SAFE_INTEGER)
+
+
+_EXPECTED: dict[str, Callable[[Any], str]] = {
+    "type": _type_names,
+    "const": _shown,
+    "enum": lambda expected: messages.expected_one_of(values=", ".join(map(_shown, expected))),
+    "format": lambda _: messages.EXPECTED_DATE_TIME,
+    "pattern": lambda _: messages.EXPECTED_NAME,
+    "minItems": lambda expected: messages.expected_at_least(bound=expected),
+    "maxItems": lambda expected: messages.expected_at_most(bound=expected),
+    "minimum": lambda expected: messages.expected_at_least(bound=expected),
+    "maximum": lambda expected: messages.expected_at_most(bound=expected),
+}
+
+
+def _integers(value: Any, declared: Any, pointer: str) -> Iterator[tuple[str, int]]:
+    """Yield the integers of *value* that must be exact: in integer fields and in open maps."""
+    if isinstance(value, bool) or value is None:
+        return
+    if isinstance(value, int):
+        if declared in ("integer", "open"):  # a tuple, since a constructor is not hashable
+            yield pointer, value
+    elif isinstance(value, (dict, list)) and declared == "open":
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in pairs:
+            yield from _integers(item, "open", pointer + pointer_to([key]))
+    elif isinstance(declared, tuple):
+        yield from _integers_inside(value, declared, pointer)
+
+
+def _integers_inside(value: Any, declared: tuple[str, Any], pointer: str) -> Iterator[tuple[str, int]]:
+    constructor, part = declared
+    if constructor == "object" and isinstance(value, dict):
+        for key, item in value.items():
+            if key in part:
+                yield from _integers(item, part[key], pointer + pointer_to([key]))
+    elif constructor == "map" and isinstance(value, dict):
+        for key, item in value.items():
+            # Values of an open map have any type: an integer literal there must be exact.
+            yield from _integers(item, "open" if isinstance(item, int) else part, pointer + pointer_to([key]))
+    elif constructor == "array" and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _integers(item, part, f"{pointer}/{index}")
+
+
+def _unknown(value: dict[str, Any], declared: dict[str, Any], path: str, pointer: str) -> Iterator[UnknownKey]:
+    for key, item in value.items():
+        if key not in declared:
+            known = [name for name in declared if name not in value]
+            yield UnknownKey(path + key, pointer + pointer_to([key]), nearest(key, known))
+        else:
+            yield from _unknown_inside(item, declared[key], f"{path}{key}.", pointer + pointer_to([key]))
+
+
+def _unknown_inside(value: Any, declared: Any, path: str, pointer: str) -> Iterator[UnknownKey]:
+    """Yield the unknown keys of the objects in *value*; all indexes of an array are the same *path*."""
+    constructor, part = declared if isinstance(declared, tuple) else (declared, None)
+    if constructor == "object" and isinstance(value, dict):
+        yield from _unknown(value, part, path, pointer)
+    elif constructor == "array" and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _unknown_inside(item, part, path, f"{pointer}/{index}")
+
+
+class RecordChecker:
+    """Checks the records of one stream."""
+
+    def __init__(self, profile: Profile, collector: Collector) -> None:
+        self._profile = profile
+        self._collector = collector
+        self._tag = tag_of(profile)
+        self._kinds = [kind for kind, fields in FIELDS[profile].items() if self._tag is None or self._tag in fields]
+        self._validator: Any = None
+        self._has_whole_float = False
+
+    def check(self, value: dict[str, Any], place: Location) -> tuple[Observation, list[str]]:
+        """Report the findings of a record, unsorted; return it, and its unknown keys if it has no other finding.
+
+        Its integers are made ints, whatever their spelling.
+        """
+        kind = "entry" if self._tag is None else value.get(self._tag)
+        kind = kind if isinstance(kind, str) else None
+        if kind is None or kind not in self._kinds:
+            self._report_tag(kind, value, place)
+            return Observation(value, dict.get, kind=kind, known=False, bad=NOTHING_BAD), []
+        bad, unknown_keys = self._check_fields(kind, value, place)
+        held = _held(value, FIELDS[self._profile][kind], bad)
+        return Observation(held, dict.get, kind=kind, known=True, bad=bad), unknown_keys
+
+    def report_whole_floats(self, paths: Iterable[Path], place: Location) -> None:
+        """Report the first integer of a line that has a fraction or an exponent, once per stream."""
+        if self._has_whole_float:
+            return
+        self._has_whole_float = True
+        pointers = [pointer_to(path) for path in paths]
+        pointer, byte = min(spans(place.data, pointers).items(), key=lambda item: item[1])
+        where = Location(place.line, place.line_offset, byte, place.data)
+        self._collector.add(
+            rules.INTEGER_AS_FLOAT, where, whole_float_message(pointer, place.data, byte), pointer=pointer
+        )
+
+    def locate(self, place: Location, pointer: str) -> Location:
+        """Return the place of the value at *pointer* in a line; if it is missing, of the object around it."""
+        byte = offset_at(pointer, spans(place.data, list(and_parent(pointer))))
+        return Location(place.line, place.line_offset, byte, place.data)
+
+    def _report_tag(self, kind: str | None, value: dict[str, Any], place: Location) -> None:
+        tag = self._tag
+        if kind is not None:
+            near = nearest(kind, self._kinds)
+            meant = shown_suggestion(near)
+            self._collector.tally(
+                rules.UNKNOWN_KIND,
+                identity(kind),
+                lambda: self.locate(place, f"/{tag}"),
+                lambda count: messages.unknown_kind(kind=shortened(kind)) + shown_times(count) + meant,
+                f"/{tag}",
+            )
+        elif tag in value:
+            message = messages.unexpected(path=tag, found=typed(value[tag]), expected=messages.EXPECTED_STRING)
+            self._collector.add(rules.WRONG_TYPE, self.locate(place, f"/{tag}"), message, pointer=f"/{tag}")
+        else:
+            where = self.locate(place, f"/{tag}")
+            self._collector.add(rules.MISSING_KEY, where, messages.missing_tag(key=tag), pointer=f"/{tag}")
+
+    def _check_fields(self, kind: str, value: dict[str, Any], place: Location) -> tuple[frozenset[str], list[str]]:
+        """Report the findings of a record of a known kind; return the fields that later rules ignore."""
+        whole_floats = take_integers(value, self._profile, kind)
+        if whole_floats:
+            self.report_whole_floats(whole_floats, place)
+        if self._validator is None:
+            self._validator = RecordValidator(self._profile)
+        findings = self._validator.findings(kind, value, exact_elsewhere=frozenset(map(pointer_to, whole_floats)))
+        unknown = self._validator.unknown_keys(kind, value)
+        if not findings and not unknown:
+            return NOTHING_BAD, []
+        places = spans(
+            place.data, [pointer for finding in [*findings, *unknown] for pointer in and_parent(finding.pointer)]
+        )
+        for finding in sorted([*findings, *unknown], key=lambda finding: by_place(finding, places)):
+            where = Location(place.line, place.line_offset, offset_at(finding.pointer, places), place.data)
+            if finding.rule == rules.UNKNOWN_KEY:
+                self._tally_key(kind, finding, where)
+            else:
+                self._collector.add(finding.rule, where, finding.message, pointer=finding.pointer)
+        keys = [] if findings else [key.path for key in unknown]
+        return _fields_of(finding.pointer for finding in findings if finding.rule not in _HARMLESS), keys
+
+    def _tally_key(self, kind: str, key: Any, place: Location) -> None:
+        fact, meant = messages.unknown_key(key=shortened(key.path), kind=kind), shown_suggestion(key.suggestion)
+        self._collector.tally(
+            rules.UNKNOWN_KEY,
+            identity(f"{kind} {key.path}"),
+            lambda: place,
+            lambda count: fact + shown_times(count) + meant,
+            key.pointer,
+        )
+
+
+def whole_float_message(pointer: str, data: bytes, byte: int) -> str:
+    """Return the message about the integer with a fraction or an exponent at *byte* of *data*."""
+    found = _NUMBER.match(data, byte)
+    written = shortened(found.group().decode()) if found else ""
+    return messages.integer_as_float(path=shortened(pointer.removeprefix("/")), literal=written)
+
+
+def _fields_of(pointers: Iterable[str]) -> frozenset[str]:
+    return frozenset(pointer[1:].partition("/")[0] for pointer in pointers)
+
+
+def _held(value: dict[str, Any], declared: Mapping[str, Any], bad: frozenset[str]) -> dict[str, Any]:
+    """Return *value* as its types hold it: a number field has a float, so its large integers are rounded."""
+    large = [key for key, member in value.items() if type(member) is int and abs(member) > MAX_SAFE_INTEGER]
+    rounded = {key: float(value[key]) for key in large if key not in bad and declared.get(key) in _FLOATS}
+    return value | rounded if rounded else value

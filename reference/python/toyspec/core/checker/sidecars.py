@@ -1,0 +1,141 @@
+"""Checks the files beside a stream, run.json and flow.json: see spec/bundle.md."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.core.checker.collecting import Collector, Location, RecordFinding, offset_at
+from toyspec.core.checker.record_rules import whole_float_message
+from toyspec.core.errors import StreamError
+from toyspec.core.escaping import shortened
+from toyspec.core.files import open_file
+from toyspec.core.format.integers import take_integers_of_manifest
+from toyspec.core.format.line_validation import spans, validate
+from toyspec.core.format.pointers import pointer_to
+from toyspec.core.format.profiles import MANIFEST_FILE
+from toyspec.core.generated import messages, rules
+from toyspec.core.places.addresses import is_address, path_in
+from toyspec.core.runs.walking import SIDECARS
+from toyspec.core.system_calls import cause_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toyspec.core.findings import Profile
+
+
+class SidecarText(msgspec.Struct, frozen=True):
+    """A file beside a stream: its bytes, or why they could not be read."""
+
+    name: str
+    data: bytes
+    reason: str | None = None
+
+
+def read_sidecars(directory: str, max_bytes: int) -> list[SidecarText]:
+    """Return the sidecars in *directory* that exist; a longer one than *max_bytes* is not read."""
+    found: list[SidecarText] = []
+    for name in SIDECARS:
+        path = path_in(directory, name)
+        if is_address(path):
+            remote = _read_remote(path, name, max_bytes)
+            found += [] if remote is None else [remote]
+        elif os.path.lexists(path):
+            found.append(read_sidecar(path, name, max_bytes))
+    return found
+
+
+def read_sidecar(path: str, name: str, max_bytes: int) -> SidecarText:
+    """Return the file *name* at *path*; a longer one than *max_bytes* is not read."""
+    if is_address(path):
+        return _read_remote(path, name, max_bytes) or SidecarText(name, b"", messages.SIDECAR_NOT_A_FILE)
+    if not os.path.isfile(path):
+        return SidecarText(name, b"", messages.SIDECAR_NOT_A_FILE)
+    try:
+        with open_file(path) as file:
+            # At most as much as there is, since a buffer of the limit would be made at once.
+            data = file.read(min(os.fstat(file.fileno()).st_size, max_bytes) + 1)
+    except OSError as error:
+        return SidecarText(name, b"", cause_of(error))
+    if len(data) > max_bytes:
+        return SidecarText(name, b"", messages.sidecar_too_long(limit=max_bytes))
+    return SidecarText(name, data)
+
+
+def _read_remote(address: str, name: str, max_bytes: int) -> SidecarText | None:
+    # Imported with the first address: start-up time counts.
+    from toyspec.core.reading.remote_streams import read_small
+
+    try:
+        data = read_small(address, max_bytes + 1)
+    except StreamError as error:
+        return SidecarText(name, b"", error.fact)
+    if data is not None and len(data) > max_bytes:
+        return SidecarText(name, b"", messages.sidecar_too_long(limit=max_bytes))
+    return None if data is None else SidecarText(name, data)
+
+
+def check_sidecars(
+    sidecars: Sequence[SidecarText], profile: Profile | None, directory: str | None, collector: Collector
+) -> None:
+    """Report unreadable sidecars, and the findings in a kaun manifest."""
+    for sidecar in sidecars:
+        value = _check_text(sidecar, collector)
+        if value is not None and sidecar.name == MANIFEST_FILE and profile == "kaun/v1":
+            _check_manifest(sidecar, value, directory, collector)
+
+
+def _check_text(sidecar: SidecarText, collector: Collector) -> dict[str, Any] | None:
+    if sidecar.reason is not None:
+        _report(collector, sidecar, _unreadable(sidecar, sidecar.reason), 0)
+        return None
+    validated = validate(sidecar.data, first=True)
+    if validated.status == "readable":
+        return validated.value
+    finding = next((finding for finding in validated.findings if finding.rule != rules.DUPLICATE_KEY), None)
+    offset, reason = (finding.offset, finding.message) if finding else (0, messages.SIDECAR_EMPTY)
+    _report(collector, sidecar, _unreadable(sidecar, reason), offset)
+    return None
+
+
+def _unreadable(sidecar: SidecarText, reason: str) -> RecordFinding:
+    return RecordFinding(rules.SIDECAR_UNREADABLE, "", messages.sidecar_unreadable(name=sidecar.name, reason=reason))
+
+
+def _check_manifest(sidecar: SidecarText, value: dict[str, Any], directory: str | None, collector: Collector) -> None:
+    from toyspec.core.checker.record_rules import RecordValidator
+
+    places = spans(sidecar.data)
+    validator = RecordValidator("kaun/v1")
+    whole_floats = [pointer_to(path) for path in take_integers_of_manifest(value)]
+    findings = validator.findings("run", value, exact_elsewhere=whole_floats)
+    findings.extend(
+        RecordFinding(key.rule, key.pointer, messages.unknown_key_of_manifest(key=shortened(key.path)))
+        for key in validator.unknown_keys("run", value)
+    )
+
+    def offset_of(finding: RecordFinding) -> int:
+        return offset_at(finding.pointer, places)
+
+    if whole_floats:
+        pointer = min(whole_floats, key=lambda pointer: places[pointer])
+        message = whole_float_message(pointer, sidecar.data, places[pointer])
+        findings.append(RecordFinding(rules.INTEGER_AS_FLOAT, pointer, message))
+    for finding in sorted(findings, key=lambda finding: (offset_of(finding), rules.ORDER[finding.rule])):
+        _report(collector, sidecar, finding, offset_of(finding))
+    run_id = value.get("run_id")
+    wrong = any(finding.pointer == "/run_id" for finding in findings)
+    if directory is not None and not wrong and run_id != directory:
+        message = messages.run_id_mismatch(found=shortened(str(run_id)), directory=shortened(directory))
+        _report(collector, sidecar, RecordFinding(rules.RUN_ID_MISMATCH, "/run_id", message), places["/run_id"])
+
+
+def _report(collector: Collector, sidecar: SidecarText, finding: RecordFinding, offset: int) -> None:
+    line_start = sidecar.data.rfind(b"\n", 0, offset) + 1
+    line_end = sidecar.data.find(b"\n", offset)
+    line = sidecar.data[line_start : line_end if line_end >= 0 else None]
+    place = Location(sidecar.data.count(b"\n", 0, offset) + 1, line_start, offset - line_start, line)
+    collector.add(finding.rule, place, finding.message, pointer=finding.pointer, sidecar=sidecar.name)

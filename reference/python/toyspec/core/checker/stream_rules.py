@@ -1,0 +1,676 @@
+"""The rules that relate records, made from ``schemas/<profile>/v1/stream.json``: see spec/stream.md.
+
+A rule observes every record in order and yields findings. For a block of regular records it may prove at once
+that there are none.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import cache, partial
+from itertools import chain
+from operator import attrgetter
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec import UNSET
+
+from toyspec.core.checker.observing import Block, Facts, Observation, StreamFinding, identity, phase_of, shown_number
+from toyspec.core.escaping import shortened
+from toyspec.core.format.pointers import pointer_to
+from toyspec.core.format.profiles import EVENTS_FILE
+from toyspec.core.format.run_files import leaves_bundle, media_file
+from toyspec.core.generated import messages
+from toyspec.core.generated.limits import MAX_OPEN_REGIONS
+from toyspec.core.generated.streams import COLUMNS, STREAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+
+UNPROVEN = object()
+"""In place of a state: the rule must observe each record."""
+
+
+class Rule:
+    """A rule that relates records: by default those of one kind, each observed by itself."""
+
+    new_state: Callable[[], Any] = NoneType
+    """Gives the state before the first record."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        self._rule: str = rule["rule"]
+        self._kind: str = rule.get("kind", "")
+        self._field: str = rule.get("field", "")
+        self._facts = facts
+        self._is_cleared: bool = rule.get("cleared_by_gap", False)
+        self.kinds: frozenset[str] | None = frozenset({self._kind}) if self._kind else None
+        """The kinds that the rule observes; None means every record, of unknown kinds too."""
+        self.loud: frozenset[str] = self.kinds or frozenset()
+        """The kinds of records that the rule must observe one by one."""
+        self.state = self.new_state()
+        """What later records are compared with."""
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield the findings at *seen*, and keep what later records are compared with."""
+        raise NotImplementedError
+
+    def after(self, block: Block) -> Any:
+        """Return the state after *block*, which has no record of a loud kind; UNPROVEN if it may have a finding."""
+        del block
+        return self.state
+
+    def gap(self) -> None:
+        """Note an unreadable line."""
+        if self._is_cleared:
+            self.state = self.new_state()
+
+    def reopen(self) -> None:
+        """Note that the run goes on after its end."""
+
+    def finish(self) -> Iterator[StreamFinding]:
+        """Yield the findings at the end of a stream that has records and no fragment."""
+        return iter(())
+
+
+class First(Rule):
+    """The first record is of the kind."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self.kinds, self.loud = None, frozenset()
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding at the first record if it is of another kind."""
+        if self.state:
+            return
+        self.state = True
+        # The missing record may have been in a gap before it; a missing tag is a finding of its own.
+        if seen.kind not in {self._kind, None} and not self._facts.gap_seen:
+            message = messages.run_start_missing(found=shortened(str(seen.kind)), kind=self._kind)
+            yield StreamFinding(self._rule, "", message)
+
+    def after(self, block: Block) -> Any:
+        """Return the state if the first record was observed before."""
+        del block
+        return self.state or UNPROVEN
+
+
+class Once(Rule):
+    """No second record of the kind."""
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding at every record of the kind after the first."""
+        if self.state:
+            yield StreamFinding(self._rule, "", messages.run_start_repeated(kind=self._kind, line=self.state))
+        else:
+            self.state = seen.line
+
+
+class Last(Rule):
+    """No record follows one of the kind, until the run goes on."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self.kinds = None
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding at every record after the one that ended the run."""
+        if self.state:
+            yield StreamFinding(self._rule, "", messages.event_after_run_end(kind=self._kind, line=self.state))
+        elif seen.kind == self._kind:
+            self.state = seen.line
+
+    def after(self, block: Block) -> Any:
+        """Return the state if the run has not ended."""
+        del block
+        return UNPROVEN if self.state else self.state
+
+    def reopen(self) -> None:
+        """Forget the end."""
+        self.state = None
+
+
+class Present(Rule):
+    """A stream that has records and no fragment has a record of the kind, and another one after it went on."""
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Note the kind."""
+        del seen
+        self.state = True
+        return iter(())
+
+    def reopen(self) -> None:
+        """Ask for a further record of the kind."""
+        self.state = None
+
+    def finish(self) -> Iterator[StreamFinding]:
+        """Yield a finding if the kind was not seen."""
+        if not self.state:
+            yield StreamFinding(self._rule, "", messages.run_end_missing(kind=self._kind))
+
+
+def _column_of(field: str) -> Callable[[Iterable[Any]], list[Any]]:
+    # The profile of a user may order by any field.
+    return COLUMNS.get(field) or (lambda records: [getattr(record, field) for record in records])
+
+
+class Monotone(Rule):
+    """A field does not decrease; with repeats refused it increases."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self._column = _column_of(self._field)
+        self._strict = rule["repeats"] == "refused"
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the field is less than the one before."""
+        value = seen.field(self._field)
+        if value is UNSET or not seen.known:
+            return
+        last, self.state = self.state, value
+        if last is not None and (value < last or (self._strict and value == last)):
+            message = messages.goes_backwards(field=self._field, found=shown_number(value), before=shown_number(last))
+            yield StreamFinding(self._rule, f"/{self._field}", message)
+
+    def after(self, block: Block) -> Any:
+        """Return the last value if the field of the block is in order and goes on from the one before."""
+        values = self._column(block.records)
+        if self.state is not None and (values[0] < self.state or (self._strict and values[0] == self.state)):
+            return UNPROVEN
+        # Sorting a sorted list compares each value once.
+        is_ordered = sorted(values) == values and not (self._strict and len(set(values)) < len(values))
+        return values[-1] if is_ordered else UNPROVEN
+
+
+class SequencePerPhase(Rule):
+    """Within a phase the field counts up by one."""
+
+    new_state = dict
+    """The last value of each phase."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self._skipped, self._unless = rule["skipped"]["rule"], rule["skipped"]["unless"]
+        self._restart, self._column = rule["restart"], _column_of(self._field)
+        self.kinds = frozenset({self._kind, self._restart["kind"]})
+        self.loud = frozenset({self._restart["kind"]})
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the field is not one more than the one before in its phase."""
+        if seen.kind == self._restart["kind"]:
+            self._begin_again(seen)
+            return
+        value = seen.field(self._field)
+        if value is UNSET:
+            return
+        phase = phase_of(seen, self._facts)
+        base = self.state.get(phase)
+        self.state[phase] = value
+        if base is None or value == base + 1:
+            return
+        where, found, before = f"/{self._field}", shown_number(value), shown_number(base)
+        if value <= base:
+            yield StreamFinding(self._rule, where, messages.step_goes_backwards(found=found, before=before))
+        elif not self._is_subsampled():
+            missing = shown_number(value - base - 1)
+            message = messages.step_skipped(found=found, before=before, missing=missing)
+            yield StreamFinding(self._skipped, where, message)
+
+    def after(self, block: Block) -> Any:
+        """Return the last value of each phase if each in the block counts on from the one before."""
+        phases = self._facts.phases(block, self._kind)
+        if not all(self._counts_on(phase, records) for phase, records in phases.items()):
+            return UNPROVEN
+        return self.state | {phase: getattr(records[-1], self._field) for phase, records in phases.items()}
+
+    def _begin_again(self, seen: Observation) -> None:
+        self.state.clear()
+        value = seen.field(self._restart["field"])
+        if value is not UNSET:
+            self.state[self._restart["phase"]] = value
+
+    def _counts_on(self, phase: str, records: Sequence[Any]) -> bool:
+        values = self._column(records)
+        first = values[0]
+        base = self.state.get(phase)
+        return (base is None or first == base + 1) and values == list(range(first, first + len(values)))
+
+    def _is_subsampled(self) -> bool:
+        return self._facts.value(self._unless["kind"], self._unless["pointer"]) not in (UNSET, None)
+
+
+class SameAsLast(Rule):
+    """A field equals that of the last record of another kind."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self._of = rule["of"]
+        self.kinds = frozenset({self._kind, self._of["kind"]})
+        self.state = UNSET
+        self._done = False
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the field differs, at the record of the kind that ends the run."""
+        if seen.kind == self._of["kind"]:
+            if phase_of(seen, self._facts) == self._of["phase"]:
+                self.state = seen.field(self._of["field"])
+            return
+        value = seen.field(self._field)
+        silent = self._done or self._facts.gap_seen or value is UNSET or self.state is UNSET
+        self._done = True
+        if not silent and value != self.state:
+            found, expected = shown_number(value), shown_number(self.state)
+            message = messages.differs_from_last(
+                field=self._field, found=found, expected=expected, phase=self._of["phase"], kind=self._of["kind"]
+            )
+            yield StreamFinding(self._rule, f"/{self._field}", message)
+
+    def after(self, block: Block) -> Any:
+        """Return the field of the last record of the other kind."""
+        records = self._facts.phases(block, self._of["kind"]).get(self._of["phase"])
+        return getattr(records[-1], self._of["field"], UNSET) if records else self.state
+
+    def reopen(self) -> None:
+        """Compare the next end too."""
+        self._done = False
+
+
+class Nested(Rule):
+    """Records of two kinds nest like a stack."""
+
+    new_state = list
+    """For each open region its identity, its name as shown, and the line that entered it."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self._enter, self._exit, self._closed_by = rule["enter"], rule["exit"], rule["closed_by"]
+        self.kinds = frozenset({self._enter, self._exit, self._closed_by})
+        self.loud = frozenset({self._closed_by})
+        self._off = False
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if a region is left out of order, not open, or still open at the end."""
+        if self._off:
+            return
+        if seen.kind == self._closed_by:
+            for _, name, line in reversed(self.state):
+                yield StreamFinding(self._rule, "", messages.region_left_open(region=name, line=line))
+            self.state.clear()
+            self._off = True
+            return
+        region = seen.field(self._field)
+        if region is UNSET:
+            return
+        if seen.kind == self._enter:
+            yield from self._push(region, seen.line)
+        else:
+            yield from self._pop(region)
+
+    def after(self, block: Block) -> Any:
+        """Return the open regions if every exit in the block is from the region entered last."""
+        if self._off:
+            return self.state
+        found = list(self.state)
+        for enters, region, line in self._changes(block):
+            if enters:
+                found.append((identity(region), shortened(region), line))
+            elif not found or found.pop()[0] != identity(region):
+                return UNPROVEN
+            if len(found) > MAX_OPEN_REGIONS:
+                return UNPROVEN
+        return found
+
+    def reopen(self) -> None:
+        """Follow the regions of the run that goes on; none of them is open."""
+        self._off = False
+
+    def _changes(self, block: Block) -> list[tuple[bool, str, int]]:
+        """Return for each record of a region in *block* whether it enters, its region and its line."""
+        entering = {cls: kind == self._enter for cls, kind in block.kinds.items() if kind in (self._enter, self._exit)}
+        if not entering:
+            return []
+        records = block.records
+        places = [index for index, cls in enumerate(map(type, records)) if cls in entering]
+        return [
+            (entering[type(records[index])], getattr(records[index], self._field), block.line + index)
+            for index in places
+        ]
+
+    def _push(self, region: str, line: int) -> Iterator[StreamFinding]:
+        if len(self.state) == MAX_OPEN_REGIONS:
+            self._off = True
+            self.state.clear()
+            yield StreamFinding(self._rule, f"/{self._field}", messages.region_too_many(limit=MAX_OPEN_REGIONS))
+        else:
+            self.state.append((identity(region), shortened(region), line))
+
+    def _pop(self, region: str) -> Iterator[StreamFinding]:
+        name = identity(region)
+        if self.state and self.state[-1][0] == name:
+            self.state.pop()
+            return
+        where = f"/{self._field}"
+        for index in range(len(self.state) - 1, -1, -1):
+            if self.state[index][0] == name:
+                inner = self.state[-1][1]
+                del self.state[index]
+                message = messages.region_not_innermost(region=shortened(region), inner=inner)
+                yield StreamFinding(self._rule, where, message)
+                return
+        yield StreamFinding(self._rule, where, messages.region_not_entered(region=shortened(region)))
+
+
+class Requires(Rule):
+    """A record of the kind needs a field, in itself or in the first record of another kind."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self._when, self._needs = rule.get("when"), rule["needs"]
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the field is missing."""
+        if self._when and seen.field(self._when["field"]) != self._when["equals"]:
+            return
+        field, other = self._needs["field"], self._needs.get("kind")
+        if other is None:
+            if not seen.has(field):
+                yield StreamFinding(self._rule, f"/{field}", self._missing(field))
+        elif self._facts.seen(other) and self._facts.value(other, f"/{field}") is UNSET:
+            yield StreamFinding(self._rule, "", messages.required_in_other(kind=self._kind, other=other, key=field))
+
+    def _missing(self, key: str) -> str:
+        if self._when is None:
+            return messages.missing_key(key=key, place=self._kind)
+        return messages.required_if(kind=self._kind, field=self._when["field"], value=self._when["equals"], key=key)
+
+
+class LessThan(Rule):
+    """A field is smaller than another one of the same record."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self._than: str = rule["than"]
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the field is not smaller."""
+        value, bound = seen.field(self._field), seen.field(self._than)
+        if value is UNSET or bound is UNSET or value < bound:
+            return
+        message = messages.not_less(
+            field=self._field, found=shown_number(value), bound=shown_number(bound), than=self._than
+        )
+        yield StreamFinding(self._rule, f"/{self._field}", message)
+
+
+class Differs(Rule):
+    """The value at a pointer differs from a field of the same record."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self._pointer: str = rule["pointer"]
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the two are equal."""
+        value, other = seen.field(self._field), seen.at(self._pointer)
+        if value is not UNSET and value == other:
+            message = messages.names_itself(found=shortened(str(other)), field=self._field)
+            yield StreamFinding(self._rule, self._pointer, message)
+
+
+class Inside(Rule):
+    """A field is a path that does not leave the directory of the stream."""
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the path leads out, on any system."""
+        path = seen.field(self._field)
+        if path is not UNSET and leaves_bundle(path):
+            message = messages.leaves_bundle(field=self._field, found=shortened(path))
+            yield StreamFinding(self._rule, f"/{self._field}", message)
+
+
+class Counted(Rule):
+    """A field is a map of counts, none of which is greater than 0."""
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding that names the largest count, the first of equal ones."""
+        counts = seen.field(self._field)
+        names = [name for name, count in counts.items() if count > 0] if counts is not UNSET else []
+        if not names:
+            return
+        most = max(names, key=counts.__getitem__)
+        count, name, others = shown_number(counts[most]), shortened(most), len(names) - 1
+        message = (
+            messages.log_lacks_more(field=self._field, count=count, name=name, others=str(others))
+            if others
+            else messages.log_lacks(field=self._field, count=count, name=name)
+        )
+        yield StreamFinding(self._rule, f"/{self._field}", message)
+
+
+class RankOfFile(Rule):
+    """A field is the rank that the name of the stream's file implies."""
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if it is another one."""
+        rank, found = self._facts.rank, seen.field(self._field)
+        if rank is not None and found is not UNSET and found != rank:
+            message = messages.other_rank(field=self._field, found=shown_number(found), expected=str(rank))
+            yield StreamFinding(self._rule, f"/{self._field}", message)
+
+
+class SameRun(Rule):
+    """A field of a rank's stream equals that of the first record of the stream of rank 0."""
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if the two differ."""
+        directory, found = self._facts.directory, seen.field(self._field)
+        if directory is None or not self._facts.rank or found is UNSET:
+            return
+        expected = _first_value(os.path.join(directory, EVENTS_FILE), self._kind, self._field)
+        if expected is not None and expected != found:
+            message = messages.other_run(
+                field=self._field, found=shortened(found), expected=shortened(expected), name=EVENTS_FILE
+            )
+            yield StreamFinding(self._rule, f"/{self._field}", message)
+
+
+class Filed(Rule):
+    """The file that two fields name is in the bundle."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self._hash, self._type = rule["hash"], rule["media_type"]
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding if it is not there as a regular file."""
+        directory, sha256, media_type = self._facts.directory, seen.field(self._hash), seen.field(self._type)
+        if directory is None or sha256 is UNSET or media_type is UNSET:
+            return
+        path = media_file(sha256, media_type)
+        if path is not None and not _is_regular(os.path.join(directory, *path.split("/"))):
+            yield StreamFinding(self._rule, f"/{self._hash}", messages.media_missing(name=path))
+
+
+class NullNumber(Rule):
+    """A null among numbers, reported once."""
+
+    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        super().__init__(rule, facts)
+        self._fields: list[str] = rule["fields"]
+        self.loud = frozenset()
+
+    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+        """Yield a finding at the first null."""
+        if self.state or not seen.known:
+            return
+        # An object keeps the order of its line; a Struct is only made from a line in schema order.
+        order = seen.record if isinstance(seen.record, dict) else self._fields
+        for name in order:
+            pointer = self._null_in(seen.field(name), name) if name in self._fields else None
+            if pointer is not None:
+                self.state = True
+                message = messages.unexpected(
+                    path=shortened(pointer[1:]), found="null", expected=messages.EXPECTED_NUMBER
+                )
+                yield StreamFinding(self._rule, pointer, message)
+                return
+
+    def after(self, block: Block) -> Any:
+        """Return the state if a null was reported, or there is none in the block."""
+        is_quiet = (
+            self.state
+            or not block.may_hold_null
+            or not any(_has_null(list(map(attrgetter(name), block.records))) for name in self._fields)
+        )
+        return self.state if is_quiet else UNPROVEN
+
+    def _null_in(self, value: Any, name: str) -> str | None:
+        if value is None:
+            return f"/{name}"
+        if isinstance(value, dict):
+            for key, item in value.items():
+                if item is None:
+                    return pointer_to([name, key])
+        return None
+
+
+def _first_value(path: str, kind: str, field: str) -> str | None:
+    """Return the string *field* of the first record of the stream at *path*; None unless it is of *kind*."""
+    # Imported here: few runs have several ranks.
+    from toyspec.core.errors import StreamError
+    from toyspec.core.reading.reader import read
+
+    try:
+        first = next(iter(read(path, mode="salvage", dialect=None)), None)
+    except (OSError, StreamError):
+        return None
+    found = first.value.get(field) if first is not None and first.kind == kind else None
+    return found if isinstance(found, str) else None
+
+
+def _is_regular(path: str) -> bool:
+    """Return whether *path* is a regular file, reached without symbolic links below the bundle."""
+    try:
+        of_folder, of_file = os.lstat(os.path.dirname(path)), os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(of_folder.st_mode) and stat.S_ISREG(of_file.st_mode)
+
+
+def _has_null(column: list[Any]) -> bool:
+    types = set(map(type, column))
+    if dict in types:
+        maps = column if len(types) == 1 else [value for value in column if type(value) is dict]
+        types |= set(map(type, chain.from_iterable(map(dict.values, maps))))
+    return type(None) in types
+
+
+class _Plan(NamedTuple):
+    """The indexes of the rules of a profile, by occasion: the same for each stream."""
+
+    loud: frozenset[str]
+    of_kind: dict[str | None, tuple[int, ...]]
+    of_others: tuple[int, ...]
+    of_blocks: tuple[int, ...]
+    with_finish: tuple[int, ...]
+
+
+_TYPES: dict[str, Callable[[dict[str, Any], Facts], Rule]] = {
+    "first": First,
+    "once": Once,
+    "last": Last,
+    "present": Present,
+    "monotone": Monotone,
+    "sequence-per-phase": SequencePerPhase,
+    "same-as-last": SameAsLast,
+    "nested": Nested,
+    "requires": Requires,
+    "null-number": NullNumber,
+    "less-than": LessThan,
+    "differs": Differs,
+    "inside": Inside,
+    "counted": Counted,
+    "rank-of-file": RankOfFile,
+    "same-run": SameRun,
+    "filed": Filed,
+}
+
+
+class StreamRules:
+    """All rules of one profile that relate records, in the order of its ``stream.json``."""
+
+    def __init__(self, profile: str) -> None:
+        self._plan = _plan(profile)
+        self.facts = Facts(profile)
+        self._all = _made(profile, self.facts)
+        complete = STREAMS[profile].get("complete", {})
+        self._closing: str | None = complete.get("last")
+        self._reopening: str | None = complete.get("reopened_by", {}).get("kind")
+        self._ended = False
+        self.loud = self._plan.loud
+        """The kinds of records that must be observed one by one."""
+
+    def observe(self, seen: Observation) -> list[StreamFinding]:
+        """Return the findings at a record; ``seen.kind`` is None if the tag is missing or not a string."""
+        rules, plan = self._all, self._plan
+        if self._ended and seen.kind == self._reopening:
+            self._ended = False
+            for rule in rules:
+                rule.reopen()
+        self._ended = self._ended or (seen.kind is not None and seen.kind == self._closing)
+        concerned = plan.of_kind.get(seen.kind, plan.of_others)
+        findings = [finding for place in concerned for finding in rules[place].observe(seen)]
+        self.facts.observe(seen)
+        return findings
+
+    def pass_over(self, block: Block) -> bool:
+        """Return whether *block*, which has no record of a loud kind, is proven to have no finding; if so, take it in.
+
+        If not, the state does not change.
+        """
+        states = []
+        for place in self._plan.of_blocks:
+            state = self._all[place].after(block)
+            if state is UNPROVEN:
+                return False
+            states.append(state)
+        for place, state in zip(self._plan.of_blocks, states, strict=True):
+            self._all[place].state = state
+        return True
+
+    def gap(self) -> None:
+        """Note an unreadable line."""
+        self.facts.gap_seen = True
+        for rule in self._all:
+            rule.gap()
+
+    def finish(self) -> list[StreamFinding]:
+        """Return the findings at the end of a stream that has records and no fragment."""
+        return [finding for place in self._plan.with_finish for finding in self._all[place].finish()]
+
+
+def _made(profile: str, facts: Facts) -> list[Rule]:
+    return [_TYPES[rule["type"]](rule, facts) for rule in STREAMS[profile]["rules"]]
+
+
+def _concerns(kind: str, rule: Rule) -> bool:
+    return rule.kinds is None or kind in rule.kinds
+
+
+@cache
+def _plan(profile: str) -> _Plan:
+    rules = _made(profile, Facts(profile))
+    kinds = {kind for rule in rules for kind in rule.kinds or ()}
+
+    def places(wanted: Callable[[Rule], bool]) -> tuple[int, ...]:
+        return tuple(place for place, rule in enumerate(rules) if wanted(rule))
+
+    return _Plan(
+        loud=frozenset(kind for rule in rules for kind in rule.loud),
+        of_kind={kind: places(partial(_concerns, kind)) for kind in kinds},
+        of_others=places(lambda rule: rule.kinds is None),
+        of_blocks=places(lambda rule: type(rule).after is not Rule.after),
+        with_finish=places(lambda rule: type(rule).finish is not Rule.finish),
+    )

@@ -1,0 +1,160 @@
+"""Every command by name, and the module that has it, which is imported only when the command is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from toyspec.core.command_line.parsers import Parser
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+# In the order of use: check, view, fix, write, learn.
+COMMANDS: dict[str, str] = {
+    "check": "check streams and list every finding",
+    "show": "show one run: its state, settings, curve and results",
+    "ls": "list the runs below a directory, best first",
+    "catalog": "build and update one table of all runs, for very many of them",
+    "query": "ask a catalog in SQL",
+    "ranks": "show the processes of one run: which stopped first, which is slowest",
+    "digest": "say about runs what fits into a number of tokens, for programs",
+    "mcp": "serve runs to an agent, by the Model Context Protocol",
+    "compare": "compare settings and curves of runs",
+    "plot": "draw curves of runs as SVG, PNG or PDF",
+    "view": "show runs in the browser, live",
+    "watch": "show runs in the terminal, live",
+    "report": "write runs as one HTML page, or as a Markdown table",
+    "site": "write a static folder of the viewer and runs, for any web server",
+    "doctor": "say what lies in a folder, format by format",
+    "dialect": "describe a log of your own, so that every command reads it",
+    "guard": "watch over runs by health rules, and start their program again",
+    "tail": "follow runs while they are written",
+    "train": "train a small model and write its run",
+    "capture": "turn what a program prints into a run",
+    "import": "make runs of what other tools have logged",
+    "export": "write runs in the formats of other tools",
+    "mirror": "send runs on to other trackers while they are written",
+    "sync": "keep a bucket in step with a folder of runs",
+    "push": "send runs to a repository or bucket of Hugging Face",
+    "pull": "fetch runs from a repository or bucket of Hugging Face",
+    "repair": "move the fragment of a torn stream to a side file",
+    "seal": "write the digests of all files of a run, to find later changes",
+    "evidence": "write what an auditor asks about a run, or verify it",
+    "annotate": "name, tag, star or hide runs afterwards; their logs do not change",
+    "emit": "write an event from a shell script",
+    "emitter": "print a writer in one file, to copy into a project",
+    "skill": "print a file from which agents learn to log and read runs",
+    "conform": "test an implementation in any language for conformance",
+    "explain": "explain a rule, or list all rules",
+    "schema": "print the JSON Schema of a kind",
+    "completion": "print a completion script for a shell",
+}
+
+# The rooms of the commands that the core does not have.
+_ROOMS: dict[str, str] = {
+    "capture": "integrations",
+    "dialect": "logs",
+    "import": "convert",
+    "export": "convert",
+    "mirror": "convert",
+    "doctor": "convert",
+    "view": "view",
+    "report": "view",
+    "site": "view",
+    "plot": "view",
+    "watch": "view",
+    "catalog": "catalog",
+    "query": "catalog",
+    "guard": "health",
+    "digest": "agents",
+    "mcp": "agents",
+    "skill": "agents",
+    "evidence": "agents",
+    "train": "trainer",
+    "sync": "stores",
+    "push": "stores",
+    "pull": "stores",
+}
+
+
+# The schema of what each command prints with --json; of guard, and of sync --watch, that of each line.
+ANSWERS: dict[str, str] = {
+    "check": "schemas/report/v1/report.json",
+    "show": "schemas/answers/v1/show.json",
+    "ls": "schemas/answers/v1/ls.json",
+    "catalog": "schemas/answers/v1/catalog.json",
+    "query": "schemas/answers/v1/query.json",
+    "ranks": "schemas/answers/v1/ranks.json",
+    "digest": "schemas/answers/v1/digest.json",
+    "compare": "schemas/answers/v1/compare.json",
+    "plot": "schemas/answers/v1/plot.json",
+    "doctor": "schemas/answers/v1/doctor.json",
+    "doctor --dialects": "schemas/answers/v1/dialects.json",
+    "dialect": "schemas/answers/v1/dialect.json",
+    "guard": "schemas/report/v1/alert.json",
+    "import": "schemas/conversion/v1/conversion.json",
+    "export": "schemas/conversion/v1/conversion.json",
+    "sync": "schemas/answers/v1/sync.json",
+    "push": "schemas/answers/v1/sync.json",
+    "pull": "schemas/answers/v1/sync.json",
+    "repair": "schemas/answers/v1/changes.json",
+    "seal": "schemas/answers/v1/changes.json",
+    "evidence": "schemas/answers/v1/evidence.json",
+    "evidence --verify": "schemas/answers/v1/verification.json",
+    "annotate": "schemas/answers/v1/changes.json",
+    "conform": "conformance/schema/report.json",
+    "explain": "schemas/answers/v1/rules.json",
+}
+
+
+class Command(Protocol):
+    """The functions that the module of a command defines."""
+
+    def configure(self, parser: Parser) -> None:
+        """Add description, arguments and an example to *parser*."""
+
+    def run(self, options: Namespace) -> int:
+        """Do what *options* ask for and return an exit code."""
+
+
+def load(name: str) -> Command:
+    """Return the module of the command *name*, which must be one of COMMANDS."""
+    return cast("Command", import_module(f"toyspec.{_ROOMS.get(name, 'core')}.commands.{name}"))
+
+
+def command_parser(name: str) -> Parser:
+    """Return the parser of one command."""
+    parser = Parser(prog=f"toyspec {name}")
+    load(name).configure(parser)
+    return parser
+
+
+def full_parser() -> Parser:
+    """Return the parser of the whole command line; it imports every command."""
+    parser = top_parser()
+    actions = parser.add_subparsers(dest="command", metavar="COMMAND", prog="toyspec", parser_class=Parser)
+    for name, summary in COMMANDS.items():
+        load(name).configure(actions.add_parser(name, help=summary))
+    return parser
+
+
+def top_parser() -> Parser:
+    """Return the parser of the options before a command."""
+    listed = "\n".join(f"  {name:<12}{summary}" for name, summary in COMMANDS.items())
+    parser = Parser(
+        prog="toyspec",
+        usage="toyspec COMMAND …",
+        description="Training logs in JSON Lines: check, read, follow and write them.",
+        epilog=f"commands:\n{listed}\n\n"
+        "examples:\n"
+        "  toyspec check runs/            check every run below runs/\n"
+        "  toyspec ls runs/               list the runs, best first\n"
+        "  toyspec explain invalid-json   explain a finding\n\n"
+        "`toyspec COMMAND --help` describes a command.",
+    )
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="with --version: also the engine in use, and why it is"
+    )
+    return parser

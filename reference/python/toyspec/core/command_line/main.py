@@ -1,0 +1,164 @@
+"""The entry point: finds the command, runs it and turns errors into a message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.commands import COMMANDS, command_parser, load, top_parser
+from toyspec.core.command_line.parsers import UsageError, did_you_mean
+from toyspec.core.command_line.terminal import called, tell
+from toyspec.core.errors import EngineError, WorkersError
+from toyspec.core.escaping import shortened
+from toyspec.core.system_calls import cause_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal, TextIO
+
+    from toyspec.core.runs.passed_over import PassedOver
+
+
+def run() -> int:
+    """Run the command line of this process and return its exit code."""
+    _open_closed()
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character gets its escape, not an exception.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    code = main()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # The error was reported; the interpreter would try to write, and report the error, once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if code == exit_codes.INTERRUPTED and "ray" in sys.modules:
+        # The cluster's library ends the process at exit, with a status and a native stack of its own.
+        os._exit(code)
+    return code
+
+
+def _keep_standard_output() -> None:
+    """Keep standard output for the command: what a library's native code and processes write there goes to stderr."""
+    output: TextIO = sys.stdout
+    if output is not sys.__stdout__:
+        return
+    output.flush()
+    own = os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = open(own, "w", encoding=output.encoding, errors=output.errors)  # noqa: SIM115 - until the end
+
+
+def _open_closed() -> None:
+    """Open a substitute for each standard stream that the caller has closed.
+
+    Otherwise the next file that is opened gets the number of a standard stream, and receives its output. Reading or
+    writing a substitute fails, so that a command that needs the stream reports it.
+    """
+    if sys.stdin is None:
+        sys.stdin = _devnull(0, os.O_WRONLY, "r")
+    if sys.stdout is None:
+        sys.stdout = _devnull(1, os.O_RDONLY, "w")
+    if sys.stderr is None:
+        sys.stderr = _devnull(2, os.O_WRONLY, "w")
+
+
+def _devnull(number: int, flags: int, mode: Literal["r", "w"]) -> TextIO:
+    opened = os.open(os.devnull, flags)
+    if opened != number:
+        os.dup2(opened, number)
+        os.close(opened)
+    return open(number, mode, encoding="utf-8", closefd=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run *arguments*, those of the process by default, and return the exit code; nothing is raised."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    name = given[0] if given and given[0] in COMMANDS else None
+    try:
+        code = _command(name, given[1:]) if name else _top(given)
+        sys.stdout.flush()
+    except UsageError as error:
+        return _complain(name, str(error), f"see `{called(name)} --help`")
+    except (EngineError, WorkersError) as error:
+        return _complain(name, str(error))
+    except KeyboardInterrupt:
+        return exit_codes.INTERRUPTED
+    except BrokenPipeError:
+        return exit_codes.BROKEN_PIPE
+    except OSError as error:
+        return _complain(name, _cause(error))
+    return code
+
+
+def _command(name: str, arguments: list[str]) -> int:
+    parser = command_parser(name)
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit:  # after --help was printed
+        return exit_codes.OK
+    _passed_over()
+    if getattr(options, "ray", None) is not None:
+        _keep_standard_output()
+    command = load(name)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        # So was it for the time of the imports.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    code = command.run(options)
+    _say_passed_over(name)
+    return code
+
+
+def _passed_over() -> dict[str, PassedOver]:
+    # Only what has listed a store has imported it.
+    counting = sys.modules.get("toyspec.core.runs.passed_over")
+    return {} if counting is None else counting.taken()
+
+
+def _say_passed_over(name: str) -> None:
+    """Say which objects of a store a command has listed that are not part of a run."""
+    for address, found in _passed_over().items():
+        example = found.example.removeprefix(address).lstrip("/")
+        fact = f"{found.number:,} objects are not of a run and were passed over, such as {example}"
+        tell(name, f"{address}: {fact}")
+
+
+def _top(arguments: list[str]) -> int:
+    if not arguments:
+        sys.stderr.write(top_parser().format_help())
+        return exit_codes.USAGE
+    word = arguments[0]
+    if not word.startswith("-"):
+        raise UsageError(_unknown_command(word))
+    try:
+        options = top_parser().parse_args(arguments)
+    except SystemExit:
+        return exit_codes.OK
+    if options.version:
+        from toyspec.version import __version__
+
+        sys.stdout.write(f"toyspec {__version__}\n")
+        if options.verbose:
+            from toyspec.core.engine import choice
+
+            sys.stdout.write("engine {}: {}\n".format(*choice()))
+    return exit_codes.OK
+
+
+def _unknown_command(word: str) -> str:
+    if os.path.exists(word):
+        return f"'{shortened(word)}' is a path, not a command; did you mean `toyspec check {shortened(word)}`?"
+    return f"unknown command '{shortened(word)}'{did_you_mean(word, COMMANDS)}"
+
+
+def _complain(name: str | None, message: str, advice: str = "") -> int:
+    tell(name, message, advice)
+    return exit_codes.USAGE
+
+
+def _cause(error: OSError) -> str:
+    place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return f"{place}{cause_of(error)}"

@@ -1,0 +1,210 @@
+"""``toyspec check``: check streams against the specification and list every finding."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
+
+from toyspec.core import rooms
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.dialect_options import add_dialect, dialect_choice, settings
+from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from, rule_names, seconds
+from toyspec.core.command_line.workers import add_workers, chosen_workers
+from toyspec.core.commands.formats import FORMATS, STREAMING, FormatOptions, open_format
+from toyspec.core.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
+from toyspec.core.places.addresses import public
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.core.commands.verdicts import MoreFindings
+    from toyspec.core.reading.configuration import Configuration
+
+_DESCRIPTION = """\
+Check streams against the specification: bytes, JSON, each record, the order of
+records, and the files of the bundle.
+
+PATH is a run directory, a stream, a directory with runs below it, or - for
+standard input. A stream may be a gzip file. PATH may be in an object store or
+on a web server: s3://bucket/runs.
+
+A file of another format is an error if PATH names it. In a directory it is
+skipped and counted; -v lists it."""
+
+_EPILOG = """\
+formats:
+{formats}
+
+health:
+  With --health each incident is a finding: its rule is the one of the health
+  rule after "health-", its severity the level of that rule. It says nothing of
+  whether the log is valid. The end of an incident is an info.
+
+jsonl:
+  Each object has a "type". "finding" has path, rule, severity, line, offset,
+  pointer, message and help; "file" has path, profile, state, valid, records,
+  bytes and suppressed; "error" and "skipped" have path and message; "summary",
+  the last one, has files, errors, warnings and infos.
+
+exit status:
+  0  no finding at or above --fail-on
+  1  a finding at or above --fail-on, or a stream that is not complete with
+     --require-complete
+  2  wrong usage, a path that could not be read, or a directory without a run;
+     all other paths are still checked
+
+Up to {findings} findings of each rule are listed per file; the rest are counted.
+
+examples:
+  toyspec check runs/
+  toyspec check --require-complete --format github runs/llama-001
+  toyspec check --follow runs/llama-002
+  toyspec check --health --fail-on warning runs/
+  toyspec check --media --fail-on warning runs/
+  toyspec check old/llama-002/events.jsonl.gz"""
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec check [OPTION…] PATH…"
+    parser.description = _DESCRIPTION
+    formats = "\n".join(f"  {name:<8}{use}" for name, use in FORMATS.items())
+    parser.epilog = _EPILOG.format(formats=formats, findings=MAX_FINDINGS_PER_RULE)
+    parser.add_argument("paths", metavar="PATH", nargs="*", type=public, help="what to check")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--format", choices=tuple(FORMATS), default="text", help="form of the output; default: text")
+    forms.add_argument("--json", dest="format", action="store_const", const="json", help="as --format json")
+    _add_rules(parser)
+    _add_work(parser)
+    parser.add_argument("-v", "--verbose", action="store_true", help="show infos too")
+    parser.add_argument("-q", "--quiet", action="store_true", help="one line per finding: no excerpt, help or summary")
+    add_color(parser)
+
+
+def _add_rules(parser: Parser) -> None:
+    parser.add_argument(
+        "--fail-on",
+        choices=("error", "warning", "info"),
+        default="error",
+        help="lowest severity that makes the exit status 1; default: error",
+    )
+    parser.add_argument(
+        "--require-complete",
+        action="store_true",
+        help="exit with 1 unless every stream is complete and reached its planned step",
+    )
+    for name, use in (("select", "report only"), ("ignore", "do not report")):
+        parser.add_argument(
+            f"--{name}",
+            metavar="RULE[,RULE…]",
+            type=rule_names,
+            action="extend",
+            default=[],
+            help=f"{use} these rules; may be repeated",
+        )
+    parser.add_argument(
+        "--profile",
+        metavar="NAME|DIR",
+        help="format of the streams: toy/v1, metrics/v1, kaun/v1, or a directory with schemas and stream.json; "
+        "default: detected from the first record",
+    )
+    add_dialect(parser)
+    parser.add_argument(
+        "--max-line-bytes",
+        metavar="N",
+        type=number_from(1),
+        default=MAX_LINE_BYTES,
+        help=f"longest line that is checked; default: {MAX_LINE_BYTES}",
+    )
+
+
+def _add_work(parser: Parser) -> None:
+    add_workers(parser)
+    rooms.health_options.add_health(parser, "report each incident")
+    parser.add_argument(
+        "--media",
+        action="store_true",
+        help="read the files of media too, and compare them with their hashes in the log",
+    )
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="keep checking one live stream until run_end, Ctrl-C or the timeout"
+    )
+    parser.add_argument(
+        "--idle-timeout",
+        metavar="SECONDS",
+        type=seconds,
+        help="with --follow: end after this long without new data; default: never",
+    )
+
+
+def run(options: Namespace) -> int:
+    """Print the findings and return an exit code."""
+    configuration = settings()
+    options.paths = options.paths or list(configuration.roots)
+    _validate(options)
+    choice = dialect_choice(options, configuration)
+    workers = chosen_workers(options)
+    rules = rooms.health_options.chosen_rules(options, configuration)
+    from toyspec.core.checker import CheckOptions
+    from toyspec.core.commands.verdicts import Verdict, check_paths
+
+    wanted = CheckOptions.of(
+        choice,
+        select=frozenset(options.select),
+        ignore=_ignored(options.ignore, configuration),
+        max_line_bytes=options.max_line_bytes,
+    )
+    style = FormatOptions(
+        color=options.color,
+        infos="shown" if options.verbose else "hidden",
+        detail="brief" if options.quiet else "full",
+    )
+    output = open_format(options.format, sys.stdout, style)
+    verdict = Verdict(output)
+    interrupted = False
+    if options.follow:
+        from toyspec.core.commands.check_follow import follow
+
+        interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout, health=rules)
+    else:
+        more: list[MoreFindings] = [] if rules is None else [rooms.health_options.HealthCheck(rules, choice)]
+        if options.media:
+            from toyspec.core.commands.media_check import MediaCheck
+
+            more.append(MediaCheck(wanted.reports, options.max_line_bytes))
+        check_paths(options.paths, wanted, verdict, workers=workers, more=more)
+    output.end(verdict.summary())
+    if interrupted:
+        return exit_codes.INTERRUPTED
+    return verdict.exit_code(fail_on=options.fail_on, require_complete=options.require_complete)
+
+
+def _ignored(named: list[str], configuration: Configuration) -> frozenset[str]:
+    try:
+        return frozenset([*named, *(rule for text in configuration.ignore for rule in rule_names(text))])
+    except ArgumentTypeError as error:
+        raise UsageError(f"{configuration.path}: {error}") from None
+
+
+def _validate(options: Namespace) -> None:
+    if not options.paths:
+        raise UsageError("no path given; name a run, a stream, a directory of runs, or -, or set roots in toyspec.toml")
+    if "-" in options.paths and (options.health or options.health_preset):
+        raise UsageError("--health reads a log twice, which standard input cannot be; name a file")
+    if options.media and ("-" in options.paths or options.follow):
+        raise UsageError("--media reads the files beside a stream that is written; leave out --follow, and name a file")
+    if options.idle_timeout is not None and not options.follow:
+        raise UsageError("--idle-timeout needs --follow")
+    if not options.follow:
+        return
+    if options.ray:
+        raise UsageError("--follow reads one stream on this machine; leave out --ray")
+    if len(options.paths) > 1:
+        raise UsageError(f"--follow takes one path, not {len(options.paths)}")
+    if options.paths == ["-"] and options.idle_timeout is not None:
+        raise UsageError("--idle-timeout does not apply to standard input, which ends by itself; leave it out")
+    if options.format not in STREAMING:
+        raise UsageError(
+            f"--follow does not support --format {options.format}; use {', '.join(STREAMING[:-1])} or {STREAMING[-1]}"
+        )

@@ -1,0 +1,404 @@
+"""``toyspec compare``: settings and curves of several runs in one table."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.columns import cut, cut_apart, some_of, width, wrapped
+from toyspec.core.command_line.dialect_options import add_dialect, add_profile, dialect_choice
+from toyspec.core.command_line.figures import duration, figure
+from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from
+from toyspec.core.command_line.paths import shown
+from toyspec.core.command_line.progress import Progress
+from toyspec.core.command_line.run_arguments import runs_at
+from toyspec.core.command_line.tables import Cell, Side, csv_row, fitted, joined, lined_up
+from toyspec.core.command_line.terminal import Terminal, columns, tell
+from toyspec.core.errors import StreamError
+from toyspec.core.escaping import encodable, printable, shortened
+from toyspec.core.generated.runs import COLUMNS, TITLES
+from toyspec.core.places.addresses import public
+from toyspec.core.runs.metric_names import losses_first
+from toyspec.core.runs.rows import distinct_names
+from toyspec.core.runs.run_facts import differing, flat
+from toyspec.core.runs.series import Series, common_steps, spread
+from toyspec.core.runs.summarizing import summarize_run
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+
+    from msgspec import UnsetType
+
+    from toyspec.core.runs.summary import RunSummary
+
+# Members that differ in every run, or are the same in every run_start; a name is among the results.
+_NO_SETTINGS = frozenset(["kind", "schema", "t", "run_id", "name", "started_at", "created_at", "schema_version"])
+_NAME_CHARS = 40
+_VALUE_COLUMNS = 28
+_SHOWN_BEFORE = 4
+_DEFAULT_METRIC = "loss"
+_DEFAULT_POINTS = 10
+_MOST_LISTED = 30
+_MOST_HIDDEN_NAMED = 8
+# More runs than these are rows.
+_MOST_COLUMNS = 4
+_TEXTS = frozenset(TITLES[name] for name in ("run", "name", "state", "reason", "error"))
+_HIDDEN_FIRST = (TITLES["seconds"], TITLES["reason"], "lowest loss", TITLES["last_step"])
+
+_DESCRIPTION = (
+    "Compare runs: the settings that differ, the results, and a metric at the steps\n"
+    "that all of them have. Up to four runs are columns, more of them, and those\n"
+    "that do not fit the terminal, are rows.\n\n"
+    "With --metric, the results have the metric at the last step at which each run\n"
+    "has it, and that step. --at common compares all at the last step that they have\n"
+    "in common, --at STEP at that one.\n\n"
+    "With --csv, every setting, result and step is a row with the columns part,\n"
+    "name and one for each run; took is in seconds. An apostrophe precedes text that\n"
+    "a spreadsheet would read as a formula. --json has the same, with each value as\n"
+    "it is in the log."
+)
+_EXAMPLES = (
+    "examples:\n"
+    "  toyspec compare runs/llama-001 runs/llama-002\n"
+    "  toyspec compare sweep/\n"
+    "  toyspec compare --metric val/acc --at common runs/llama-*\n"
+    "  toyspec compare --metric grad_norm --csv runs/llama-* > runs.csv"
+)
+
+
+class ComparedRow(msgspec.Struct, frozen=True):
+    """One fact about every run."""
+
+    part: str
+    """The heading above it."""
+    name: str | int
+    """A name, or the number of a step."""
+    cells: list[Any]
+    """The value in each run; UNSET where a run has none."""
+    unit: Literal["plain", "seconds"] = "plain"
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec compare [OPTION…] RUN…"
+    parser.description = _DESCRIPTION
+    parser.epilog = _EXAMPLES
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="*", type=public, help="runs, or directories with runs, also s3://…"
+    )
+    parser.add_argument("--all", action="store_true", help="show settings that are equal too")
+    parser.add_argument(
+        "--metric",
+        metavar="NAME",
+        help="a metric: a field of the steps or their extra, a logged name, NAME/loss of an eval; "
+        "default: loss, else one that all runs have",
+    )
+    parser.add_argument(
+        "--at",
+        metavar="WHERE",
+        type=_place,
+        help="compare the metric at each run's last step (last, the default with --metric), at the last step that all "
+        "have (common), or at a step",
+    )
+    parser.add_argument(
+        "--points",
+        metavar="N",
+        type=number_from(2),
+        default=_DEFAULT_POINTS,
+        help=f"number of common steps to show; default: {_DEFAULT_POINTS}",
+    )
+    parser.add_argument(
+        "--layout",
+        choices=("auto", "columns", "rows"),
+        default="auto",
+        help="what runs are; auto (the default) chooses by their number and the width of the terminal",
+    )
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--csv", action="store_true", help="print CSV: every setting, result and common step")
+    forms.add_argument("--json", action="store_true", help="print an object with the same")
+    add_profile(parser)
+    add_dialect(parser)
+    add_color(parser)
+
+
+def run(options: Namespace) -> int:
+    """Print the comparison and return an exit code."""
+    try:
+        metric, runs = _read(options)
+    except StreamError as error:
+        tell("compare", str(error))
+        return exit_codes.USAGE
+    series = [each.asked for each in runs]
+    steps = common_steps(series)
+    results = [*_results(runs, metric), *_last(metric, options, series)]
+    if options.csv:
+        _print_csv(runs, [*_settings(runs), *results, *_points(metric, steps, series)])
+        return exit_codes.OK
+    if options.json:
+        _print_json(runs, metric, steps)
+        return exit_codes.OK
+    differ = differing([dict(flat(each.start)) for each in runs])
+    settings = [row for row in _settings(runs) if options.all or row.name in differ]
+    points = list(_points(metric, spread(steps, options.points), series))
+    terminal = Terminal(color=options.color)
+    rows = [*results, *settings, *points]
+    if _runs_are_rows(options.layout, runs, rows, terminal):
+        _print_rows(runs, rows, terminal)
+    else:
+        _print_table(runs, rows, terminal)
+    others = set.intersection(*(each.metric_names for each in runs)) - {metric}
+    if not points:
+        terminal.line(f"\nthe runs have no step in common with {shortened(metric, _NAME_CHARS)}")
+    if others and (not points or metric != (options.metric or _DEFAULT_METRIC)):
+        terminal.line(f"\nname another metric with --metric: {_listed(others)}")
+    return exit_codes.OK
+
+
+def _read(options: Namespace) -> tuple[str, list[RunSummary]]:
+    """Return the metric and the runs: without --metric and without a loss, a metric that all of them have."""
+    choice = dialect_choice(options)
+    found = runs_at(options.runs, choice)
+    if len(found) < 2:
+        raise UsageError(f"at least two runs are needed, got {len(found)}; name them, or a directory with runs")
+
+    def summaries(metric: str) -> list[RunSummary]:
+        watch = Progress("reading").watch
+        return [summarize_run(each.place, metric=metric, watch=watch, dialect=choice) for each in found]
+
+    metric = options.metric or _DEFAULT_METRIC
+    runs = summaries(metric)
+    if any(each.asked.steps for each in runs):
+        return metric, runs
+    if options.metric:
+        known = {name for each in runs for name in each.metric_names}
+        raise UsageError(f"no run has the metric {shortened(metric, _NAME_CHARS)!r}; choose one of: {_listed(known)}")
+    common = losses_first(set.intersection(*(each.metric_names for each in runs)))
+    if not common:
+        return metric, runs
+    return common[0], summaries(common[0])
+
+
+def _listed(names: set[str]) -> str:
+    return some_of([shortened(name, _NAME_CHARS) for name in sorted(names)], _MOST_LISTED)
+
+
+def _settings(runs: list[RunSummary]) -> Iterator[ComparedRow]:
+    """Yield the settings in the runs' first records, in the order of the records."""
+    members = [dict(flat(each.start)) for each in runs]
+    names = dict.fromkeys(name for each in members for name in each)
+    for name in names:
+        if name not in _NO_SETTINGS:
+            yield ComparedRow("settings", name, [each.get(name, msgspec.UNSET) for each in members])
+
+
+def _results(runs: list[RunSummary], metric: str) -> Iterator[ComparedRow]:
+    unset = msgspec.UNSET
+    if any(each.facts.name != each.facts.run for each in runs):
+        yield _fact("name", runs)
+    yield ComparedRow("results", TITLES["state"], [each.facts.state_text for each in runs])
+    if any(each.end for each in runs):
+        yield _fact("reason", runs)
+    if any(each.facts["error"] is not None for each in runs):
+        yield _fact("error", runs)
+    yield _fact("last_step", runs)
+    if any(_has_loss(each) for each in runs):
+        yield ComparedRow(
+            "results", TITLES["final_loss"], [each.facts.final_loss if _has_loss(each) else unset for each in runs]
+        )
+        lowest = [each.loss.lowest if each.loss else None for each in runs]
+        yield ComparedRow("results", "lowest loss", [unset if each is None else each[1] for each in lowest])
+    if metric != _DEFAULT_METRIC:
+        best = [each.best(metric) for each in runs]
+        if any(best):
+            yield ComparedRow("results", f"best {metric}", [unset if each is None else each[1] for each in best])
+    if any(each.facts.seconds is not None for each in runs):
+        yield _fact("seconds", runs)
+
+
+def _has_loss(run: RunSummary) -> bool:
+    return run.facts.final_loss is not None or run.facts.loss_not_finite
+
+
+def _last(metric: str, options: Namespace, series: list[Series]) -> Iterator[ComparedRow]:
+    """Yield *metric* at the step that was asked for, and say which that is; raise UsageError where none has it."""
+    at: int | Literal["last", "common"] | None = "last" if options.metric and options.at is None else options.at
+    if at is None:
+        return
+    name = shortened(metric, _NAME_CHARS)
+    if at == "last":
+        last = [each.steps[-1] if each.steps else None for each in series]
+        cells = [_value_at(each, step) for each, step in zip(series, last, strict=True)]
+        yield ComparedRow("results", f"last {name}", cells)
+        yield ComparedRow("results", "at step", [msgspec.UNSET if step is None else step for step in last])
+        return
+    common = common_steps(series)
+    if at == "common" and not common:
+        raise UsageError(f"the runs have no step in common with {name}; leave --at out: each is taken at its last step")
+    step = common[-1] if at == "common" else at
+    if not any(each.has(step) for each in series):
+        ends = [end for each in series if each.steps for end in (each.steps[0], each.steps[-1])]
+        raise UsageError(f"no run has {name} at step {step}; steps with it are from {min(ends)} to {max(ends)}")
+    yield ComparedRow("results", f"{name} at step {step}", [_value_at(each, step) for each in series])
+
+
+def _value_at(series: Series, step: int | None) -> float | UnsetType | None:
+    return series.value(step) if step is not None and series.has(step) else msgspec.UNSET
+
+
+def _fact(name: str, runs: list[RunSummary]) -> ComparedRow:
+    """Return the row of a column that every run has."""
+    cells = [msgspec.UNSET if (value := each.facts[name]) is None else value for each in runs]
+    return ComparedRow("results", TITLES[name], cells, unit="seconds" if COLUMNS[name].get("unit") == "s" else "plain")
+
+
+def _points(metric: str, steps: list[int], series: list[Series]) -> Iterator[ComparedRow]:
+    for step in steps:
+        yield ComparedRow(metric, step, [each.value(step) for each in series])
+
+
+def _place(text: str) -> int | Literal["last", "common"]:
+    """Return where ``--at`` says; raise ArgumentTypeError."""
+    if text == "last":
+        return "last"
+    if text == "common":
+        return "common"
+    if not text.isascii() or not text.isdecimal():
+        raise ArgumentTypeError(f"{text!r} must be last, common or a step, an integer ≥ 0")
+    return int(text)
+
+
+def _names(runs: list[RunSummary]) -> list[str]:
+    return distinct_names([each.facts.run for each in runs], [each.directory for each in runs])
+
+
+def _runs_are_rows(
+    layout: Literal["auto", "columns", "rows"], runs: list[RunSummary], rows: list[ComparedRow], terminal: Terminal
+) -> bool:
+    if layout != "auto" or len(runs) > _MOST_COLUMNS:
+        return layout != "columns"
+    widths = (max(map(width, column)) for column in zip(*_table(runs, rows), strict=True))
+    return terminal.interactive and len(joined([" " * each + "." for each in widths])) - len(runs) > columns()
+
+
+def _print_rows(runs: list[RunSummary], rows: list[ComparedRow], terminal: Terminal) -> None:
+    """Print one line for each run; on a terminal, the columns that fit: results, then settings, then points."""
+    names = [shown(name) for name in _names(runs)]
+    table = [[name, *cells] for name, *cells in zip(["run", *names], *map(_shown_row, rows), strict=True)]
+    hidden: list[int] = []
+    if terminal.interactive:
+        hidden = fitted(table, columns(), _droppable(rows))
+    kept = [[cell for index, cell in enumerate(row) if index not in hidden] for row in table]
+    sides: list[Side] = ["left" if title in _TEXTS else "right" for title in kept[0]]
+    head, *lines = lined_up(kept, sides)
+    terminal.line(terminal.styled(joined(head), "strong"))
+    for line in lines:
+        terminal.line(joined(line))
+    if hidden:
+        left_out = some_of([table[0][index] for index in hidden], _MOST_HIDDEN_NAMED)
+        note = f"hidden for lack of room: {left_out}; --csv has everything"
+        for text in wrapped(note, columns(), "  "):
+            terminal.line(terminal.styled(text, "dim"))
+
+
+def _droppable(rows: list[ComparedRow]) -> list[int]:
+    """Return the columns in the order of being hidden: points, lesser results, then settings."""
+    named = [(index, row) for index, row in enumerate(rows, 1)]
+    points = [index for index, row in named if row.part not in ("results", "settings")]
+    lesser = [index for name in _HIDDEN_FIRST for index, row in named if (row.part, row.name) == ("results", name)]
+    settings = [index for index, row in named if row.part == "settings"]
+    rest = [index for index, _ in named if index not in (*points, *lesser, *settings)]
+    return [*reversed(points), *lesser, *reversed(settings), *reversed(rest)]
+
+
+def _table(runs: list[RunSummary], rows: list[ComparedRow]) -> list[list[str]]:
+    return [["", *cut_apart([shown(name) for name in _names(runs)], _VALUE_COLUMNS)], *map(_shown_row, rows)]
+
+
+def _print_table(runs: list[RunSummary], rows: list[ComparedRow], terminal: Terminal) -> None:
+    table = _table(runs, rows)
+    sides: list[Side] = ["left"]
+    head, *lines = lined_up(table, sides + ["right"] * len(runs))
+    terminal.line(terminal.styled(joined(head), "strong"))
+    part = rows[0].part
+    for row, line in zip(rows, lines, strict=True):
+        if row.part != part:
+            part = row.part
+            terminal.line(f"\n{terminal.styled(shortened(part, _NAME_CHARS), 'dim')}")
+        terminal.line(joined(line))
+
+
+def _shown_row(row: ComparedRow) -> list[str]:
+    name = f"step {row.name}" if isinstance(row.name, int) else shortened(row.name, _NAME_CHARS)
+    show = duration if row.unit == "seconds" else figure
+    cells = ["" if cell is msgspec.UNSET else cut(show(cell), _VALUE_COLUMNS) for cell in row.cells]
+    whole = ["" if cell is msgspec.UNSET else _whole(cell) for cell in row.cells]
+    if row.unit == "plain":
+        cells = [_told_apart(at, cells, whole) for at in range(len(cells))]
+    return [name, *cells]
+
+
+def _told_apart(at: int, cells: list[str], whole: list[str]) -> str:
+    """Return the cell *at*; if another value looks the same in its cell, what begins where the two differ."""
+    alike = [text for cell, text in zip(cells, whole, strict=True) if cell == cells[at]]
+    if len(set(alike)) == 1:
+        return cells[at]
+    begin = max(len(os.path.commonprefix(alike)) - _SHOWN_BEFORE, 0)  # noqa: RUF071 - texts, and not paths
+    return cut(("…" if begin else "") + printable(whole[at][begin:]), _VALUE_COLUMNS)
+
+
+def _whole(cell: Any) -> str:
+    return msgspec.json.encode(cell).decode() if isinstance(cell, list | dict) else str(cell)
+
+
+def _print_csv(runs: list[RunSummary], rows: list[ComparedRow]) -> None:
+    sys.stdout.write(csv_row(["part", "name", *_names(runs)]) + "\n")
+    for row in rows:
+        sys.stdout.write(csv_row([row.part, row.name, *map(_csv_cell, row.cells)]) + "\n")
+
+
+def _print_json(runs: list[RunSummary], metric: str, steps: list[int]) -> None:
+    """Print what ``schemas/answers/v1/compare.json`` describes; null where a run has no value."""
+    from toyspec.core.command_line.objects import inert_json
+
+    settings = [{"name": row.name, **_cells_of(row)} for row in _settings(runs)]
+    found = {
+        "metric": metric,
+        "runs": [{"path": encodable(each.directory), **_facts_of(each, metric)} for each in runs],
+        "settings": settings,
+        "points": [{"step": row.name, **_cells_of(row)} for row in _points(metric, steps, [run.asked for run in runs])],
+    }
+    sys.stdout.write(inert_json(found) + "\n")
+
+
+def _cells_of(row: ComparedRow) -> dict[str, Any]:
+    """Return the values of *row*, one for each run, and which runs have one: null is a value too."""
+    is_set = [cell is not msgspec.UNSET for cell in row.cells]
+    values = [cell if known else None for cell, known in zip(row.cells, is_set, strict=True)]
+    return {"values": values} if all(is_set) else {"values": values, "is_set": is_set}
+
+
+def _facts_of(run: RunSummary, metric: str) -> dict[str, Any]:
+    names = ("run", "run_id", "state", "ended", "reason", "first_step", "last_step", "progress", "remaining", "seconds")
+    best = run.best(metric)
+    return {
+        **{name: encodable(value) if isinstance(value := run.facts[name], str) else value for name in names},
+        "final_loss": run.facts.final_loss,
+        "lowest_loss": None if run.loss is None or run.loss.lowest is None else run.loss.lowest[1],
+        "best": None if best is None else {"step": best[0], "value": best[1]},
+    }
+
+
+def _csv_cell(cell: Any) -> Cell:
+    if cell is msgspec.UNSET:
+        return None
+    if cell is None:
+        return "null"
+    if isinstance(cell, list | dict):
+        return msgspec.json.encode(cell).decode()
+    return cell if isinstance(cell, str | int | float) else str(cell)

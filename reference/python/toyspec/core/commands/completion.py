@@ -1,0 +1,87 @@
+"""``toyspec completion``: a completion script for a shell."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from toyspec.core.command_line import exit_codes
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.core.command_line.parsers import Parser
+
+SHELLS = ("bash", "zsh", "fish", "tcsh")
+
+# The metrics that most runs have: to read those of a run at each Tab would take its time.
+METRICS = ("loss", "val/loss", "val/acc", "grad_norm", "lr")
+"""Names that a shell offers for a metric."""
+
+RANKS = ("all", "0", "1", "2", "3")
+"""What a shell offers for a rank."""
+
+_INSTALL = """\
+Write the script to a file that the shell reads at its start, for example
+
+  bash  ~/.local/share/bash-completion/completions/toyspec
+  zsh   _toyspec, in a directory of $fpath
+  fish  ~/.config/fish/completions/toyspec.fish
+  tcsh  ~/.tcshrc, at its end
+
+examples:
+  toyspec completion fish > ~/.config/fish/completions/toyspec.fish"""
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec completion SHELL"
+    parser.description = "Print a script that completes commands, options, rules and paths in a shell."
+    parser.epilog = _INSTALL
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh, fish or tcsh")
+
+
+def run(options: Namespace) -> int:
+    """Print the script and return an exit code."""
+    import shtab
+
+    from toyspec.core.command_line.commands import COMMANDS, full_parser
+
+    parser = full_parser()
+    for name, command in _commands(parser).items():
+        # The first line of a description is only the beginning of a sentence; the summary is a whole one.
+        command.description = COMMANDS[name]
+        for action in command._actions:  # noqa: SLF001 - argparse has no public way to its arguments
+            _complete(action)
+    sys.stdout.write(shtab.complete(parser, shell=options.shell) + "\n")
+    return exit_codes.OK
+
+
+def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    return next(dict(action.choices) for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001
+
+
+def _complete(action: argparse.Action) -> None:
+    """Complete *action* with what its metavar names, such as paths, rules, columns or usual metrics."""
+    import shtab
+
+    from toyspec.core.commands import schema
+    from toyspec.core.generated.rules import SUMMARY
+    from toyspec.core.generated.runs import COLUMNS
+    from toyspec.core.runs.columns import ORDERS
+
+    if action.metavar in ("FILE", "PATH", "RUN"):
+        action.complete = shtab.FILE  # type: ignore[attr-defined]
+    elif action.metavar in ("DIR", "ROOT"):
+        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    elif action.metavar in ("RULE", "RULE[,RULE…]"):
+        action.choices = tuple(SUMMARY)
+    elif action.metavar in ("COLUMN", "COLUMN[,COLUMN…]"):
+        action.choices = tuple(dict.fromkeys([*ORDERS, *COLUMNS, *METRICS]))
+    elif action.metavar == "RANK":
+        action.choices = RANKS
+    elif action.metavar == "METRIC":
+        action.choices = METRICS
+    elif action.metavar == "KIND":
+        action.choices = schema.kinds("toy/v1")

@@ -1,0 +1,38 @@
+"""``toyspec conform``: the conformance runner shipped with the package; see conformance/PROTOCOL.md."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from toyspec.core.resources import resource_path
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.core.command_line.parsers import Parser
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    command = _runner()
+    parser.usage = "toyspec conform [ACTION] --adapter CMD [options]"
+    parser.description = command.DESCRIPTION
+    parser.epilog = command.EPILOG
+    command.configure(parser)
+
+
+def run(options: Namespace) -> int:
+    """Run an implementation against the corpus and return an exit code."""
+    code: int = _runner().execute(options)
+    return code
+
+
+def _runner() -> Any:
+    """Return the module with the command; it is a package of its own, since the runner imports nothing of this one."""
+    beside = os.path.dirname(resource_path("conformance"))
+    if beside not in sys.path:
+        sys.path.append(beside)
+    return import_module("conformance.command")

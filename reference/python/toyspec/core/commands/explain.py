@@ -1,0 +1,96 @@
+"""``toyspec explain``: the page of a rule, or the list of all rules."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.columns import wrapped
+from toyspec.core.command_line.parsers import Parser, UsageError, add_color, did_you_mean
+from toyspec.core.command_line.terminal import Style, Terminal, columns
+from toyspec.core.generated.rules import LAYER, SEVERITY, SUMMARY
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Iterable, Iterator
+
+_MAX_COLUMNS = 100
+_CODE = " " * 4
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec explain [RULE]"
+    parser.description = "Explain a rule: what it checks, why, and how to fix a finding.\nWithout RULE, list all rules."
+    parser.epilog = "examples:\n  toyspec explain\n  toyspec explain step-goes-backwards"
+    parser.add_argument("rule", metavar="RULE", nargs="?", help="name of a rule, as a finding shows it")
+    parser.add_argument("--json", action="store_true", help="print an array of objects, one for each rule")
+    add_color(parser)
+
+
+def run(options: Namespace) -> int:
+    """Print the page or the list and return an exit code."""
+    terminal = Terminal(color=options.color)
+    if options.json and options.rule in (None, *SUMMARY):
+        _print_json(SUMMARY if options.rule is None else [options.rule])
+        return exit_codes.OK
+    if options.rule is None:
+        _list(terminal)
+        return exit_codes.OK
+    if options.rule not in SUMMARY:
+        raise UsageError(f"unknown rule {options.rule!r}{did_you_mean(options.rule, SUMMARY)}")
+    for line in page(options.rule, min(columns(), _MAX_COLUMNS), title=lambda text: terminal.styled(text, "strong")):
+        terminal.line(line)
+    return exit_codes.OK
+
+
+def _print_json(rules: Iterable[str]) -> None:
+    """Print what ``schemas/answers/v1/rules.json`` describes."""
+    from toyspec.core.generated.rule_texts import TEXTS
+    from toyspec.core.generated.rules import HELP, PROFILES
+
+    for at, rule in enumerate(rules):
+        found = {
+            "rule": rule, "layer": LAYER[rule], "severity": SEVERITY[rule], "profiles": PROFILES[rule],
+            "summary": SUMMARY[rule], "help": HELP[rule],
+            "texts": [{"title": title, "lines": lines} for title, lines in TEXTS[rule].items()],
+        }  # fmt: skip
+        sys.stdout.write(("," if at else "[") + "\n" + json.dumps(found))
+    sys.stdout.write("\n]\n")
+
+
+def page(rule: str, width: int, *, title: Callable[[str], str] = str) -> Iterator[str]:
+    """Yield the lines of the specification's page of *rule*, wrapped to *width* columns; *title* styles the titles."""
+    from toyspec.core.generated.rule_texts import TEXTS
+
+    for index, (name, lines) in enumerate(TEXTS[rule].items()):
+        yield from ("", title(name), "") if index else (title(name), "")
+        for line in lines:
+            yield from [line] if line.startswith(_CODE) else wrapped(line, width)
+
+
+def shown_severity(rule: str) -> tuple[str, Style]:
+    """Return the severity of *rule* as text, the highest one where profiles differ, and the style for it."""
+    severity = SEVERITY[rule]
+    if isinstance(severity, str):
+        return severity, _style(severity)
+    gravest = min(severity.values(), key=("error", "warning", "info").index)
+    return gravest, _style(gravest)
+
+
+def _style(severity: str) -> Style:
+    return "error" if severity == "error" else "warning" if severity == "warning" else "info"
+
+
+def _list(terminal: Terminal) -> None:
+    width = max(map(len, SUMMARY))
+    layer = ""
+    for rule, summary in SUMMARY.items():
+        if LAYER[rule] != layer:
+            terminal.line(("\n" if layer else "") + terminal.styled(LAYER[rule], "strong"))
+            layer = LAYER[rule]
+        severity, style = shown_severity(rule)
+        terminal.line(f"  {rule:<{width}}  {terminal.styled(f'{severity:<7}', style)}  {summary}")
+    terminal.line("\n`toyspec explain RULE` prints the page of a rule.")

@@ -1,0 +1,340 @@
+"""``toyspec ls``: the runs below a directory, best first."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from itertools import count
+from shlex import quote
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from toyspec.core import rooms
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.dialect_options import add_dialect, add_profile, dialect_choice, settings
+from toyspec.core.command_line.objects import dialect_object
+from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from
+from toyspec.core.command_line.paths import shown
+from toyspec.core.command_line.progress import Progress
+from toyspec.core.command_line.run_arguments import run_filter
+from toyspec.core.command_line.run_tables import ShownTable
+from toyspec.core.command_line.terminal import Terminal, tell
+from toyspec.core.errors import CatalogError, ExpressionError
+from toyspec.core.places.addresses import is_address, public
+from toyspec.core.runs.columns import (
+    ALERT_FIELDS,
+    FINDING_FIELDS,
+    ORDERS,
+    asks_for_hidden,
+    meets,
+    needs_whole_streams,
+    ordered,
+    require_fields,
+    unknown_field,
+    value_of,
+)
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from toyspec.catalog.reading import Catalog
+    from toyspec.core.findings import PathError
+    from toyspec.core.reading.log_detection import DialectChoice
+    from toyspec.core.runs.listing import Extent, Runs
+    from toyspec.core.runs.run import Run
+    from toyspec.core.runs.run_facts import RunFacts
+
+_MOST_NAMED = 5
+_DESCRIPTION = (
+    "List the runs below each ROOT: the lowest final loss first, runs without one\n"
+    "last. Torn and damaged runs are listed with what can be read of them. A torn\n"
+    "run that a writer has open is shown as running. A sealed run has a seal, with\n"
+    "which `toyspec check` and `toyspec show` compare its files. The final loss is\n"
+    "that of run_end, else that of the last step with a loss.\n"
+    "\n"
+    "A stream of up to 1 MiB is read completely. Of a larger one only the start and\n"
+    "the end are read, and its state has a question mark; --full reads everything.\n"
+    "Of a stream in an object store, 128 KiB are read.\n"
+    "\n"
+    "A column is a fact of every run such as last_step, a setting such as config.lr,\n"
+    "or a metric: val/acc is its last value, best.val/acc its best, nan.val/acc the\n"
+    "number of values that are not finite. The goal of a metric is the one that the\n"
+    "run defines; without one, smaller is better for names with loss, error, ppl or\n"
+    "perplexity. Metrics need whole streams.\n"
+    "\n"
+    "--where takes the filters of `toyspec view`: comparisons by < <= > >= = != and\n"
+    "~ (contains), =~ (* for any text, ? for a character), numbers with units\n"
+    "(2h, 5mb, 70%), and, or, not, parentheses. A word alone is searched in name,\n"
+    "path, group, tags, state and profile. errors, warnings and findings are\n"
+    "numbers of a check, and alerts of the incidents that health rules find,\n"
+    "open_alerts of those that have not ended: these read each run once more.\n"
+    "\n"
+    "A run that `toyspec annotate` has given a name is listed with it, and a starred\n"
+    "one with an asterisk. Hidden runs are left out, unless --hidden or a filter such\n"
+    "as 'hidden = true' asks for them.\n"
+    "\n"
+    "On a terminal, columns that do not fit are hidden; --csv and --md have them all."
+)
+_EXAMPLES = (
+    "examples:\n"
+    "  toyspec ls runs/\n"
+    "  toyspec ls --sort started --json runs/ | jq '.[0]'\n"
+    "  toyspec ls --sort val/loss -n 5 --columns lr runs/\n"
+    "  toyspec ls --where 'lr < 1e-3 and val/acc > .7' --csv runs/ > best.csv\n"
+    "  toyspec ls --where 'state != complete or nan.loss > 0' runs/\n"
+    "  toyspec ls --where 'alerts > 0' --columns alerts runs/"
+)
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec ls [OPTION…] [ROOT…]"
+    parser.description = _DESCRIPTION
+    parser.epilog = _EXAMPLES
+    parser.add_argument(
+        "roots",
+        metavar="ROOT",
+        nargs="*",
+        type=public,
+        help="directories or addresses; default: the roots in toyspec.toml, else this directory",
+    )
+    _add_columns(parser)
+    parser.add_argument(
+        "--catalog", metavar="DIR", help="list what this catalog has, and read no run: see `toyspec catalog --help`"
+    )
+    parser.add_argument("--hidden", action="store_true", help="list runs too that `toyspec annotate --hide` hides")
+    parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
+    parser.add_argument("--full", action="store_true", help="read every byte of every stream")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument("--json", action="store_true", help="print an array of objects, in the same order")
+    forms.add_argument("--csv", action="store_true", help="print CSV; an apostrophe precedes what would be a formula")
+    forms.add_argument("--md", action="store_true", help="print a Markdown table, for a pull request")
+    add_profile(parser)
+    add_dialect(parser, has_columns=False)
+    add_color(parser)
+
+
+def _add_columns(parser: Parser) -> None:
+    parser.add_argument(
+        "--sort",
+        metavar="COLUMN",
+        default="loss",
+        help=f"{', '.join(ORDERS)}, or any column: a metric, best first by its goal, or a setting; default: loss",
+    )
+    parser.add_argument(
+        "--columns", metavar="COLUMN[,COLUMN…]", type=_names, default=[], help="columns to show as well"
+    )
+    parser.add_argument(
+        "--where",
+        metavar="FILTER",
+        type=run_filter,
+        action="append",
+        default=[],
+        help="list only runs that meet it: 'lr < 1e-3 and val/acc > .7'; may be repeated",
+    )
+    parser.add_argument("-n", "--number", metavar="N", type=number_from(1), help="list only the first N runs")
+
+
+def run(options: Namespace) -> int:
+    """Print the list and return an exit code."""
+    # The runs are kept to the end and are not in cycles; searching for cycles takes 0.3 to 0.9 s of 10,000 runs.
+    gc.disable()
+    try:
+        return _list(options)
+    finally:
+        gc.enable()
+
+
+def _list(options: Namespace) -> int:
+    order = [] if options.sort in ORDERS else [options.sort]
+    columns = list(dict.fromkeys([*options.columns, *order]))
+    asked = [*columns, *(name for each in options.where for name in each.fields)]
+    configuration = settings()
+    choice = dialect_choice(options, configuration, search=True)
+    if any(name in ALERT_FIELDS for name in asked) and options.catalog is None:
+        # A wrong rule is reported before anything is read.
+        rooms.health_options.all_rules(None, configuration)
+    try:
+        found, known = _from_catalog(options, columns) if options.catalog else _from_disk(options, asked, choice)
+    except (CatalogError, ExpressionError) as error:
+        raise UsageError(str(error)) from None
+    shows_hidden = options.hidden or asks_for_hidden(*options.where)
+    met = [each for each in known if shows_hidden or not each.hidden]
+    hidden, shown_runs = len(known) - len(met), met[: options.number]
+    if options.json:
+        _print_json(shown_runs, columns)
+    elif met or options.csv:
+        _print(ShownTable(shown_runs, options.roots, columns, left_out=len(met) - len(shown_runs)), options)
+        _report_others(found)
+    elif found.runs and not hidden:
+        tell("ls", f"none of {found.runs} runs meets the conditions")
+    elif not hidden:
+        _report_none(found.errors, found.skipped, options)
+    if hidden:
+        runs = "1 run is" if hidden == 1 else f"{hidden} runs are"
+        tell("ls", f"{runs} hidden by annotation; --hidden lists them too")
+    return _report_errors(found.errors)
+
+
+class _Found(NamedTuple):
+    """What there is to list from."""
+
+    runs: int
+    """Number of runs."""
+    errors: Sequence[PathError]
+    skipped: int
+    """Number of files of other formats."""
+    blank: Sequence[str] = ()
+    """Paths of logs of other programs in which no metric was found."""
+
+
+def _from_disk(options: Namespace, asked: Sequence[str], choice: DialectChoice) -> tuple[_Found, list[RunFacts]]:
+    """Return what is below the roots, and the runs that meet all filters, in order; raise ExpressionError."""
+    options.roots = options.roots or list(settings().roots) or ["."]
+    runs = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
+    counts = any(name in FINDING_FIELDS for name in asked)
+    # An object has the settings too, which a resumption in the middle of a long log may have changed.
+    fields = [*asked, *(["progress"] if options.json else [])]
+    known = [_checked(run, run.known(fields), choice) if counts else run.known(fields) for run in runs]
+    known.sort(key=lambda facts: facts.stream)
+    require_fields([] if options.sort in ORDERS else [options.sort], known, options.where)
+    met = [facts for facts in known if meets(facts, options.where)]
+    blank = [each.stream for each in known if each.dialect is not None and not each.metrics]
+    found = _Found(len(runs), runs.errors, runs.skipped, blank)
+    return found, ordered(met, options.sort, reverse=options.reverse)
+
+
+def _checked(run: Run, facts: RunFacts, choice: DialectChoice) -> RunFacts:
+    """Return *facts* with the number of findings of a check."""
+    from toyspec.core.checker.counts import count_findings
+
+    return msgspec.structs.replace(facts, findings=count_findings(run.path, choice))
+
+
+def _from_catalog(options: Namespace, columns: Sequence[str]) -> tuple[_Found, list[RunFacts]]:
+    """Return what a catalog has, and the runs that meet all filters, in order; raise as it does."""
+    catalog = _catalog(options)
+    shown_fields = None if options.json else columns
+    runs = catalog.chosen(options.where, sort=options.sort, reverse=options.reverse, shown=shown_fields)
+    if asked := [name for name in columns if name in ALERT_FIELDS and catalog.manifest.health is None]:
+        raise unknown_field(asked[0], ())
+    return _Found(len(catalog), runs.errors, runs.skipped), [run.facts for run in runs]
+
+
+def _print(table: ShownTable, options: Namespace) -> None:
+    if options.csv:
+        table.print_csv()
+    elif options.md:
+        table.print_markdown()
+    else:
+        table.print_text(Terminal(color=options.color))
+
+
+def _report_others(found: _Found) -> None:
+    """Say what the list does not: logs in which no metric was found, and files that are not logs."""
+    if found.blank:
+        named = ", ".join(map(shown, found.blank[:_MOST_NAMED])) + (", …" if len(found.blank) > _MOST_NAMED else "")
+        tell("ls", f"no metric was found in {named}; `toyspec check` says what to do")
+    if found.skipped:
+        files = "1 other file is" if found.skipped == 1 else f"{found.skipped} other files are"
+        tell("ls", f"{files} not recognized as logs; `toyspec doctor` says what is there")
+
+
+def _report_none(errors: Sequence[PathError], skipped: int, options: Namespace) -> None:
+    if not errors:
+        is_remote = any(map(is_address, options.roots))
+        import_takes = "`toyspec import` takes logs of other tools from there"
+        advice = import_takes if is_remote else "`toyspec doctor` names what else is there"
+        tell("ls", f"no runs below {', '.join(map(shown, options.roots))}{_skipped(skipped)}; {advice}")
+        _report_candidates(options)
+
+
+def _report_candidates(options: Namespace) -> None:
+    """Name files that may be logs, though no dialect fits."""
+    from toyspec.core.reading.log_detection import usual_names
+    from toyspec.core.runs.discovery import logs_in
+
+    hints = usual_names(dialect_choice(options, settings(), search=True))
+    found = [path for root in options.roots if os.path.isdir(root) for path in logs_in(root, hints).candidates]
+    streams = [path for path in found if _is_stream(path)]
+    others = [path for path in found if path not in streams]
+    if streams:
+        named = " ".join(quote(shown(path)) for path in streams[:_MOST_NAMED])
+        tell("ls", f"streams with names of their own are listed by name: `toyspec ls {named}`")
+    if others:
+        named = ", ".join(map(shown, others[:_MOST_NAMED]))
+        tell("ls", f"these files may be logs: {named}; `toyspec dialect new FILE` reads one")
+
+
+def _is_stream(path: str) -> bool:
+    """Return whether the file *path* is a stream of toyspec, whatever its name is."""
+    from toyspec.core.errors import StreamError
+    from toyspec.core.reading.log_detection import HEAD_BYTES, first_object
+    from toyspec.core.reading.profile_detection import detect_profile_at
+    from toyspec.core.reading.stream_files import unpacked_head
+
+    try:
+        first = first_object(unpacked_head(path, HEAD_BYTES)[0])
+    except (StreamError, OSError):
+        return False
+    return first is not None and detect_profile_at(path, first) is not None
+
+
+def _report_errors(errors: Sequence[PathError]) -> int:
+    """Name what could not be read; return an exit code."""
+    for error in errors:
+        tell("ls", f"{shown(error.path)}: {error.message}")
+    return exit_codes.USAGE if errors else exit_codes.OK
+
+
+def _catalog(options: Namespace) -> Catalog:
+    """Return the catalog that *options* name."""
+    if options.full or options.profile is not None:
+        raise UsageError("--catalog reads no run, so --full and --profile do not apply; build the catalog with them")
+    try:
+        catalog = rooms.catalog.Catalog(options.catalog)
+    except CatalogError as error:
+        raise UsageError(str(error)) from None
+    if options.roots:
+        raise UsageError("--catalog lists all runs of the catalog; choose some with --where 'path ~ TEXT'")
+    options.roots = catalog.manifest.roots
+    return catalog
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _listed(roots: list[str], extent: Extent, dialect: DialectChoice) -> Runs:
+    from toyspec.core.runs.listing import list_runs
+
+    progress, looked = Progress("reading"), count(1)
+    try:
+        watch = progress.update if progress.active else None
+        look = (lambda: progress.show(f"{next(looked)} files searched for logs")) if progress.active else None
+        return list_runs(*roots, read=extent, on_progress=watch, on_look=look, dialect=dialect)
+    finally:
+        progress.erase()
+
+
+def _skipped(number: int) -> str:
+    if not number:
+        return ""
+    return (
+        "; 1 file of another format was skipped" if number == 1 else f"; {number} files of other formats were skipped"
+    )
+
+
+def _print_json(runs: Sequence[RunFacts], columns: Sequence[str]) -> None:
+    from toyspec.core.command_line.objects import inert_json
+
+    sys.stdout.write("[" + ",".join(f"\n{inert_json(_object(run, columns))}" for run in runs) + "\n]\n")
+
+
+def _object(facts: RunFacts, columns: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"columns": {name: value_of(facts, name) for name in columns}} if columns else {}
+    found |= msgspec.to_builtins(facts)
+    return found if facts.dialect is None else found | {"dialect": dialect_object(facts.dialect)}

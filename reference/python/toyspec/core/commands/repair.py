@@ -1,0 +1,120 @@
+"""``toyspec repair``: move the fragment of a torn stream to a side file."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.parsers import Parser, UsageError, local_path
+from toyspec.core.command_line.paths import shown
+from toyspec.core.command_line.tally import counted
+from toyspec.core.commands.stream_changes import StreamChanges
+from toyspec.core.escaping import printable_bytes, shortened
+from toyspec.core.files import open_file
+from toyspec.core.runs.discovery import find_streams
+from toyspec.core.writing.repairing import Repair
+from toyspec.core.writing.repairing import repair as repair_stream
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.core.runs.walking import Stream
+
+Outcome = Literal["sound", "repaired", "torn", "refused", "failed"]
+Asks = Literal["plan", "ask", "cut"]
+
+_DESCRIPTION = """\
+Move the fragment that a killed writer left after the last committed line of
+a stream to a side file (events.jsonl.torn-OFFSET). Committed lines stay
+untouched, and no byte is lost. A stream that a writer has open is refused.
+So is a damaged one, since a cut cannot fix it, and any file whose first record
+does not prove that it is a stream of toyspec.
+
+PATH is a run directory, a stream, or a directory with runs below it. Asks
+before each move unless --yes is given."""
+
+_EPILOG = """\
+exit status:
+  0  no stream has a fragment now; with --dry-run, none was refused
+  1  a stream was not changed: declined, in use by a writer, or damaged
+  2  wrong usage, or a path that could not be read or written
+
+examples:
+  toyspec repair --dry-run runs/
+  toyspec repair --yes runs/llama-003"""
+
+_HEAD_BYTES = 60
+_OUTCOMES: dict[Outcome, str] = {
+    "repaired": "repaired",
+    "torn": "with a fragment",
+    "sound": "without a fragment",
+    "refused": "left unchanged",
+    "failed": "not read or written",
+}
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec repair [OPTION…] PATH…"
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    parser.add_argument("paths", metavar="PATH", nargs="*", type=local_path, help="what to repair")
+    parser.add_argument("-n", "--dry-run", action="store_true", help="show what would be done, change nothing")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("--json", action="store_true", help="print an object; needs --yes or --dry-run")
+
+
+def run(options: Namespace) -> int:
+    """Repair the named streams and return an exit code."""
+    if not options.paths:
+        raise UsageError("no path given; name a run, a stream or a directory of runs")
+    if "-" in options.paths:
+        raise UsageError("standard input cannot be repaired; name a file or a directory")
+    if not options.dry_run and not options.yes and not sys.stdin.isatty():
+        raise UsageError("cannot ask: standard input is not a terminal; add --yes or --dry-run")
+    if options.json and not (options.dry_run or options.yes):
+        raise UsageError("--json asks nothing; add --yes or --dry-run")
+    changes = StreamChanges("repair", "json" if options.json else "text")
+    asks: Asks = "plan" if options.dry_run else "cut" if options.yes else "ask"
+    repaired = partial(_repaired, asks=asks, changes=changes)
+    for path in options.paths:
+        for found in find_streams(path):
+            changes.take(found, repaired)
+    code = changes.finish("stream", _OUTCOMES, least=0)
+    return exit_codes.FINDINGS if not code and changes.count("torn") and not options.dry_run else code
+
+
+def _repaired(stream: Stream, *, asks: Asks, changes: StreamChanges) -> None:
+    """Repair one stream, or only plan it, and print what was done."""
+    plan = repair_stream(stream.path, dry_run=True)
+    outcome: Outcome = "sound" if plan.change == "none" else "torn"
+    torn_path = None
+    if outcome == "torn":
+        fragment = counted(plan.fragment_bytes, "byte")
+        changes.line(f"{shown(stream.path)}: {fragment} after {_records(plan)}: {_head(plan)}")
+        if asks == "cut" or (asks == "ask" and _agreed()):
+            outcome, torn_path = "repaired", repair_stream(stream.path).torn_path
+    if torn_path is not None:
+        changes.line(f"    moved to {shown(torn_path)}")
+    changes.done(stream.path, outcome, records=plan.records, fragment_bytes=plan.fragment_bytes, torn_path=torn_path)
+
+
+def _records(plan: Repair) -> str:
+    return f"the last of {counted(plan.records, 'record')}" if plan.records else "no record"
+
+
+def _head(plan: Repair) -> str:
+    """Return the beginning of the fragment, inert."""
+    with open_file(plan.path) as file:
+        file.seek(plan.committed_bytes)
+        head = file.read(_HEAD_BYTES + 1)
+    more = "…" if len(head) > _HEAD_BYTES else ""
+    return shortened(printable_bytes(head[:_HEAD_BYTES])) + more
+
+
+def _agreed() -> bool:
+    sys.stdout.write("    move it to a side file? [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}

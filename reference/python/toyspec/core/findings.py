@@ -1,0 +1,172 @@
+"""The findings of a check as data: nothing here prints, exits or raises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from toyspec.core.escaping import printable, shortened
+from toyspec.core.generated.limits import MAX_FINDINGS_PER_RULE
+from toyspec.core.generated.runs import RunEnded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Severity = Literal["error", "warning", "info"]
+"""An error makes a stream invalid; a warning and an info do not."""
+
+State = Literal["complete", "torn", "damaged"]
+"""The state of a stream, decided by its bytes alone."""
+
+Profile = Literal["toy/v1", "metrics/v1", "kaun/v1"]
+"""The format that a stream follows."""
+
+
+class Excerpt(msgspec.Struct, frozen=True):
+    """A part of a log line around the place of a finding."""
+
+    data: bytes
+    """At most ``limits.EXCERPT_BYTES`` bytes of the line, exactly as they are in the file."""
+    start: int
+    """Offset of *data* from the start of the line, in bytes from 0."""
+    mark: int
+    """Offset of the finding's place from the start of the line, in bytes from 0."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One finding, at its cause."""
+
+    rule: str
+    """Name of the rule, for example ``step-goes-backwards``."""
+    severity: Severity
+    line: int
+    """Line number, counted from 1."""
+    offset: int
+    """Byte offset of the place from the start of the stream, counted from 0."""
+    pointer: str
+    """RFC 6901 JSON Pointer to the value; "" is the whole line; a missing key points at the missing member."""
+    message: str
+    """The fact, with the value found; log text in it is escaped and cut."""
+    help: str
+    """What to do about it."""
+    sidecar: str | None = None
+    """Name of the file beside the stream that the place is in, None for the stream itself."""
+    excerpt: Excerpt | None = None
+    """The place in the line, where it helps."""
+
+
+Ended = RunEnded
+"""Whether a run ended, as its log says it. Most logs of other programs have no mark of their end: ``unknown``."""
+
+
+def state_text(state: str, ended: Ended) -> str:
+    """Return the *state* of a log for people, with what is known of the end of its run.
+
+    A whole log is ``complete`` only where the run says that it ended: else ``no end mark``, or ``not ended``.
+    """
+    if state != "complete" or ended == "yes":
+        return state
+    return "no end mark" if ended == "unknown" else "not ended"
+
+
+class DialectUse(msgspec.Struct, frozen=True, kw_only=True):
+    """How the log of another program is read."""
+
+    name: str
+    """Name of the dialect."""
+    step: str | None = None
+    """Key of the step; None if no record has one."""
+    time: str | None = None
+    """Key of the time; None if no record has one."""
+    epoch: str | None = None
+    """Key of the epoch; None if no record has one."""
+    phase: str | None = None
+    """Key of the phase; None if no record has one."""
+    choice: Literal["named", "recognized", "guessed"] = "recognized"
+    """Named by the user, recognized by its own marks, or guessed by the names of keys."""
+    ended: Ended = "unknown"
+    """Whether the run ended: no where the log says how many steps were planned, and the last one was not reached."""
+    planned: int | float | None = None
+    """The last step that was planned, as the log says it; None where it does not."""
+    notes: tuple[str, ...] = ()
+    """What the user has to know of how it is read, such as numbers that are written as strings."""
+
+    @property
+    def sentence(self) -> str:
+        """The choice in one line, for example ``read as: metrics-jsonl dialect, step = "iter"``."""
+        keys = {"step": self.step, "time": self.time, "phase": self.phase}
+        named = [f'{part} = "{shortened(key)}"' for part, key in keys.items() if key is not None]
+        return "; ".join([", ".join([f"read as: {self.name} dialect", *named]), *map(printable, self.notes)])
+
+
+class FileReport(msgspec.Struct, kw_only=True):
+    """The report on one stream."""
+
+    path: str
+    """The path as given or found; ``-`` is standard input."""
+    profile: str | None
+    """Name of the profile, also of a user's own; None for a file of another format, and if there is no stream."""
+    state: State | None
+    """None only if there is no stream."""
+    valid: bool
+    """True when no finding has severity error."""
+    records: int
+    """Number of readable records."""
+    bytes: int
+    """Size of the stream in bytes."""
+    findings: list[Finding]
+    """In line order; at most ``limits.MAX_FINDINGS_PER_RULE`` for each rule."""
+    suppressed: dict[str, int]
+    """Number of further findings for each rule that are counted, not listed."""
+    dialect: DialectUse | None = None
+    """How the log of another program was read; None for a stream of a profile, and for an unknown format."""
+
+
+class PathError(msgspec.Struct, frozen=True):
+    """A path that could not be read."""
+
+    path: str
+    message: str
+
+
+class LineFinding(msgspec.Struct, frozen=True):
+    """One finding of the bytes or JSON layer in one line."""
+
+    rule: str
+    """Name of the rule, for example ``invalid-json``."""
+    offset: int
+    """Byte offset of the place in the line, counted from 0; the line's length when it ends too early."""
+    pointer: str
+    """RFC 6901 JSON Pointer; "" is the whole line. Half a surrogate pair shows as U+FFFD."""
+    message: str
+    """The fact, with the value found; log text in it is escaped and cut."""
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A file below a directory that was searched for runs: it has the name of a stream and another format."""
+
+    path: str
+    message: str
+    """What the file looks like."""
+
+
+class Report(msgspec.Struct, kw_only=True):
+    """The report on all paths of a check."""
+
+    files: list[FileReport]
+    errors: list[PathError]
+
+
+def with_findings(report: FileReport, found: Iterable[Finding]) -> FileReport:
+    """Return *report* with *found* in the order of lines; what is beyond the limit of a rule is counted."""
+    findings, suppressed = list(report.findings), dict(report.suppressed)
+    counts: dict[str, int] = {}
+    for finding in found:
+        counts[finding.rule] = counts.get(finding.rule, 0) + 1
+        if counts[finding.rule] > MAX_FINDINGS_PER_RULE:
+            suppressed[finding.rule] = suppressed.get(finding.rule, 0) + 1
+        else:
+            findings.append(finding)
+    findings.sort(key=lambda finding: finding.line)
+    return msgspec.structs.replace(report, findings=findings, suppressed=suppressed)

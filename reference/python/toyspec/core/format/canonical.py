@@ -1,0 +1,337 @@
+"""Encodes an event in canonical form: one spelling, equal byte for byte in every language.
+
+Keys are in schema order, unknown keys follow, sorted by their UTF-8 bytes as in open maps, and there are no spaces.
+Fields of type number are written as floats, integers as digits, and values that are not finite as null.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from toyspec.core.errors import ToyspecError, let_through
+from toyspec.core.escaping import shortened
+from toyspec.core.format.foreign_values import built_in, mapping_of
+from toyspec.core.format.numbers import binary32_text, binary64_text
+from toyspec.core.format.scalars import attribute, integer, is_finite, items, number, scalar, text
+from toyspec.core.generated.fields import FIELDS
+from toyspec.core.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
+
+if TYPE_CHECKING:
+    from toyspec.core.findings import Profile
+
+_ENCODER = msgspec.json.Encoder()
+_ENTRY_KIND = "entry"
+_TAG_KEYS: dict[Profile, str] = {"toy/v1": "kind", "kaun/v1": "type"}
+_NO_SCALAR = object()
+# A shorter line cannot have an integer that overflows binary64.
+_LONG_NUMBER = 300
+# Values of exactly these types are encoded by one call; all others are converted member by member.
+_READY_TYPES: dict[object, frozenset[type]] = {
+    "number": frozenset([float, type(None), UnsetType]),
+    "integer": frozenset([int, type(None), UnsetType]),
+    "string": frozenset([str, type(None), UnsetType]),
+    "boolean": frozenset([bool, type(None), UnsetType]),
+}
+_ABSENT_ONLY: frozenset[type] = frozenset([type(None), UnsetType])
+_ready_members: dict[tuple[type[Struct], Profile], list[tuple[str, frozenset[type]]] | None] = {}
+
+Event = Struct | Mapping[str, Any]
+"""An event to write: a Struct of ``toyspec.core.events`` or of your own, or a mapping.
+
+A Struct with ``omit_defaults``, as those of ``toyspec.core.events``, does not have the members that are None by
+default.
+"""
+
+
+class InvalidEventError(ToyspecError, ValueError):
+    """The event is not a valid record, or not allowed at this place of its stream: a mistake of the caller."""
+
+
+class RecordRefusedError(ToyspecError, ValueError):
+    """The record exceeds a limit that every reader enforces."""
+
+    def __init__(self, rule: Literal["line-too-long", "nested-too-deep"], message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+        """The rule that the record would break."""
+
+
+def encode(event: Event, *, profile: Profile = "toy/v1", kind: str | None = None) -> bytes:
+    """Return the canonical text of *event*, without LF.
+
+    *kind* is read from the event's tag unless given. Values may be scalars of array libraries: each is converted
+    once, exactly. Half a surrogate pair becomes U+FFFD. Raise InvalidEventError naming the member that its field
+    cannot hold, RecordRefusedError for a record that is too long or too deep.
+    """
+    line = _encode_ready(event, profile) if isinstance(event, Struct) else None
+    if line is None:
+        line = _ENCODER.encode(plain(event, profile=profile, kind=kind))
+    if len(line) > MAX_LINE_BYTES:
+        raise RecordRefusedError("line-too-long", f"the record has {len(line)} bytes, the limit is {MAX_LINE_BYTES}")
+    return line
+
+
+def plain(event: Event, *, profile: Profile = "toy/v1", kind: str | None = None) -> dict[str, Any]:
+    """Return *event* in built-in types, its keys in canonical order; raise as ``encode`` does."""
+    members = members_of(event)
+    if kind is None:
+        kind = members.get(_TAG_KEYS[profile]) if profile in _TAG_KEYS else _ENTRY_KIND
+    fields = FIELDS[profile].get(kind) if isinstance(kind, str) else None
+    if fields is None:
+        # Of an unknown kind, only the tag is known.
+        fields = {_TAG_KEYS.get(profile, ""): "string"}
+    return _object(members, fields, "", 1)
+
+
+def _encode_ready(event: Struct, profile: Profile) -> bytes | None:
+    """Return the text of a Struct that its own encoder writes in canonical form; None if that may differ."""
+    key = (type(event), profile)
+    if key not in _ready_members:
+        _ready_members[key] = _list_ready_members(*key)
+    members = _ready_members[key]
+    if members is None:
+        return None
+    for name, types in members:
+        if type(getattr(event, name)) not in types:
+            return None
+    try:
+        line = _ENCODER.encode(event)
+    except UnicodeEncodeError:
+        return None
+    return line if len(line) < _LONG_NUMBER else None
+
+
+def _list_ready_members(struct: type[Struct], profile: Profile) -> list[tuple[str, frozenset[type]]] | None:
+    config = struct.__struct_config__
+    fields = FIELDS[profile].get(str(config.tag or _ENTRY_KIND))
+    tag = () if config.tag is None else (config.tag_field,)
+    names = struct.__struct_encode_fields__
+    if fields is None or config.array_like or (*tag, *names) != tuple(fields):
+        return None
+    if config.omit_defaults and not set(struct.__struct_defaults__) <= {None, UNSET, msgspec.NODEFAULT}:
+        # Its encoder leaves out more than what is not given.
+        return None
+    attributes = zip(struct.__struct_fields__, names, strict=True)
+    return [(attribute, _ready_types(fields[name])) for attribute, name in attributes]
+
+
+def _ready_types(field_type: object) -> frozenset[type]:
+    return _READY_TYPES.get(field_type, _ABSENT_ONLY) if isinstance(field_type, str) else _ABSENT_ONLY
+
+
+def members_of(event: Any) -> dict[Any, Any]:
+    """Return the members that an event has, as they were given, its tag included.
+
+    Those that are UNSET are left out, and of a Struct with ``omit_defaults`` those that are None by default.
+    """
+    if not isinstance(event, Struct):
+        return {name: value for name, value in _mapping(event, "").items() if value is not UNSET}
+    names = zip(event.__struct_fields__, event.__struct_encode_fields__, strict=True)
+    given = ((name, value) for attribute, name in names if (value := getattr(event, attribute)) is not UNSET)
+    absent = _none_by_default(type(event))
+    members = {name: value for name, value in given if value is not None or name not in absent}
+    config = event.__struct_config__
+    return members if config.tag is None else {config.tag_field: config.tag, **members}
+
+
+@cache
+def _none_by_default(struct: type[Struct]) -> frozenset[str]:
+    if not struct.__struct_config__.omit_defaults:
+        return frozenset()
+    defaults = struct.__struct_defaults__
+    names = struct.__struct_encode_fields__[len(struct.__struct_encode_fields__) - len(defaults) :]
+    return frozenset(name for name, default in zip(names, defaults, strict=True) if default is None)
+
+
+def _object(value: Any, fields: Mapping[str, Any], pointer: str, depth: int) -> dict[str, Any]:
+    _check_depth(depth, pointer)
+    given = members_of(value) if isinstance(value, Struct) else _mapping(value, pointer)
+    members = _by_text({key: member for key, member in given.items() if member is not UNSET}, pointer)
+    known = {
+        key: _field(members[key], field_type, f"{pointer}/{key}", depth + 1)
+        for key, field_type in fields.items()
+        if key in members
+    }
+    unknown = sorted(members.keys() - fields.keys())
+    return known | {key: _open(members[key], f"{pointer}/{key}", depth + 1) for key in unknown}
+
+
+def _field(value: Any, field_type: Any, pointer: str, depth: int) -> Any:
+    if value is None:
+        return None
+    if isinstance(field_type, str):
+        return _SCALARS[field_type](value, pointer) if field_type != "open" else _open_map(value, pointer, depth)
+    constructor, part = field_type
+    if constructor == "object":
+        return _object(value, part, pointer, depth)
+    _check_depth(depth, pointer)
+    if constructor == "map":
+        members = _sorted_members(value, pointer)
+        return {key: _field(member, part, f"{pointer}/{key}", depth + 1) for key, member in members}
+    found = items(value)
+    if found is None:
+        raise _refusal(pointer, "an array", value)
+    return [_field(item, part, f"{pointer}/{i}", depth + 1) for i, item in enumerate(found)]
+
+
+def _number_field(value: Any, pointer: str) -> float | None:
+    try:
+        return number(value)
+    except Exception as error:
+        let_through(error)
+        raise _refusal(pointer, "a number", value) from error
+
+
+def _binary32_field(value: Any, pointer: str) -> msgspec.Raw | None:
+    exact = _number_field(value, pointer)
+    return None if exact is None else msgspec.Raw(binary32_text(exact).encode())
+
+
+def _integer_field(value: Any, pointer: str) -> int | None:
+    try:
+        found = integer(value)
+    except Exception as error:
+        let_through(error)
+        raise _refusal(pointer, "an integer", value) from error
+    if found is not None and not is_finite(found):
+        raise _refusal(pointer, "an integer within binary64", value)
+    return found
+
+
+def _string_field(value: Any, pointer: str) -> str:
+    if not isinstance(value, str):
+        raise _refusal(pointer, "a string", value)
+    return text(value)
+
+
+def _boolean_field(value: Any, pointer: str) -> bool:
+    found = scalar(value)
+    if type(found) is not bool:
+        raise _refusal(pointer, "a boolean", value)
+    return found
+
+
+_SCALARS = {
+    "number": _number_field,
+    "binary32": _binary32_field,
+    "integer": _integer_field,
+    "string": _string_field,
+    "boolean": _boolean_field,
+}
+
+
+def _open_map(value: Any, pointer: str, depth: int) -> dict[str, Any]:
+    found = _open(value, pointer, depth)
+    if not isinstance(found, dict):
+        raise _refusal(pointer, "an object", value)
+    return found
+
+
+def _sorted_members(value: Any, pointer: str) -> list[tuple[str, Any]]:
+    members = _by_text(_mapping(value, pointer), pointer)
+    # Code points sort as their UTF-8 bytes do.
+    return sorted(members.items(), key=operator.itemgetter(0))
+
+
+def _by_text(given: Mapping[Any, Any], pointer: str) -> dict[str, Any]:
+    """Return *given* by the text of its keys; raise InvalidEventError if two keys have the same text."""
+    members = {key_text(key, pointer): member for key, member in given.items()}
+    if len(members) != len(given):
+        texts = [key_text(key, pointer) for key in given]
+        twice = next(text for text in texts if texts.count(text) > 1)
+        raise InvalidEventError(
+            f"{shortened(pointer) or 'the event'} has two keys that are written {shortened(twice)!r}"
+        )
+    return members
+
+
+def _mapping(value: Any, pointer: str) -> dict[Any, Any]:
+    """Return the members of a mapping, or of an object with named values; raise InvalidEventError for all else."""
+    try:
+        members = mapping_of(value)
+        if members is not None:
+            return dict(members.items())
+    except Exception as error:
+        let_through(error)
+        raise _refusal(pointer, "an object", value, error) from error
+    raise _refusal(pointer, "an object", value)
+
+
+def _check_depth(depth: int, pointer: str) -> None:
+    if depth > MAX_DEPTH:
+        place = shortened(pointer)
+        raise RecordRefusedError("nested-too-deep", f"{place} is nested deeper than {MAX_DEPTH} objects and arrays")
+
+
+def _open(value: Any, pointer: str, depth: int) -> Any:
+    """Return any value that JSON can represent, the keys of its objects sorted at every level."""
+    plain_scalar = _open_scalar(value)
+    if plain_scalar is not _NO_SCALAR:
+        if type(plain_scalar) is int and not is_finite(plain_scalar):
+            raise _refusal(pointer, "an integer within binary64", value)
+        return plain_scalar
+    if isinstance(value, Mapping):
+        _check_depth(depth, pointer)
+        members = _sorted_members(value, pointer)
+        return {key: _open(member, f"{pointer}/{key}", depth + 1) for key, member in members if member is not UNSET}
+    found = items(value)
+    if found is not None:
+        _check_depth(depth, pointer)
+        return [_open(item, f"{pointer}/{i}", depth + 1) for i, item in enumerate(found)]
+    return _open(_built_in(value, pointer), pointer, depth)
+
+
+def _open_scalar(value: Any) -> Any:
+    kind = type(value)
+    if kind is str:
+        return text(value)
+    if kind is float:
+        return value if value - value == 0.0 else None
+    if kind is int:
+        return value
+    return value if value is None or kind is bool else _NO_SCALAR
+
+
+def _built_in(value: Any, pointer: str) -> Any:
+    """Return a value of a library in built-in types: a scalar, a path, an enum, a dataclass, a date and the like."""
+    if isinstance(value, Struct):
+        return members_of(value)
+    try:
+        return built_in(value)
+    except Exception as error:
+        let_through(error)
+        raise _refusal(pointer, "a value that JSON can hold", value, error) from error
+
+
+def key_text(key: Any, pointer: str = "") -> str:
+    """Return the text of a key of any scalar type; raise InvalidEventError for all else."""
+    try:
+        found = scalar(key)
+    except Exception as error:
+        let_through(error)
+        raise _refusal(pointer, "an object with keys that are strings", key, error) from error
+    if type(found) is str:
+        return text(found)
+    if type(found) is float:
+        return binary64_text(found)
+    if found is None or type(found) in (int, bool):
+        return _ENCODER.encode(found).decode()
+    raise _refusal(pointer, "an object with keys that are strings", key)
+
+
+def _refusal(pointer: str, expected: str, value: object, cause: Exception | None = None) -> InvalidEventError:
+    shown = shortened(repr(value)) if isinstance(value, str | int | float) else type(value).__name__
+    shape = attribute(value, "shape")
+    if isinstance(shape, tuple) and shape:
+        shown = f"{shown} of shape {shortened(str(tuple(shape)))}; reduce it to one number, as by mean()"
+    elif cause is not None and not isinstance(cause, TypeError) and str(cause):
+        shown = f"{shown} ({shortened(str(cause))})"
+    if expected.startswith("a value"):
+        shown = f"{shown}; pass a number, a string, a list or a mapping, as str() makes one"
+    return InvalidEventError(f"{shortened(pointer) or 'the event'} must be {expected}, got {shown}")

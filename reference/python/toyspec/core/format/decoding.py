@@ -1,0 +1,157 @@
+"""Decodes a readable line into the type of its kind.
+
+A type has None for an absent key, and NaN or an infinity for a number that is null.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from importlib import import_module
+from threading import Lock
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+
+from toyspec.core.format.record_mapping import NOT_FINITE, with_lost_numbers
+from toyspec.core.generated.fields import FIELDS, NULLABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toyspec.core.findings import Profile
+
+# The facts about a type are kept in it before they are complete: a second thread that uses them ends the interpreter.
+_ONE_AT_A_TIME = Lock()
+_NUMBERS = ("number", "binary32")
+_NAMES = {"number": "float", "binary32": "float", "integer": "int", "string": "str", "boolean": "bool"}
+_decode_value = msgspec.json.Decoder().decode
+
+
+def event_of(
+    value: dict[str, Any], kind: str | None, profile: Profile | None, *, has_null: bool = True
+) -> msgspec.Struct | None:
+    """Return *value*, whose integers are ints, as the type of its *kind*; None if it does not fit."""
+    if profile is None or kind not in event_types(profile):
+        return None
+    # With its decoder, the facts about a type are complete.
+    _decoder(profile, kind)
+    try:
+        return _converted(value, kind, profile) if has_null else msgspec.convert(value, event_types(profile)[kind])
+    except msgspec.ValidationError:
+        return None
+
+
+def typed(line: bytes, kind: str | None, profile: Profile) -> Any:
+    """Return a readable *line* as the type of its *kind*; raise ``msgspec.ValidationError`` if it does not fit."""
+    if b"null" not in line:
+        return _decoder(profile, kind).decode(line)
+    _decoder(profile, kind)
+    return _converted(_decode_value(line), kind, profile)
+
+
+def valid_member(value: Mapping[str, Any], key: str, kind: str | None, profile: Profile) -> Any:
+    """Return the member *key* of a record as its type, None for null; UNSET if it is absent, unknown, or invalid."""
+    field_type = _member_types(profile, kind).get(key)
+    if field_type is None or key not in value:
+        return msgspec.UNSET
+    if value[key] is None:
+        return None if key in NULLABLE[profile][kind or "entry"] else msgspec.UNSET
+    try:
+        return msgspec.convert(value[key], field_type)
+    except msgspec.ValidationError:
+        return msgspec.UNSET
+
+
+@cache
+def event_types(profile: Profile) -> dict[str | None, type[msgspec.Struct]]:
+    """Return the type of each kind of *profile*; the one type of a profile without kinds is under None.
+
+    There are none for a profile of a user, whose types are the user's own.
+    """
+    if profile not in ("toy/v1", "kaun/v1", "metrics/v1"):
+        return {}
+    # Most programs read one profile: importing the types of the others would waste time.
+    module = import_module(f"toyspec.core.generated.{profile.replace('/', '_')}")
+    record = getattr(module, f"{''.join(part.capitalize() for part in profile.split('/'))}Record")
+    return {cls.__struct_config__.tag: cls for cls in get_args(record) or (record,)}
+
+
+def typed_decoder(wanted: Any) -> msgspec.json.Decoder[Any]:
+    """Return a decoder of the type *wanted*; afterwards, any thread may convert values to it."""
+    with _ONE_AT_A_TIME:
+        return msgspec.json.Decoder(wanted)
+
+
+@cache
+def _decoder(profile: Profile, kind: str | None) -> msgspec.json.Decoder[Any]:
+    return typed_decoder(event_types(profile)[kind])
+
+
+@cache
+def _member_types(profile: Profile, kind: str | None) -> dict[str, Any]:
+    if kind not in event_types(profile):
+        return {}
+    # With its decoder, the types of its members are known too.
+    _decoder(profile, kind)
+    return {field.encode_name: field.type for field in msgspec.structs.fields(event_types(profile)[kind])}
+
+
+def _converted(value: dict[str, Any], kind: str | None, profile: Profile) -> msgspec.Struct:
+    fields, nulls = FIELDS[profile][kind or "entry"], _Nulls(NULLABLE[profile][kind or "entry"])
+    filled = nulls.filled(value, ("object", fields), (), ())
+    if "nonfinite" in value:
+        filled |= {key: each for key, each in with_lost_numbers(value).items() if fields.get(key) == "open"}
+    event = msgspec.convert(filled, event_types(profile)[kind])
+    for path in nulls.numbers:
+        _put(event, path, _lost(path, value.get("nonfinite")))
+    return event
+
+
+class _Nulls:
+    """The nulls of a record."""
+
+    def __init__(self, allowed: tuple[str, ...]) -> None:
+        self._allowed = allowed
+        self.numbers: list[tuple[Any, ...]] = []
+        """Keys and indexes that lead to the nulls that are numbers."""
+
+    def filled(self, value: Any, declared: Any, path: tuple[Any, ...], place: tuple[str, ...]) -> Any:
+        """Return *value*, which is at *path*, with 0 for each null that is a number: each bound allows that.
+
+        *place* is the path with ``*`` for each member of a map or an array. Raises ``msgspec.ValidationError`` for
+        any other null that the schema does not allow.
+        """
+        constructor, part = declared if isinstance(declared, tuple) else (declared, None)
+        if value is None:
+            if "/".join(place) not in self._allowed:
+                expected = _NAMES.get(constructor, constructor)
+                raise msgspec.ValidationError(f"Expected `{expected}`, got `null` - at `$.{'.'.join(map(str, path))}`")
+            if declared not in _NUMBERS:
+                return None
+            self.numbers.append(path)
+            return 0.0
+        if isinstance(value, list) and constructor == "array":
+            return [self.filled(item, part, (*path, at), (*place, "*")) for at, item in enumerate(value)]
+        if not isinstance(value, dict) or constructor not in ("object", "map"):
+            return value
+        if constructor == "map":
+            return {key: self.filled(item, part, (*path, key), (*place, "*")) for key, item in value.items()}
+        known = {key: self.filled(value[key], part[key], (*path, key), (*place, key)) for key in value.keys() & part}
+        return value | known
+
+
+def _put(holder: Any, path: tuple[Any, ...], number: float) -> None:
+    for key in path[:-1]:
+        holder = getattr(holder, key) if isinstance(holder, msgspec.Struct) else holder[key]
+    if isinstance(holder, msgspec.Struct):
+        setattr(holder, path[-1], number)
+    else:
+        holder[path[-1]] = number
+
+
+def _lost(path: tuple[Any, ...], words: Any) -> float:
+    """Return the number at *path* that *words*, the ``nonfinite`` of a record, name; NaN if they do not."""
+    # The numbers of ``scalars`` have no names but those in it.
+    name = "/".join(map(str, path[1:] if path[0] == "values" else path))
+    return NOT_FINITE.get(words.get(name, ""), math.nan) if words else math.nan

@@ -1,0 +1,311 @@
+"""Profiles of users: a directory with a JSON Schema for each kind of record, and ``stream.json``.
+
+Loading a profile enters it into the tables of this process under its own name, beside those of toyspec: from then on
+the reader, the follower and the checker take that name. See docs/how-to/make-your-own-profile.md.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from toyspec.core.errors import ProfileError, must_be_one_of
+from toyspec.core.files import open_file
+from toyspec.core.format import profiles
+from toyspec.core.format.pointers import name_of
+from toyspec.core.format.record_mapping import KindMapping, RecordMapping, StepKey, TimeKey, enter_mapping
+from toyspec.core.generated.fields import DATE_TIMES, FIELDS, REQUIRED
+from toyspec.core.generated.rules import INTEGER_AS_FLOAT, ORDER, PROFILES
+from toyspec.core.generated.streams import STREAMS
+from toyspec.core.resources import read_resource
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Schema = dict[str, Any]
+
+STREAM_FILE = "stream.json"
+_OURS = tuple(STREAMS)
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/v[0-9]+")
+_SHARED = "urn:toyspec:shared:v1"
+_WITHOUT = ("$schema", "$id", "$defs")
+_UNTAGGED = "entry"
+_MAX_DEPTH = 64
+_NUMERIC = ("number", "integer")
+_USUAL_STEPS = ("step", "global_step", "iteration", "epoch")
+_USUAL_TIMES = ("t", "time", "timestamp", "elapsed_s")
+# The types of a field that a rule of this type compares.
+_COMPARED = {
+    "monotone": ("number", "integer"),
+    "sequence-per-phase": ("integer",),
+    "same-as-last": ("number", "integer"),
+    "nested": ("string",),
+}
+
+
+class View(msgspec.Struct, frozen=True):
+    """How runs of a profile are listed, shown and compared."""
+
+    step: str | None
+    """The key of the step; None if no record has one."""
+    time: str | None
+    """The key of the time, in seconds; None if no record has one."""
+    goals: dict[str, str]
+    """The goal of each metric that has one, ``min``, ``max`` or ``none``."""
+    start: str | None
+    """The kind whose members are the settings of a run; None if there is none."""
+    shared: frozenset[str]
+    """Keys of several kinds: as metrics they are named ``kind/key``."""
+
+
+class OwnProfile(msgspec.Struct, frozen=True):
+    """A profile of the user."""
+
+    name: str
+    """Its name, for example ``evals/v1``."""
+    directory: str
+    tag: str | None
+    """The key that names the kind of a record; None if all records are of one kind."""
+    kinds: dict[str, Schema]
+    """The schema of each kind, without references."""
+    file: str
+    """Name of the stream's file in a bundle."""
+    view: View
+
+    def fits(self, first: Mapping[str, Any]) -> bool:
+        """Return whether a stream may be of this profile by its first record."""
+        kind = first.get(self.tag) if self.tag is not None else _UNTAGGED
+        schema = self.kinds.get(kind) if isinstance(kind, str) else None
+        return schema is not None and first.keys() >= set(schema.get("required", ()))
+
+
+_LOADED: dict[str, OwnProfile] = {}
+
+
+def is_loaded(name: str) -> bool:
+    """Return whether *name* is a profile of the user that was loaded."""
+    return name in _LOADED
+
+
+def loaded(name: str) -> OwnProfile:
+    """Return the loaded profile *name*."""
+    return _LOADED[name]
+
+
+def profile_named(text: str) -> str:
+    """Return the name of a profile: *text* itself if it is one, else that of the directory *text*, which is loaded.
+
+    Raises ProfileError for a directory that is not a profile, and ValueError for anything else.
+    """
+    if text in _OURS or text in _LOADED:
+        return text
+    if os.path.isdir(text):
+        return load_profile(os.path.abspath(text)).name
+    known = must_be_one_of([*_OURS, *_LOADED])
+    raise ValueError(f"profile is {text!r}; {known}, or a directory with {STREAM_FILE}")
+
+
+@cache
+def load_profile(directory: str) -> OwnProfile:
+    """Return the profile in *directory*, and enter it into the tables; raise ProfileError if it is wrong."""
+    path = os.path.join(directory, STREAM_FILE)
+    if not os.path.exists(path):
+        raise ProfileError(
+            directory, f"not a profile: it has no {STREAM_FILE}; name a profile, or a directory that has one"
+        )
+    stream = _document(path)
+    _check_stream(path, stream)
+    documents = {
+        name.removesuffix(".json"): _document(os.path.join(directory, name))
+        for name in sorted(os.listdir(directory))
+        if name.endswith(".json") and name != STREAM_FILE
+    }
+    registry = {str(each.get("$id", name)): each for name, each in documents.items()}
+    registry[_SHARED] = msgspec.json.decode(read_resource("schemas", "shared", "v1", "definitions.json"))
+    kinds: dict[str, Schema] = {}
+    for name, document in documents.items():
+        place = os.path.join(directory, f"{name}.json")
+        if "properties" in document:
+            kinds[name] = _resolved(document, document, registry, place, 0)
+            _check_kind(place, name, kinds[name], stream["tag"])
+    if not kinds:
+        raise ProfileError(directory, "no kind: a schema with properties is needed beside stream.json")
+    if stream["tag"] is None and list(kinds) != [_UNTAGGED]:
+        raise ProfileError(directory, f"without a tag the only kind is {_UNTAGGED}.json, found {', '.join(kinds)}")
+    for rule in stream["rules"]:
+        _check_rule(path, rule, kinds)
+    view = _view(path, stream, kinds)
+    profile = OwnProfile(stream["profile"], directory, stream["tag"], kinds, stream["file"], view)
+    _enter(profile, stream)
+    return profile
+
+
+def _document(path: str) -> Schema:
+    try:
+        with open_file(path) as file:
+            document = msgspec.json.decode(file.read())
+    except OSError as error:
+        raise ProfileError(path, error.strerror or str(error)) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ProfileError(path, f"not JSON: {error}") from None
+    if not isinstance(document, dict):
+        raise ProfileError(path, "the document must be an object")
+    return document
+
+
+def _check_stream(path: str, stream: Schema) -> None:
+    from jsonschema import Draft202012Validator
+    from referencing import Registry, Resource
+
+    meta = msgspec.json.decode(read_resource("schemas", "meta", STREAM_FILE))
+    registry: Any = Registry().with_resource(meta["$id"], Resource.from_contents(meta))
+    error = next(iter(Draft202012Validator(meta, registry=registry).iter_errors(stream)), None)
+    if error is not None:
+        raise ProfileError(path, f"/{'/'.join(map(str, error.absolute_path))}: {error.message}")
+    if not _NAME.fullmatch(stream["profile"]) or stream["profile"] in _OURS:
+        raise ProfileError(path, f"profile is {stream['profile']!r}; write a name of your own and a version: evals/v1")
+    for rule in stream["rules"]:
+        if rule["rule"] not in ORDER:
+            raise ProfileError(path, f"unknown rule {rule['rule']!r}; `toyspec explain` lists all rules")
+
+
+def _check_rule(path: str, rule: Schema, kinds: dict[str, Schema]) -> None:
+    """Raise ProfileError for a rule about a kind that is not there, or that compares what has no order."""
+    for key in ("kind", "enter", "exit", "closed_by"):
+        if key in rule and rule[key] not in kinds:
+            raise ProfileError(path, f"{rule['rule']}: there is no kind {rule[key]!r}")
+    allowed = _COMPARED.get(rule["type"])
+    if allowed is None:
+        return
+    for kind, schema in kinds.items():
+        declared = schema["properties"].get(rule["field"])
+        if declared is not None and rule.get("kind", kind) == kind and declared.get("type") not in allowed:
+            wanted = " or ".join(allowed)
+            raise ProfileError(path, f"{rule['rule']}: {rule['field']!r} of {kind!r} must have the type {wanted}")
+
+
+def _view(path: str, stream: Schema, kinds: dict[str, Schema]) -> View:
+    """Return how runs are shown: as ``view`` says, else by the rules and the usual keys."""
+    said = stream.get("view", {})
+    types = [field_types(schema) for schema in kinds.values()]
+    for key in ("step", "time"):
+        if key in said and not any(said[key] in each for each in types):
+            raise ProfileError(path, f"view: no kind has the {key} {said[key]!r}")
+    ordered = [rule["field"] for rule in stream["rules"] if rule["type"] in ("sequence-per-phase", "monotone")]
+    first = next((rule["kind"] for rule in stream["rules"] if rule["type"] == "first"), None)
+    keys = [key for each in types for key, kind in each.items() if kind in _NUMERIC]
+    step = said.get("step") or _key([*ordered, *_USUAL_STEPS], types, ("integer",))
+    return View(
+        step=step,
+        time=said.get("time") or _key([key for key in (*ordered, *_USUAL_TIMES) if key != step], types, _NUMERIC),
+        goals=said.get("goals", {}),
+        start=first,
+        shared=frozenset(key for key in keys if keys.count(key) > 1),
+    )
+
+
+def _key(keys: list[str], types: list[dict[str, Any]], wanted: tuple[str, ...]) -> str | None:
+    """Return the first of *keys* that has one of the types *wanted* wherever it is declared."""
+    for key in keys:
+        declared = [each[key] for each in types if key in each]
+        if declared and all(kind in wanted for kind in declared):
+            return key
+    return None
+
+
+def _check_kind(path: str, name: str, schema: Schema, tag: str | None) -> None:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise ProfileError(path, f"not a JSON Schema: {error.message}") from None
+    for key, each in schema["properties"].items():
+        if not isinstance(each, dict):
+            raise ProfileError(path, f"the property {key!r} must be an object")
+    if tag is not None and schema["properties"].get(tag, {}).get("const") != name:
+        raise ProfileError(path, f"the property {tag!r} must be the const {name!r}, the name of the file")
+
+
+def _resolved(node: Any, root: Schema, registry: dict[str, Schema], path: str, depth: int) -> Any:
+    """Return *node* with the target of each reference in its place."""
+    if depth > _MAX_DEPTH:
+        raise ProfileError(path, "nested too deep, or a reference that leads back to itself")
+    if isinstance(node, list):
+        return [_resolved(item, root, registry, path, depth + 1) for item in node]
+    if not isinstance(node, dict):
+        return node
+    plain = {key: value for key, value in node.items() if key not in _WITHOUT and key != "$ref"}
+    made = {key: _resolved(value, root, registry, path, depth + 1) for key, value in plain.items()}
+    if "$ref" not in node:
+        return made
+    document, _, fragment = str(node["$ref"]).partition("#")
+    target: Any = registry.get(document) if document else root
+    home = target
+    for part in filter(None, fragment.split("/")):
+        target = target.get(name_of(part)) if isinstance(target, dict) else None
+    if not isinstance(target, dict):
+        raise ProfileError(path, f"nothing is at the reference {node['$ref']!r}")
+    return _resolved(target, home, registry, path, depth + 1) | made
+
+
+def _enter(profile: OwnProfile, stream: Schema) -> None:
+    name = profile.name
+    known = _LOADED.get(name)
+    if known is not None and known.directory != profile.directory:
+        raise ProfileError(profile.directory, f"{name} was loaded from {known.directory} before")
+    _LOADED[name] = profile
+    STREAMS[name] = {key: value for key, value in stream.items() if key != "$schema"}
+    FIELDS[name] = {kind: field_types(schema) for kind, schema in profile.kinds.items()}
+    REQUIRED[name] = {kind: tuple(schema.get("required", ())) for kind, schema in profile.kinds.items()}
+    DATE_TIMES[name] = {}
+    if name not in PROFILES[INTEGER_AS_FLOAT]:
+        PROFILES[INTEGER_AS_FLOAT].append(name)
+    profiles.enter_tag(name, profile.tag)
+    enter_mapping(name, _mapping(profile, stream))
+
+
+def _mapping(profile: OwnProfile, stream: Schema) -> RecordMapping:
+    """Return where the records have what the records of any log have."""
+    view, last = profile.view, stream.get("complete", {}).get("last")
+    others = KindMapping(values="tree", names="shared")
+    kinds = {} if view.start is None else {view.start: KindMapping(values="tree", names="shared", role="start")}
+    if last is not None:
+        kinds[last] = KindMapping(values="tree", names="shared", role="end")
+    places = frozenset(key for key in (view.step, view.time, profile.tag) if key is not None)
+    return RecordMapping(
+        step=None if view.step is None else StepKey(view.step, "any"),
+        time=None if view.time is None else TimeKey(view.time, "seconds"),
+        epoch=None,
+        phase=None,
+        places=places,
+        kinds=kinds,
+        others=others,
+        tag=profile.tag,
+        goals=view.goals,
+        shared=view.shared,
+    )
+
+
+def field_types(schema: Schema) -> dict[str, Any]:
+    """Return the type of each property, in the form of the table of fields."""
+    return {key: _field_type(value) for key, value in schema["properties"].items()}
+
+
+def _field_type(schema: Schema) -> Any:
+    declared = schema.get("type", "object")
+    names = declared if isinstance(declared, list) else [declared]
+    name = next((item for item in names if item != "null"), "object")
+    if name == "array":
+        return ("array", _field_type(schema.get("items", {})))
+    if name != "object":
+        return str(name)
+    if "properties" in schema:
+        return ("object", field_types(schema))
+    values = schema.get("additionalProperties")
+    return ("map", _field_type(values)) if isinstance(values, dict) else "open"

@@ -1,0 +1,98 @@
+"""Detects the profile of a stream: see spec/model.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toyspec.core.format.numbers import number
+from toyspec.core.generated.streams import STREAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from toyspec.core.findings import Profile
+
+METRICS_FILE: str = STREAMS["metrics/v1"]["file"]
+"""Name of a metrics/v1 stream in a bundle."""
+EVENTS_FILE: str = STREAMS["toy/v1"]["file"]
+"""Name of a toy/v1 or kaun/v1 stream in a bundle."""
+MANIFEST_FILE = "run.json"
+"""Name of the file beside a stream that describes the run."""
+ANNOTATIONS_FILE = "annotations.jsonl"
+"""Name of the file in a bundle that says what people and programs say about the run afterwards."""
+SEAL_FILE = "SHA256SUMS"
+"""Name of the file in a bundle that has the digests of all others."""
+
+# None is never a key of a record: with it, no kind is found in profiles without kinds and streams without profile.
+_TAGS: dict[Profile | None, Any] = {
+    None: None,
+    **{profile: STREAMS[profile]["tag"] for profile in ("toy/v1", "metrics/v1", "kaun/v1")},
+}
+_COMPRESSED = ".gz"
+
+
+def detect_profile(
+    first: Mapping[str, Any] | None, file_name: str = "", *, has_manifest: bool = False, has_gap: bool = False
+) -> Profile | None:
+    """Return the profile of a stream; None for a file of another format.
+
+    *first* is its first readable record, or None. *has_manifest* means that a kaun manifest is beside it, *has_gap*
+    that it has an unreadable line. *file_name* is empty if the stream is not in a file.
+    """
+    if first is not None:
+        return _profile_of(first) or ("kaun/v1" if has_manifest else None)
+    name = stream_name(file_name)
+    if name == METRICS_FILE:
+        return "metrics/v1"
+    if has_manifest:
+        return "kaun/v1"
+    return None if has_gap and name not in ("", EVENTS_FILE) else "toy/v1"
+
+
+def is_manifest(value: Mapping[str, Any]) -> bool:
+    """Return whether the object in a file ``run.json`` is the manifest of a kaun/v1 run."""
+    return "run_id" in value and "kind" not in value
+
+
+def stream_name(file_name: str) -> str:
+    """Return the name of the stream in the file *file_name*, which may be compressed."""
+    return file_name.removesuffix(_COMPRESSED)
+
+
+def _profile_of(first: Mapping[str, Any]) -> Profile | None:
+    kind = first.get("kind")
+    if isinstance(kind, str) and (kind == "run_start" or number(first.get("t")) is not None):
+        return "toy/v1"
+    if first.get("type") == "scalar":
+        return "kaun/v1"
+    return "metrics/v1" if "step" in first and "wall_time_ms" in first else None
+
+
+def enter_tag(profile: str, tag: str | None) -> None:
+    """Let *tag* be the key that names the kind in records of *profile*, which is a profile of the user."""
+    _TAGS[profile] = tag  # type: ignore[index]  # a name that is known at run time only
+
+
+def tag_of(profile: Profile | None) -> str | None:
+    """Return the key that names the kind of a record; None, which is never a key, if the profile has no kinds."""
+    tag: str | None = _TAGS[profile]
+    return tag
+
+
+def record_kind(value: Mapping[str, Any], profile: Profile | None) -> str | None:
+    """Return the kind that *value* declares as a string; None if it does not, or the profile has no kinds."""
+    kind = value.get(_TAGS[profile])
+    return kind if isinstance(kind, str) else None
+
+
+def closing_kind(profile: str | None) -> str | None:
+    """Return the kind of the last record in a complete stream; None if it may be of any kind."""
+    # A catalog has runs of users' profiles that are not loaded.
+    last: str | None = STREAMS.get(profile or "", {}).get("complete", {}).get("last")
+    return last
+
+
+def reopening_kind(profile: str | None) -> str | None:
+    """Return the kind of the record with which a stream goes on after its end; None if there is none."""
+    kind: str | None = STREAMS.get(profile or "", {}).get("complete", {}).get("reopened_by", {}).get("kind")
+    return kind

@@ -1,0 +1,163 @@
+"""Replaces secrets in settings and command lines by ``***``: a log is copied to more places than a secret may go."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from toyspec.core.errors import let_through
+from toyspec.core.format.foreign_values import mapping_of
+from toyspec.core.format.scalars import items as items_of
+from toyspec.core.generated.redaction import (
+    GLUED,
+    HIDDEN,
+    NOT_AFTER_TOKEN,
+    NOT_BEFORE_TOKEN,
+    PARAMETER_WORDS,
+    TEXTS,
+    WORD_PAIRS,
+    WORDS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+_SECRET_WORDS: Final = frozenset(WORDS)
+_SECRET_PAIRS: Final = frozenset(WORD_PAIRS)
+_PARAMETER_WORDS: Final = frozenset(PARAMETER_WORDS)
+_WORDS: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_SECRET_TEXTS: Final = re.compile("|".join(TEXTS))
+_PARAMETER: Final = re.compile(r"(?P<mark>[?&;]|(?<![\w.-]))(?P<name>[\w.-]+)=(?P<value>[^&#;,\s\"']+)")
+_OPTION: Final = re.compile(r"(?P<name>-*[\w.-]+)(?P<sign>=|:\s*)(?=\S)")
+"""A word of a command line that has a value: ``--token=X``, ``hub.token=X`` or the header ``X-Api-Key: X``."""
+_DEPTH: Final = 32
+_REMARKS: Final = ("notes", "text", "error")
+"""Members of a record about the run that people write."""
+
+
+class Redaction:
+    """Replaces secrets, and remembers the names of those that it has replaced.
+
+    A setting of *clear* is written unchanged; it is named by its key, or by its path with slashes.
+    """
+
+    def __init__(self, clear: Collection[str] = ()) -> None:
+        if isinstance(clear, str):
+            raise TypeError(f"unredacted is {clear!r}; pass a list of the names of settings: [{clear!r}]")
+        self._clear = frozenset(clear)
+        self.replaced: list[str] = []
+        """Names of what was replaced, in order."""
+
+    def record(self, members: dict[str, Any]) -> None:
+        """Replace every secret in the *members* of a record about the run: its settings, command line and remarks."""
+        argv = members.get("argv")
+        if isinstance(argv, list | tuple) and all(isinstance(word, str) for word in argv):
+            members["argv"] = self.command_line(argv)
+        if members.get("config") is not None:
+            members["config"] = self.settings(members["config"])
+        for name in _REMARKS:
+            if isinstance(members.get(name), str):
+                members[name] = self.settings(members[name], name)
+
+    def settings(self, value: Any, path: str = "", depth: int = _DEPTH) -> Any:
+        """Return *value* with every secret in it replaced: texts with a secret's name or form, at any depth.
+
+        Numbers, truth values and None stay, so that ``max_tokens`` keeps its value. What is nested deeper than *depth*
+        is not searched, and so it is replaced too.
+        """
+        name = path.rpartition("/")[2]
+        if value is None or isinstance(value, int | float | bytes) or {name, path} & self._clear:
+            return value
+        if isinstance(value, str):
+            safe = HIDDEN if value and is_secret_name(name) else text_without_secrets(value)
+            if safe != value:
+                self.replaced.append(path)
+            return safe
+        if not depth:
+            self.replaced.append(path)
+            return HIDDEN
+        if isinstance(value, list | tuple | set | frozenset):
+            items = value if isinstance(value, list | tuple) else items_of(value) or ()
+            return [self.settings(item, path, depth - 1) for item in items]
+        members = _members(value)
+        if members is None:
+            return value
+        prefix = f"{path}/" if path else ""
+        return {key: self.settings(member, f"{prefix}{key}", depth - 1) for key, member in members.items()}
+
+    def command_line(self, words: Sequence[str]) -> list[str]:
+        """Return a command line without secrets: ``--api-key X``, ``--api-key=X`` and ``api_key=X`` lose the X."""
+        return list(self._safe_words(words))
+
+    def _safe_words(self, words: Sequence[str]) -> Iterator[str]:
+        hides_next = False
+        for word in words:
+            option = _OPTION.match(word)
+            is_secret = self._is_secret_option(option["name"] if option else word)
+            if option and is_secret:
+                safe = option[0] + HIDDEN
+            elif hides_next and not word.startswith("-"):
+                safe = HIDDEN
+            else:
+                safe = text_without_secrets(word)
+            if safe != word:
+                self.replaced.append("argv")
+            yield safe
+            hides_next = not option and word.startswith("-") and is_secret
+
+    def _is_secret_option(self, word: str) -> bool:
+        name = word.lstrip("-")
+        clear = {name, name.replace("-", "_")} & self._clear
+        return not clear and is_secret_name(name)
+
+
+def without_secrets(value: Any) -> Any:
+    """Return *value* with every secret in it replaced; see ``Redaction``."""
+    return Redaction().settings(value)
+
+
+def command_line_without_secrets(words: Sequence[str]) -> list[str]:
+    """Return a command line without secrets; see ``Redaction``."""
+    return Redaction().command_line(words)
+
+
+def text_without_secrets(text: str) -> str:
+    """Return *text* with the secrets in it replaced: those of a known form, and values after ``name=`` of a secret."""
+    return _PARAMETER.sub(_safe_parameter, _SECRET_TEXTS.sub(HIDDEN, text))
+
+
+def _safe_parameter(found: re.Match[str]) -> str:
+    name = found["name"]
+    is_secret = is_secret_name(name) or (found["mark"] and set(_words_of(name)[-1:]) & _PARAMETER_WORDS)
+    return f"{found['mark']}{name}={HIDDEN}" if is_secret else found[0]
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether a setting of this *name* is a secret: ``hub_token`` and ``apiKeys`` are, ``eos_token`` is not."""
+    words = _words_of(name)
+    for at, word in enumerate(words):
+        # Both the word and its singular: pass is one, and tokens are.
+        forms = {word, word.removesuffix("s")}
+        if "token" in forms and _is_of_vocabulary(words[:at], words[at + 1 :]):
+            continue
+        if forms & _SECRET_WORDS or any(form.endswith(GLUED) for form in forms):
+            return True
+        if any((before, form) in _SECRET_PAIRS for before in words[max(at - 1, 0) : at] for form in forms):
+            return True
+    return False
+
+
+def _words_of(name: str) -> list[str]:
+    return [word.lower() for word in _WORDS.findall(name)]
+
+
+def _is_of_vocabulary(before: Sequence[str], after: Sequence[str]) -> bool:
+    return (bool(before) and before[-1] in NOT_BEFORE_TOKEN) or (bool(after) and after[0] in NOT_AFTER_TOKEN)
+
+
+def _members(value: Any) -> Mapping[Any, Any] | None:
+    try:
+        return mapping_of(value)
+    except Exception as error:  # noqa: BLE001 - an object that cannot tell its members has none
+        let_through(error)
+        return None

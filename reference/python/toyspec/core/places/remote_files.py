@@ -1,0 +1,125 @@
+"""An object of a place as a binary file: it is read in ranges, from the start on or after a seek."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from typing import IO, TYPE_CHECKING
+
+from toyspec.core.places.kept_blocks import keep_block, kept_block
+from toyspec.core.places.opening import place_of
+from toyspec.core.places.place import ChangedError, RangesMissingError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+    from toyspec.core.places.place import Entry
+
+FIRST_BYTES = 1 << 16
+"""Number of bytes that opening an object reads; the whole of a small one."""
+
+_MOST_BYTES = 1 << 23
+_OVERLAP_BYTES = 1 << 12
+
+
+class RemoteFile(io.RawIOBase):
+    """The object at *address*, open for reading; opening reads its first bytes.
+
+    All bytes are of one version of the object. If it is replaced while it is read, reading goes on in the new one if
+    that has the last bytes that were read at the same place, as a log that has grown; else it raises ChangedError.
+    Opening and reading raise OSError: PlaceError, or FileNotFoundError.
+    """
+
+    def __init__(self, address: str, *, first_bytes: int = FIRST_BYTES) -> None:
+        super().__init__()
+        self.name = address
+        self._place = place_of(address)
+        self._copy: IO[bytes] | None = None
+        self._at = 0
+        self._start = 0
+        self._size_of_next = first_bytes
+        try:
+            self._block, self._entry = self._place.read_range(address, 0, first_bytes, None)
+        except RangesMissingError:
+            self._copy_all()
+        self._size_of_next = max(first_bytes, FIRST_BYTES)
+
+    def _copy_all(self) -> None:
+        """Copy the object into a file without a name: the server gives it whole or not at all."""
+        self._entry = self._place.status(self.name)
+        self._copy = tempfile.TemporaryFile(prefix="toyspec-")  # noqa: SIM115 - open as long as this is
+        size = 0
+        for block in self._place.blocks(self.name):
+            size += self._copy.write(block)
+        self._entry = self._entry._replace(size=size)
+        self._copy.seek(0)
+
+    @property
+    def entry(self) -> Entry:
+        """The object that is read."""
+        return self._entry
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the byte offset of the next byte."""
+        return self._at if self._copy is None else self._copy.tell()
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to the byte *offset* from the start, the position or the end; reads nothing."""
+        if self._copy is not None:
+            return self._copy.seek(offset, whence)
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._entry.size}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        """Read into *buffer*; return the number of bytes, 0 at the end."""
+        view = memoryview(buffer).cast("B")
+        if self._copy is not None:
+            data = self._copy.read(len(view))
+        else:
+            if not self._start <= self._at < self._start + len(self._block):
+                self._fetch()
+            begin = self._at - self._start
+            data = self._block[begin : begin + len(view)]
+            self._at += len(data)
+        view[: len(data)] = data
+        return len(data)
+
+    def _fetch(self) -> None:
+        if self._at >= self._entry.size:
+            self._block, self._start = b"", self._at
+            return
+        data = kept_block(self._entry, self._at)
+        if data is None:
+            try:
+                data = self._place.read_range(self.name, self._at, self._size_of_next, self._entry.identity).data
+            except ChangedError:
+                self._go_on()
+                return
+            keep_block(self._entry, self._at, data)
+        self._block, self._start = data, self._at
+        self._size_of_next = min(2 * self._size_of_next, _MOST_BYTES)
+
+    def _go_on(self) -> None:
+        """Continue in the object that has replaced the one that was read; raise ChangedError for another one."""
+        known = self._block[-_OVERLAP_BYTES:] if self._at == self._start + len(self._block) else b""
+        start = self._at - len(known)
+        part = self._place.read_range(self.name, start, len(known) + self._size_of_next, None)
+        if not known or not part.data.startswith(known):
+            raise ChangedError(self.name)
+        self._block, self._start, self._entry = part.data, start, part.entry
+
+    def close(self) -> None:
+        """Drop what is kept; further calls do nothing."""
+        if self._copy is not None:
+            self._copy.close()
+        super().close()

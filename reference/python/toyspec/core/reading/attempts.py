@@ -1,0 +1,159 @@
+"""Finds the records that a later attempt at the same steps supersedes: see spec/toy/v1/run_resume.md."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from toyspec.core.generated.fields import FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from toyspec.core.reading.records import Record
+
+    Value = TypeVar("Value")
+
+_RESUME: Final = "run_resume"
+_START: Final = "run_start"
+_STEP: Final = "step"
+_TRAIN: Final = "train"
+# Kinds that frame the run do not belong to a step, even if they name one.
+_OF_A_STEP = frozenset(kind for kind, fields in FIELDS["toy/v1"].items() if "step" in fields) - {
+    _START,
+    _RESUME,
+    "run_end",
+}
+_KNOWN = FIELDS["toy/v1"].keys()
+# A step number counts train steps in every event of these phases; decoding and serving count their own.
+_TRAINING = frozenset((_TRAIN, "eval"))
+_MAX_STEP = (1 << 63) - 1
+
+
+def world_size_of(record: Record) -> int | None:
+    """Return the number of processes that a run has from *record* on; None where the record does not say it."""
+    size = record.get("world_size") if record.kind in (_START, _RESUME) and record.profile == "toy/v1" else None
+    return size if type(size) is int and size > 0 else None
+
+
+class Attempts:
+    """Learns the resumptions from all records of a stream, then filters the same records.
+
+    A ``run_resume`` supersedes every earlier event that belongs to a train step after its ``from_step``.
+    Memory grows with the number of resumptions only. Other profiles have no resumptions. Of the rows of a dialect,
+    those of the last attempt are the latest.
+    """
+
+    def __init__(self) -> None:
+        # An earlier resumption is listed only if it goes back less far than all later ones: both columns increase.
+        self._lines = array("q")
+        self._from_steps = array("q")
+        self._phase: str | None = None
+        self._attempt = 1
+
+    def __bool__(self) -> bool:
+        """Return whether anything can be superseded."""
+        return bool(self._lines) or self._attempt > 1
+
+    def learn(self, record: Record) -> None:
+        """Take in the next record of the stream."""
+        if record.profile != "toy/v1":
+            self._attempt = max(self._attempt, record.attempt)
+            return
+        if record.kind == _START and self._phase is None:
+            self._phase = record.phase or _TRAIN
+        if record.kind != _RESUME:
+            return
+        from_step = record.get("from_step")
+        if type(from_step) is not int or not 0 <= from_step <= _MAX_STEP:
+            return
+        while self._from_steps and self._from_steps[-1] >= from_step:
+            self._from_steps.pop()
+            self._lines.pop()
+        self._from_steps.append(from_step)
+        self._lines.append(record.line)
+
+    @property
+    def own_phase(self) -> str:
+        """The phase of the run itself: that of its first run_start, else train."""
+        return self._phase or _TRAIN
+
+    def phase_of(self, record: Record) -> str:
+        """Return the phase of *record*: its own, else that of run_start, else train."""
+        return record.phase or self._phase or _TRAIN
+
+    def is_own_step(self, record: Record) -> bool:
+        """Return whether *record* is a valid step, see ``Record.is_step``, of the run's own phase.
+
+        The run's own phase is that of its run_start, if it was learned, else train; other profiles have one phase.
+        """
+        own = self.own_phase
+        return record.is_step and (record.profile != "toy/v1" or (record.phase or own) == own)
+
+    def named(self, columns: Mapping[str, Value], phase: str | None) -> Mapping[str, Value]:
+        """Return metrics of steps that name *phase* by the names that they have in the run.
+
+        The names of another phase than the run's own are after it: ``decode/loss``. Each phase counts its own steps.
+        """
+        if phase is None or phase == self.own_phase:
+            return columns
+        return {f"{phase}/{name}": value for name, value in columns.items()}
+
+    def named_values(self, record: Record) -> Mapping[str, float | int | None]:
+        """Return the metrics of *record* by the names that they have in the run."""
+        return self.named(record.values, record.phase) if _is_a_step(record) else record.values
+
+    def named_texts(self, record: Record) -> Mapping[str, str]:
+        """Return the texts of *record* by the names that they have in the run."""
+        return self.named(record.texts, record.phase) if _is_a_step(record) else record.texts
+
+    def state(self) -> tuple[list[int], list[int], str | None, int]:
+        """Return what was learned, as plain values that ``of`` takes."""
+        return list(self._lines), list(self._from_steps), self._phase, self._attempt
+
+    @classmethod
+    def of(cls, lines: list[int], from_steps: list[int], phase: str | None, attempt: int) -> Attempts:
+        """Return attempts that know what ``state`` returned."""
+        found = cls()
+        found._lines, found._from_steps = array("q", lines), array("q", from_steps)
+        found._phase, found._attempt = phase, attempt
+        return found
+
+    def last_step_kept(self, line: int) -> int | None:
+        """Return the step after which a resumption after *line* supersedes train steps; None where there is none."""
+        following = bisect_right(self._lines, line)
+        return self._from_steps[following] if following < len(self._lines) else None
+
+    def latest(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Yield those of *records*, the same again, that no later attempt supersedes."""
+        return (record for record in records if not self.is_abandoned(record))
+
+    def is_abandoned(self, record: Record) -> bool:
+        """Return whether a later attempt supersedes *record*."""
+        if record.profile != "toy/v1":
+            return self._attempt > 1 and record.attempt < self._attempt
+        kept = self.last_step_kept(record.line)
+        return kept is not None and self.is_superseded(record, kept)
+
+    def are_values_abandoned(self, record: Record) -> bool:
+        """Return whether a later attempt supersedes the metrics of *record*: those of unknown kinds too.
+
+        ``is_abandoned`` is what the reader follows, which returns records of unknown kinds like all others.
+        """
+        if record.profile != "toy/v1" or record.kind in _KNOWN:
+            return self.is_abandoned(record)
+        kept, step = self.last_step_kept(record.line), record.step
+        return kept is not None and step is not None and step > kept and self.phase_of(record) in _TRAINING
+
+    def is_superseded(self, record: Record, from_step: int) -> bool:
+        """Return whether a resumption after *record* from *from_step* supersedes it."""
+        step = record.step
+        if record.kind not in _OF_A_STEP or step is None or step <= from_step:
+            return False
+        phase = self.phase_of(record)
+        return phase == _TRAIN or (phase in _TRAINING and record.kind != _STEP)
+
+
+def _is_a_step(record: Record) -> bool:
+    return record.profile == "toy/v1" and record.kind == _STEP

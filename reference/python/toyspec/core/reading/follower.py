@@ -1,0 +1,425 @@
+"""Follows a stream that is being written: yields records as they are committed, and changes of the file."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast, get_args
+
+import msgspec
+
+from toyspec.core.errors import check_choice
+from toyspec.core.findings import Profile
+from toyspec.core.format.profiles import closing_kind
+from toyspec.core.generated.limits import MAX_LINE_BYTES
+from toyspec.core.places.addresses import is_address, public
+from toyspec.core.read_reports import Gap
+from toyspec.core.reading.followed_feed import AnyFeed, FollowedFeed, followed_feed
+from toyspec.core.reading.live_stream import Change, LiveStream
+from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.reading.profile_detection import detect_profile_at
+from toyspec.core.reading.records import Record, RecordFeed
+from toyspec.core.reading.stream_files import locate_stream
+
+if TYPE_CHECKING:
+    from toyspec.core.findings import DialectUse
+    from toyspec.core.read_reports import Fragment
+    from toyspec.core.reading.followed_feed import FollowedFeed
+    from toyspec.core.reading.live_bytes import LiveBytes
+
+Until = Literal["run_end", "forever"]
+"""Whether following stops after the end of the run, or continues with later files at the path."""
+EventKind = Literal["gap", "rotated", "truncated", "replaced", "gone", "ended"]
+"""What happened.
+
+- ``gap``: a committed line is unreadable and was skipped.
+- ``rotated``: another file is at the path; the old one was renamed, and read to its end. The new one is read from
+  its start.
+- ``replaced``: another file is at the path and the old one is deleted, or bytes that
+  were read have changed: the file was edited, or cut and rewritten. It is read again from its start.
+- ``truncated``: the file is shorter than its committed part was. It is read again from its start.
+- ``gone``: no file is at the path, and the old one was read to its end. It is followed until a new one appears.
+- ``ended``: the run wrote its last event.
+"""
+_CHUNK_BYTES = 1 << 16
+_FIRST_BYTES = 1 << 14
+_GROWTH = 8
+_MOST_BYTES = 1 << 24
+POLL_SECONDS = 0.25
+"""Time between two polls of a file."""
+REMOTE_POLL_SECONDS = 2.0
+"""Time between two polls of a store, which counts each request."""
+
+
+class TailEvent(msgspec.Struct, frozen=True):
+    """A change of a followed stream other than a new record."""
+
+    kind: EventKind
+    path: str
+    """Path of the stream."""
+    line: int
+    """Number of the unreadable line, or of the line that would have come next, counted from 1."""
+    offset: int
+    """Byte offset of that line from the start of the stream, counted from 0."""
+    length: int = 0
+    """Number of bytes in the gap with its LF, or of bytes after the last LF that are lost with the file."""
+    reason: str = ""
+    """Name of the rule that the line breaks; empty for other events."""
+    message: str = ""
+    """The fact about a gap; log text in it is escaped and cut."""
+
+
+Items: TypeAlias = Generator[Record | TailEvent, None, None]
+
+
+class Follower:
+    """The records and events of one path, as they come. See ``follow``.
+
+    If it is not read to its end, close it by ``close`` or as a context manager.
+    """
+
+    def __init__(self, tail: _Tail, polling: Polling) -> None:
+        # The tail has no reference to its follower: without a cycle, a dropped follower closes its file at once.
+        self._tail = tail
+        self._polling = polling
+        self._items = tail.run(polling)
+        self.is_over = False
+        """True once nothing more is to come."""
+
+    def __repr__(self) -> str:
+        return f"<Follower of {self._tail.path!r}>"
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Record | TailEvent:
+        while (item := next(self._items)) is None:
+            self._polling.sleep(self._polling.poll_seconds)
+        return item
+
+    def new(self) -> Iterator[Record | TailEvent]:
+        """Yield what has come since the last poll, without waiting: for programs that follow several paths at once."""
+        for item in self._items:
+            if item is None:
+                return
+            yield item
+        self.is_over = True
+
+    @property
+    def profile(self) -> Profile | None:
+        """The profile of the stream, as far as it is known; None for a file of another format."""
+        return self._tail.feed.profile
+
+    @property
+    def dialect(self) -> DialectUse | None:
+        """How the log of another program is read; None for a stream of a profile, and for an unknown format.
+
+        Whether the run ended is left open: more may follow.
+        """
+        return self._tail.use
+
+    @property
+    def fragment(self) -> Fragment | None:
+        """The bytes after the last committed line at this time; None if there are none."""
+        return self._tail.feed.fragment()
+
+    @property
+    def trouble(self) -> Exception | None:
+        """The error of the last poll, None if it succeeded; following polls again."""
+        return self._tail.trouble
+
+    def close(self) -> None:
+        """Stop following and close the file."""
+        self._items.close()
+        self._tail.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def follow(  # noqa: PLR0913
+    path: str | os.PathLike[str],
+    *,
+    until: Until = "run_end",
+    profile: Profile | str | None = None,
+    poll_seconds: float | None = None,
+    idle_seconds: float | None = None,
+    stop: Callable[[], bool] | None = None,
+    max_line_bytes: int = MAX_LINE_BYTES,
+    sleep: Callable[[float], object] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+    dialect: DialectChoice | str | None = "auto",
+) -> Follower:
+    """Return a follower of the stream at *path*, from its first record on.
+
+    *path* is a stream or a run directory, which need not exist yet. Each record is yielded once, as soon as
+    it is committed. Damage is an event, not an exception; a follower never repairs. The log of another program is
+    recognized and read by its *dialect*, as by ``read``.
+
+    Following ends when all was read of a run that has ended (*until* ``"run_end"``), after *idle_seconds* without a
+    change by *clock*, or as soon as *stop* returns True. Between polls it calls *sleep* with *poll_seconds*, by default
+    0.25 and for an address 2; a file watcher may end the sleep early. An idle poll costs one ``stat`` call, or one
+    request.
+
+    Iterating raises StreamUnreadableError if the path cannot be followed: no permission, or not a regular file.
+    After a file was opened, such errors are waited out; see ``Follower.trouble``.
+    """
+    check_choice("until", until, get_args(Until))
+    if profile is not None and profile not in get_args(Profile):
+        from toyspec.core.format.own_profiles import profile_named
+
+        profile = cast("Profile", profile_named(profile))
+    path = public(os.fspath(path))
+    poll_seconds = checked_poll_seconds(path, poll_seconds)
+    polling = Polling(
+        poll_seconds=poll_seconds, idle_seconds=idle_seconds, stop=stop or _never, sleep=sleep, clock=clock
+    )
+    feed = partial(RecordFeed, profile=cast("Profile | None", profile), max_line_bytes=max_line_bytes)
+    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(None if profile else dialect)
+    return Follower(_Tail(path, until, feed, choice), polling)
+
+
+def follow_last(
+    path: str | os.PathLike[str],
+    records: int | None,
+    *,
+    idle_seconds: float | None,
+    dialect: DialectChoice,
+) -> Follower:
+    """Return a follower that begins near the end of a long stream; its last *records*, and at least one more, follow.
+
+    With *records* None, in a short stream, and in one whose lines cannot be read alone, it begins with the first. The
+    numbers of lines are right in gaps only: elsewhere they count from where reading began. An end of the run that is
+    followed by more than the last records is not noticed.
+    """
+    path = public(os.fspath(path))
+    polling = Polling(
+        poll_seconds=checked_poll_seconds(path, None),
+        idle_seconds=idle_seconds,
+        stop=_never,
+        sleep=time.sleep,
+        clock=time.monotonic,
+    )
+    return Follower(_Tail(path, "run_end", partial(RecordFeed), dialect, last=records), polling)
+
+
+def _never() -> bool:
+    return False
+
+
+class _Tail:
+    """The stream at the path as records and events."""
+
+    def __init__(
+        self,
+        path: str,
+        until: Until,
+        feed: partial[RecordFeed],
+        choice: DialectChoice,
+        *,
+        last: int | None = None,
+    ) -> None:
+        self._last = last
+        self._choice = choice
+        self.path = path
+        self._until = until
+        self._new_feed = feed
+        self._stream = LiveStream(self._located, chunk_bytes=_CHUNK_BYTES)
+        self._stop: Callable[[], bool] = _never
+        self._finished = False
+        self._begin_stream(path)
+
+    def _located(self) -> str:
+        return locate_stream(self.path, self._choice.stream_files)
+
+    def _begin_stream(self, path: str) -> None:
+        self._feed = self._feed_of(path)
+        self._has_ended = False
+        self._skipped: SkippedBytes | None = None
+
+    def _feed_of(self, path: str) -> FollowedFeed:
+        return followed_feed(self._choice, self._new_feed, path, partial(detect_profile_at, path))
+
+    def _skip(self, file: LiveBytes, records: int) -> None:
+        """Pass over what is before the last *records*, if that is much."""
+        # Imported here: start-up time counts.
+        try:
+            moved = skip_to_last(records, file, partial(self._feed_of, file.path), _CHUNK_BYTES)
+        except OSError:
+            # Reading from the start meets the error again, or does not need these bytes.
+            file.restart()
+            return
+        if moved is not None:
+            self._feed, self._skipped = moved
+
+    @property
+    def feed(self) -> AnyFeed:
+        return self._feed.feed_now
+
+    @property
+    def use(self) -> DialectUse | None:
+        return self._feed.use
+
+    @property
+    def trouble(self) -> Exception | None:
+        return self._stream.trouble
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def run(self, polling: Polling) -> Generator[Record | TailEvent | None, None, None]:
+        """Poll the path and yield what is new; None after each poll, where there is time to wait."""
+        self._stop = polling.stop
+        last = polling.clock()
+        try:
+            while not self._finished and not polling.stop():
+                for item in self._poll():
+                    yield item
+                    last = polling.clock()
+                is_idle = polling.idle_seconds is not None and polling.clock() - last >= polling.idle_seconds
+                if self._finished or (is_idle and self._stream.is_settled):
+                    break
+                yield None
+            for gap in self._feed.at_end():
+                yield from self._give(gap)
+        finally:
+            self.close()
+
+    def _poll(self) -> Items:
+        """Yield what is new since the last poll."""
+        with closing(self._stream.poll()) as changes:
+            for change in changes:
+                yield from self._records(change) if isinstance(change, bytes) else self._changed(change)
+                if self._finished:
+                    return
+        # All that is there was read: a run may go on after its end.
+        self._finished = self._finished or (self._has_ended and self._until == "run_end")
+
+    def _records(self, data: bytes) -> Items:
+        for item in self._feed.feed(data):
+            yield from self._give(item)
+            if self._finished:
+                return
+        self._finished = self._stop()
+
+    def _changed(self, change: Change) -> Items:
+        file = self._stream.file
+        assert file is not None
+        if change == "begun":
+            self._begin_stream(file.path)
+            if self._last is not None:
+                self._skip(file, self._last)
+        elif change == "uncommitted-changed":
+            self._feed.drop_fragment()
+        else:
+            feed = self.feed
+            event = TailEvent(change, file.path, feed.next_line, feed.committed, feed.size - feed.committed)
+            if change != "gone":
+                self._begin_stream(file.path)
+            yield event
+
+    def _give(self, item: Record | Gap) -> Items:
+        file = self._stream.file
+        assert file is not None
+        if isinstance(item, Gap):
+            line = item.line + (0 if self._skipped is None else self._skipped.lines)
+            yield TailEvent("gap", file.path, line, item.offset, item.length, item.reason, item.message)
+            return
+        yield item
+        if item.kind is None:
+            return
+        if item.kind == closing_kind(item.profile):
+            self._has_ended = True
+            yield TailEvent("ended", file.path, item.line + 1, item.offset + len(item.raw) + 1)
+        elif item.goes_on:
+            self._has_ended = False
+
+
+class SkippedBytes:
+    """The bytes of a file that were passed over. Their lines are counted only when a number is needed."""
+
+    def __init__(self, file: LiveBytes, start: int, end: int) -> None:
+        self._file = file
+        self._start = start
+        self._end = end
+        self._lines: int | None = None
+
+    @property
+    def lines(self) -> int:
+        """Number of LFs in these bytes."""
+        if self._lines is None:
+            self._lines = self._file.count(b"\n", self._start, self._end)
+        return self._lines
+
+
+def skip_to_last(
+    records: int, file: LiveBytes, new_feed: Callable[[], FollowedFeed], head_bytes: int
+) -> tuple[FollowedFeed, SkippedBytes] | None:
+    """Move *file* so that its last *records* follow, at least one more before them; return its feed, and what it left.
+
+    Return None, and move nothing, for a file that has to be read from its start: it is short, is one document, ends
+    within its first *head_bytes*, or holds NUL bytes where it is looked at.
+    """
+    head = file.peek(head_bytes)
+    head = head[: head.rfind(b"\n") + 1]
+    size = file.status().st_size
+    length = _FIRST_BYTES
+    while 0 < len(head) < size - length and length <= _MOST_BYTES:
+        feed = new_feed()
+        if b"\0" in head or not _is_passed(feed, head):
+            return None
+        tail = file.read(size - length, length)
+        cut = tail.find(b"\n") + 1
+        start = size - length + cut
+        if len(tail) < length or b"\0" in tail:
+            return None
+        if cut:
+            found = feed.feed(tail[cut:])
+            if sum(isinstance(item, Record) for item in found) > records:
+                return _moved(file, new_feed(), head, start)
+        length *= _GROWTH
+    return None
+
+
+def _is_passed(feed: FollowedFeed, head: bytes) -> bool:
+    """Feed *head*; return whether the lines after it are read each by itself, and the run goes on."""
+    found = feed.feed(head)
+    records = [item for item in found if isinstance(item, Record)]
+    return feed.is_by_lines and bool(records) and not any(_is_closing(record) for record in records)
+
+
+def _is_closing(record: Record) -> bool:
+    return record.kind is not None and record.kind == closing_kind(record.profile)
+
+
+def _moved(file: LiveBytes, feed: FollowedFeed, head: bytes, start: int) -> tuple[FollowedFeed, SkippedBytes]:
+    feed.feed(head)
+    feed.skip(start - len(head))
+    file.take(head)
+    file.skip_to(start)
+    return feed, SkippedBytes(file, len(head), start)
+
+
+class Polling(msgspec.Struct, frozen=True, kw_only=True):
+    """When a follower polls, and when it stops. See ``follow``."""
+
+    poll_seconds: float
+    idle_seconds: float | None
+    stop: Callable[[], bool]
+    sleep: Callable[[float], object]
+    clock: Callable[[], float]
+
+
+def checked_poll_seconds(path: str, wanted: float | None) -> float:
+    """Return the time between two polls of *path*, by default that of its place; raise ValueError if negative."""
+    if wanted is None:
+        return REMOTE_POLL_SECONDS if is_address(path) else POLL_SECONDS
+    if wanted < 0:
+        raise ValueError(f"poll_seconds is {wanted}; it must not be negative")
+    return wanted

@@ -1,0 +1,378 @@
+"""How a stream changes that others write: its bytes, each once, and what becomes of its file.
+
+This is the one answer to what a rotation, a cut, a replacement, a deletion, bytes that are not there yet, and an error
+that may pass mean. What reads a growing log (``follow``, ``check --follow``, the viewer, mirrors) reads it here.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from toyspec.core.errors import StreamError, StreamMissingError, StreamUnreadableError
+from toyspec.core.places.addresses import is_address
+from toyspec.core.reading.live_bytes import LiveBytes
+from toyspec.core.reading.stream_files import GZIP_MAGIC, open_source, open_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from toyspec.core.reading.live_bytes import Content, Status
+
+Change = Literal["begun", "uncommitted-changed", "truncated", "rotated", "replaced", "gone"]
+"""What became of the file since the last bytes.
+
+- ``begun``: a file is at the path, and the bytes that follow are its first.
+- ``uncommitted-changed``: the bytes after the last committed line were removed or changed. What follows is in their
+  place.
+- ``truncated``: the file is shorter than its committed part was. What follows is read from its start.
+- ``rotated``: another file is at the path; the old one was renamed, and read to its end. What follows is the new one.
+- ``replaced``: another file is at the path and the old one is deleted, or bytes that were read have changed. What
+  follows is read from the start.
+- ``gone``: no file is at the path, and the old one was read to its end.
+"""
+
+NulBytes = Literal["doubt", "trust"]
+"""A network file system may show NUL bytes in place of data to come: whether they count when seen the first time."""
+
+
+def open_live(path: str) -> LiveBytes:
+    """Return the file or object at *path*, open at its start; raise as ``open_stream`` does.
+
+    A directory is a stream that is missing.
+    """
+    if is_address(path):
+        # Imported with the first address: start-up time counts.
+        from toyspec.core.reading.live_object import LiveObject
+
+        return LiveObject(path)
+    try:
+        return LiveFile(path)
+    except StreamUnreadableError:
+        # Asked afterwards: a run directory may be made at any moment.
+        if not os.path.isdir(path):
+            raise
+    # A run directory whose stream is being made looks so.
+    raise StreamMissingError(path, "the directory has no log")
+
+
+class LiveStream:
+    """The stream at a path, as far as it was read."""
+
+    def __init__(self, locate: Callable[[], str], *, chunk_bytes: int, nul: NulBytes = "doubt") -> None:
+        """Follow what *locate* names, which raises StreamMissingError while there is none.
+
+        At most *chunk_bytes* are yielded at once. A compressed file is unpacked, from its start after each change.
+        """
+        self._locate = locate
+        self._chunk_bytes = chunk_bytes
+        self._nul = nul
+        self._file: LiveBytes | None = None
+        self.is_compressed = False
+        """True if the file is compressed by gzip."""
+        self._is_read = False
+        self._seen: tuple[int, int] | None = None
+        self._doubts = False
+        self._trusted = 0
+        self.is_gone = False
+        """True while no file is at the path."""
+        self.trouble: OSError | StreamUnreadableError | None = None
+        """The error of the last poll, None if it succeeded; the next one tries again."""
+
+    @property
+    def file(self) -> LiveBytes | None:
+        """What is read now; None before there was anything."""
+        return self._file
+
+    @property
+    def is_settled(self) -> bool:
+        """False if bytes are known to be there that the last poll left to the next one."""
+        return not self._doubts and (self._file is None or not self._file.is_outdated)
+
+    @property
+    def size(self) -> int:
+        """Number of bytes of the file that were read."""
+        if self._file is None:
+            return 0
+        return self.status.st_size if self.is_compressed and self._is_read else self._file.position
+
+    @property
+    def status(self) -> Status:
+        """The status of the file before its last bytes were read: what is written meanwhile makes it another one."""
+        return self._status
+
+    def open(self) -> None:
+        """Open the file at once, which is then not reported as begun; raise StreamMissingError as well."""
+        self._open(open_live(self._locate()))
+
+    def poll(self) -> Generator[bytes | Change]:
+        """Yield what is new. An error of the system waits for the next poll in ``trouble``.
+
+        Raises StreamUnreadableError if the path cannot be followed: no permission, or not a regular file.
+        """
+        try:
+            yield from self._poll_file()
+        except OSError as error:
+            self.trouble = error
+            self._seen = None
+            self._doubts = False
+
+    def again(self) -> Iterator[bytes]:
+        """Yield all bytes from the first on, once more; raise OSError."""
+        assert self._file is not None
+        self._file.restart()
+        yield from self._unpacked(self._file) if self.is_compressed else self._rest(self._file)
+
+    def close(self) -> None:
+        """Close the file; further calls do nothing."""
+        if self._file is not None:
+            self._file.close()
+
+    def _poll_file(self) -> Iterator[bytes | Change]:
+        file = self._file
+        if file is None:
+            yield from self._begin()
+            return
+        try:
+            status = file.status_at_path()
+        except (FileNotFoundError, NotADirectoryError):
+            yield from self._poll_without_path(file)
+            return
+        if file.is_at_path(status):
+            self.is_gone = False
+            yield from self._go_on(file, status)
+        else:
+            yield from self._change_over(file)
+
+    def _begin(self) -> Iterator[bytes | Change]:
+        try:
+            file = open_live(self._locate())
+        except StreamMissingError:
+            return
+        self._open(file)
+        yield "begun"
+        yield from self._go_on(file, file.status())
+
+    def _open(self, file: LiveBytes) -> None:
+        self._file = file
+        self._status = file.status()
+        self.is_gone = False
+        self._forget()
+        self.is_compressed = file.peek(len(GZIP_MAGIC)) == GZIP_MAGIC
+
+    def _forget(self) -> None:
+        self._seen = None
+        self._doubts = self._is_read = False
+        self._trusted = 0
+
+    def _poll_without_path(self, file: LiveBytes) -> Iterator[bytes | Change]:
+        """Yield what is new in a file that lost its name: deleted, or renamed with another one to come."""
+        yield from self._go_on(file, file.status())
+        if not (self.is_gone or self._doubts):
+            self.is_gone = True
+            yield "gone"
+
+    def _change_over(self, old: LiveBytes) -> Iterator[bytes | Change]:
+        """Yield the rest of *old*, then the content of the file that replaced it."""
+        try:
+            new = open_live(old.path)
+        except StreamMissingError:
+            return
+        except StreamUnreadableError as error:
+            self.trouble = error
+            return
+        if not self.is_compressed:
+            content = old.content()
+            if content == "uncommitted-changed":
+                yield from self._take_back(old)
+            if content in ("same", "uncommitted-changed"):
+                yield from self._drain(old, "trust")
+        change: Change = "rotated" if old.status().st_nlink else "replaced"
+        old.close()
+        self._open(new)
+        yield change
+        yield from self._go_on(new, new.status())
+
+    def _go_on(self, file: LiveBytes, status: Status) -> Iterator[bytes | Change]:
+        """Yield what is new in *file*, whose status is *status*."""
+        seen = (status.st_size, status.st_mtime_ns)
+        if seen == self._seen and not self._doubts:
+            return
+        if self._doubts or self.trouble is not None:
+            file.reopen()
+            self._doubts = False
+        if self.is_compressed:
+            if self._is_read:
+                yield "replaced"
+        else:
+            yield from self._changed(file)
+        self._seen = seen
+        self._status = status
+        self.trouble = None
+        if self.is_compressed:
+            self._is_read = True
+            try:
+                yield from self._unpacked(file)
+            except OSError as error:
+                # It is read again when it changes: what is cut off may be still to come.
+                self.trouble = error
+        else:
+            yield from self._drain(file, self._nul)
+
+    def _changed(self, file: LiveBytes) -> Iterator[Change]:
+        content = file.content()
+        if content == "uncommitted-changed":
+            yield from self._take_back(file)
+        elif content != "same":
+            file.restart()
+            self._forget()
+            self.is_compressed = file.peek(len(GZIP_MAGIC)) == GZIP_MAGIC
+            yield content
+
+    @staticmethod
+    def _take_back(file: LiveBytes) -> Iterator[Change]:
+        """Drop a fragment that a repair cut off, or that was rewritten."""
+        file.drop_uncommitted()
+        yield "uncommitted-changed"
+
+    def _rest(self, file: LiveBytes) -> Iterator[bytes]:
+        """Yield the content of *file* from its position on, whatever it is."""
+        while data := file.peek(self._chunk_bytes):
+            file.take(data)
+            yield data
+
+    def _drain(self, file: LiveBytes, nul: NulBytes) -> Iterator[bytes | Change]:
+        """Yield the content of *file* from its position on, as far as it can be trusted."""
+        while data := file.peek(self._chunk_bytes):
+            # Since it was read, a fragment may have been cut off and overwritten by other lines.
+            if b"\n" in data and file.lost_fragment:
+                if file.content() != "uncommitted-changed":
+                    self._seen = None
+                    return
+                yield from self._take_back(file)
+                continue
+            found = data.find(0, max(0, self._trusted - file.position)) if nul == "doubt" else -1
+            if found >= 0:
+                self._doubts = True
+                self._trusted = file.status().st_size
+                data = data[:found]
+            file.take(data)
+            if data:
+                yield data
+            if self._doubts:
+                return
+
+    def _unpacked(self, file: LiveBytes) -> Iterator[bytes]:
+        source = open_source(file.path)
+        try:
+            while data := source.read(self._chunk_bytes):
+                yield data
+        finally:
+            source.close()
+
+
+class LiveFile(LiveBytes):
+    """A regular file that is open at one position, which others write, rotate, cut and replace.
+
+    It is identified by the open descriptor, since inodes are reused, and by its content.
+
+    Opening raises what ``open_stream`` raises; everything else raises OSError.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor = open_stream(path)
+        status = os.fstat(self._descriptor)
+        self._identity = (status.st_dev, status.st_ino)
+        self.restart()
+
+    @property
+    def lost_fragment(self) -> bool:
+        """True when bytes after the last committed line were read, and have changed since."""
+        return self.position > self.committed and not self._has_fragment(self.read)
+
+    def peek(self, size: int) -> bytes:
+        """Return at most *size* bytes from the position; none at the end of the file."""
+        return _read_at(self._descriptor, self.position, size)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return at most *size* bytes from *offset* on; the position does not change."""
+        return _read_at(self._descriptor, offset, size)
+
+    def content(self) -> Content:
+        """Compare the file with what was read of it."""
+        return self._content_of(self._descriptor)
+
+    def status(self) -> os.stat_result:
+        """Return the status of the open file, whatever its name is."""
+        return os.fstat(self._descriptor)
+
+    def status_at_path(self) -> os.stat_result:
+        """Return the status of what is at the path now; raise FileNotFoundError or NotADirectoryError."""
+        return os.stat(self.path)
+
+    def is_at_path(self, status: Status) -> bool:
+        """Return whether *status*, that of the path now, is of this file.
+
+        A file system that was mounted again gives the same file another device: the content then decides.
+        """
+        if (status.st_dev, status.st_ino) == self._identity:
+            return True
+        descriptor = self._open_again()
+        if descriptor is None:
+            return False
+        if self._content_of(descriptor) in ("truncated", "replaced"):
+            os.close(descriptor)
+            return False
+        self._adopt(descriptor)
+        return True
+
+    def reopen(self) -> None:
+        """Open the path again if it still names this file; else do nothing.
+
+        A network file system shows the writes of others when a file is opened, and drops old descriptors.
+        """
+        descriptor = self._open_again()
+        if descriptor is not None:
+            self._adopt(descriptor)
+
+    def close(self) -> None:
+        """Close the file; further calls do nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_descriptor"):
+            self.close()
+
+    def _open_again(self) -> int | None:
+        try:
+            descriptor = open_stream(self.path)
+        except StreamError:
+            return None
+        if os.fstat(descriptor).st_ino == self._identity[1]:
+            return descriptor
+        os.close(descriptor)
+        return None
+
+    def _adopt(self, descriptor: int) -> None:
+        self.close()
+        self._descriptor = descriptor
+        status = os.fstat(descriptor)
+        self._identity = (status.st_dev, status.st_ino)
+
+    def _content_of(self, descriptor: int) -> Content:
+        read = partial(_read_at, descriptor)
+        if self.committed:
+            if os.fstat(descriptor).st_size < self.committed:
+                return "truncated"
+            if not self._has_committed(read):
+                return "replaced"
+        return "same" if self._has_fragment(read) else "uncommitted-changed"
+
+
+def _read_at(descriptor: int, offset: int, size: int) -> bytes:
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, size)

@@ -1,0 +1,380 @@
+"""Reads a whole stream: records in order, and a report on all other bytes."""
+
+from __future__ import annotations
+
+import io
+import os
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, get_args
+
+from toyspec.core.errors import DamagedStreamError, TornStreamError, check_choice
+from toyspec.core.findings import Profile
+from toyspec.core.format.profiles import closing_kind, detect_profile
+from toyspec.core.generated import messages, rules
+from toyspec.core.generated.limits import MAX_LINE_BYTES, MAX_LISTED_GAPS
+from toyspec.core.read_reports import Gap, ReadReport
+from toyspec.core.reading.attempts import Attempts
+from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice
+from toyspec.core.reading.profile_detection import detect_profile_at
+from toyspec.core.reading.records import Record, RecordFeed
+from toyspec.core.reading.stream_files import Source, open_named
+from toyspec.core.reading.stream_names import unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from toyspec.core.findings import DialectUse
+    from toyspec.core.reading.readers import LogFeed, OpenedLog
+
+    NewFeed = partial[RecordFeed] | partial[LogFeed]
+
+Mode = Literal["strict", "tail", "prefix", "salvage"]
+"""How a reading treats a stream that is not complete.
+
+- ``strict``: anything but a complete stream raises.
+- ``tail``: a torn end is reported; damage raises.
+- ``prefix``: reading stops at the first damage, without raising.
+- ``salvage``: unreadable lines are skipped.
+"""
+
+NumbersOf = Literal["records", "steps", "exact steps"]
+AttemptView = Literal["all", "latest"]
+"""Whether a reading yields every record, or leaves out the steps that a later ``run_resume`` superseded."""
+
+
+class Reading:
+    """The records of one stream, once and in order; the stream is read on demand.
+
+    Depending on the mode, iterating raises DamagedStreamError at an unreadable line and TornStreamError at the
+    end. It raises StreamUnreadableError if the input fails. Memory does not grow with the stream.
+    A reading closes its file at the end, on an exception, by ``close`` and as a context manager.
+    """
+
+    def __init__(
+        self, source: Source, *, mode: Mode, attempts: AttemptView, feed: NewFeed, read_as: OpenedLog | None = None
+    ) -> None:
+        self.read_as = read_as
+        """How another program's log is read; None for a stream of toyspec, and for a file of an unknown format."""
+        # The walk has no reference to its reading: without a cycle, a dropped reading closes its file at once.
+        self._walk = _Walk(source, mode, feed, attempts)
+        self._blocks = self._walk.blocks()
+        self._records: Iterator[Record] = chain.from_iterable(self._blocks)
+
+    def __repr__(self) -> str:
+        return f"<Reading of {self._walk.source.name!r}>"
+
+    def __iter__(self) -> Iterator[Record]:
+        # The underlying iterator, so that a loop makes no call of this class for each record.
+        return self._records
+
+    def __next__(self) -> Record:
+        return next(self._records)
+
+    def events(self) -> Iterator[Any]:
+        """Iterate over events in place of records: each as its type, for example ``Step``.
+
+        A record of an unknown kind or with a wrong field has no event; it is yielded as a record. Unknown keys are
+        in records only. Raises as iterating does.
+        """
+        return (record if record.event is None else record.event for record in self._records)
+
+    def give_numbers(self, of: NumbersOf = "records") -> bool:
+        """Give a ``NumberBlock`` in place of records of which only the numbers count; return whether it can be.
+
+        With ``steps``, it has nothing but steps, and their places. In the log of another program it is a ``RowBlock``.
+        With ``exact steps``, no record of a block says what a null was.
+        """
+        return self._walk.gives_numbers(of)
+
+    @property
+    def report(self) -> ReadReport:
+        """The report of the whole reading; reads the rest of the stream first, and raises as iterating does.
+
+        Such an exception has the report too, as its ``report``. Raises ValueError if the reading was closed before
+        its end.
+        """
+        for _ in self._records:
+            pass
+        if self._walk.report is None:
+            raise ValueError(
+                f"the reading of {self._walk.source.name} was closed before its end; ask for its report first"
+            )
+        return self._walk.report
+
+    def close(self) -> None:
+        """Stop reading and close the file."""
+        self._records = iter(())
+        self._blocks.close()
+        self._walk.source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _Walk:
+    """Reads a source once or twice and makes the report."""
+
+    def __init__(self, source: Source, mode: Mode, feed: NewFeed, attempts: AttemptView) -> None:
+        self.source = source
+        self._attempts = attempts
+        self._has_begun = False
+        self.report: ReadReport | None = None
+        self._mode = mode
+        self._new_feed = feed
+
+    def gives_numbers(self, of: NumbersOf) -> bool:
+        """Switch to blocks of numbers if nothing was read yet; return whether it did."""
+        if self._has_begun or self._attempts == "latest":
+            return False
+        if self._new_feed.func is not RecordFeed:
+            self._new_feed = partial(self._new_feed, target="blocks")
+            return True
+        from toyspec.core.reading.number_blocks import ExactStepFeed, NumberFeed, StepFeed
+
+        kinds: dict[NumbersOf, type[RecordFeed]] = {"steps": StepFeed, "exact steps": ExactStepFeed}
+        self._new_feed = partial(kinds.get(of, NumberFeed), **self._new_feed.keywords)
+        return True
+
+    def blocks(self) -> Generator[list[Record]]:
+        self._has_begun = True
+        try:
+            yield from self._all() if self._attempts == "all" else self._latest()
+        finally:
+            self.source.close()
+
+    def _all(self) -> Generator[list[Record]]:
+        """Yield every record, make the report and raise as the mode says."""
+        account = _Account(self._new_feed())
+        while chunk := self._read(account):
+            gap = account.take(chunk, "skip" if self._mode == "salvage" else "stop")
+            yield account.block
+            if gap is not None:
+                self._stop(account, gap)
+                return
+        self.report = account.at_end()
+        if self._mode == "strict" and self.report.state != "complete":
+            raise _torn(self.source.name, self.report, account.feed.last)
+
+    def _latest(self) -> Generator[list[Record]]:
+        """Yield the records of the latest attempt at each step: one pass learns, a second one yields."""
+        attempts = Attempts()
+        last = 0
+        for block in self._all():
+            for record in block:
+                attempts.learn(record)
+                last = record.line
+        self.source.rewind()
+        yield from ([record] for record in attempts.latest(self._again(last)))
+
+    def _again(self, last: int) -> Generator[Record]:
+        """Yield the records of the source from its position to line *last*."""
+        account = _Account(self._new_feed())
+        while chunk := self._read(account):
+            for item in account.feed.feed(chunk):
+                if item.line > last:
+                    return
+                if isinstance(item, Record):
+                    yield item
+
+    def _read(self, account: _Account) -> bytes:
+        try:
+            return self.source.read(account.feed.chunk_bytes)
+        except OSError as error:
+            raise unreadable(self.source.name, error, offset=account.feed.size) from error
+
+    def _stop(self, account: _Account, gap: Gap) -> None:
+        account.note(gap)
+        size = self.source.measure()
+        received = account.feed.size
+        # A source of unknown size is read to its end to be counted, but not by a reading that is about to raise.
+        while size is None and self._mode == "prefix" and (chunk := self._read(account)):
+            received += len(chunk)
+        self.report = account.at_gap(gap, max(size or 0, received))
+        if self._mode != "prefix":
+            fact = f"{gap.reason}: {gap.message}"
+            raise DamagedStreamError(self.source.name, fact, line=gap.line, offset=gap.offset, report=self.report)
+
+
+class _Account:
+    """Counts during one pass over a stream."""
+
+    def __init__(self, feed: RecordFeed | LogFeed) -> None:
+        self.feed = feed
+        self.records = 0
+        self.block: list[Record] = []
+        """The records of the last chunk."""
+        self._gaps: list[Gap] = []
+        self._unlisted = 0
+        self._gap_bytes = 0
+
+    def take(self, chunk: bytes, damage: Literal["skip", "stop"]) -> Gap | None:
+        """Take in *chunk*; its records become the block, up to its first gap if that is returned."""
+        before, records = self.feed.gap_bytes, self.feed.records
+        found: list[Any] = self.feed.feed(chunk)
+        first = None
+        if self.feed.gap_bytes != before:
+            gaps = [item for item in found if isinstance(item, Gap)]
+            if damage == "stop":
+                first = gaps[0]
+                found = found[: found.index(first)]
+            else:
+                for gap in gaps:
+                    self.note(gap)
+                found = [item for item in found if not isinstance(item, Gap)]
+        self.block = found
+        self.records += (
+            self.feed.records - records if first is None else sum(getattr(item, "records", 1) for item in found)
+        )
+        return first
+
+    def note(self, gap: Gap) -> None:
+        self._gap_bytes += gap.length
+        if len(self._gaps) < MAX_LISTED_GAPS:
+            self._gaps.append(gap)
+        else:
+            self._unlisted += 1
+
+    def at_end(self) -> ReadReport:
+        """Return the report on a stream that was read to its end."""
+        return ReadReport(
+            state=self.feed.state,
+            profile=self.feed.profile,
+            records=self.records,
+            committed_bytes=self.feed.committed - self._gap_bytes,
+            fragment=self.feed.fragment(),
+            uncommitted=self.feed.uncommitted(),
+            gaps=self._gaps,
+            unlisted_gaps=self._unlisted,
+            gap_bytes=self._gap_bytes,
+            size=self.feed.size,
+            dialect=self._dialect(),
+        )
+
+    def at_gap(self, gap: Gap, size: int) -> ReadReport:
+        """Return the report on a stream of *size* bytes that was read up to *gap*, its first."""
+        end = gap.offset + gap.length
+        gaps = [gap]
+        if size > end:
+            gaps.append(
+                Gap(gap.line + 1, end, size - end, "stopped", f"{size - end} bytes after the damage were not read")
+            )
+        return ReadReport(
+            state="damaged",
+            # The feed may have decoded records after the gap, which were not read.
+            profile=self.feed.profile if self.records else self.feed.profile_without_records(has_gap=True),
+            records=self.records,
+            committed_bytes=gap.offset,
+            fragment=None,
+            uncommitted=None,
+            gaps=gaps,
+            unlisted_gaps=0,
+            gap_bytes=size - gap.offset,
+            size=size,
+            dialect=self._dialect(),
+        )
+
+    def _dialect(self) -> DialectUse | None:
+        return None if isinstance(self.feed, RecordFeed) else self.feed.use
+
+
+def read(  # noqa: PLR0913 - each is an option of its own
+    source: str | os.PathLike[str] | bytes | BinaryIO,
+    *,
+    mode: Mode = "tail",
+    profile: Profile | str | None = None,
+    attempts: AttemptView = "all",
+    max_line_bytes: int = MAX_LINE_BYTES,
+    name: str | None = None,
+    dialect: DialectChoice | str | None = "auto",
+) -> Reading:
+    """Return a reading of the stream in *source*.
+
+    *source* is the path or the address of a stream or of a run directory, the bytes of a stream, or a binary file
+    object, which is read from its position and stays open. A file of gzip data is decompressed as it is read. *profile*
+    is detected by default; a file of another format has none, and its records are not interpreted. It may also be the
+    directory of a user's profile; its records have no ``event``. *attempts*
+    ``"latest"`` leaves out what a later ``run_resume`` superseded; it reads the source twice, so it cannot read pipes.
+    *max_line_bytes* is the longest line that is read, LF excluded. *name* is the name of the file that bytes or the
+    file object come from: it decides the profile if no record does.
+
+    The log of another program is recognized and read by its *dialect*: each record is a ``Row`` with ``step``,
+    ``time``, ``epoch``, ``phase`` and ``values``. *dialect* may also be the name of one; None recognizes none.
+
+    Raises StreamMissingError or StreamUnreadableError if there is nothing to read, and ValueError or TypeError for
+    wrong arguments. See Reading for what iterating raises.
+    """
+    check_choice("mode", mode, get_args(Mode))
+    check_choice("attempts", attempts, get_args(AttemptView))
+    profile = None if profile is None else _profile(profile)
+    choice = DialectChoice.of(dialect)
+    detect: Callable[..., Profile | None] = partial(detect_profile, file_name=name or "")
+    if isinstance(source, bytes | bytearray | memoryview):
+        # Bytes are the stream itself; only files may be compressed.
+        opened = Source(io.BytesIO(source), name="<bytes>", gzip="keep")
+    elif isinstance(source, str | os.PathLike):
+        opened = open_named(source, choice.stream_files)
+        detect = partial(detect_profile_at, opened.name)
+    elif hasattr(source, "read"):
+        opened = Source(source)
+    else:
+        raise TypeError(f"source is a {type(source).__name__}; it must be a path, bytes or a binary file object")
+    if attempts == "latest" and not opened.rewind():
+        opened.close()
+        raise ValueError(
+            f"attempts='latest' reads the source twice, but {opened.name} can be read only once; use attempts='all'"
+        )
+    known: Any = profile or _own_profile(opened, choice)
+    read_as = _read_as(opened, detect, choice) if known is None and choice.name is not None else None
+    feed: NewFeed
+    if read_as is None:
+        feed = partial(RecordFeed, profile=known, detect=detect, max_line_bytes=max_line_bytes)
+    else:
+        # Imported with the first log of another program: start-up time counts.
+        feed = partial(read_as.feed, max_line_bytes=max_line_bytes)
+    return Reading(opened, mode=mode, attempts=attempts, feed=feed, read_as=read_as)
+
+
+def _profile(name: str) -> Any:
+    if name in get_args(Profile):
+        return name
+    from toyspec.core.format.own_profiles import profile_named
+
+    return profile_named(name)
+
+
+def _own_profile(source: Source, choice: DialectChoice) -> Any:
+    if not choice.may_be_own:
+        return None
+    try:
+        return choice.profile_of(source.peek(HEAD_BYTES), source.name)
+    except OSError as error:
+        raise unreadable(source.name, error, offset=0) from error
+
+
+def _read_as(source: Source, detect: Callable[..., Profile | None], choice: DialectChoice) -> OpenedLog | None:
+    try:
+        return choice.choose(source.peek(HEAD_BYTES), detect, path=source.name)
+    except OSError as error:
+        raise unreadable(source.name, error, offset=0) from error
+
+
+def _torn(name: str, report: ReadReport, last: Record | None) -> TornStreamError:
+    fragment = report.fragment
+    if fragment is not None:
+        count = fragment.length
+        fact = (
+            f"{rules.NUL_BYTES}: {messages.nul_bytes_at_end(count=count)}"
+            if fragment.all_nul
+            else f"{rules.UNTERMINATED_LINE}: {messages.unterminated_line(count=count)}"
+        )
+        return TornStreamError(name, fact, line=fragment.number, offset=fragment.offset, report=report)
+    if last is None:
+        return TornStreamError(
+            name, f"{rules.STREAM_EMPTY}: {messages.stream_empty(size=report.size)}", line=1, offset=0, report=report
+        )
+    fact = f"{rules.RUN_END_MISSING}: {messages.run_end_missing(kind=closing_kind(report.profile))}"
+    return TornStreamError(name, fact, line=last.line, offset=last.offset, report=report)

@@ -1,0 +1,286 @@
+"""Locates streams and opens them for reading, without blocking on special files and without mapping memory."""
+
+from __future__ import annotations
+
+import io
+import os
+from errno import EACCES
+from typing import IO, TYPE_CHECKING, Literal, cast
+
+from toyspec.core.errors import StreamError, StreamMissingError, StreamUnreadableError
+from toyspec.core.files import NamedFile, descriptor_of
+from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE
+from toyspec.core.places.addresses import is_address, public
+from toyspec.core.reading.stream_names import STREAM_NAMES, unreadable, usual_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toyspec.core.reading.gzip_data import GzipData
+
+GZIP_MAGIC = b"\x1f\x8b"
+"""The first bytes of gzip data."""
+
+
+def locate_stream(path: str, names: Sequence[str] = ()) -> str:
+    """Return the path of the stream *path*, or of the stream in the run directory *path*; addresses as well.
+
+    *names* are tried before the names of toyspec's own streams.
+
+    Raises StreamMissingError for a directory without a stream, and StreamUnreadableError for a place that fails and for
+    a stream in a directory that is not a regular file.
+    """
+    if is_address(path):
+        # Imported with the first address: start-up time counts.
+        from toyspec.core.reading.remote_streams import locate_remote
+
+        return locate_remote(public(path), names)
+    if not os.path.isdir(path):
+        return path
+    for name in (*names, *STREAM_NAMES):
+        stream = os.path.join(path, name)
+        if may_be_there(stream):
+            return found_at(stream)
+    named = _usual_file(path)
+    if named is not None:
+        return found_at(named)
+    raise StreamMissingError(
+        path, f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}; `toyspec doctor` names what is in it"
+    )
+
+
+def _usual_file(directory: str) -> str | None:
+    """Return the file in *directory* that has the usual name of another program's log; None if there is none."""
+    try:
+        names = sorted(os.listdir(directory))
+    except OSError:
+        return None
+    found = usual_name(names)
+    return None if found is None else os.path.join(directory, found)
+
+
+def may_be_there(path: str) -> bool:
+    """Return False if nothing has the name *path*; True also if the system cannot tell.
+
+    What a store refuses is not there: it answers so to those who may not list it.
+    """
+    try:
+        if is_address(path):
+            from toyspec.core.places.opening import place_of
+
+            place_of(path).status(path)
+            return True
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        return not (is_address(path) and error.errno == EACCES)
+    return True
+
+
+def open_stream(path: str) -> int:
+    """Return a descriptor on the file at *path*, open for reading; a FIFO or device only if it is a NamedFile.
+
+    Raises StreamMissingError if there is no file, and StreamUnreadableError if it cannot be opened.
+    """
+    try:
+        return descriptor_of(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise StreamMissingError(path, "No such file or directory") from None
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except ValueError as error:
+        raise StreamUnreadableError(path, f"not a usable path: {error}") from error
+
+
+def found_at(path: str) -> str:
+    """Return *path*, which was found and not named by the user; raise what ``open_stream`` raises."""
+    os.close(open_stream(path))
+    return path
+
+
+def unpacked_head(path: str, size: int) -> tuple[bytes, bool]:
+    """Return the first *size* bytes of the file at *path*, unpacked, and whether they were gzip data.
+
+    Raise what ``open_source`` raises.
+    """
+    source = open_source(path)
+    try:
+        head = b""
+        while len(head) < size and (chunk := source.read(size - len(head))):
+            head += chunk
+        return head, source.is_compressed
+    finally:
+        source.close()
+
+
+def stream_size(path: str) -> int:
+    """Return the number of bytes of the file or object at *path*; raise OSError."""
+    if not is_address(path):
+        return os.path.getsize(path)
+    from toyspec.core.places.opening import place_of
+
+    return place_of(path).status(path).size
+
+
+def is_compressed(path: str) -> bool:
+    """Return whether the stream at *path*, or in the run directory there, is a file of gzip data; False without one."""
+    try:
+        stream = locate_stream(path)
+        if is_address(stream):
+            from toyspec.core.reading.remote_streams import read_small
+
+            return read_small(stream, len(GZIP_MAGIC)) == GZIP_MAGIC
+        source = open_source(stream, gzip="keep")
+        try:
+            return source.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        finally:
+            source.close()
+    except (StreamError, OSError):
+        return False
+
+
+class _Input:
+    """The bytes of a file object, counted."""
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        # read of a buffered object waits until the buffer is full; read1 returns what a pipe has.
+        self._read = getattr(file, "read1", file.read)
+        self._name = name
+        self.received = 0
+
+    def read(self, size: int) -> bytes:
+        chunk = self._read(size)
+        if chunk is None:
+            raise BlockingIOError("the file object is non-blocking; give one that waits for data")
+        if not isinstance(chunk, bytes):
+            raise TypeError(f"{self._name} gives {type(chunk).__name__} instead of bytes; open it in binary mode")
+        self.received += len(chunk)
+        return chunk
+
+
+class Source:
+    """The bytes of a binary file object from its position on.
+
+    *name* is its name in messages, by default the object's own, ``-`` if it has none. gzip data, known by its first
+    bytes, is decompressed unless *gzip* is ``"keep"``.
+    """
+
+    def __init__(
+        self,
+        file: IO[bytes],
+        *,
+        name: str | None = None,
+        on_close: Literal["close", "keep"] = "keep",
+        gzip: Literal["decompress", "keep"] = "decompress",
+    ) -> None:
+        own_name = getattr(file, "name", "-")
+        self.name = name or (own_name if isinstance(own_name, str) else "-")
+        self._on_close = on_close
+        self._keeps_gzip = gzip == "keep"
+        self._file = file
+        self._start = file.tell() if file.seekable() else None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._peeked = b""
+        self._input = _Input(self._file, self.name)
+        self._is_begun = self._keeps_gzip
+        self._gzip: GzipData | None = None
+
+    @property
+    def received(self) -> int:
+        """Number of bytes read from the file; compressed bytes of gzip data."""
+        return self._input.received
+
+    def read(self, size: int) -> bytes:
+        """Return at least one and at most *size* bytes, none at the end; raise OSError."""
+        if self._peeked:
+            chunk, self._peeked = self._peeked[:size], self._peeked[size:]
+            return chunk
+        if self._gzip is not None:
+            return self._gzip.read(size)
+        if self._is_begun:
+            return self._input.read(size)
+        return self._read_first(size)
+
+    def peek(self, size: int) -> bytes:
+        """Return the first bytes, at most *size*, which ``read`` returns again; raise OSError.
+
+        A pipe is read up to its first LF only, so that a live one is not waited for.
+        """
+        head = b""
+        while len(head) < size and b"\n" not in head and (chunk := self.read(size - len(head))):
+            head += chunk
+        self._peeked = head
+        return head
+
+    def _read_first(self, size: int) -> bytes:
+        head = self._input.read(size)
+        if head == GZIP_MAGIC[:1]:
+            head += self._input.read(1)
+        self._is_begun = True
+        if not head.startswith(GZIP_MAGIC):
+            return head
+        # Imported here: most streams are not compressed.
+        from toyspec.core.reading.gzip_data import GzipData
+
+        self._gzip = GzipData(self._input.read, head)
+        return self._gzip.read(size)
+
+    @property
+    def is_compressed(self) -> bool:
+        """True once the first bytes have shown gzip data."""
+        return self._gzip is not None
+
+    def measure(self) -> int | None:
+        """Return the number of bytes from the start to the end at this time; None if only reading can tell."""
+        if self._start is None or self._gzip is not None:
+            return None
+        try:
+            position = self._file.tell()
+            end = self._file.seek(0, os.SEEK_END)
+            self._file.seek(position)
+        except OSError:
+            return None
+        return max(0, end - self._start)
+
+    def rewind(self) -> bool:
+        """Go back to the start; return False if the source cannot be read twice."""
+        if self._start is None:
+            return False
+        self._file.seek(self._start)
+        self._begin()
+        return True
+
+    def close(self) -> None:
+        """Drop the file object, and close it if this source owns it; further calls do nothing."""
+        if self._on_close == "close":
+            self._file.close()
+
+    def __del__(self) -> None:
+        # Dropping a reading before its end is not a leak that deserves a warning.
+        if hasattr(self, "_file"):
+            self.close()
+
+
+def open_source(path: str, *, gzip: Literal["decompress", "keep"] = "decompress") -> Source:
+    """Return the file or object at *path* as a source that owns it; open and raise as open_stream does."""
+    file: IO[bytes]
+    if is_address(path):
+        from toyspec.core.reading.remote_streams import open_remote
+
+        file = open_remote(path)
+    else:
+        file = cast("IO[bytes]", io.FileIO(open_stream(path), "rb"))
+    return Source(file, name=path, on_close="close", gzip=gzip)
+
+
+def open_named(path: str | os.PathLike[str], names: Sequence[str] = ()) -> Source:
+    """Return the source of the stream that ``locate_stream`` returns; raise what that and ``open_source`` raise.
+
+    A FIFO or device is waited for, and read to its end, if it is *path* itself.
+    """
+    named = os.fspath(path)
+    stream = locate_stream(named, names)
+    return open_source(NamedFile(stream) if stream == named else stream)

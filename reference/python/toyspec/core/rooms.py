@@ -1,0 +1,41 @@
+"""What the core asks of rooms: each module is imported with the first use, so that the core needs none of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toyspec.catalog import reading as catalog
+    from toyspec.health import checking as health_checking
+    from toyspec.health import live as health_live
+    from toyspec.health import options as health_options
+    from toyspec.health import run_health
+    from toyspec.stores import ray_cluster
+    from toyspec.view import metric_charts
+
+    __all__ = [
+        "catalog",
+        "health_checking",
+        "health_live",
+        "health_options",
+        "metric_charts",
+        "ray_cluster",
+        "run_health",
+    ]
+else:
+    from importlib import import_module
+
+    _MODULES = {
+        "catalog": "toyspec.catalog.reading",
+        "health_checking": "toyspec.health.checking",
+        "health_live": "toyspec.health.live",
+        "health_options": "toyspec.health.options",
+        "metric_charts": "toyspec.view.metric_charts",
+        "ray_cluster": "toyspec.stores.ray_cluster",
+        "run_health": "toyspec.health.run_health",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return import_module(_MODULES[name])

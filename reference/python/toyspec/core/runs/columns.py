@@ -1,0 +1,241 @@
+"""Any fact about a run by name: a column to show, to sort by, or to compare with a value."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+
+from toyspec.core.errors import ExpressionError
+from toyspec.core.escaping import shortened
+from toyspec.core.format.numbers import number
+from toyspec.core.generated.runs import ALIASES, COLUMNS, COUNTS, TITLES, RunState
+from toyspec.core.runs.expressions import UNKNOWN, Question, lowered
+from toyspec.core.runs.metric_names import MOST_ALIKE, near_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from toyspec.core.findings import Severity
+    from toyspec.core.runs.expressions import Expression
+    from toyspec.core.runs.run_facts import MetricFacts, RunFacts
+
+Item = TypeVar("Item")
+
+ALERT_FIELDS = tuple(name for name, by in COUNTS.items() if by == "health")
+"""The fields whose values health rules must count: those of the project, or of the catalog."""
+FINDING_FIELDS = tuple(name for name, by in COUNTS.items() if by == "check")
+"""The fields whose values a check must count."""
+
+_COUNTS: dict[str, tuple[Severity, ...]] = {
+    "errors": ("error",),
+    "warnings": ("warning",),
+    "findings": ("error", "warning", "info"),
+}
+METRIC_PARTS = ("last", "best", "nan")
+"""What a field may ask of a metric, by its prefix."""
+OWN_FIELDS = frozenset([*COLUMNS, *ALIASES, *COUNTS])
+"""The fields that every run has; others are settings and metrics of some runs."""
+
+# What tables call a field, and another name that is tried.
+_MEANT = {title: name for name, title in TITLES.items()} | {"status": "state"}
+
+
+def needs_whole_streams(columns: Iterable[str]) -> bool:
+    """Return whether a column may be a metric, whose last value the end of a stream need not have."""
+    return any(name not in OWN_FIELDS and not name.startswith(("config.", "model.")) for name in columns)
+
+
+def needs_metrics(facts: RunFacts, names: Iterable[str]) -> bool:
+    """Return whether one of *names*, which not every run has, may be a metric of the run *facts*."""
+    settings = facts.settings or {}
+    return any(not name.startswith(("config.", "model.")) and setting_of(settings, name) is UNKNOWN for name in names)
+
+
+def asks_for_hidden(*filters: Expression) -> bool:
+    """Return whether a filter is about hidden runs, which lists leave out and count otherwise."""
+    return any("hidden" in each.fields for each in filters)
+
+
+class RequiredFields:
+    """Fields by name, each of which some run has to have; the runs are taken in one after the other."""
+
+    def __init__(self, names: Iterable[str], filters: Sequence[Expression] = ()) -> None:
+        """Require *names*, and what *filters* compare."""
+        places: dict[str, int | None] = {each.field: each.at for filter_ in filters for each in filter_.comparisons}
+        self._missing = dict.fromkeys(names) | places
+        self._near: dict[str, None] = {}
+        self._is_empty = True
+
+    def take(self, facts: RunFacts) -> None:
+        """Take in a run."""
+        self._is_empty = False
+        if self._missing:
+            self._missing = {name: at for name, at in self._missing.items() if not has_field(facts, name)}
+            if self._missing and len(self._near) < MOST_ALIKE:
+                self._near.update(dict.fromkeys(_names(facts)))
+
+    def finish(self) -> None:
+        """Raise ExpressionError for the first name that no run has, unless there is no run."""
+        for name, at in () if self._is_empty else self._missing.items():
+            raise unknown_field(name, self._near, at)
+
+
+def require_fields(names: Iterable[str], runs: Iterable[RunFacts], filters: Sequence[Expression] = ()) -> None:
+    """Raise ExpressionError for the first of *names*, and of what *filters* compare, that no run of *runs* has."""
+    required = RequiredFields(names, filters)
+    for facts in runs:
+        required.take(facts)
+    required.finish()
+
+
+def meets(facts: RunFacts, filters: Iterable[Expression]) -> bool:
+    """Return whether a run meets all *filters*."""
+    question = Question(lambda name: field_of(facts, name), lambda: text_of(facts))
+    return all(each.holds(question) for each in filters)
+
+
+def has_field(facts: RunFacts, name: str) -> bool:
+    """Return whether the run has the field, also if it has no value for it."""
+    known = ALIASES.get(name, name)
+    if known in COUNTS:
+        return field_of(facts, known) is not UNKNOWN
+    if known in COLUMNS:
+        return True
+    part, _, rest = name.partition(".")
+    metrics = facts.metrics or {}
+    return name in metrics or (part in METRIC_PARTS and rest in metrics) or field_of(facts, name) is not UNKNOWN
+
+
+def _names(facts: RunFacts) -> Iterator[str]:
+    """Yield the names of settings and metrics, those of nested settings by their ends too."""
+    for name in facts.settings or ():
+        yield name
+        yield name.rpartition(".")[2]
+    yield from facts.metrics or ()
+
+
+def value_of(facts: RunFacts, name: str) -> Any:
+    """Return the value of a field, None if the run has none."""
+    found = field_of(facts, name)
+    return None if found is UNKNOWN else found
+
+
+def unknown_field(name: str, known: Iterable[str], at: int | None = None) -> ExpressionError:
+    """Return the error for a *name* that no run has; *known* are the names of settings and metrics."""
+    fact = f"no run has a field {shortened(name)!r}"
+    if name in ALERT_FIELDS:
+        return ExpressionError(f"{fact}: the catalog has none; build it with --health", at)
+    if name in _COUNTS:
+        return ExpressionError(f"{fact}: the runs were not checked; a catalog has the number of findings", at)
+    near = f"did you mean {_MEANT[name]!r}?" if name in _MEANT else near_names(name, [*OWN_FIELDS, *known])
+    forms = "fields are facts such as 'state', settings such as 'config.lr', and metrics such as 'loss' or 'best.loss'"
+    return ExpressionError(f"{fact}; {near or forms}", at)
+
+
+def text_of(facts: RunFacts) -> str:
+    """Return everything that words are looked for in, as ``lowered`` text."""
+    texts = (facts.name, facts.path, facts.group, facts.notes, facts.state, facts.profile, *facts.tags)
+    return lowered("\n".join(text or "" for text in texts))
+
+
+def field_of(facts: RunFacts, name: str) -> Any:
+    """Return the value of a field of a run; UNKNOWN if it has none.
+
+    A field is a fact of every run, ``config.NAME``, ``last.NAME``, ``best.NAME``, ``nan.NAME``, and without a prefix
+    a setting, the end of the name of a setting, or the last value of a metric.
+    """
+    known = ALIASES.get(name, name)
+    if known in COLUMNS:
+        return facts[known]
+    if known in ALERT_FIELDS:
+        return _known(facts[known])
+    if known in FINDING_FIELDS:
+        return UNKNOWN if facts.findings is None else sum(facts.findings[each] for each in _COUNTS[known])
+    settings = facts.settings or {}
+    found = setting_of(settings, name)
+    found = _metric(facts.metrics or {}, name) if found is UNKNOWN else found
+    return ending_of(settings, name) if found is UNKNOWN else found
+
+
+def _known(value: Any) -> Any:
+    return UNKNOWN if value is None else value
+
+
+def ending_of(config: Mapping[str, Any], name: str) -> Any:
+    """Return the first setting whose name ends in *name*; UNKNOWN without one."""
+    ending = f".{name}"
+    return next((value for key, value in config.items() if key.endswith(ending)), UNKNOWN)
+
+
+def setting_of(config: Mapping[str, Any], name: str) -> Any:
+    """Return the setting *name*, with or without ``config.``; UNKNOWN without one."""
+    short = name.removeprefix("config.")
+    return config[short] if short in config else config.get(name, UNKNOWN)
+
+
+def _metric(metrics: Mapping[str, MetricFacts], name: str) -> Any:
+    part, _, rest = name.partition(".")
+    if part not in METRIC_PARTS or rest not in metrics:
+        part, rest = "last", name
+    return _known(getattr(metrics[rest], part)) if rest in metrics else UNKNOWN
+
+
+def metric_of(column: str) -> str:
+    """Return the name of the metric that a *column* is about, if it is about one."""
+    for prefix in ("config", "model", *METRIC_PARTS):
+        column = column.removeprefix(f"{prefix}.")
+    return column
+
+
+ORDERS: dict[str, Callable[[RunFacts], Any]] = {
+    "loss": lambda run: run.final_loss,
+    "name": lambda run: run.stream,
+    "state": lambda run: get_args(RunState).index(run.state),
+    "steps": lambda run: -run.last_step if run.last_step else None,
+    "took": lambda run: -run.seconds if run.seconds else None,
+    "started": lambda run: run.started_at,
+}
+"""What runs are sorted by, beside fields: the lowest loss, the longest and the most steps are first."""
+
+
+def places_by(
+    runs: Sequence[RunFacts], column: str, *, reverse: bool = False, goal: Literal["min", "max"] | None = None
+) -> list[int]:
+    """Return the places of *runs* in the order of the field *column*.
+
+    The best value by *goal* is first, else by that of the metric, or with *reverse* the other way. Without a goal the
+    smallest is best. Text comes after numbers, and runs without a value come last.
+    """
+    metric = metric_of(column)
+    is_larger_better = (
+        goal == "max"
+        if goal
+        else column not in OWN_FIELDS
+        and any(each.metrics[metric].goal == "max" for each in runs if each.metrics and metric in each.metrics)
+    )
+    values = [value_of(each, column) for each in runs]
+    return places_in_order(values, is_larger_better=is_larger_better, reverse=reverse)
+
+
+def ordered(runs: Sequence[RunFacts], sort: str, *, reverse: bool = False) -> list[RunFacts]:
+    """Return *runs* in the order *sort*, one of ``ORDERS`` or a field."""
+    if sort in ORDERS:
+        return in_order(runs, ORDERS[sort], reverse=reverse)
+    return [runs[at] for at in places_by(runs, sort, reverse=reverse)]
+
+
+def in_order(items: Iterable[Item], key: Callable[[Item], Any], *, reverse: bool = False) -> list[Item]:
+    """Return *items* by their *key*, those without one last, whichever way round; the order of equal ones stays."""
+    keyed = [(key(item), item) for item in items]
+    known = sorted((pair for pair in keyed if pair[0] is not None), key=itemgetter(0), reverse=reverse)
+    return [item for _, item in (*known, *(pair for pair in keyed if pair[0] is None))]
+
+
+def places_in_order(values: Sequence[Any], *, is_larger_better: bool, reverse: bool) -> list[int]:
+    """Return the places of *values* in the order of ``sorted_by``."""
+    known = [at for at, value in enumerate(values) if value is not None]
+    numbers = [at for at in known if number(values[at]) is not None]
+    others = [at for at in known if number(values[at]) is None] if len(numbers) < len(known) else []
+    numbers.sort(key=values.__getitem__, reverse=is_larger_better != reverse)
+    others.sort(key=lambda at: str(values[at]), reverse=reverse)
+    return [*numbers, *others, *(at for at, value in enumerate(values) if value is None)]

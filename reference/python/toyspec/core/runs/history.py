@@ -1,0 +1,404 @@
+"""Every value that a run logged, as one table: see ``history``."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import islice, repeat
+from math import isnan, nan
+from operator import lt
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from toyspec.core.errors import ExpressionError, check_choice
+from toyspec.core.escaping import printable, shortened
+from toyspec.core.format.record_mapping import mapping_of, others_in
+from toyspec.core.places.addresses import public
+from toyspec.core.reading.attempts import Attempts
+from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.reading.number_blocks import NumberBlock, latest
+from toyspec.core.reading.placing import Placing
+from toyspec.core.reading.reader import AttemptView, read
+from toyspec.core.reading.records import count_missing, nothing_missing
+from toyspec.core.reading.rows import RowBlock
+from toyspec.core.reading.stream_files import locate_stream
+from toyspec.core.runs.metric_names import near_names
+
+if TYPE_CHECKING:
+    from toyspec.core.reading.records import Record
+
+    Place = tuple[int, int | float, int]
+    """Number of the attempt, step, and number of the row at this step, from 0."""
+
+Cell = float | int | str | None
+
+_SHOWN_ROWS = 10
+_EXACT = 1 << 53
+_PLACES = ("step", "time", "epoch")
+
+
+def history(
+    run: str | os.PathLike[str],
+    metrics: Sequence[str] | str | None = None,
+    x: str = "step",
+    *,
+    attempts: AttemptView = "latest",
+    dialect: DialectChoice | str | None = "auto",
+) -> History:
+    """Return every value that *run*, a run directory or a stream of any profile or dialect, has logged.
+
+    The first column is *x*: ``"step"``, ``"time"`` in seconds since the start of the run, ``"epoch"``, as records have
+    it or as a value that was logged, or a metric. A column follows for each metric, or for each of *metrics*, named as
+    everywhere: ``"loss"``, ``"val/acc"``; texts are columns too. There is one row for each step, in order; a metric
+    that was logged more than once at a step has the other values in further rows of that step. What was logged by one
+    call is in one row. A value without a step is at the last step of the run before it. Steps of another phase than the
+    run's own, which count by themselves, are named after it: ``"decode/loss"``. With *attempts* ``"all"``, what a
+    resumption superseded is there as well, and a column ``attempt`` counts from 1.
+
+    A boolean is 1.0 or 0.0. The members of an inner object follow its name and a slash, as do the places of the numbers
+    in a list: ``"val/recall/0"``. A list of anything else, or of more than 256 numbers, is a text, as JSON.
+
+    What is in no cell is counted: ``history(…).missing`` has what the notes of the log count as left out,
+    ``other_records`` the samples, media and others that are neither numbers nor texts, and ``damaged_bytes`` unreadable
+    lines, which are passed over. Raises ExpressionError for a name that the run does
+    not have, StreamMissingError, StreamUnreadableError and UnknownFormatError.
+    """
+    check_choice("attempts", attempts, get_args(AttemptView))
+    choice = DialectChoice.of(dialect)
+    wanted = [metrics] if isinstance(metrics, str) else metrics
+    path = locate_stream(public(os.fspath(run)), choice.stream_files)
+    table = _Table(wanted, x, attempts)
+    with read(path, mode="salvage", dialect=choice) as reading:
+        reading.give_numbers("exact steps")
+        table.take(reading)
+        report = reading.report
+    if table.placing.starts_late or (attempts == "latest" and table.attempts):
+        table = _Table(wanted, x, attempts, table.attempts)
+        with read(path, mode="salvage", profile=report.profile, dialect=choice) as reading:
+            if report.dialect is None:
+                reading.give_numbers("exact steps")
+            table.take(latest(reading, table.attempts) if attempts == "latest" else reading)
+    return table.finished(report.gap_bytes)
+
+
+class History(Mapping[str, Sequence[Cell]]):
+    """Values of a run by name, each column a list with one cell for each row.
+
+    A cell is None where the metric has no value in that row, and NaN or an infinity where the value was not finite.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Sequence[Cell]],
+        damaged_bytes: int = 0,
+        missing: Mapping[str, Counter[str]] | None = None,
+        other_records: Mapping[str, int] | None = None,
+    ) -> None:
+        self._columns = dict(columns)
+        self.damaged_bytes = damaged_bytes
+        """Number of bytes in lines that cannot be read."""
+        self.missing: Mapping[str, Counter[str]] = nothing_missing() if missing is None else missing
+        """What the log lacks by its own notes: values ``left_out`` by name, and records ``dropped`` by kind."""
+        self.other_records: Mapping[str, int] = {} if other_records is None else other_records
+        """Number of records that are neither numbers nor texts, by kind: samples, media, notes and the like.
+
+        Lists of a measurement, whose numbers have no names, are counted by its kind and their key.
+        """
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self._columns.values()), ()))
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame: numbers are NaN where a value is missing. Raise ImportError without pandas."""
+        return table_library("pandas").DataFrame(self.to_numpy())
+
+    def to_polars(self) -> Any:
+        """Return a Polars DataFrame: null where a value is missing, NaN where it was not finite.
+
+        Raise ImportError without Polars.
+        """
+        return table_library("polars").DataFrame(self._columns, strict=False)
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table: null where a value is missing, NaN where it was not finite.
+
+        Raise ImportError without pyarrow.
+        """
+        return table_library("pyarrow").table(self._columns)
+
+    def to_numpy(self) -> dict[str, Any]:
+        """Return a NumPy array for each column: NaN where a value is missing or was not finite; texts are objects.
+
+        Raise ImportError without NumPy.
+        """
+        numpy = table_library("numpy")
+        return {name: _array(numpy, cells) for name, cells in self._columns.items()}
+
+    def __getitem__(self, name: str) -> Sequence[Cell]:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __repr__(self) -> str:
+        names = list(self._columns)
+        rows = list(islice(zip(*self._columns.values(), strict=True), _SHOWN_ROWS))
+        cells = [names, *(list(map(cell_text, row)) for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
+        title = f"{self.rows} rows" + (f", the first {_SHOWN_ROWS} are shown" if self.rows > _SHOWN_ROWS else "")
+        title += f"; {self.damaged_bytes} bytes of the log cannot be read" if self.damaged_bytes else ""
+        for key, what in (("left_out", "values were left out of the log"), ("dropped", "records were not written")):
+            title += f"; {number} {what}" if (number := self.missing[key].total()) else ""
+        return "\n".join([title, *lines])
+
+
+class _Column:
+    """The values of one metric in the order of the log, and where each of them is."""
+
+    def __init__(self) -> None:
+        self.attempts = array("q")
+        self.steps: array[int] | list[int | float] = array("q")
+        self.values: array[float] | list[Cell] = array("d")
+        self.places = array("d")
+        self.records = array("q")
+        """Numbers of the records that the values are from."""
+
+    def add(self, attempt: int, steps: Sequence[int | float], values: Sequence[Cell], first_record: int) -> None:
+        """Add *values* at *steps*, of successive records from *first_record* on."""
+        self.attempts.extend(repeat(attempt, len(steps)))
+        self.records.extend(range(first_record, first_record + len(steps)))
+        try:
+            self.steps.extend(steps)  # type: ignore[arg-type]
+        except (OverflowError, TypeError):
+            # Any integer may be a step, and in logs of other programs a fraction.
+            kept = self.steps[: len(self.attempts) - len(steps)]
+            self.steps = [*kept, *steps]
+        if isinstance(self.values, array) and not isinstance(values, array) and not all(map(_is_real, values)):
+            self.values = list(self.values)
+        self.values.extend(values)  # type: ignore[arg-type]
+
+    def repeated(self) -> set[tuple[int, int | float]]:
+        """Return the attempts and steps that have more than one value."""
+        if len(set(self.attempts)) <= 1 and all(map(lt, self.steps, islice(self.steps, 1, None))):
+            return set()
+        return {at for at, times in Counter(zip(self.attempts, self.steps, strict=True)).items() if times > 1}
+
+    def keys(self, rows: Mapping[int, int]) -> list[Place]:
+        """Return the row of each value, which is that of its record: the first of its step unless *rows* has it."""
+        if not rows:
+            return list(zip(self.attempts, self.steps, repeat(0)))
+        return list(zip(self.attempts, self.steps, map(rows.get, self.records, repeat(0)), strict=False))
+
+
+def _rows_of(columns: Iterable[_Column]) -> dict[int, int]:
+    """Return the row, at its step, of each record at a step at which a metric has more than one value.
+
+    A record is after those that have one of its metrics, and its values are in one row.
+    """
+    columns = list(columns)
+    repeated = set().union(*(column.repeated() for column in columns))
+    if not repeated:
+        return {}
+    members: dict[int, tuple[tuple[int, int | float], list[int]]] = {}
+    for number, column in enumerate(columns):
+        for at, record in zip(zip(column.attempts, column.steps, strict=True), column.records, strict=True):
+            if at in repeated:
+                members.setdefault(record, (at, []))[1].append(number)
+    found: dict[int, int] = {}
+    after: Counter[tuple[tuple[int, int | float], int]] = Counter()
+    for record, (at, numbers) in sorted(members.items()):
+        row = max(after[at, number] for number in numbers)
+        after.update({(at, number): row + 1 - after[at, number] for number in numbers})
+        found[record] = row
+    return found
+
+
+class _Table:
+    """Columns that are made from the records of a run in order."""
+
+    def __init__(
+        self, wanted: Sequence[str] | None, x: str, view: AttemptView, attempts: Attempts | None = None
+    ) -> None:
+        self._learns = attempts is None
+        self.attempts = Attempts() if attempts is None else attempts
+        self.placing = Placing(self.attempts)
+        self._wanted, self._x, self._view = wanted, x, view
+        self._columns: dict[tuple[Literal["number", "text"], str], _Column] = {}
+        self._known: set[str] = set()
+        self._asked = None if wanted is None else {*wanted, x}
+        self._number = 1
+        self._records = 0
+        self._first_time: float | None = None
+        self._missing = nothing_missing()
+        self._others: Counter[str] = Counter()
+
+    def take(self, items: Iterable[Any]) -> None:
+        """Add the values of records and blocks."""
+        for item in items:
+            if isinstance(item, NumberBlock):
+                self._take_block(item)
+            elif isinstance(item, RowBlock):
+                for row in item.rows():
+                    self._take_record(row)
+            else:
+                self._take_record(item)
+
+    def _take_record(self, record: Record) -> None:
+        if self._learns:
+            self.attempts.learn(record)
+        is_resumption = record.profile == "toy/v1" and record.kind == "run_resume"
+        self._number = self._number + 1 if is_resumption else max(self._number, record.attempt)
+        if record.kind is not None:
+            count_missing(self._missing, record)
+            self._others.update(others_in(record.value, record.profile, record.kind))
+        values, texts = self.attempts.named_values(record), self.attempts.named_texts(record)
+        step = self.placing.take(record)
+        time = record.time
+        if time is not None and self._first_time is None:
+            self._first_time = time if record.time_origin == "unix" else 0.0
+        if not values and not texts:
+            return
+        self._records += 1
+        place = {"time": time, "epoch": record.epoch}.get(self._x)
+        for name, value in values.items():
+            self._add("number", name, [step], [_number(value)], [place])
+        for name, text in texts.items():
+            self._add("text", name, [step], [text], [place])
+
+    def _take_block(self, block: NumberBlock) -> None:
+        if block.times is not None and self._first_time is None:
+            origin = mapping_of(block.profile).origin_of(block.times[0])
+            self._first_time = block.times[0] if origin == "unix" else 0.0
+        self.placing.take_block(block.kinds, block.steps, block.phase)
+        named = self.attempts.named(block.columns, block.phase)
+        has_own_records = len(block.groups) > 1
+        self._records += 1
+        for plain, (name, (steps, values)) in zip(block.columns, named.items(), strict=True):
+            rows = block.places.get(plain, block.rows)
+            places = None if rows is None else {"time": rows.times, "epoch": rows.epochs}.get(self._x)
+            self._add("number", name, steps, values, places or [None] * len(steps))
+            self._records += len(steps) if has_own_records else 0
+        self._records += block.records
+
+    def _add(
+        self,
+        sort: Literal["number", "text"],
+        name: str,
+        steps: Sequence[int | float],
+        values: Sequence[Cell],
+        places: Sequence[float | None],
+    ) -> None:
+        self._known.add(name)
+        if self._asked is not None and name not in self._asked:
+            return
+        column = self._columns.get((sort, name))
+        if column is None:
+            column = self._columns[sort, name] = _Column()
+        column.add(self._number, steps, values, self._records)
+        if self._x in _PLACES[1:]:
+            column.places.extend(nan if place is None else place for place in places)
+
+    def finished(self, damaged_bytes: int) -> History:
+        """Return the table of what was added."""
+        names = [self._x] if self._wanted is None else [*self._wanted, self._x]
+        for name in names:
+            if name not in self._known and name not in _PLACES:
+                raise _unknown(name, self._known)
+        row_of = _rows_of(self._columns.values())
+        keys = {name: column.keys(row_of) for name, column in self._columns.items()}
+        rows = sorted(set().union(*keys.values()))
+        index = {key: at for at, key in enumerate(rows)}
+        is_place = self._x in _PLACES and not self._is_epoch_a_value
+        found: dict[str, Sequence[Cell]] = {self._x: self._x_column(rows, index, keys) if is_place else []}
+        if self._view == "all":
+            found["attempt"] = [attempt for attempt, _, _ in rows]
+        for (sort, name), column in self._ordered():
+            cells: list[Cell] = [None] * len(rows)
+            for key, value in zip(keys[sort, name], column.values, strict=True):
+                cells[index[key]] = value
+            # The first column has a place already.
+            is_first = not is_place and name == self._x and not found[name]
+            found[name if is_first else _title(name, sort, found)] = cells
+        return History(found, damaged_bytes, self._missing, self._others)
+
+    @property
+    def _is_epoch_a_value(self) -> bool:
+        """True where the records have no epoch, and the run logged it as a metric."""
+        if self._x != "epoch" or ("number", "epoch") not in self._columns:
+            return False
+        return all(isnan(place) for column in self._columns.values() for place in column.places)
+
+    def _ordered(self) -> list[tuple[tuple[Literal["number", "text"], str], _Column]]:
+        """Return the columns, those that were asked for in that order."""
+        items = list(self._columns.items())
+        if self._wanted is None:
+            return items
+        order = {name: at for at, name in enumerate(self._wanted)}
+        return sorted(items, key=lambda item: order.get(item[0][1], len(order)))
+
+    def _x_column(
+        self, rows: Sequence[Place], index: Mapping[Place, int], keys: Mapping[Any, Sequence[Place]]
+    ) -> Sequence[Cell]:
+        if self._x == "step":
+            return [step for _, step, _ in rows]
+        cells: list[Cell] = [None] * len(rows)
+        begin = (self._first_time or 0.0) if self._x == "time" else 0.0
+        for name, column in self._columns.items():
+            for key, place in zip(keys[name], column.places, strict=True):
+                if place == place and cells[index[key]] is None:  # noqa: PLR0124 - NaN alone differs from itself
+                    cells[index[key]] = place - begin
+        return cells
+
+
+def _title(name: str, sort: str, taken: Mapping[str, object]) -> str:
+    """Return what to call a column: a metric may be called as the first column is, and a text as a metric is."""
+    while name in taken:
+        name = f"{'texts' if sort == 'text' else 'values'}/{name}"
+    return name
+
+
+def _unknown(name: str, known: Iterable[str]) -> ExpressionError:
+    hint = near_names(name, known) or "`toyspec show` lists the metrics of a run"
+    return ExpressionError(f"the run has no metric {shortened(name)!r}; {hint}")
+
+
+def _number(value: float | None) -> float | int:
+    """Return a number as a float where that is exact; NaN for null."""
+    if value is None:
+        return nan
+    return value if isinstance(value, int) and abs(value) > _EXACT else float(value)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, float)
+
+
+def _array(numpy: Any, cells: Sequence[Cell]) -> Any:
+    if all(type(cell) is int for cell in cells):
+        return numpy.array(cells)
+    if all(cell is None or isinstance(cell, float | int) for cell in cells):
+        return numpy.array([nan if cell is None else cell for cell in cells])
+    return numpy.array(cells, dtype=object)
+
+
+def cell_text(cell: Any) -> str:
+    """Return a value of a table for a person."""
+    if cell is None:
+        return ""
+    return f"{cell:.6g}" if isinstance(cell, float) else printable(str(cell))
+
+
+def table_library(name: str) -> Any:
+    """Return the module *name*, which has tables; raise ImportError that says how to install it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f"this table needs {name}: python -m pip install {name}") from error

@@ -1,0 +1,249 @@
+"""What every run has, by the names of schemas/runs.json: commands, catalogs, the viewer and filters use these."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+
+from toyspec.core.findings import DialectUse, Severity, state_text
+from toyspec.core.format.numbers import number
+from toyspec.core.format.run_files import is_of_latest_attempt
+from toyspec.core.generated.runs import COLUMNS, PLANNED_STEPS, RunColumns, RunState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+
+_MOST_CHARS = 4096
+# As JavaScript writes numbers: outside of these, with an exponent.
+_FIXED = (1e-6, 1e21)
+
+
+class RankState(NamedTuple):
+    """The state of the log of one process of a run."""
+
+    rank: int
+    state: RunState
+
+
+class MetricFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a metric of a run comes to."""
+
+    count: int = 0
+    """Number of values, those that are not finite included."""
+    nan: int = 0
+    """Number of values that are not finite."""
+    first: float | None = None
+    """The first value; None where it was not finite."""
+    last: float | None = None
+    """The last finite value; None without one."""
+    last_step: int | float | None = None
+    """Where the last value was, finite or not."""
+    last_not_finite: bool = False
+    """Whether a value that is not finite came after ``last``."""
+    best: float | None = None
+    """The best finite value; None where the metric has no goal."""
+    best_step: int | float | None = None
+    """Where the best value was."""
+    goal: Literal["min", "max"] | None = None
+    """Which values are better; None where that is unknown."""
+    step_name: str | None = None
+    """The metric over which the run wants this one drawn."""
+
+
+class RunFacts(RunColumns, frozen=True, kw_only=True, omit_defaults=True):
+    """What a run comes to: the columns of schemas/runs.json, the settings, and each metric. It is the row of lists.
+
+    Where only the ends of a long log were read, settings and metrics are not known: they are None, and not in the row.
+    """
+
+    stream: str
+    """Path of the stream."""
+    read: Literal["ends", "whole"]
+    """How much of the stream was read; of its ends, damage between them is not known."""
+    as_of: int | None = None
+    """Number of bytes that the facts are about, where a catalog does not read a long run again until it ends."""
+    annotated: bool
+    """Whether annotations say something about the run."""
+    said: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What the run itself says where an annotation says otherwise: some of name, group, tags and notes."""
+    dialect: DialectUse | None = None
+    """How the log of another program was read."""
+    loss_not_finite: bool = False
+    """Whether the run has a loss at its end that is not finite."""
+    world_size: int | None = None
+    """Number of processes of the latest attempt."""
+    unended_ranks: tuple[RankState, ...] = ()
+    """The other ranks whose log is damaged, or torn and of the latest attempt."""
+    settings: dict[str, Any] | None = None
+    """All settings, flat, as numbers, text, booleans and None; None where they are not known."""
+    metrics: dict[str, MetricFacts] | None = None
+    """What each metric comes to; None where that is not known."""
+    metrics_left_out: int = 0
+    """Number of metrics that are not in ``metrics``, since there are too many."""
+    findings: dict[Severity, int] | None = None
+    """Number of findings by severity; None where nothing has checked the run."""
+    alerts: int | None = None
+    """Number of incidents that health rules find; None where none has read the run."""
+    open_alerts: int | None = None
+    """Number of those that have not ended."""
+
+    def __getitem__(self, name: str) -> Any:
+        """Return the column *name*."""
+        return getattr(self, name)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Every column by its name."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+    @property
+    def state_text(self) -> str:
+        """The state for people, with what is known of the end."""
+        return state_text(self.state, self.ended)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Why the run is not as well as its state says, in words."""
+        found = ["loss not finite"] if self.loss_not_finite else []
+        if len(self.unended_ranks) == 1:
+            return [*found, "rank {} {}".format(*self.unended_ranks[0])]
+        return [*found, f"{len(self.unended_ranks)} ranks torn or damaged"] if self.unended_ranks else found
+
+
+def unended(ranks: Iterable[RankState], world_size: int | None) -> list[RankState]:
+    """Return those of *ranks* whose log is damaged, or torn and of the latest attempt, that of *world_size* processes.
+
+    A process that a restart leaves out writes no end.
+    """
+    return [
+        each
+        for each in ranks
+        if each.state == "damaged" or (each.state == "torn" and is_of_latest_attempt(each.rank, world_size))
+    ]
+
+
+def settings_of(start: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings in the first record of a run: flat, as numbers, text, booleans and None.
+
+    A list is its JSON; of a text that is too long, the end is left out and its digest follows.
+    """
+    found: dict[str, Any] = {}
+    for part in ("config", "model"):
+        members = start.get(part)
+        if isinstance(members, dict):
+            prefix = "" if part == "config" else "model."
+            found |= {cut(f"{prefix}{name}"): _scalar(value) for name, value in flat(members)}
+    return found
+
+
+def planned_of(settings: dict[str, Any]) -> float | None:
+    """Return the number of steps that a run will do by its *settings*, more than 0; None where it is not known."""
+    short = {name.rpartition(".")[2]: value for name, value in reversed(settings.items())}
+    planned = next((found for name in PLANNED_STEPS if (found := number(short.get(name))) is not None), None)
+    return planned if planned and planned > 0 else None
+
+
+def progress_of(last_step: float | None, settings: dict[str, Any]) -> float | None:
+    """Return the share of its planned steps that a run has done; None where it is not known."""
+    planned = planned_of(settings)
+    if last_step is None or planned is None:
+        return None
+    # A quotient may be beyond what a float holds.
+    return 1.0 if last_step >= planned else max(0.0, last_step / planned)
+
+
+def remaining_of(
+    seconds: float | None, steps: tuple[float | None, float | None], planned: float | None
+) -> float | None:
+    """Return the seconds until *planned* steps are done, at the pace of the first and last of *steps* in *seconds*.
+
+    None where it is not known.
+    """
+    first, last = steps
+    if planned is None or first is None or last is None or last < first or not seconds or seconds < 0:
+        return None
+    try:
+        found = seconds / (last - first + 1) * max(0.0, planned - last)
+    except OverflowError:
+        return None
+    return found if isfinite(found) else None
+
+
+def finite(value: Any) -> Any:
+    """Return a number that JSON has; None for another."""
+    found = number(value)
+    return found if found is not None and isfinite(found) else None
+
+
+def cut(text: str) -> str:
+    """Return *text*, cut where it is too long for a table, with the digest of all: different texts stay different."""
+    if len(text) <= _MOST_CHARS:
+        return text
+    return f"{text[:_MOST_CHARS]}… #{_digest(text.encode('utf-8', 'surrogatepass')):08x}"
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, str):
+        return cut(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return finite(value)
+    return cut(_json(value)) if isinstance(value, list | dict) else None
+
+
+def _json(value: Any) -> str:
+    """Return the JSON of *value* as JavaScript writes it: the viewer's own reader shows the same."""
+    if isinstance(value, list):
+        return f"[{','.join(map(_json, value))}]"
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{_json(key)}:{_json(member)}' for key, member in value.items())}}}"
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        try:
+            return number_text(float(value)) if isfinite(value) else "null"
+        except OverflowError:
+            return "null"
+    return msgspec.json.encode(value).decode()
+
+
+def number_text(value: float) -> str:
+    """Return a number as JavaScript writes it; an integer that is too large for that, with all its digits."""
+    if value == 0:
+        return "0"
+    if _FIXED[0] <= abs(value) < _FIXED[1]:
+        from decimal import Decimal
+
+        text = format(Decimal(repr(value)), "f")
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    mantissa, _, exponent = repr(value).partition("e")
+    return f"{mantissa.removesuffix('.0')}e{int(exponent):+d}" if exponent else mantissa
+
+
+def _digest(data: bytes) -> int:
+    """Return the FNV-1a digest of *data*, 32 bits: the viewer's own reader has it too."""
+    found = 0x811C9DC5
+    for byte in data:
+        found = ((found ^ byte) * 0x01000193) & 0xFFFFFFFF
+    return found
+
+
+def flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every member that is not an object by its name; inner members by the outer name, a dot and their own."""
+    for key, member in value.items():
+        if isinstance(member, dict) and member:
+            yield from flat(member, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", member
+
+
+def differing(each: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the names whose values are not the same in all of *each*, flat members of several runs, that have any.
+
+    A run without members does not make those of the others a difference. Types count: 1, 1.0 and true differ.
+    """
+    telling = [members for members in each if members]
+    names = {name for members in telling for name in members}
+    return {name for name in names if len({repr(members.get(name, differing)) for members in telling}) > 1}

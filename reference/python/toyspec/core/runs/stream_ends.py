@@ -1,0 +1,190 @@
+"""Reads the first and the last lines of a stream; of a long one, without the rest."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from toyspec.core.files import descriptor_of
+from toyspec.core.generated.runs import LOSS_NAMES
+from toyspec.core.places.addresses import is_address
+from toyspec.core.reading.attempts import Attempts
+from toyspec.core.reading.profile_detection import detect_profile_at
+from toyspec.core.reading.records import Record, RecordFeed
+from toyspec.core.reading.stream_files import GZIP_MAGIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from toyspec.core.read_reports import Gap
+    from toyspec.core.reading.log_detection import DialectChoice
+
+BLOCK_BYTES = 1 << 9
+"""Number of bytes that are read of each end at first."""
+
+REMOTE_BYTES = 1 << 16
+"""Number of bytes that are requested of each end of an object; the first request is the whole of a small stream."""
+
+_MOST_BYTES = 1 << 17
+WHOLE_BYTES = 1 << 20
+"""Streams up to this size are read completely, so that damage between the ends is found."""
+_GROWTH = 8
+# The kinds of records that change the meaning of others.
+_SHAPING = frozenset(["run_start", "run_resume"])
+
+
+def ends_at(path: str, checked_bytes: int = WHOLE_BYTES) -> tuple[Ends, int] | None:
+    """Return the ends of the stream at *path* and its size; a stream up to *checked_bytes* is read completely.
+
+    Return None where they hold no record, for gzip data, and where the stream cannot be read: reading all of it then
+    says why.
+    """
+    if is_address(path):
+        return _remote_ends(path)
+    try:
+        descriptor = descriptor_of(path)
+    except OSError:
+        return None
+    try:
+        size = os.fstat(descriptor).st_size
+        ends = _read_ends(path, descriptor, size, checked_bytes)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return None if ends is None else (ends, size)
+
+
+class Ends:
+    """The two ends of one stream, as records; there is no tail where the head is all."""
+
+    def __init__(self, path: str, head: bytes) -> None:
+        self._path = path
+        feed = RecordFeed(detect=partial(detect_profile_at, path))
+        self.head = records_among(feed.feed(head))
+        """Its records."""
+        self.tail: list[Record] = []
+        """The records of the last bytes that were read."""
+        self._is_damaged = feed.gap_bytes > 0
+        self.state = feed.state
+        """The state of the stream, as far as the ends tell."""
+        self.count: int | None = feed.records
+        """Number of records; None where not all were read."""
+        self.profile = feed.profile
+        """The format of the stream; None where it is none of toyspec's."""
+        self._phases = Attempts()
+        for record in self.head:
+            if record.kind in _SHAPING:
+                self._phases.learn(record)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """True when the manifest beside the stream decided its profile, not its first record."""
+        return self.profile == "kaun/v1" and bool(self.head) and self.head[0].get("type") != "scalar"
+
+    def may_be_of(self, dialect: DialectChoice) -> bool:
+        """Return whether the stream is read as what the user named, or is of a profile of the user."""
+        if dialect.is_named:
+            return True
+        return bool(self.head) and dialect.profile_of(self.head[0].raw + b"\n", self._path) is not None
+
+    def take_tail(self, tail: bytes) -> Literal["enough", "too little", "nothing"]:
+        """Take in the last bytes of the stream; return whether they tell where the run stands, or hold no record."""
+        feed = RecordFeed(profile=self.profile)
+        # The first line may have begun before.
+        self.tail = records_among(feed.feed(tail[tail.find(b"\n") + 1 :])) if b"\n" in tail else []
+        self.state = "damaged" if self._is_damaged else feed.state
+        self.count = None
+        if not self.is_resumed():
+            telling = any(map(self._tells_loss, reversed(self.tail)))
+            return "enough" if telling else "too little" if self.tail else "nothing"
+        # What goes on from a step that was not read says too little, and no more of the end may say it.
+        behind = [record for record in self.latest(Attempts()) if record.line > len(self.head)]
+        return "enough" if any(map(self._tells_loss, behind)) else "nothing"
+
+    def is_resumed(self) -> bool:
+        """Return whether the run was resumed."""
+        return bool(self._phases) or any(record.kind == "run_resume" for record in self.tail)
+
+    def latest(self, attempts: Attempts) -> list[Record]:
+        """Return the records that no later attempt supersedes; *attempts* learns of all."""
+        records = [*self.head, *self.tail]
+        for line, record in enumerate(records, 1):
+            # Lines of the tail were counted from its start.
+            record.line = line
+            attempts.learn(record)
+        return list(attempts.latest(records))
+
+    def telling(self, records: list[Record]) -> list[Record]:
+        """Return the *records* that count: up to the first step, the ends of runs, and from the last step on."""
+        if self.profile == "kaun/v1":
+            return records
+        last = next((at for at in range(len(records) - 1, -1, -1) if self._tells_loss(records[at])), 0)
+        first = next((at for at in range(last) if self._is_step(records[at])), last)
+        ends = [record for record in records[first + 1 : last] if record.end is not None or record.goes_on]
+        return [*records[: first + 1], *ends, *records[max(first + 1, last) :]]
+
+    def _tells_loss(self, record: Record) -> bool:
+        if record.profile == "kaun/v1":
+            return record.get("tag") in LOSS_NAMES
+        return "loss" in record.value and self._is_step(record)
+
+    def _is_step(self, record: Record) -> bool:
+        return self._phases.is_own_step(record)
+
+
+def records_among(found: Iterable[Record | Gap]) -> list[Record]:
+    """Return the records among *found*."""
+    return [item for item in found if isinstance(item, Record)]
+
+
+def _read_ends(path: str, descriptor: int, size: int, whole: int) -> Ends | None:
+    """Return the ends of an open file of *size* bytes, all of it up to *whole*; None where they hold no record."""
+    head = tail = BLOCK_BYTES if size > whole else size
+    ends = None
+    while head + tail < size and head <= _MOST_BYTES:
+        ends = Ends(path, _read_at(descriptor, 0, head))
+        if ends.head:
+            break
+        head *= _GROWTH
+    while ends is not None and ends.head and head + tail < size:
+        found = ends.take_tail(_read_at(descriptor, size - tail, tail))
+        if found == "enough" or tail * _GROWTH > _MOST_BYTES:
+            return None if found == "nothing" else ends
+        tail *= _GROWTH
+    if size > head + tail:
+        return None
+    data = _read_at(descriptor, 0, size)
+    return None if data.startswith(GZIP_MAGIC) else Ends(path, data)
+
+
+def _remote_ends(address: str) -> tuple[Ends, int] | None:
+    """Return the ends of the stream at *address* and its size; None if they do not tell, as of gzip data.
+
+    None also if it cannot be read: reading all of it then says why.
+    """
+    # Imported with the first address: start-up time counts.
+    from toyspec.core.places.opening import place_of
+
+    try:
+        place = place_of(address)
+        head, entry = place.read_range(address, 0, REMOTE_BYTES, None)
+        if head.startswith(GZIP_MAGIC):
+            return None
+        ends = Ends(address, head)
+        if entry.size <= len(head):
+            return ends, entry.size
+        size = min(REMOTE_BYTES, entry.size - len(head))
+        tail = place.read_range(address, entry.size - size, size, entry.identity).data
+        if len(head) + size == entry.size:
+            return Ends(address, head + tail), entry.size
+    except OSError:
+        return None
+    # The end begins in a line; without a record in it, only the whole stream tells.
+    return None if not ends.head or ends.take_tail(tail) == "nothing" else (ends, entry.size)
+
+
+def _read_at(descriptor: int, offset: int, size: int) -> bytes:
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, size)

@@ -1,0 +1,549 @@
+"""Summarizes a run from its stream; of a torn or damaged one, everything that can be read."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from functools import cached_property, reduce
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
+
+from toyspec.core.format.numbers import finite_number, is_number_or_null, number
+from toyspec.core.format.profiles import closing_kind
+from toyspec.core.format.record_mapping import mapping_of
+from toyspec.core.format.run_files import run_of
+from toyspec.core.generated.runs import LOSS_NAMES
+from toyspec.core.generated.streams import STREAMS
+from toyspec.core.kaun.scalars import is_smaller_better
+from toyspec.core.reading.annotations import NONE, read_annotations
+from toyspec.core.reading.attempts import Attempts, world_size_of
+from toyspec.core.reading.number_blocks import NumberBlock
+from toyspec.core.reading.placing import Placing, is_listed
+from toyspec.core.reading.profile_detection import manifest_start, read_manifest
+from toyspec.core.reading.records import count_missing, nothing_missing
+from toyspec.core.reading.rows import Row, RowBlock
+from toyspec.core.reading.sealed_files import has_seal
+from toyspec.core.runs.curves import Curve, TagCurve
+from toyspec.core.runs.metric_names import defined, goal_of, loss_among
+from toyspec.core.runs.rank_states import states_of_other_ranks
+from toyspec.core.runs.run_facts import (
+    MetricFacts,
+    RunFacts,
+    planned_of,
+    progress_of,
+    remaining_of,
+    settings_of,
+    unended,
+)
+from toyspec.core.runs.series import Series
+from toyspec.core.system_calls import is_locked
+from toyspec.core.writing.clocks import utc_text
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+
+    from toyspec.core.findings import DialectUse, Ended, Profile, State
+    from toyspec.core.read_reports import ReadReport
+    from toyspec.core.reading.log_detection import DialectChoice
+    from toyspec.core.reading.number_blocks import Rows
+    from toyspec.core.reading.records import Record
+    from toyspec.core.runs.run_facts import RankState
+
+    Taken = Record | NumberBlock | RowBlock
+    import toyspec_engine
+
+
+class Extent(NamedTuple):
+    """What is known of a stream as a whole."""
+
+    state: State
+    records: int | None
+    """Number of records; None where not all were read."""
+    size: int
+    """Size in bytes."""
+    is_checked: bool = True
+    """False where damage between the ends of the stream would not have been seen."""
+
+
+MOST_NAMES = 100_000
+"""Number of metrics, kinds, evaluations and goals that are kept, each; what is left out is counted."""
+
+_MOST_COUNTED = 1_000_000
+_MAX_WALL = 1e11
+
+
+# Kinds of toy/v1 that say nothing but their time and metrics: most records of a stream.
+_NUMBERS_ONLY = frozenset(["step", "scalars", "system", "tap", "grad", "drift"])
+
+
+class RunSummary:
+    """The facts about one run that fit on a screen; only ``asked`` grows with it. Each ``Curve`` has *parts*."""
+
+    may_be_annotated = True
+    """False where it is known that there are no annotations beside the stream, so that none are looked for."""
+    is_sealed: bool | None = None
+    """Whether a seal is beside the stream, where a search has found that out."""
+    knows_metrics = True
+    """False where only the ends of the stream were taken in, which have not every value."""
+    choice: DialectChoice | None = None
+    """What the stream was read by, where that was chosen."""
+    known_ranks: Sequence[RankState] | None = None
+    """The states of the logs of its other ranks, where they were found out before: of a run in a store."""
+    find_resumptions: Callable[[], Iterable[Record]] | None = None
+    """Where only the ends of a long stream were read: finds all its resumptions in order, in the rest of it."""
+
+    def __init__(
+        self, path: str, metric: str | None = None, *, attempts: Attempts | None = None, parts: int = 32
+    ) -> None:
+        self._metric, self._parts, self.asked = metric, parts, Series()
+        """The metric that was asked for, at every step in the run's own phase."""
+        self.metric_names: set[str] = set()
+        """Names of the metrics that the steps have, where one was asked for."""
+        self.path = path
+        """Path of the stream."""
+        self.attempts = Attempts() if attempts is None else attempts
+        self.placing = Placing(self.attempts)
+        self.start: dict[str, Any] = {}
+        """The first run_start; the manifest of a kaun run; empty where there is none."""
+        self.end: dict[str, Any] | None = None
+        """The last run_end; None where there is none, and where the run has gone on after it."""
+        self.world_size: int | None = None
+        """Number of processes of the latest attempt; None where the run does not say it."""
+        self.kinds: dict[str, int] = {}
+        """Number of records by kind; metrics entries count as entry."""
+        self.series: dict[str, Curve] = {}
+        """Curve of every metric: by name: those of ``Record.values``."""
+        self.step_names: dict[str, str] = {}
+        """The metric over which a metric is drawn, as the run defines it; ``*`` at the end of a name stands for any."""
+        self.goals: dict[str, str] = {}
+        """The goal of each metric that is defined, ``min``, ``max`` or ``none``; a name may end in ``*``."""
+        self.dialect: DialectUse | None = None
+        """How the log of another program is read; None for a stream of toyspec."""
+        self._time_origin: str | None = None
+        self._loss_name: str | None = None
+        self._step_loss: tuple[float | None] | None = None
+        """Loss of the last step of toy/v1 that has one, None where it was not finite."""
+        self.left_out: dict[str, int] = {}
+        """Number of records whose kind, goal or evaluation is not kept, by what was left out; see ``MOST_NAMES``."""
+        self._beyond: set[int] = set()
+        self.evals: dict[str, dict[str, Any]] = {}
+        """The last eval event of each name."""
+        self.first_time: float | None = None
+        self.last_time: float | None = None
+        """Times of the first and the last record that have one, in seconds."""
+        self.profile: Profile | None = "toy/v1"
+        self.extent: Extent
+        self.report: ReadReport
+        """The account of the reading; there is none where only the ends of the stream were read."""
+
+    @property
+    def first_step(self) -> int | None:
+        """Number of the first step in the run's own phase."""
+        return self.placing.first
+
+    @property
+    def last_step(self) -> int | None:
+        """Number of the last step in the run's own phase."""
+        return self.placing.last
+
+    @property
+    def starts_late(self) -> bool:
+        """True when a step came before the first run_start, which decides on the run's own phase."""
+        return self.placing.starts_late
+
+    @property
+    def metrics_left_out(self) -> int:
+        """Number of metrics beyond the first ``MOST_NAMES``, which have no curve; counted up to a million."""
+        return len(self._beyond)
+
+    @property
+    def directory(self) -> str:
+        """Path of the run: the directory of its stream, or the stream where that has a name of its own."""
+        return run_of(self.path, STREAMS.get(self.profile or "", {}).get("file")) or "."
+
+    @property
+    def ended(self) -> Ended:
+        """Whether the run says that it ended; unknown where its format has no end."""
+        if self.end is not None:
+            return "yes"
+        if self.dialect is not None:
+            return self.dialect.ended
+        return "unknown" if closing_kind(self.profile) is None else "no"
+
+    def smaller_is_better(self, name: str) -> bool | None:
+        """Return whether smaller values of the series *name* are better; None if that is unknown."""
+        if self.profile == "kaun/v1":
+            stated = self.goals.get(name)
+            return is_smaller_better(name, None if stated is None else stated == "min")
+        goal = goal_of(name, self.goals)
+        return None if goal in (None, "none") else goal == "min"
+
+    def best(self, name: str) -> tuple[int, float] | None:
+        """Return the step and the value at which the metric *name* was best; None where it has no goal or no value."""
+        curve, smaller = self.series.get(name), self.smaller_is_better(name)
+        if curve is None or smaller is None:
+            return None
+        return curve.lowest if smaller else curve.highest
+
+    @property
+    def loss_name(self) -> str | None:
+        """Name of the metric that is the training loss; None where the run has none."""
+        if self.profile == "metrics/v1" or "step" in self.kinds:
+            return "loss" if "loss" in self.series else None
+        return loss_among(self.series)
+
+    @property
+    def loss(self) -> Curve | None:
+        """Curve of the training loss; None where the run has none."""
+        name = self.loss_name
+        return None if name is None else self.series[name]
+
+    @cached_property
+    def missing(self) -> dict[str, Counter[str]]:
+        """What the log lacks by its own notes: values ``left_out`` by name, and records ``dropped`` by kind."""
+        return nothing_missing()
+
+    @cached_property
+    def facts(self) -> RunFacts:
+        """What the run comes to."""
+        directory, extent, end = self.directory, self.extent, self.end or {}
+        is_running = extent.state == "torn" and is_locked(self.path)
+        if is_running:
+            self.settle()
+        processes = self._processes()
+        start = self.start  # with the settings of resumptions that were searched for
+        named = _text(start.get("name"))
+        run = named if self.dialect is not None and named is not None else os.path.basename(os.path.abspath(directory))
+        said = read_annotations(self.path) if self.may_be_annotated else NONE
+        own = _descriptions(start, named or run)
+        now: dict[str, Any] = {key: getattr(said, key) or own[key] for key in ("name", "group", "notes")}
+        now["tags"] = said.tags(own["tags"])
+        # What resumptions between the ends have changed is searched for where it is asked for.
+        is_settled = self.find_resumptions is None
+        settings = settings_of(start) if is_settled else {}
+        seconds, steps = self._seconds(), (self.first_step, self.last_step)
+        loss, has_loss = self._final_loss()
+        return RunFacts(
+            run=run, path=directory, run_id=_text(start.get("run_id")), **now,
+            starred=said.starred, hidden=said.hidden,
+            profile=self.profile or (self.dialect.name if self.dialect else None),
+            state="running" if is_running else extent.state, ended=self.ended,
+            reason=_text(end.get("reason")), error=_text(end.get("error")) if self.ended == "yes" else None,
+            sealed=has_seal(directory) if self.is_sealed is None else self.is_sealed,
+            first_step=steps[0], last_step=steps[1],
+            progress=progress_of(steps[1], settings),
+            remaining=None if self.ended == "yes" else remaining_of(seconds, steps, planned_of(settings)),
+            final_loss=loss, loss_not_finite=has_loss and loss is None,
+            seconds=seconds, started_at=self._started_at(start), records=extent.records, bytes=extent.size,
+            stream=self.path, read="ends" if extent.records is None else "whole",
+            annotated=said.count > 0,
+            said={key: own[key] for key in now if own[key] != now[key]} if said.count else {},
+            dialect=self.dialect, **processes,
+            settings=settings if is_settled else None,
+            metrics={name: self._metric_facts(name) for name in self.series} if self.knows_metrics else None,
+            metrics_left_out=self.metrics_left_out,
+        )  # fmt: skip
+
+    def settle(self) -> None:
+        """Search the middle of a long stream for resumptions and their settings."""
+        if self.find_resumptions is not None:
+            resumptions = list(self.find_resumptions())
+            self.start = reduce(start_after, resumptions, self.start)
+            sizes = [size for record in resumptions if (size := world_size_of(record)) is not None]
+            self.world_size = sizes[-1] if sizes else self.world_size
+            self.find_resumptions = None
+            self.__dict__.pop("facts", None)
+
+    def _processes(self) -> dict[str, Any]:
+        """Return the number of processes, and which of the other ranks are not whole."""
+        known = states_of_other_ranks(self.path) if self.known_ranks is None else self.known_ranks
+        broken = unended(known, None)
+        if broken:
+            # Of a long run, its size is searched for.
+            self.settle()
+        size = self.world_size
+        return {"world_size": size, "unended_ranks": tuple(unended(broken, size))}
+
+    def _metric_facts(self, name: str) -> MetricFacts:
+        curve, smaller = self.series[name], self.smaller_is_better(name)
+        best_step, best = self.best(name) or (None, None)
+        last_step, last = curve.last or (None, None)
+        step_name = self.axis_of(name)
+        return MetricFacts(
+            count=curve.count, nan=curve.not_finite,
+            first=curve.first[1] if curve.first else None,
+            last=curve.last_finite, last_step=last_step,
+            last_not_finite=curve.last is not None and last is None,
+            best=best, best_step=best_step,
+            goal=None if smaller is None else "min" if smaller else "max",
+            step_name=None if step_name == name else step_name,
+        )  # fmt: skip
+
+    def _final_loss(self) -> tuple[float | None, bool]:
+        """Return the loss at the end, by run_end, else by the last step, and whether there is one, finite or not.
+
+        A loss that was logged beside the steps, as for steps that a program repeats, is not that of a step.
+        """
+        said: Any = "" if self.end is None else self.end.get("final_loss", "")
+        if is_number_or_null(said):
+            return finite_number(said), True
+        loss = self.loss
+        if self._step_loss is not None:
+            return self._step_loss[0], True
+        return loss.last[1] if loss is not None and loss.last is not None else None, loss is not None
+
+    def _seconds(self) -> float | None:
+        """Return the time from the start to the last record; None where no record has one, or all steps are at 0."""
+        is_timeless = not self.last_time and self.first_step != self.last_step
+        if self.first_time is None or self.last_time is None or is_timeless:
+            return None
+        return finite_number(self.last_time - (self.first_time if self._time_origin == "unix" else 0.0))
+
+    def _started_at(self, start: Mapping[str, Any]) -> str | None:
+        started = start.get("started_at")
+        if isinstance(started, str):
+            return started
+        is_clock = self._time_origin == "unix" and self.profile != "kaun/v1"
+        created = self.first_time if is_clock else number(start.get("created_at"))
+        return utc_text(created) if created and 0 <= created < _MAX_WALL else None
+
+    def describe(self, profile: Profile | None, extent: Extent) -> None:
+        """Take in what is known of the stream beyond its records; the manifest beside it, where its format has one."""
+        self.profile, self.extent = profile, extent
+        self.__dict__.pop("facts", None)
+        if self.dialect is not None:
+            self.start = manifest_start(os.path.dirname(self.path), self.dialect.name) | self.start
+        if profile == "kaun/v1":
+            self.start = read_manifest(os.path.dirname(self.path)) or {}
+
+    def take(self, records: Iterable[Taken], learn: Literal["attempts", "nothing"] = "nothing") -> None:
+        """Add *records* in order, blocks of numbers among them."""
+        for record in records:
+            if isinstance(record, NumberBlock | RowBlock):
+                self._take_block(record) if isinstance(record, NumberBlock) else self._take_rows(record)
+                continue
+            if learn == "attempts":
+                self.attempts.learn(record)
+            self._take_record(record)
+
+    def _take_record(self, record: Record) -> None:
+        if not isinstance(record, Row):
+            self._count(self.kinds, "entry" if record.profile == "metrics/v1" else record.kind or "without kind", 1)
+        if record.is_known and record.counts:
+            self._take_time(record.time, record.time_origin)
+        if record.kind not in _NUMBERS_ONLY or record.profile != "toy/v1":
+            self._take_description(record)
+        self._take_values(record)
+
+    def _take_description(self, record: Record) -> None:
+        """Take in what *record* says beside its time and its metrics."""
+        if (start := record.start) is not None:
+            if isinstance(record, Row):
+                # The records of another program's log say it in pieces.
+                self.start = start | self.start
+            elif not self.start.keys() - {"config"}:
+                # A resumption before it, in a log whose first lines are lost, has settings alone.
+                self.start = _with_settings(start, self.start.get("config"))
+        self.start = start_after(self.start, record)
+        self.world_size = world_size_of(record) or self.world_size
+        self.end = record.end or (None if record.goes_on else self.end)
+        for name, goal in record.goal.items():
+            self._keep_named("goals", self.goals, name, goal)
+        if record.kind == "define" and record.profile == "toy/v1":
+            name, step_name = record.get("name"), record.get("step_name")
+            if isinstance(name, str) and isinstance(step_name, str):
+                self._keep_named("step names", self.step_names, name, step_name)
+        if record.kind == "eval" and record.profile == "toy/v1" and isinstance(record.get("name"), str):
+            self._keep_named("evals", self.evals, record["name"], record.value)
+        count_missing(self.missing, record)
+
+    def axis_of(self, metric: str) -> str | None:
+        """Return the metric over which the run wants *metric* drawn; None where it does not say."""
+        return defined(metric, self.step_names)
+
+    def _take_values(self, record: Record) -> None:
+        """Take in the step of *record* and its metrics, which are at the last step where it has none of its own."""
+        step = self.placing.take(record)
+        if mapping_of(record.profile).of_kind(record.kind).role == "step" and not record.is_step:
+            return
+        values = self.attempts.named_values(record)
+        if record.kind == "step" and record.profile == "toy/v1" and "loss" in values:
+            self.take_step_loss(values["loss"])
+        self._take_metrics(step, values, record)
+        if self._metric is not None and values:
+            if len(self.metric_names) < MOST_NAMES:
+                self.metric_names.update(values)
+            name = self._name_among(values)
+            if name in values and is_listed(step):
+                self.asked.add(step, finite_number(values[name]))
+
+    def take_step_loss(self, loss: float | None) -> None:
+        """Take in the loss of a step of the run's own phase in toy/v1, the last one so far."""
+        self._step_loss = (finite_number(loss),)
+
+    def _keep_named(self, what: str, kept: dict[str, Any], name: str, value: Any) -> None:
+        if name in kept or len(kept) < MOST_NAMES:
+            kept[name] = value
+        else:
+            self.left_out[what] = self.left_out.get(what, 0) + 1
+
+    def _count(self, counts: dict[str, int], name: str, number_of: int) -> None:
+        self._keep_named("kinds", counts, name, counts.get(name, 0) + number_of)
+
+    def _take_block(self, block: NumberBlock) -> None:
+        """Add many records at once."""
+        columns = self.attempts.named(block.columns, block.phase)
+        self.take_places(block.profile, block.kinds, block.times, block.steps, block.phase)
+        self.take_columns(columns, block.minimized, block.places if block.profile == "kaun/v1" else None)
+        if block.profile == "toy/v1" and "loss" in columns:
+            self.take_step_loss(columns["loss"][1][-1])
+        for names in block.groups if self._metric is not None and columns is block.columns else ():
+            # The name comes first: with it, another metric may begin.
+            name = self._name_among(names)
+            self.asked.add_all(*columns.get(name, ((), ())))
+
+    def take_places(
+        self,
+        profile: Profile,
+        kinds: Iterable[tuple[str, int]],
+        times: tuple[float, float] | None,
+        steps: tuple[int, int] | None,
+        phase: str | None,
+    ) -> None:
+        """Add what many records have beside their metrics.
+
+        *kinds* are their numbers by kind, *times* and *steps* the first and the last.
+        """
+        for kind, number_of in kinds:
+            self._count(self.kinds, kind, number_of)
+        for time in times or ():
+            self._take_time(time, mapping_of(profile).origin_of(time))
+        self.placing.take_block(kinds, steps, phase)
+
+    def take_columns(
+        self,
+        columns: Mapping[str, tuple[Sequence[int], array[float]]],
+        minimized: Mapping[str, bool] | None = None,
+        tags: Mapping[str, Rows] | None = None,
+    ) -> None:
+        """Add steps and values of metrics by name, NaN for null; *minimized* is whether smaller values are better.
+
+        *tags* are the places of those of kaun/v1; None for other formats.
+        """
+        for name, minimize in (minimized or {}).items():
+            self._keep_named("goals", self.goals, name, "min" if minimize else "max")
+        for name, (steps, values) in columns.items():
+            curve = self._curve(name, Curve if tags is None else TagCurve)
+            if isinstance(curve, TagCurve):
+                curve.add_all(steps, values, tags[name].epochs if tags and name in tags else None)
+            elif curve is not None:
+                curve.add_all(steps, values)
+        if self._metric is not None and len(self.metric_names) < MOST_NAMES:
+            self.metric_names.update(columns)
+
+    def _curve(self, name: str, kind: type[Curve]) -> Curve | None:
+        curve = self.series.get(name)
+        if curve is not None:
+            return curve
+        # The loss of a run that logs very many other metrics before it is not left out.
+        if len(self.series) < MOST_NAMES or name in LOSS_NAMES:
+            curve = self.series[name] = kind(self._parts)
+        elif len(self._beyond) < _MOST_COUNTED:
+            self._beyond.add(hash(name))
+        return curve
+
+    def _take_rows(self, block: RowBlock) -> None:
+        """Add many rows at once."""
+        said = block.said
+        for time in () if said.times is None else (said.times[0], said.times[-1]):
+            self._take_time(time, said.time_origin)
+        columns = {name: array("d", values) for name, values in said.metrics.items()}
+        steps = self.placing.take_rows(said.steps, len(block.table.lines))
+        self.take_columns({name: (steps, each) for name, each in columns.items()})
+        name = None if self._metric is None else self._name_among(columns)
+        if name in columns:
+            self.asked.add_all(steps, columns[name])
+
+    def _name_among(self, names: Container[str]) -> str:
+        """Return the name of the metric that was asked for; the loss may have another among *names*."""
+        if self._metric not in (None, "loss"):
+            return self._metric
+        if "step" not in self.kinds:
+            self._loss_name = self._loss_name or loss_among(names)
+        elif self._loss_name is not None:
+            # The loss of a run with steps is theirs, whatever was logged before the first.
+            self._loss_name = None
+            self.asked = Series()
+        return self._loss_name or "loss"
+
+    def _take_metrics(self, step: Any, metrics: Mapping[str, float | int | None], record: Record) -> None:
+        if not _is_place(step):
+            return
+        for name, value in metrics.items():
+            curve = self._curve(name, TagCurve if record.profile == "kaun/v1" else Curve)
+            if isinstance(curve, TagCurve):
+                curve.add(step, finite_number(value), record.epoch)
+            elif curve is not None:
+                curve.add(step, finite_number(value))
+
+    def _take_time(self, seconds: float | None, origin: str | None) -> None:
+        """Take in a time; those that count from elsewhere than the first ones are not comparable."""
+        if seconds is None:
+            return
+        self._time_origin = self._time_origin or origin
+        if origin == self._time_origin:
+            self.first_time = seconds if self.first_time is None else self.first_time
+            self.last_time = seconds
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def start_after(start: dict[str, Any], record: Record) -> dict[str, Any]:
+    """Return *start*, the members of ``run_start``, after *record*: a resumption may have changed settings."""
+    return _with_settings(start, record.get("config") if record.goes_on else None)
+
+
+def _with_settings(start: dict[str, Any], changed: Any) -> dict[str, Any]:
+    before = start.get("config", {})
+    if not isinstance(changed, dict) or not isinstance(before, dict) or not changed:
+        return start
+    return {**start, "config": {**before, **changed}}
+
+
+def _is_place(step: object) -> TypeGuard[int]:
+    """Return whether values can be at *step*; that of another program's log may have a fraction."""
+    return type(step) is int or (type(step) is float and isfinite(step))
+
+
+def take_extremes(summary: RunSummary, part: toyspec_engine.NumbersFields, profile: Profile) -> None:
+    """Add the records of *part* to *summary*, which then does not know the shape of their curves."""
+    own = {name for name, *_ in part["metrics"]}
+    names = dict(zip(own, summary.attempts.named(dict.fromkeys(own), part["phase"]), strict=True))
+    before = {name: curve.count for name, curve in summary.series.items()}
+    columns = {}
+    for name, _, _, first, last, last_finite, lowest, highest in part["metrics"]:
+        # The first of equal values is an extreme, so the order counts.
+        known = [first, *(point for point in (lowest, highest) if point is not None)]
+        known += [] if last_finite is None else [(last[0], last_finite)]
+        known.append(last)
+        columns[names[name]] = (array("q", [step for step, _ in known]), array("d", [value for _, value in known]))
+        if profile == "toy/v1" and names[name] == "loss":
+            summary.take_step_loss(last[1])
+    summary.take_places(profile, part["kinds"], part["times"], part["steps"], part["phase"])
+    summary.take_columns(columns)
+    for name, count, nulls, first, last, *_ in part["metrics"]:
+        curve = summary.series.get(names[name])
+        if curve is not None and curve.count > before.get(names[name], 0):
+            curve.count += count - len(columns[names[name]][0])
+            curve.not_finite += nulls - sum(value != value for _, value in (first, last))  # noqa: PLR0124 - NaN
+
+
+def _descriptions(start: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the members of *start* that annotations can replace; *name* is what the run is called."""
+    tags = start.get("tags")
+    found: dict[str, Any] = {key: _text(start.get(key)) or None for key in ("group", "notes")}
+    found["tags"] = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+    return found | {"name": name}

@@ -1,0 +1,269 @@
+"""Counts the records and values that a log lacks, and reports them: on standard error, and in notes of the log itself.
+
+Losses by the system are reported at the start and end of an outage; what cannot be written is reported once by name.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from toyspec.core.escaping import shortened
+from toyspec.core.generated.fields import FIELDS
+from toyspec.core.generated.limits import MAX_SAFE_INTEGER
+from toyspec.core.system_calls import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toyspec.core.writing.logged_values import LeftOut
+
+_MOST_SAID = 100
+# A disk that is nearly full takes a short record now and then: that is not worth a line each time.
+_MOST_OUTAGES = 10
+_MOST_IN_TEXT = 5
+# A note is one line, and a line has a limit; a further note has the rest.
+_MOST_NAMES_IN_NOTE = 1000
+_LONGEST_NAME = 1000
+TOPIC = "left-out"
+"""Topic of a note about what the log lacks."""
+_UNKNOWN = object()
+_NULL = "null"
+_ROUNDED = "rounded"
+
+
+class DroppedRecords:
+    """The records and values of one stream that could not be written."""
+
+    __slots__ = (
+        "_facts",
+        "_known",
+        "_outages",
+        "_path",
+        "_said",
+        "_unnoted_records",
+        "_unnoted_values",
+        "_values",
+        "cause",
+        "count",
+        "has_news",
+        "outage",
+    )
+
+    def __init__(self, path: str) -> None:
+        self.count = 0
+        """Number of all of them so far."""
+        self.outage = 0
+        """Number of those that were lost since the last record that was written."""
+        self._path = path
+        self.cause = ""
+        """Why records are being dropped; empty while they are written."""
+        self._outages = 0
+        self._said: tuple[str, ...] = ()
+        self._values: Counter[str] = Counter()
+        self._unnoted_values: Counter[str] = Counter()
+        self._unnoted_records: Counter[str] = Counter()
+        self._facts: list[str] = []
+        self._known: set[str] = set()
+        self.has_news = False
+        """True when something was left out of which no note says anything so far."""
+
+    @property
+    def values(self) -> dict[str, int]:
+        """Number of values that were left out alone, by name."""
+        return dict(self._values)
+
+    @property
+    def has_unnoted(self) -> bool:
+        """True while the notes in the log do not count all that is missing."""
+        return bool(self._unnoted_values or self._unnoted_records)
+
+    def note(self) -> dict[str, Any]:
+        """Return the members of the note that counts what was left out since the one before."""
+        texts = self._facts[:_MOST_IN_TEXT]
+        if len(self._facts) > len(texts):
+            texts.append(f"and {len(self._facts) - len(texts)} more")
+        if not texts and not self.outage:
+            texts = [f"{sum(self._unnoted_values.values()) + sum(self._unnoted_records.values())} more like before"]
+        text = f"left out: {'; '.join(texts)}" if texts else ""
+        text = "; ".join(filter(None, [self.fact if self.outage else "", text]))
+        note: dict[str, Any] = {"kind": "note", "text": text, "topic": TOPIC}
+        if self._unnoted_values:
+            note["left_out"] = dict(islice(self._unnoted_values.items(), _MOST_NAMES_IN_NOTE))
+        if self._unnoted_records:
+            note["dropped"] = dict(self._unnoted_records)
+        return note
+
+    def end_note(self, note: Mapping[str, Any]) -> None:
+        """Take that *note* is in the log."""
+        for name in note.get("left_out", ()):
+            del self._unnoted_values[name]
+        self._unnoted_records.clear()
+        self._facts.clear()
+        self.has_news = False
+
+    @property
+    def fact(self) -> str:
+        """The text of the note about the outage."""
+        return f"{_records(self.outage)} dropped here: {self.cause}"
+
+    def begin(self, cause: str) -> None:
+        """Report that records cannot be written now."""
+        self.cause = cause
+        self._outages += 1
+        if self._outages <= _MOST_OUTAGES:
+            say(f"{self._path}: {cause}; records are dropped until writing works again; the program continues")
+
+    def add(self, cause: str, *, kind: str = "record") -> None:
+        """Count a record of *kind* that could not be written; report the first one of an outage."""
+        self._count(kind)
+        self.outage += 1
+        if cause != self.cause:
+            self.begin(cause)
+
+    def tell_caller(self, cause: str, *, kind: str = "record") -> None:
+        """Count a record whose caller gets an error. The stream records it too, since the caller may continue."""
+        self._count(kind)
+        self.outage += 1
+        self.cause = cause
+
+    def end_outage(self) -> None:
+        """Report that the outage is over."""
+        if self._outages <= _MOST_OUTAGES:
+            say(f"{self._path}: writing works again; {self.fact}")
+        self.outage = 0
+        self.cause = ""
+
+    def leave_out(self, fact: str, *, key: str = "", kind: str = "record") -> None:
+        """Count a record of *kind* that is invalid or exceeds a limit; report it once for each *key*.
+
+        The key is *fact* by default. After a hundred different ones, nothing more is reported.
+        """
+        self._count(kind)
+        what = key or fact
+        self._learn(what, f"{kind} ({fact})")
+        if what not in self._said and len(self._said) < _MOST_SAID:
+            self._said += (what,)
+            say(f"{self._path}: invalid record not written, nor later ones like it: {fact}")
+
+    def count_forked(self, records: Mapping[str, int]) -> None:
+        """Count *records* by kind that children of this process were asked to write, which each of them reported."""
+        for kind, number in records.items():
+            self.count += number
+            self._unnoted_records[kind] += number
+        if records:
+            self._learn("forked", "records of forked processes (the process that started the run is its only writer)")
+
+    def leave_out_values(self, left_out: list[LeftOut], kind: str) -> None:
+        """Count values that a record of *kind* is written without, and report each of the first hundred names once.
+
+        An empty kind means that they are of no record.
+        """
+        where = f" of {kind} is left out, and all else is written" if kind else " is left out"
+        for given, why in left_out:
+            shown = shortened(given)
+            name = given if len(given) <= _LONGEST_NAME else shown
+            self._values[name] += 1
+            self._unnoted_values[name] += 1
+            if not self._learn(f"value {name}", f"{shown} ({why})"):
+                continue
+            if len(self._values) <= _MOST_SAID:
+                say(f"{self._path}: {shown}{where}: {why} (reported once)")
+            elif len(self._values) == _MOST_SAID + 1:
+                say(f"{self._path}: values of other names are left out too; the log counts each name")
+
+    def conclude(self) -> None:
+        """Report the number of records and values that the stream lacks, if any."""
+        if self.count:
+            say(f"{self._path}: {_records(self.count)} not written in total")
+        if self._values:
+            total = sum(self._values.values())
+            names = ", ".join(f"{shortened(name)} {count}" for name, count in self._values.most_common(_MOST_IN_TEXT))
+            rest = len(self._values) - _MOST_IN_TEXT
+            more = f" and {rest} more" if rest > 0 else ""
+            say(f"{self._path}: {total} value{'s were' if total > 1 else ' was'} left out in total ({names}{more})")
+
+    def _count(self, kind: str) -> None:
+        self.count += 1
+        self._unnoted_records[kind] += 1
+
+    def _learn(self, what: str, fact: str) -> bool:
+        """Return whether *what* is left out for the first time, which a note is to say."""
+        if what in self._known:
+            return False
+        self._known.add(what)
+        self._facts.append(fact)
+        self.has_news = True
+        return True
+
+
+def _records(count: int) -> str:
+    return f"{count} record was" if count == 1 else f"{count} records were"
+
+
+class ChangedValues:
+    """The reports made about the values of one stream."""
+
+    __slots__ = ("_path", "_said")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._said: tuple[str, ...] = ()
+
+    @property
+    def knows_null(self) -> bool:
+        """True once a number written as null was reported."""
+        return _NULL in self._said
+
+    def say_once(self, what: str, fact: str) -> None:
+        """Report a *fact* the first time that *what* happens."""
+        if what not in self._said:
+            self._said += (what,)
+            say(f"{self._path}: {fact} (reported once)")
+
+    def look(self, kind: str, given: Mapping[str, Any], written: Mapping[str, Any]) -> None:
+        """Report values that are *written* in another way than they were *given*, once for each way."""
+        if {_NULL, _ROUNDED} <= set(self._said):
+            return
+        for way, place, fact in itertools.chain(_nothings(kind, given), _changes(given, written, kind)):
+            if way not in self._said:
+                self._said += (way,)
+                say(f"{self._path}: {shortened(place)} {fact} (reported once)")
+
+
+def _nothings(kind: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for key, declared in FIELDS["toy/v1"].get(kind, {}).items():
+        if declared == "number" and key in given and given[key] is None:
+            fact = "is None, written as null, which readers take as not finite; leave it out if there is no value"
+            yield _NULL, f"{kind}.{key}", fact
+
+
+def _changes(given: Any, written: Any, place: str) -> Iterator[tuple[str, str, str]]:
+    if isinstance(written, Mapping):
+        members = given if isinstance(given, Mapping) else {}
+        for key, value in written.items():
+            yield from _changes(members.get(key, _UNKNOWN), value, f"{place}.{key}")
+    elif isinstance(written, list):
+        items = given if isinstance(given, list | tuple) and len(given) == len(written) else [_UNKNOWN] * len(written)
+        for at, value in enumerate(written):
+            yield from _changes(items[at], value, f"{place}[{at}]")
+    elif written is None and given is not None and given is not _UNKNOWN:
+        yield _NULL, place, f"is {_shown(given)}, written as null, which readers take as not finite"
+    elif type(written) is int and abs(written) > MAX_SAFE_INTEGER:
+        fact = f"is {shortened(str(written))}: readers with binary64 numbers round it; pass a string to keep it"
+        yield _ROUNDED, place, fact
+    elif type(written) is float and type(given) is int and given != written:
+        fact = f"is {shortened(str(given))}, written as {written!r}, the nearest binary64; pass a string to keep it"
+        yield _ROUNDED, place, fact
+
+
+def _shown(given: Any) -> str:
+    try:
+        value = float(given)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return "not finite"
+    return str(value) if not math.isfinite(value) else "not finite in binary64"

@@ -1,0 +1,110 @@
+"""Validates a record against the schema of its kind before it is written."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec.inspect import LiteralType, StructType, UnionType, type_info
+
+from toyspec.core.errors import must_be_one_of
+from toyspec.core.escaping import shortened
+from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError
+from toyspec.core.format.date_times import is_date_time
+from toyspec.core.format.decoding import event_types, typed
+from toyspec.core.format.line_validation import validate
+from toyspec.core.generated.fields import DATE_TIMES
+from toyspec.core.generated.limits import MAX_LINE_BYTES
+
+# What msgspec adds to a message: "at `$.model.vocab`".
+_PLACE = re.compile(r" - at `\$\.([\w.]+)`\Z")
+
+# Members of which null says which place is meant: outside of all layers, or all heads together.
+_PLACES_OF = {"tap": frozenset(["layer", "head"]), "grad": frozenset(["head"])}
+
+
+def check_line(raw: bytes, *, first: bool) -> tuple[str, dict[str, Any]]:
+    """Return kind and value of the line *raw*, without LF; *first* is True for the first line of a stream.
+
+    Raise RecordRefusedError if it is too long, and InvalidEventError if it cannot be written unchanged.
+    """
+    if len(raw) > MAX_LINE_BYTES:
+        raise RecordRefusedError("line-too-long", f"the record has {len(raw)} bytes, the limit is {MAX_LINE_BYTES}")
+    verdict = validate(raw, first=first)
+    if b"\n" in raw or verdict.value is None or verdict.findings:
+        finding = verdict.findings[0] if verdict.findings else None
+        fact = f"{finding.rule} at byte {finding.offset}: {finding.message}" if finding else "it is not one line"
+        raise InvalidEventError(f"the line cannot be forwarded: {fact}")
+    kind = verdict.value.get("kind")
+    if not isinstance(kind, str):
+        raise InvalidEventError("the line cannot be forwarded: it has no kind")
+    check_record(raw, kind)
+    return kind, verdict.value
+
+
+def check_record(line: bytes, kind: str | None) -> None:
+    """Raise InvalidEventError when *line*, a readable toy/v1 record, is invalid by the schema of *kind*.
+
+    A record of an unknown kind is not checked.
+    """
+    if kind not in event_types("toy/v1") or kind is None:
+        return
+    try:
+        event = typed(line, kind, "toy/v1")
+    except msgspec.ValidationError as error:
+        place, found, choices = _PLACE.search(str(error)), _found_at(str(error), line), _choices_at(str(error), kind)
+        fact = f"{error}, which is {found}" if found else str(error)
+        if place and found and choices:
+            fact = f"{place[1]} is {found}; {choices}"
+        raise InvalidEventError(f"{kind} is invalid: {fact}") from error
+    for key in DATE_TIMES["toy/v1"].get(kind, ()):
+        text = getattr(event, key)
+        if isinstance(text, str) and not is_date_time(text):
+            shown = shortened(repr(text))
+            raise InvalidEventError(f"{kind} is invalid: {key} {shown} must be an RFC 3339 date-time with a zone")
+
+
+def _found_at(fact: str, line: bytes) -> str:
+    """Return the value at the place that *fact* names at its end, as text; empty for an object."""
+    place = _PLACE.search(fact)
+    value: Any = msgspec.json.decode(line)
+    for key in place[1].split(".") if place else ():
+        if not isinstance(value, dict) or key not in value:
+            return ""
+        value = value[key]
+    return "" if isinstance(value, dict | list) else shortened(repr(value))
+
+
+def _choices_at(fact: str, kind: str) -> str:
+    """Return the texts that are allowed at the place that *fact* names, as a part of a sentence; empty if any is."""
+    place = _PLACE.search(fact)
+    found = [type_info(event_types("toy/v1")[kind])]
+    for key in place[1].split(".") if place else ():
+        fields = [field for each in found if isinstance(each, StructType) for field in each.fields]
+        types = [field.type for field in fields if field.encode_name == key]
+        found = [part for each in types for part in (each.types if isinstance(each, UnionType) else [each])]
+    values = [value for each in found if isinstance(each, LiteralType) for value in each.values]
+    return must_be_one_of(values) if len(values) > 1 else ""
+
+
+def given_members(kind: str, members: dict[str, Any]) -> dict[str, Any]:
+    """Return *members* of an event of *kind* without optional ones that are None: not given.
+
+    The layer and the head of a tap or a gradient remain null: outside of all layers, and of all heads together.
+    """
+    absent = {name for name, value in members.items() if value is None}
+    return (
+        {name: value for name, value in members.items() if name not in absent & _may_be_left_out(kind)}
+        if absent
+        else members
+    )
+
+
+@cache
+def _may_be_left_out(kind: str) -> frozenset[str]:
+    """Return the optional members of *kind*, without those in which null names a place."""
+    places = _PLACES_OF.get(kind, frozenset())
+    fields = msgspec.structs.fields(event_types("toy/v1")[kind])
+    return frozenset(each.name for each in fields if not each.required) - places

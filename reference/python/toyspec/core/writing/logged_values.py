@@ -1,0 +1,465 @@
+"""What a program logs, as a record can hold it: numbers, texts, and what has to be left out, which takes nothing along.
+
+In maps of numbers a boolean is 1.0 or 0.0, a text goes to ``texts``, as do a path, a date and a member of an
+enumeration, and the members of an inner mapping or dataclass follow its key and a slash. A number that is not finite is
+null, and ``nonfinite`` names what it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeGuard
+
+import msgspec
+from msgspec import UNSET
+
+from toyspec.core.errors import let_through
+from toyspec.core.escaping import shortened
+from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError, key_text
+from toyspec.core.format.decoding import event_types
+from toyspec.core.format.foreign_values import built_in, fields_of, mapping_of, plain
+from toyspec.core.format.scalars import attempt, attribute, is_finite, items, scalar
+from toyspec.core.format.scalars import text as whole_text
+from toyspec.core.generated.fields import FIELDS
+from toyspec.core.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from toyspec.core.writing.media import Media
+
+_FIELDS: Final = FIELDS["toy/v1"]
+_NUMBER_MAPS: Final = {"scalars": "values", "step": "extra", "system": "extra"}
+# Deeper mappings are data, not metrics, and would take unbounded recursion.
+_DEPTH: Final = 8
+_PLAIN: Final = frozenset([float, int])
+_BUILT_IN: Final = frozenset([float, int, bool, str])
+_NOTHING: Final = object()
+_MOST_DIGITS: Final = 15
+# From here on, an integer may be infinite as binary64.
+_BEYOND_STEPS: Final = 1 << 1023
+
+
+class LeftOut(NamedTuple):
+    """A value that is not written."""
+
+    name: str
+    why: str
+
+
+class Prepared(NamedTuple):
+    """A record as it can be written."""
+
+    members: dict[str, Any]
+    texts: dict[str, str]
+    """Texts that the kind has no room for; a ``scalars`` record of the same step holds them."""
+    left_out: list[LeftOut]
+    media: Mapping[str, list[Media]] = {}
+    """Pictures and the like by name; each has a record of its own."""
+
+
+class SortedValues:
+    """The values of one record by name: numbers, texts, and those that are neither."""
+
+    __slots__ = ("_prefix", "left_out", "media", "numbers", "texts")
+
+    def __init__(self, values: Mapping[Any, Any], prefix: str = "") -> None:
+        """Sort *values*; the names of what is left out begin with *prefix*."""
+        self.numbers: dict[str, Any] = {}
+        """Numbers and None; booleans are 1.0 and 0.0."""
+        self.texts: dict[str, str] = {}
+        self.left_out: list[LeftOut] = []
+        self.media: dict[str, list[Media]] = {}
+        self._prefix = prefix
+        self._add_all(members_in(values) or {}, "", _DEPTH)
+
+    def _add_all(self, values: Mapping[Any, Any], prefix: str, depth: int) -> None:
+        for key, value in values.items():
+            try:
+                name = prefix + key_text(key)
+            except InvalidEventError:
+                fact = f"its name is of type {type(key).__name__}; name it by a string"
+                self._leave_out(prefix + shortened(_repr(key)), fact)
+                continue
+            if value is UNSET:
+                continue
+            members = _mapping_or_fields(value)
+            if members is None:
+                self._add(name, value)
+            elif depth:
+                self._add_all(members, f"{name}/", depth - 1)
+            else:
+                self._leave_out(name, f"it is nested in more than {_DEPTH} mappings; log fewer levels")
+
+    def _add(self, name: str, value: Any) -> None:
+        if name in self.numbers or name in self.texts:
+            self.numbers.pop(name, None)
+            self.texts.pop(name, None)
+            fact = "two values of one record have this name, and the later one is written; rename one of them"
+            self._leave_out(name, fact)
+        if (media := media_of(value)) is not None:
+            self.media[name] = media
+            return
+        try:
+            found = scalar(value)
+            if found is not None and type(found) not in _BUILT_IN:
+                found = _NOTHING if (text := plain(found)) is None else text
+        except Exception as error:  # noqa: BLE001 - an array may raise anything, and the other values are to be written
+            let_through(error)
+            self._leave_out(name, _not_a_value(value, error))
+            return
+        if type(found) is bool:
+            found = float(found)
+        if type(found) in (float, int) or found is None:
+            self.numbers[name] = found
+        elif type(found) is str:
+            self.texts[name] = whole_text(found)
+        else:
+            self._leave_out(name, _not_a_value(value, None))
+
+    def _leave_out(self, name: str, why: str) -> None:
+        self.left_out.append(LeftOut(self._prefix + name, why))
+
+
+def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given", "made-to-fit"]) -> Prepared:
+    """Return the members of a record of *kind* as they can be written; those that only the encoder refuses stay.
+
+    In *fields* made to fit, a boolean is a number, a whole number an integer, and a text that is given as a number of a
+    step goes to the texts. A count that is not an integer ≥ 0 is a member of ``extra``. In maps of numbers all of this
+    is so in any case.
+    """
+    members = dict(given)
+    texts: dict[str, str] = {}
+    left_out: list[LeftOut] = []
+    media: dict[str, list[Media]] = {}
+    key = _NUMBER_MAPS.get(kind)
+    if kind == "step" and fields == "made-to-fit":
+        _move_mappings(members)
+    if key is not None and key in members:
+        found = _sorted(members[key], "" if kind == "scalars" else f"{key}/", kind)
+        if found is not None:
+            members[key], texts, left_out, media = found.numbers, found.texts, found.left_out, found.media
+            if not found.numbers and kind != "scalars":
+                del members[key]
+    if fields == "made-to-fit":
+        _make_fit(kind, members, texts)
+    if kind == "eval" and (results := members_in(members.get("extra"))) is not None:
+        members["extra"] = _in_built_in_types(results)
+    if kind == "scalars" and texts:
+        members["texts"] = {**texts, **(members["texts"] if isinstance(members.get("texts"), Mapping) else {})}
+        texts = {}
+    nothings = nonfinite(kind, members)
+    if nothings:
+        given_too = members.get("nonfinite")
+        members["nonfinite"] = {**nothings, **(given_too if isinstance(given_too, Mapping) else {})}
+    return Prepared(members, texts, left_out, media)
+
+
+def not_by_name(argument: str, values: object) -> str:
+    """Return why the *values* of an *argument* cannot be written: they have no names."""
+    got = f"{type(values).__name__} {shortened(repr(values))}"
+    return f'{argument} must be a mapping, got {got}; pass names with their values, for example {{"loss": 2.5}}'
+
+
+def whole(value: Any) -> Any:
+    """Return *value* as an int if it is a whole number of any type; else unchanged."""
+    found = attempt(scalar, value, value)  # the encoder says what is wrong with it
+    if type(found) is float and found.is_integer():
+        return int(found)
+    return found if type(found) is int else value
+
+
+def step_number(value: Any) -> int | None:
+    """Return *value* as the number of a step, also a text of digits; None if it cannot be one."""
+    found = whole(value)
+    if type(found) is str and len(found) <= _MOST_DIGITS and found.isascii() and found.isdecimal():
+        found = int(found)
+    return found if is_step(found) else None
+
+
+def is_step(value: Any) -> TypeGuard[int]:
+    """Return whether *value* is an integer that can be the number of a step."""
+    return type(value) is int and 0 <= value < _BEYOND_STEPS
+
+
+def as_value(value: Any) -> float | str | None:
+    """Return what was passed as a step and is none, as a number or a text that a record can hold."""
+    return attempt(_number_or_text, value, _repr(value))
+
+
+def _number_or_text(value: Any) -> float | str:
+    found = scalar(value)
+    return float(found) if type(found) in _PLAIN or type(found) is bool else shortened(whole_text(str(found)))
+
+
+def nonfinite(kind: str, members: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the numbers of a record are that are not finite, by name: ``nan``, ``inf`` or ``-inf``."""
+    fields = _FIELDS.get(kind, {})
+    if "nonfinite" not in fields:
+        return {}
+    found: dict[str, str] = {}
+    for name, value in members.items():
+        declared = fields.get(name)
+        if isinstance(value, Mapping) and name != "nonfinite":
+            prefix = "" if kind == "scalars" else f"{name}/"
+            for key, member in value.items():
+                _add_nonfinite(member, f"{prefix}{key}", found)
+        elif declared == "number" and type(value) not in (str, bool, type(None)):
+            word = _word(_number(value))
+            if word is not None:
+                found[name] = word
+    return found
+
+
+def writable(
+    kind: str, given: Mapping[str, Any], size: Callable[[Mapping[str, Any]], int]
+) -> tuple[dict[str, Any], list[LeftOut]]:
+    """Return the members of a record that can be written, and those that cannot.
+
+    *size* returns the length of a record, or raises InvalidEventError or RecordRefusedError, which is raised here too
+    where a required member is wrong, or the phase: without it the record would belong to another one.
+    """
+    required = _required(kind)
+    base = {key: value for key, value in given.items() if key in required}
+    numbers = base.get("values") if kind == "scalars" else None
+    if isinstance(numbers, Mapping):
+        base["values"] = {}
+    room = _Room(base, MAX_LINE_BYTES - size(base), size)
+    if isinstance(numbers, Mapping):
+        room.add("values", numbers)
+    for key, value in given.items():
+        if key not in required:
+            room.add(key, value)
+    return {key: room.kept[key] for key in given if key in room.kept}, room.left_out
+
+
+class _Room:
+    """A record that takes members as long as they can be written and there is room."""
+
+    def __init__(self, base: dict[str, Any], room: int, size: Callable[[Mapping[str, Any]], int]) -> None:
+        self.kept = dict(base)
+        self.left_out: list[LeftOut] = []
+        self._base = base
+        self._base_size = size(base)
+        self._room = room
+        self._size = size
+        self._has_values = self._is_in_values = False
+
+    def add(self, key: str, value: Any) -> None:
+        """Take the member *key*, or of a mapping what can be written of it."""
+        self._is_in_values = key == "values"
+        kept = self._part(value, partial(_member, dict, key), "" if key == "values" else key, _DEPTH)
+        if kept is not UNSET:
+            self.kept[key] = kept
+
+    def _part(self, value: Any, placed: Callable[[Any], dict[str, Any]], name: str, depth: int) -> Any:
+        try:
+            length = self._size({**self._base, **placed(value)}) - self._base_size
+            # A value is measured without the others, and has a comma beside them.
+            length += self._is_in_values and self._has_values
+            if length <= self._room:
+                self._room -= length
+                self._has_values = self._has_values or self._is_in_values
+                return value
+            fact = f"the record would have more than {MAX_LINE_BYTES} bytes; write it to a file"
+        except (InvalidEventError, RecordRefusedError) as error:
+            fact = str(error)
+        members = members_in(value) if depth else None
+        if not members:
+            self.left_out.append(LeftOut(name, fact))
+            return UNSET
+        kept: dict[Any, Any] = {}
+        for key, member in members.items():
+            inner_name = f"{name}/{key}" if name else str(key)
+            part = self._part(member, partial(_member, placed, key), inner_name, depth - 1)
+            if part is not UNSET:
+                kept[key] = part
+        return kept or UNSET
+
+
+def _member(placed: Callable[[Any], dict[str, Any]], key: Any, value: Any) -> dict[str, Any]:
+    """Return a record with the member *key* at the place of an object that *placed* puts into a record."""
+    return placed({key: value})
+
+
+def _sorted(values: Any, prefix: str, kind: str) -> SortedValues | None:
+    """Return *values* by what they are; None if all are numbers by name, or this is an optional member of wrong type.
+
+    Raise InvalidEventError if a record of *kind* would have nothing without them.
+    """
+    members = values if type(values) is dict else members_in(values)
+    if members is None and kind == "scalars":
+        raise InvalidEventError(not_by_name("values", values))
+    if members is None:
+        return None
+    # Most records have plain numbers only, and training waits for this.
+    if _PLAIN.issuperset(map(type, members.values())) and all(type(key) is str for key in members):
+        return None
+    return SortedValues(members, prefix)
+
+
+def members_in(value: Any) -> dict[Any, Any] | None:
+    """Return the members of a mapping or an object with named values; None for all else, and if that raises."""
+    return attempt(_copied, value, None)
+
+
+def _copied(value: Any) -> dict[Any, Any] | None:
+    members = mapping_of(value)
+    return None if members is None else dict(members.items())
+
+
+def _fields(value: Any) -> Mapping[str, Any] | None:
+    return None if type(value) in _BUILT_IN else attempt(fields_of, value, None)
+
+
+def _make_fit(kind: str, members: dict[str, Any], texts: dict[str, str]) -> None:
+    """Make the numbers of a record what its fields take, and move what is a text to *texts*."""
+    for name, declared in _FIELDS.get(kind, {}).items():
+        if declared == "number" and name in members and type(members[name]) not in _PLAIN and name != "t":
+            _plain_number(kind, name, members, texts)
+        elif declared == "integer" and name in members and type(members[name]) is not int:
+            _whole_number(kind, name, members, texts)
+        if declared == "integer" and name in members and name != "step" and "extra" in _FIELDS[kind]:
+            # There it has the same name, and may be any number.
+            _move_unless_count(name, members)
+
+
+def _move_mappings(members: dict[str, Any]) -> None:
+    """Move numbers of a step that are mappings, such as a loss of several parts, to ``extra``, which names them."""
+    for name, declared in _FIELDS["step"].items():
+        if declared != "number" or type(members.get(name)) in _BUILT_IN or name not in members:
+            continue
+        parts, extra = _mapping_or_fields(members[name]), members.get("extra", {})
+        if parts is not None and isinstance(extra, Mapping) and name not in extra:
+            members["extra"] = {**extra, name: parts}
+            del members[name]
+
+
+def _mapping_or_fields(value: Any) -> Mapping[Any, Any] | None:
+    return attempt(_copied, value, None) if isinstance(value, Mapping) else _fields(value)
+
+
+def _plain_number(kind: str, name: str, members: dict[str, Any], texts: dict[str, str]) -> None:
+    found = attempt(scalar, members[name], members[name])  # the encoder says what is wrong with it
+    if type(found) is bool:
+        found = float(found)
+    if type(found) is str and kind == "step":
+        texts[name] = whole_text(found)
+        del members[name]
+    else:
+        members[name] = found
+
+
+def _whole_number(kind: str, name: str, members: dict[str, Any], texts: dict[str, str]) -> None:
+    if kind == "step" and name != "step" and isinstance(members[name], str):
+        texts[name] = whole_text(members.pop(name))
+    else:
+        members[name] = whole(members[name])
+
+
+def _move_unless_count(name: str, members: dict[str, Any]) -> None:
+    value, extra = members[name], members.get("extra", {})
+    if type(value) is int and value >= 0:
+        return
+    found = attempt(scalar, value, None)  # the encoder says what is wrong with it
+    if type(found) in _PLAIN and isinstance(extra, Mapping) and name not in extra:
+        members["extra"] = {**extra, name: found}
+        del members[name]
+
+
+def _in_built_in_types(results: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return *results*, which may be anything, with built-in numbers, mappings and lists, so that their NaN is seen."""
+    found = dict(results)
+    for key, value in results.items():
+        # What is nested too deep stays: the encoder reports it.
+        with contextlib.suppress(RecordRefusedError):
+            found[key] = _in_built_in_type(value, MAX_DEPTH)
+    return found
+
+
+def _in_built_in_type(value: Any, depth: int) -> Any:
+    if type(value) is int and not is_finite(value):
+        return math.inf if value > 0 else -math.inf
+    if type(value) in _BUILT_IN or value is None:
+        return value
+    if not depth:
+        raise RecordRefusedError("nested-too-deep", f"nested deeper than {MAX_DEPTH} objects and arrays")
+    members = _mapping_or_fields(value)
+    if members is not None:
+        return {key: _in_built_in_type(member, depth - 1) for key, member in members.items()}
+    parts = items(value)
+    found = attempt(built_in, value, _NOTHING) if parts is None else parts
+    if found is _NOTHING:
+        return value  # the encoder says what is wrong with it
+    if isinstance(found, list | tuple):
+        return [_in_built_in_type(item, depth - 1) for item in found]
+    return _in_built_in_type(found, depth - 1)
+
+
+def _add_nonfinite(value: Any, name: str, found: dict[str, str]) -> None:
+    """Add the words of the numbers in *value*, those of inner mappings and lists after their keys and indexes."""
+    if type(value) in _PLAIN:
+        word = _word(value)
+        if word is not None:
+            found[name] = word
+    elif isinstance(value, Mapping):
+        for key, member in value.items():
+            # The encoder says what is wrong with a key.
+            with contextlib.suppress(InvalidEventError):
+                _add_nonfinite(member, f"{name}/{key_text(key)}", found)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _add_nonfinite(item, f"{name}/{index}", found)
+
+
+def _number(value: Any) -> float:
+    """Return *value* as a number, 0 if it is none."""
+    if type(value) in _PLAIN:
+        return value  # type: ignore[no-any-return]
+    found = attempt(scalar, value, 0)
+    return found if type(found) in _PLAIN else 0
+
+
+def _word(value: float) -> str | None:
+    if value - value == 0.0:
+        try:
+            value = float(value)
+        except OverflowError:
+            return "inf" if value > 0 else "-inf"
+        return None
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def _repr(value: object) -> str:
+    return attempt(repr, value, object.__repr__(value))
+
+
+def _not_a_value(value: Any, error: Exception | None) -> str:
+    shown = type(value).__name__
+    shape = attribute(value, "shape")
+    if isinstance(shape, tuple) and shape:
+        got = f"{shown} of shape {shortened(str(tuple(shape)))}"
+        return f"it must be a number or a text, got {got}; reduce it to one number, as by mean()"
+    cause = f" ({shortened(str(error))})" if error is not None and str(error) else ""
+    return f"it must be a number or a text, got {shown}{cause}; pass a number, or str() of it"
+
+
+_required_keys: dict[str, frozenset[str]] = {}
+
+
+def _required(kind: str) -> frozenset[str]:
+    if kind not in _required_keys:
+        types: Mapping[Any, Any] = event_types("toy/v1")
+        fields: Iterable[Any] = msgspec.structs.fields(types[kind]) if kind in types else ()
+        _required_keys[kind] = frozenset(["kind", "phase", *(field.encode_name for field in fields if field.required)])
+    return _required_keys[kind]
+
+
+def media_of(value: Any) -> list[Media] | None:
+    """Return the media that *value* is, one or several in a list; None for all else."""
+    module = sys.modules.get("toyspec.core.writing.media")
+    return None if module is None else module.media_of(value)

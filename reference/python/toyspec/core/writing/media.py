@@ -1,0 +1,504 @@
+"""Pictures, sounds, films, histograms, tables and files as values of ``run.log``: see spec/toy/v1/media.md.
+
+Each takes what programs have: arrays of any library, Pillow's pictures, data frames, encoded bytes, or a path. Nothing
+here raises for what it is given, since a picture must not stop a training: the value is left out, and the log says why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import stat
+import struct
+import wave
+import zlib
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from toyspec.core.errors import let_through
+from toyspec.core.escaping import shortened
+from toyspec.core.files import open_file
+from toyspec.core.format.run_files import media_file
+from toyspec.core.system_calls import SystemCalls, write_new_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import SupportsFloat
+
+_BLOCK_BYTES: Final = 1 << 20
+_MOST_PIXELS: Final = 1 << 28
+_MOST_BINS: Final = 512
+# What a file begins with says what it is; its name may be missing or wrong.
+_BEGINNINGS: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"OggS", "audio/ogg"),
+    (b"fLaC", "audio/flac"),
+    (b"ID3", "audio/mpeg"),
+    (b"\xff\xfb", "audio/mpeg"),
+    (b"\x1aE\xdf\xa3", "video/webm"),
+)
+_ENDINGS: Final = {
+    ".csv": "text/csv", ".txt": "text/plain", ".json": "application/json", ".mp3": "audio/mpeg", ".mp4": "video/mp4",
+    ".webm": "video/webm", ".wav": "audio/wav", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".html": "text/html",
+    ".pdf": "application/pdf", ".svg": "image/svg+xml",
+}  # fmt: skip
+_UNKNOWN: Final = "application/octet-stream"
+_SOUND: Final = "a sound is one number a frame, or one for each channel: (frames,) or (frames, channels)"
+
+
+class _UnfitError(ValueError):
+    """What was given is not what it is to be; the message says what it must be."""
+
+
+class Media:
+    """A value that is a file of the bundle, or a record of a kind of its own. Use a subclass."""
+
+    kind = "media"
+
+    def __init__(self, *, caption: str | None = None) -> None:
+        self._caption = caption
+        self._data = b""
+        self._path: str | None = None
+        self._members: dict[str, Any] = {}
+        self._problem: str | None = None
+        self._digest: str | None = None
+
+    def _take(self, make: Iterable[None]) -> None:
+        """Run *make*, and keep what is wrong with what was given."""
+        try:
+            for _ in make:
+                pass
+        except _UnfitError as error:
+            self._problem = str(error)
+        except Exception as error:  # noqa: BLE001 - an array or a picture may raise anything
+            let_through(error)
+            self._problem = f"it cannot be read: {type(error).__name__}: {shortened(str(error))}"
+
+    def placed(self, directory: str, calls: SystemCalls) -> dict[str, Any]:
+        """Write the file into the bundle *directory*, if it is not there, and return the members of the record.
+
+        Raises ValueError for what is not such a value, and OSError if the system fails.
+        """
+        if self._problem is not None:
+            raise _UnfitError(self._problem)
+        media_type = self._members["media_type"]
+        if self._path is not None:
+            digest, size = _digest(_blocks(self._path))
+            blocks: Iterable[bytes] = _blocks(self._path)
+        else:
+            digest, size, blocks = sha256(self._data).hexdigest(), len(self._data), [self._data]
+        if self._digest not in (None, digest):
+            raise _UnfitError(f"its sha256 is {digest}, but the record says {self._digest}; leave it out")
+        target = os.path.join(directory, *str(media_file(digest, media_type)).split("/"))
+        if os.path.islink(os.path.dirname(target)):
+            raise _UnfitError(f"{os.path.dirname(target)} is a link; media lie in a folder of the bundle: remove it")
+        if not _is_whole(target, size):
+            _write_once(target, digest, blocks, calls)
+        caption = {} if self._caption is None else {"caption": self._caption}
+        return {**self._members, "sha256": digest, "size_bytes": size, **caption}
+
+    def _file(self, given: Any, fallback: str | None = None) -> bool:
+        """Take *given* if it is a path or encoded bytes; *fallback* is its media type if nothing says it."""
+        if isinstance(given, bytes | bytearray | memoryview):
+            self._data = bytes(given)
+            head, name = self._data[:16], ""
+        elif isinstance(given, str | os.PathLike):
+            self._path = name = os.fspath(given)
+            with open_file(name) as file:
+                head = file.read(16)
+        else:
+            return False
+        self._members["media_type"] = _type_of(head, name) or fallback or _UNKNOWN
+        return True
+
+    def _require(self, group: str) -> None:
+        found = self._members["media_type"]
+        if not found.startswith(f"{group}/"):
+            raise _UnfitError(f"it is {found}, and not of type {group}; log it with toyspec.File")
+
+
+class Image(Media):
+    """A picture: an array (height, width), (height, width, 1, 3 or 4) or channels first, a Pillow picture, or a file.
+
+    Integers are from 0 to 255, floats from 0 to 1. Arrays and Pillow pictures are kept as PNG, files unchanged.
+    """
+
+    def __init__(self, data: Any, *, caption: str | None = None) -> None:
+        super().__init__(caption=caption)
+        self._take(self._read(data))
+
+    def _read(self, data: Any) -> Iterator[None]:
+        if self._file(data):
+            self._require("image")
+        elif callable(getattr(data, "save", None)) and hasattr(data, "mode"):
+            if data.mode not in ("1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16"):
+                data = data.convert("RGB")
+            buffer = io.BytesIO()
+            data.save(buffer, "PNG")
+            self._data, (width, height) = buffer.getvalue(), data.size
+            self._members |= {"media_type": "image/png", "width": width, "height": height}
+        else:
+            pixels = _pixels(_array(data))
+            height, width = pixels.shape[:2]
+            self._data = _png(pixels)
+            self._members |= {"media_type": "image/png", "width": width, "height": height}
+        yield
+
+
+class Audio(Media):
+    """A sound: an array (frames,) or (frames, channels) with its *sample_rate*, or a file.
+
+    Floats are from -1 to 1, integers of 16 bits. Arrays are kept as WAV of 16 bits, files unchanged.
+    """
+
+    def __init__(self, data: Any, sample_rate: int | None = None, *, caption: str | None = None) -> None:
+        super().__init__(caption=caption)
+        self._take(self._read(data, sample_rate))
+
+    def _read(self, data: Any, sample_rate: int | None) -> Iterator[None]:
+        if self._file(data):
+            self._require("audio")
+        elif sample_rate is None or sample_rate <= 0:
+            raise _UnfitError("an array of samples needs its sample_rate in frames a second: Audio(samples, 16000)")
+        else:
+            import numpy as np
+
+            samples = _array(data)
+            if samples.ndim not in (1, 2) or not samples.size:
+                raise _UnfitError(f"{_SOUND}; this has shape {samples.shape}")
+            if samples.ndim == 2 and samples.shape[0] <= 8 < samples.shape[1]:
+                samples = samples.T  # channels first
+            if samples.dtype.kind == "f":
+                _require_range(samples, -1.0, 1.0)
+                samples = np.rint(samples * 32767.0)
+            buffer = io.BytesIO()
+            with wave.open(buffer, "wb") as file:
+                file.setnchannels(1 if samples.ndim == 1 else samples.shape[1])
+                file.setsampwidth(2)
+                file.setframerate(int(sample_rate))
+                _require_range(samples, -32768, 32767)
+                file.writeframes(np.ascontiguousarray(samples.astype("<i2")).tobytes())
+            self._data = buffer.getvalue()
+            self._members |= {"media_type": "audio/wav", "seconds": samples.shape[0] / sample_rate}
+        yield
+
+
+class Video(Media):
+    """A film: a file, or an array (frames, height, width, 1, 3 or 4), kept as an animated GIF, which needs Pillow."""
+
+    def __init__(self, data: Any, *, fps: float = 4, caption: str | None = None) -> None:
+        super().__init__(caption=caption)
+        self._take(self._read(data, fps))
+
+    def _read(self, data: Any, fps: float) -> Iterator[None]:
+        if self._file(data):
+            if self._members["media_type"] != "image/gif":
+                self._require("video")
+            return
+        frames = _array(data)
+        if frames.ndim != 4 or not frames.size:
+            raise _UnfitError(f"a film is (frames, height, width, channels); this has shape {frames.shape}")
+        if fps <= 0:
+            raise _UnfitError(f"fps is {fps}; it must be above 0")
+        try:
+            from PIL import Image as Pictures
+        except ImportError:
+            raise _UnfitError("an array of frames needs Pillow: python -m pip install pillow; or log a file") from None
+        pictures = [Pictures.fromarray(_squeezed(_pixels(frame))) for frame in frames]
+        buffer = io.BytesIO()
+        rest: dict[str, Any] = {"append_images": pictures[1:], "duration": max(1, round(1000 / fps)), "loop": 0}
+        pictures[0].save(buffer, "GIF", save_all=True, **rest)
+        self._data, (width, height) = buffer.getvalue(), pictures[0].size
+        self._members |= {"media_type": "image/gif", "width": width, "height": height, "seconds": len(frames) / fps}
+        yield
+
+
+class Table(Media):
+    """A table: rows with the names of *columns*, mappings by name, or a data frame of pandas or Polars; kept as CSV.
+
+    A cell is a text, or what has one: a number, a date, an array, which becomes JSON. Log pictures beside the table.
+    """
+
+    def __init__(self, data: Any = (), columns: Sequence[str] | None = None, *, caption: str | None = None) -> None:
+        super().__init__(caption=caption)
+        self._take(self._read(data, columns))
+
+    def _read(self, data: Any, columns: Sequence[str] | None) -> Iterator[None]:
+        import csv
+
+        buffer = io.StringIO(newline="")
+        if callable(getattr(data, "to_csv", None)):
+            for value in data.select_dtypes(object).to_numpy().flat if hasattr(data, "select_dtypes") else ():
+                _cell(value)
+            data.to_csv(buffer, index=False)
+        elif callable(getattr(data, "write_csv", None)):
+            buffer.write(data.write_csv())
+        else:
+            lines = list(data)
+            if lines and all(hasattr(line, "keys") for line in lines):
+                columns = columns or list(dict.fromkeys(name for line in lines for name in line))
+                lines = [[line.get(name) for name in columns] for line in lines]
+            wrong = next((line for line in lines if columns is not None and len(line) != len(columns)), None)
+            if wrong is not None:
+                raise _UnfitError(f"a row has {len(wrong)} cells and the table {len(columns or ())} columns")
+            writer = csv.writer(buffer, lineterminator="\n")
+            writer.writerows([*([columns] if columns is not None else []), *([*map(_cell, line)] for line in lines)])
+        self._data = buffer.getvalue().encode("utf-8", "backslashreplace")
+        self._members["media_type"] = "text/csv"
+        yield
+
+
+def _cell(value: Any) -> Any:
+    """Return what CSV writes of *value* in full: what arrays and tensors print is rounded and cut."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if callable(getattr(value, "tolist", None)):
+        found = value.tolist()
+        if isinstance(found, list):
+            return json.dumps(found, default=str)
+        # NumPy's scalars have their shortest text, and tensors none that is whole.
+        return value if type(value).__module__ == "numpy" else found
+    parts = value if isinstance(value, list | tuple) else [value]
+    wrong = next((part for part in parts if _is_without_text(part)), None)
+    if wrong is not None:
+        name = type(wrong).__name__
+        raise _UnfitError(f"a cell is a text or a number, and not of type {name}; log it by a name of its own")
+    return value
+
+
+def _is_without_text(value: Any) -> bool:
+    """Return whether the text of *value* says no more than its type and where it is in memory."""
+    has_own_text = any({"__repr__", "__str__"} & vars(each).keys() for each in type(value).__mro__[:-1])
+    is_picture = any(callable(getattr(value, name, None)) for name in ("save", "savefig"))
+    return not has_own_text or is_picture
+
+
+class File(Media):
+    """Any file, by its path or as bytes; *media_type* is known by its first bytes or its name, if it is not given."""
+
+    def __init__(self, data: Any, media_type: str | None = None, *, caption: str | None = None) -> None:
+        super().__init__(caption=caption)
+        self._take(self._read(data, media_type))
+
+    def _read(self, data: Any, media_type: str | None) -> Iterator[None]:
+        if not self._file(data):
+            raise _UnfitError(f"a file is a path or bytes, and not of type {type(data).__name__}")
+        if media_type is not None:
+            self._members["media_type"] = media_type
+        yield
+
+
+class NamedContent(File):
+    """The content of a record that may say its digest already."""
+
+    def __init__(self, data: Any, media_type: str, digest: str | None) -> None:
+        super().__init__(data, media_type)
+        self._digest = digest
+
+
+class Histogram(Media):
+    """How many of *values* are in each of *bins*, or known *edges* and *counts*; written as a record without a file."""
+
+    kind = "histogram"
+
+    def __init__(
+        self,
+        values: Any = None,
+        bins: int = 64,
+        *,
+        edges: Sequence[SupportsFloat] | None = None,
+        counts: Sequence[SupportsFloat] | None = None,
+    ) -> None:
+        super().__init__()
+        self.not_finite = 0
+        """Number of values that are not finite, which are in no bin."""
+        self._take(self._read(values, bins, edges, counts))
+
+    def _read(
+        self,
+        values: Any,
+        bins: int,
+        edges: Sequence[SupportsFloat] | None,
+        counts: Sequence[SupportsFloat] | None,
+    ) -> Iterator[None]:
+        if edges is not None and counts is not None:
+            known = [float(each) for each in edges], [float(each) for each in counts]
+            if len(known[0]) != len(known[1]) + 1:
+                raise _UnfitError(
+                    f"{len(known[0])} edges have {len(known[0]) - 1} bins between them, got {len(known[1])}"
+                )
+        elif values is None:
+            raise _UnfitError("give values, or edges and counts")
+        else:
+            import numpy as np
+
+            array = _array(values).astype(np.float64).ravel()
+            finite = array[np.isfinite(array)]
+            self.not_finite = int(array.size - finite.size)
+            if not finite.size:
+                raise _UnfitError(f"none of its {array.size} values is finite")
+            if not 1 <= bins <= _MOST_BINS:
+                raise _UnfitError(f"bins is {bins}; it must be from 1 to {_MOST_BINS}")
+            found, at = np.histogram(finite, bins=bins)
+            known = [float(each) for each in at], [float(each) for each in found]
+        self._members |= {"edges": known[0], "counts": known[1]}
+        yield
+
+    def placed(self, directory: str, calls: SystemCalls) -> dict[str, Any]:  # noqa: ARG002 - it has no file
+        """See Media."""
+        if self._problem is not None:
+            raise _UnfitError(self._problem)
+        return dict(self._members)
+
+
+def media_of(value: Any) -> list[Media] | None:
+    """Return the media that *value* is, one or several in a list; None for all else."""
+    if isinstance(value, Media):
+        return [value]
+    if isinstance(value, list | tuple) and value and all(isinstance(each, Media) for each in value):
+        return list(value)
+    return None
+
+
+def records_of(
+    media: Mapping[str, list[Media]], directory: str, calls: SystemCalls
+) -> Iterator[tuple[str, dict[str, Any] | str]]:
+    """Yield for each of *media*, by name, the members of its record, or why it has none; raise nothing."""
+    for name, several in media.items():
+        for index, each in enumerate(several):
+            at = {"index": index} if len(several) > 1 and each.kind == "media" else {}
+            try:
+                found: dict[str, Any] | str = {"kind": each.kind, "name": name, **each.placed(directory, calls), **at}
+            except _UnfitError as error:
+                found = str(error)
+            except OSError as error:
+                found = f"its file could not be written: {error.strerror or error}"
+            yield name, found
+            if isinstance(each, Histogram) and each.not_finite and not isinstance(found, str):
+                yield name, f"{each.not_finite} of its values are not finite and in no bin"
+
+
+def _is_whole(target: str, size: int) -> bool:
+    """Return whether there is a regular file of *size* bytes: a crash of another program may have cut it short."""
+    try:
+        found = os.lstat(target)
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_size == size
+
+
+def _write_once(target: str, digest: str, blocks: Iterable[bytes], calls: SystemCalls) -> None:
+    """Write the file *target*, whose content has *digest*, so that it is there whole or not at all."""
+    folder = os.path.dirname(target)
+    os.makedirs(folder, exist_ok=True)
+    temporary = os.path.join(folder, f".{os.path.basename(target)}.{os.getpid()}")
+    found = sha256()
+
+    def hashed() -> Iterator[bytes]:
+        for block in blocks:
+            found.update(block)
+            yield block
+
+    try:
+        write_new_file(calls, temporary, hashed())
+        is_whole = found.hexdigest() == digest
+        if is_whole:
+            calls.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    if not is_whole:
+        os.unlink(temporary)
+        raise _UnfitError("its file changed while it was copied; log it when it is complete")
+
+
+def _blocks(path: str) -> Iterator[bytes]:
+    with open_file(path) as file:
+        while block := file.read(_BLOCK_BYTES):
+            yield block
+
+
+def _digest(blocks: Iterable[bytes]) -> tuple[str, int]:
+    found, size = sha256(), 0
+    for block in blocks:
+        found.update(block)
+        size += len(block)
+    return found.hexdigest(), size
+
+
+def _type_of(head: bytes, name: str) -> str | None:
+    known = next((media_type for beginning, media_type in _BEGINNINGS if head.startswith(beginning)), None)
+    if head.startswith(b"RIFF"):
+        known = {b"WAVE": "audio/wav", b"WEBP": "image/webp"}.get(head[8:12])
+    if head[4:8] == b"ftyp":
+        known = "video/mp4"
+    return known or _ENDINGS.get(os.path.splitext(name)[1].lower())
+
+
+def _array(value: Any) -> Any:
+    """Return *value* as an array of NumPy: a tensor of PyTorch or JAX, also on a device, or nested lists."""
+    try:
+        import numpy as np
+    except ImportError:
+        raise _UnfitError("an array needs NumPy: python -m pip install numpy; or log a file") from None
+    for step in ("detach", "cpu"):
+        if callable(getattr(value, step, None)):
+            value = getattr(value, step)()
+    if "bfloat16" in str(getattr(value, "dtype", "")):
+        value = value.float() if callable(getattr(value, "float", None)) else np.asarray(value, np.float32)
+    found = np.asarray(value)
+    if found.dtype.kind not in "biuf":
+        raise _UnfitError(f"it must be an array of numbers, got {shortened(str(found.dtype))}")
+    return found
+
+
+def _pixels(array: Any) -> Any:
+    """Return *array* as (height, width, channels) of bytes."""
+    import numpy as np
+
+    given = array.shape
+    if array.ndim == 2:
+        array = array[:, :, None]
+    if array.ndim == 3 and array.shape[2] not in (1, 3, 4) and array.shape[0] in (1, 3, 4):
+        array = np.moveaxis(array, 0, 2)
+    if array.ndim != 3 or array.shape[2] not in (1, 3, 4) or not array.size:
+        shape = "(height, width) or (height, width, 1, 3 or 4)"
+        raise _UnfitError(f"a picture is an array {shape}, or channels first; this has shape {given}")
+    if array.size > _MOST_PIXELS:
+        raise _UnfitError(f"a picture has at most {_MOST_PIXELS:,} values, this has {array.size:,}; make it smaller")
+    if array.dtype.kind == "f":
+        _require_range(array, 0.0, 1.0)
+        array = np.rint(array * 255.0)
+    elif array.dtype.kind == "b":
+        array = array * np.uint8(255)
+    else:
+        _require_range(array, 0, 255)
+    return np.ascontiguousarray(array.astype(np.uint8))
+
+
+def _require_range(array: Any, lowest: float, highest: float) -> None:
+    low, high = array.min(), array.max()
+    if not (low >= lowest and high <= highest):
+        kind = "floats" if array.dtype.kind == "f" and highest == 1.0 else "values"
+        raise _UnfitError(f"its {kind} must be from {lowest} to {highest}, got {low:.6g} to {high:.6g}; scale them")
+
+
+def _squeezed(pixels: Any) -> Any:
+    return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
+
+
+def _png(pixels: Any) -> bytes:
+    """Return (height, width, channels) of bytes as PNG."""
+    height, width, channels = pixels.shape
+    header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
+    # Each line begins with the number of its filter: none.
+    lines = b"".join(b"\0" + pixels[row].tobytes() for row in range(height))
+    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines, 6)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in parts
+    )

@@ -1,0 +1,106 @@
+"""Names runs, so that an id is always a safe directory name, and claims the directory of a new run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import time
+
+from toyspec.core.escaping import shortened
+from toyspec.core.generated.limits import MAX_SAFE_RUN_ID_CHARS
+from toyspec.core.writing.directories import refuse_address
+
+DEFAULT_TEMPLATE = "{arch}-{date}-{seq}"
+ANONYMOUS = "anonymous"
+"""Id template of a run without an id."""
+
+DEFAULT_NAME = "run"
+"""What a run is called whose name has no letter or digit."""
+
+_LONGEST_NAME = 100
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_RUN_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_SAFE_RUN_ID_CHARS - 1}}}")
+_TOKEN = re.compile(r"\{([^{}]*)\}")
+_TOKENS = ("arch", "date", "time", "seq")
+# Names that Windows reserves for devices, with any extension.
+_DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))])
+
+
+def check_run_id(run_id: str) -> str:
+    """Return *run_id*; raise ValueError if it is not a safe directory name on every system."""
+    if not isinstance(run_id, str) or not _RUN_ID.fullmatch(run_id):
+        fact = f"is not allowed: use 1 to {MAX_SAFE_RUN_ID_CHARS} letters, digits, '.', '_', '-'"
+        fact = f"{fact}, starting with a letter or digit"
+    elif run_id.endswith("."):
+        fact = "is not allowed: it ends with '.', which Windows drops"
+    elif run_id.partition(".")[0].lower() in _DEVICES:
+        fact = "is not allowed: it is the name of a device on Windows"
+    else:
+        return run_id
+    raise ValueError(f"run id {shortened(repr(run_id))} {fact}")
+
+
+def run_id_from(name: str) -> str:
+    """Return *name* if it can be a run id; else with ``-`` for what is not allowed, and ``run-`` before it."""
+    safe = _UNSAFE.sub("-", name)[:_LONGEST_NAME].strip("-._")
+    for candidate in (name, safe, f"{DEFAULT_NAME}-{safe}".rstrip("-")):
+        with contextlib.suppress(ValueError):
+            if len(candidate) <= _LONGEST_NAME:
+                return check_run_id(candidate)
+    return DEFAULT_NAME
+
+
+def format_run_id(template: str, *, arch: str, wall: float, seq: int) -> str:
+    """Return the run id that *template* gives; raise ValueError for an unknown token or an unsafe id.
+
+    The tokens are ``{arch}``, ``{date}`` (YYYYMMDD) and ``{time}`` (HHMMSS) of *wall*, seconds since the Unix epoch,
+    in UTC, and ``{seq}`` in three digits or more.
+    """
+    return check_run_id(_filled(template, arch, wall, f"{seq:03d}"))
+
+
+def claim_directory(root: str, template: str = DEFAULT_TEMPLATE, *, arch: str, wall: float) -> str:
+    """Create a directory under *root* for a new run and return its path; its name is the run id.
+
+    ``{seq}`` becomes one more than the largest existing one with the same other tokens, from 001. Two processes
+    never get the same directory. Raise FileExistsError when a template without ``{seq}`` names one that exists.
+    """
+    refuse_address(root)
+    os.makedirs(root, exist_ok=True)
+    if "{seq}" not in template:
+        return _created(root, format_run_id(template, arch=arch, wall=wall, seq=0))
+    seq = _last_seq(root, template, arch, wall)
+    while True:
+        seq += 1
+        try:
+            return _created(root, format_run_id(template, arch=arch, wall=wall, seq=seq))
+        except FileExistsError:
+            continue
+
+
+def _created(root: str, name: str) -> str:
+    path = os.path.join(root, name)
+    os.mkdir(path)
+    return path
+
+
+def _last_seq(root: str, template: str, arch: str, wall: float) -> int:
+    format_run_id(template, arch=arch, wall=wall, seq=0)
+    before, *others = (re.escape(_filled(part, arch, wall, "")) for part in template.split("{seq}"))
+    pattern = re.compile(before + r"([0-9]{3,18})" + "(?:[0-9]{3,18})".join(others))
+    found = (pattern.fullmatch(name) for name in os.listdir(root))
+    return max((int(match.group(1)) for match in found if match), default=0)
+
+
+def _filled(template: str, arch: str, wall: float, seq: str) -> str:
+    now = time.gmtime(wall)
+    values = dict(zip(_TOKENS, (arch, time.strftime("%Y%m%d", now), time.strftime("%H%M%S", now), seq), strict=True))
+
+    def value(token: re.Match[str]) -> str:
+        if token.group(1) not in values:
+            known = ", ".join(f"{{{name}}}" for name in _TOKENS)
+            raise ValueError(f"token {shortened(token.group())} of the template is unknown; use {known}")
+        return values[token.group(1)]
+
+    return _TOKEN.sub(value, template)

@@ -1,0 +1,242 @@
+"""The progress of a toy/v1 stream, by which its writer refuses records that would make the stream invalid.
+
+It covers the rules of severity error that relate records; records that cause only a warning may be written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET, UnsetType
+
+from toyspec.core.format.canonical import InvalidEventError
+from toyspec.core.generated.fields import FIELDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+COUNTED: Final = "counted"
+"""Stands for the step of values that are logged without one."""
+
+_TRAIN: Final = "train"
+_KINDS: Final = frozenset(FIELDS["toy/v1"])
+
+
+class RunProgress:
+    """The facts from the records of one stream so far."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.run_id: str | None = None
+        """Run id of the run_start; None before it."""
+        self.phase = _TRAIN
+        """Phase of every record without a phase."""
+        self.time = 0.0
+        """``t`` of the last record that has one, in seconds."""
+        self.ended = False
+        """True after run_end."""
+        self.must_resume = False
+        """True while a resumed stream waits for its run_resume."""
+        self.is_running = False
+        """True between run_start, or run_resume in a resumed stream, and run_end; a run may go on after its end."""
+        self.last_train_step: int | UnsetType = UNSET
+        """Number of the last step event of phase train; UNSET before it."""
+        self.last_train_loss: float | UnsetType | None = UNSET
+        """Loss of that event; None if it was not finite, UNSET if it has none."""
+        self._last_steps: dict[str, int] = {}
+        self._logged_steps: dict[str, int] = {}
+        self._last_values_step: int | None = None
+        self._has_values = False
+        self.had_ended = False
+        """True in a resumed stream whose last record is a run_end."""
+        self.from_step: int | None = None
+        """Step after which the latest attempt goes on; None in the first one."""
+        self.config: dict[str, Any] = {}
+        """Settings of the run, those of its resumptions included."""
+
+    @property
+    def resume_step(self) -> int | None:
+        """Largest step of phase train in the latest attempt, of ``step`` or ``scalars``; None before the first."""
+        known = [step for step in (self._last_steps.get(_TRAIN), self._last_values_step) if step is not None]
+        return max(known, default=None)
+
+    @property
+    def has_train_steps(self) -> bool:
+        """True once this attempt has a step of phase train, of ``step`` or ``scalars``."""
+        return self.has_steps or self._last_values_step is not None
+
+    @property
+    def has_steps(self) -> bool:
+        """True once this attempt has a ``step`` record of phase train."""
+        return _TRAIN in self._logged_steps
+
+    @property
+    def is_resumed_before_steps(self) -> bool:
+        """True between a run_resume and the first train step after it."""
+        return self.from_step is not None and not self.has_train_steps
+
+    @property
+    def is_resumed_by_steps(self) -> bool:
+        """True in a later attempt of a run that writes ``step`` records, before the first of that attempt."""
+        is_later = self.must_resume or self.from_step is not None
+        return is_later and self.last_train_step is not UNSET and not self.has_steps
+
+    @property
+    def final_step(self) -> int | UnsetType:
+        """Number of the last step event of phase train, else the largest step of values; UNSET before both."""
+        if self.last_train_step is not UNSET:
+            return self.last_train_step
+        if self._last_values_step is not None:
+            # Values may be added to earlier steps of a run that goes on.
+            return max(self._last_values_step, self.from_step or 0)
+        return self.from_step if self._has_values and self.from_step is not None else UNSET
+
+    @property
+    def results(self) -> dict[str, Any]:
+        """The members of run_end that the records tell: ``final_step`` and ``final_loss``, UNSET before the first."""
+        return {"final_step": self.final_step, "final_loss": self.last_train_loss}
+
+    @property
+    def can_end(self) -> bool:
+        """True when a run_end is allowed next."""
+        return self.records > 0 and not self.ended and not self.must_resume
+
+    def await_resume(self) -> None:
+        """Expect a run_resume next, unless the stream has no record."""
+        self.must_resume = self.records > 0
+        self.had_ended = self.ended
+        self.ended = False
+        self.is_running = False
+
+    def go_on(self) -> None:
+        """Expect no run_resume: another process of the same run wrote the stream."""
+        self.must_resume = False
+        self.ended = self.had_ended
+        self.is_running = self.records > 0 and not self.ended
+
+    def next_step(self, phase: str) -> int:
+        """Return the number of the step that comes next in *phase*, from 1."""
+        return self._last_steps.get(phase, 0) + 1
+
+    def log_step(self, phase: str) -> int | UnsetType:
+        """Return the step of values that are logged without one.
+
+        That is the last step of a run that writes ``step`` records, else in phase train one more than the last one at
+        which values were logged, and in other phases that one.
+        """
+        if self.has_steps:
+            return self._logged_steps[_TRAIN]
+        if self.is_resumed_by_steps:
+            return self.resume_step or 0
+        last = self._last_values_step
+        if phase == _TRAIN:
+            return max(last or 0, self._last_steps.get(_TRAIN, 0)) + 1
+        return UNSET if last is None else last
+
+    def pass_step(self, step: int, phase: str) -> None:
+        """Count a step that is not in the stream, left out on purpose or lost: the next one follows it."""
+        self._last_steps[phase] = step
+
+    def is_due(self, step: int, phase: str, every: int) -> bool:
+        """Return whether *step* is at least *every* steps after the last one of *phase* in this attempt's stream."""
+        last = self._logged_steps.get(phase)
+        return last is None or step - last >= every
+
+    def admit(self, kind: str | None, event: Mapping[str, Any]) -> None:
+        """Raise InvalidEventError when the record *event*, valid by itself, is not allowed next."""
+        self.admit_kind(kind)
+        if kind not in _KINDS:
+            return
+        if event["t"] < self.time:
+            raise InvalidEventError(
+                f"t {event['t']} of {kind} is less than {self.time} of the previous record; t must not decrease"
+            )
+        if kind == "step":
+            self.admit_step(event["step"], event.get("phase") or self.phase)
+
+    def admit_kind(self, kind: str | None) -> None:
+        """Raise InvalidEventError when a record of *kind* is not allowed next."""
+        if self.ended and kind != "run_resume":
+            raise InvalidEventError(f"{kind} after run_end: the run has ended; write run_resume first")
+        if not self.records and kind != "run_start":
+            raise InvalidEventError(f"{kind} before run_start: write run_start first")
+        if self.run_id is not None and kind == "run_start":
+            raise InvalidEventError("a second run_start: a stream has one run; resume it with run_resume")
+        if self.must_resume and kind != "run_resume":
+            raise InvalidEventError(f"{kind} in a resumed stream: write run_resume first")
+
+    def admit_step(self, step: int, phase: str) -> None:
+        """Raise InvalidEventError when *step* is not greater than the last one of *phase*."""
+        last = self._last_steps.get(phase)
+        if last is not None and step <= last:
+            fact = f"step {step} after step {last} in phase {phase}: step numbers must increase"
+            raise InvalidEventError(f"{fact}; to repeat steps, write run_resume first")
+
+    def take(self, kind: str | None, event: Mapping[str, Any]) -> None:
+        """Learn from a record in the stream; fields of the wrong type are ignored."""
+        t = self._time_of(kind, event)
+        if kind == "step" and is_count(event.get("step")):
+            self.take_step(max(t, self.time), event["step"], phase_of(event) or self.phase, event.get("loss", UNSET))
+            return
+        self.records += 1
+        self.time = max(self.time, t)
+        if kind == "run_start" and self.run_id is None:
+            self.run_id = event.get("run_id") if isinstance(event.get("run_id"), str) else ""
+            self.phase = phase_of(event) or _TRAIN
+            self._take_config(event.get("config"))
+        elif kind == "run_resume":
+            self._resume(event.get("from_step"))
+            self._take_config(event.get("config"))
+        elif kind == "run_end":
+            self.ended = True
+        elif kind == "scalars" and is_count(event.get("step")) and (phase_of(event) or self.phase) == _TRAIN:
+            self._has_values = True
+            self._last_values_step = max(self._last_values_step or 0, event["step"])
+        self.is_running = not self.ended and not self.must_resume
+
+    def take_step(self, t: float, step: int, phase: str, loss: float | UnsetType | None) -> None:
+        """Learn from a step record in the stream."""
+        self.records += 1
+        self.time = t
+        self._last_steps[phase] = self._logged_steps[phase] = step
+        if phase == _TRAIN:
+            self.last_train_step = step
+            self.last_train_loss = loss
+
+    def _time_of(self, kind: str | None, event: Mapping[str, Any]) -> float:
+        t = event.get("t")
+        return float(t) if kind in _KINDS and isinstance(t, int | float) and not isinstance(t, bool) else self.time
+
+    def last_of(self, phase: str) -> int | None:
+        """Return the last step of *phase* in this attempt; None before the first."""
+        return self._last_steps.get(phase)
+
+    def changed(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings of *config* that differ from those of the run; None for those that it lacks."""
+        different = {key: value for key, value in config.items() if key not in self.config or self.config[key] != value}
+        gone = [key for key, value in self.config.items() if key not in config and value is not None]
+        return different | dict.fromkeys(gone)
+
+    def _take_config(self, config: Any) -> None:
+        if isinstance(config, dict):
+            self.config.update(config)
+
+    def _resume(self, from_step: Any) -> None:
+        self.must_resume = False
+        self.had_ended = False
+        self.ended = False
+        self.from_step = from_step if is_count(from_step) else 0
+        self._last_steps = {_TRAIN: from_step} if is_count(from_step) else {}
+        self._logged_steps = {}
+        self._last_values_step = None
+
+
+def is_count(value: Any) -> bool:
+    """Return whether *value* is an integer that is not negative."""
+    return type(value) is int and value >= 0
+
+
+def phase_of(event: Mapping[str, Any]) -> str | None:
+    """Return the phase of *event*; None where it has none."""
+    phase = event.get("phase")
+    return phase if isinstance(phase, str) else None

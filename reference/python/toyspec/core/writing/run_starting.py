@@ -1,0 +1,248 @@
+"""Starts a run in one line: names it, makes its directory and writes its run_start."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
+
+from toyspec.core import rooms
+from toyspec.core.errors import must_be_one_of
+from toyspec.core.escaping import shortened
+from toyspec.core.format.canonical import members_of
+from toyspec.core.format.profiles import EVENTS_FILE
+from toyspec.core.format.run_files import other_ranks, rank_file
+from toyspec.core.system_calls import SYSTEM_CALLS, say
+from toyspec.core.writing import open_runs, opening
+from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock
+from toyspec.core.writing.environment import package_versions
+from toyspec.core.writing.event_arguments import StartMembers
+from toyspec.core.writing.evidence import GitQuestion
+from toyspec.core.writing.processes import TrainingProcess, shared_run_id, this_process
+from toyspec.core.writing.run_ids import (
+    DEFAULT_NAME,
+    DEFAULT_TEMPLATE,
+    check_run_id,
+    claim_directory,
+    format_run_id,
+    run_id_from,
+)
+from toyspec.core.writing.run_writer import RunWriter
+from toyspec.core.writing.settings import Exist
+from toyspec.core.writing.synced import synced
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from toyspec.core.generated.toy_v1 import Backend
+    from toyspec.core.writing.append_file import Durability
+    from toyspec.core.writing.companions import Companion
+    from toyspec.core.writing.settings import OnError, Sealing
+    from toyspec.core.writing.synced import Sync
+
+Ranks = Literal["first", "all"]
+"""Which of several processes that train together write: the first, or each one a stream of its own."""
+
+
+def start_run(  # noqa: PLR0913 - each is an option of its own
+    root: str | os.PathLike[str] = "runs",
+    *,
+    arch: str | None = None,
+    run_id: str | None = None,
+    template: str = DEFAULT_TEMPLATE,
+    config: Mapping[str, Any] | Any | None = None,
+    unredacted: Sequence[str] = (),
+    subsample: int | None = None,
+    exist: Exist = "replace",
+    from_step: int | None = None,
+    wait_seconds: float = 30.0,
+    ranks: Ranks = "first",
+    process: TrainingProcess | None = None,
+    durability: Durability = "process",
+    on_error: OnError = "disable",
+    seal: Sealing = "never",
+    companions: Sequence[Companion] = (),
+    sync: Sync | str | None = None,
+    health: bool | str | Sequence[Mapping[str, Any]] = False,
+    clock: Clock = SYSTEM_CLOCK,
+    **members: Unpack[StartMembers],
+) -> RunWriter:
+    """Return the writer of a run that has just started: its directory under *root* has a log with its run_start.
+
+    **Where it is.** Without *run_id* the run gets a new directory, named by *template* from *arch*, the day and a
+    number. With *run_id* the directory has that name, and *exist* says what happens to a log that is already in it:
+    ``"replace"`` renames it, ``"resume"`` continues it, ``"fail"`` raises FileExistsError.
+
+    **What it is.** *config* has the settings: a mapping, a dataclass or a namespace. Secrets in it are written as
+    ``***``, except the settings that *unredacted* names. *members* are those of ``run_start``: ``name``, ``group``,
+    ``tags`` and ``notes`` for people, ``model``, of which *arch* is the architecture, ``parent``, ``data``,
+    ``compare_to`` and others: see ``StartMembers``. The commit of the clone that contains the working directory is
+    recorded, unless ``git`` is given or None, and so are the arguments of the program, the versions of its packages,
+    the machine, and the device that JAX or PyTorch already uses. *subsample* N writes every N-th step and the last one;
+    ``step`` may still be called for all of them.
+
+    **How it ends.** The run ends with the program at the latest: as completed, as errored with the text of the
+    exception, or as interrupted with the signal. A record after ``run_end`` or ``close`` opens it again.
+
+    **How it resumes.** With ``exist="resume"`` an existing log continues, also one that has ended. It gets a run_resume
+    with the settings that changed, instead of a run_start. *from_step* is the step of the checkpoint. Without it, the
+    first step that is logged decides: the run continues from the step before. Values that are logged before that step
+    belong to ``last_step``.
+
+    **Who writes.** A log has one writer. If this process already writes the run, that writer is ended first, as
+    interrupted. If another process writes it, this call waits *wait_seconds*, and then raises StreamRefusedError.
+    Of several processes that train together, the first writes, and the others get a writer that writes nothing. With
+    *ranks* ``"all"`` each of them writes a log of its own in the same directory. *process* says which one this is,
+    where neither a launcher nor a library does.
+
+    **What goes along with it.** *companions* are values such as ``toyspec.System()``, which samples the machine,
+    ``toyspec.Console()``, which keeps what the program prints, ``toyspec.Diff()``, which keeps the uncommitted changes,
+    and ``toyspec.Mirror(to="wandb")``, which sends the run to another tracker. What fails in one never reaches the
+    training. *sync* is short for a ``toyspec.Sync``: a place that gets the runs below *root* while they are written,
+    for example ``"s3://bucket/runs"``. *health* is short for ``toyspec.Health``: ``"default"``, ``"rl"`` or
+    ``"strict"``, a list of rules, or with True those of ``toyspec.toml``, else ``"default"``. Each incident is one
+    ``alert`` event and one line on standard error. A wrong rule raises ValueError.
+
+    ``toyspec guard`` sets two environment variables when it starts a program again: ``TOYSPEC_EXIST`` overrides
+    *exist*, and ``TOYSPEC_RUN_ID`` is the *run_id* where none is given. See RunWriter for the other options.
+    """
+    exist, run_id = _from_environment(exist, run_id)
+    at = this_process() if process is None else process
+    run_id = _shared_id(run_id, at) if ranks == "all" and at.size > 1 else run_id
+    _check_choices(run_id, exist, ranks)
+    if ranks == "first" and at.rank:
+        return _silent(os.fspath(root), run_id, at)
+    unknown = members.keys() - StartMembers.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"start_run() got an unexpected keyword argument {min(unknown)!r}")
+    question = None if "git" in members else GitQuestion()
+    along = [*companions, *_short(sync, health), *([] if question is None else [question])]
+    access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "companions": along, "clock": clock}
+    access |= {"durability": durability, "on_error": on_error, "seal": seal, "unredacted": unredacted}
+    stream_name = rank_file(at.rank) if ranks == "all" else EVENTS_FILE
+    model = members.get("model")
+    arch = model if isinstance(model, str) else arch
+    with contextlib.ExitStack() as undoing:
+        directory = None if run_id is None else os.path.join(root, check_run_id(run_id))
+        if directory is None:
+            directory = _claimed(os.fspath(root), template, run_id_from(arch or DEFAULT_NAME), clock.wall(), on_error)
+            undoing.callback(_remove_if_empty, directory)
+        open_runs.start_again(os.path.join(directory, stream_name))
+        run = RunWriter(directory, resuming="by-itself", subsample=subsample, stream_name=stream_name, **access)
+        undoing.callback(run.abandon)
+        if at.rank == 0 and run.has_replaced:
+            _move_ranks(directory)
+        known: dict[str, Any] = {"rank": at.rank, "world_size": at.size} if at.size > 1 else {}
+        if run.lacks_start:
+            # A resumed stream lacks it if its first line was cut away: whose run it is would stay unknown.
+            known |= {"argv": list(getattr(sys, "argv", [])), "packages": package_versions(), "backend": _backend()}
+            known["git"] = None if question is None else question.answer()
+        given = {name: value for name, value in members.items() if value is not None}
+        run.run_start(
+            config=None if config is None else members_of(config), **{**known, **given, **_model(arch, model)}
+        )
+        if from_step is not None and run.resumes:
+            run.run_resume(from_step)
+        undoing.pop_all()
+    return run
+
+
+def _short(sync: Sync | str | None, health: bool | str | Sequence[Mapping[str, Any]]) -> list[Companion]:
+    """Return the companions for which an option of ``start_run`` is short."""
+    found: list[Companion] = [] if sync is None else [synced(sync)]
+    if health is not False:
+        found.append(rooms.run_health.Health(health))
+    return found
+
+
+def _model(arch: str | None, model: Any) -> dict[str, Any]:
+    members = {} if model is None or isinstance(model, str) else members_of(model)
+    found = {**({} if arch is None else {"arch": arch}), **members}
+    return {"model": found} if found else {}
+
+
+def _check_choices(run_id: str | None, exist: Exist, ranks: Ranks) -> None:
+    if run_id is None and exist == "resume":
+        raise ValueError("exist='resume' needs a run_id: without one, every start is a new run")
+    if ranks not in get_args(Ranks):
+        raise ValueError(f"ranks is {ranks!r}; pass 'first' for one log, or 'all' for one of each process")
+
+
+def _from_environment(exist: Exist, run_id: str | None) -> tuple[Exist, str | None]:
+    """Return what a program that starts this one again asks for, else what the caller does."""
+    wanted = os.environ.get("TOYSPEC_EXIST")
+    if not wanted:
+        return exist, run_id
+    if wanted not in get_args(Exist):
+        allowed = must_be_one_of(get_args(Exist))
+        raise ValueError(f"the environment variable TOYSPEC_EXIST is {shortened(wanted)}; {allowed}")
+    run_id = os.environ.get("TOYSPEC_RUN_ID") or None if run_id is None else run_id
+    # Without a name there is nothing that could be resumed.
+    return (exist if run_id is None else cast("Exist", wanted)), run_id
+
+
+def _backend() -> Backend | None:
+    """Return the device in use, None where there is none so far."""
+    if not {"jax", "torch"} & sys.modules.keys():
+        return None
+    # Imported here: start-up time counts.
+    from toyspec.core.writing.devices import backend_in_use
+
+    try:
+        return backend_in_use()
+    except Exception:  # noqa: BLE001 - a driver may raise anything, and the run must begin
+        return None
+
+
+def _move_ranks(directory: str) -> None:
+    """Move the streams of the other ranks of a replaced run, as a replaced stream is: ranks/replaced-together.
+
+    One that a writer holds is of a process of the new run, which began before this one. Where rank 0 has replaced none,
+    so are those that have ended.
+    """
+    ranks: list[int] = []
+    with contextlib.suppress(OSError):
+        ranks += other_ranks(directory)
+    for rank in ranks:
+        with contextlib.suppress(OSError):
+            opening.move(os.path.join(directory, rank_file(rank)), SYSTEM_CALLS)
+
+
+def _silent(root: str, run_id: str | None, at: TrainingProcess) -> RunWriter:
+    """Return a writer that writes nothing, and say once what makes this process silent."""
+    global _has_said_silent  # noqa: PLW0603 - once for a process
+    if not _has_said_silent:
+        _has_said_silent = True
+        fact = f"{at.source} says that this is process {at.rank} of {at.size}, and the first one writes the run"
+        say(f"nothing is logged here: {fact}; pass ranks='all' for a log of each process")
+    directory = os.path.join(root, run_id if run_id is not None else "silent")
+    return RunWriter(directory, resuming="by-itself", silent=True)
+
+
+_has_said_silent = False
+
+
+def _shared_id(run_id: str | None, at: TrainingProcess) -> str:
+    found = run_id if run_id is not None else shared_run_id()
+    if found is None:
+        raise ValueError(
+            f"run_id is not given, and nothing tells the {at.size} processes a common one; with ranks='all' pass the "
+            "same run_id in each, or start them by srun or torchrun --rdzv-id, or initialize torch.distributed first"
+        )
+    return run_id_from(found)
+
+
+def _remove_if_empty(directory: str) -> None:
+    with contextlib.suppress(OSError):
+        os.rmdir(directory)
+
+
+def _claimed(root: str, template: str, arch: str, wall: float, on_error: OnError) -> str:
+    try:
+        return claim_directory(root, template, arch=arch, wall=wall)
+    except OSError:
+        if on_error == "raise":
+            raise
+        # The writer will fail at the same place, and report it.
+        return os.path.join(root, format_run_id(template, arch=arch, wall=wall, seq=1))

@@ -1,0 +1,965 @@
+"""The stream of a toy/v1 run, open for writing: encodes records, keeps their order, adds times, and handles errors."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+import time
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+
+import msgspec
+from msgspec import UNSET
+
+from toyspec.core.errors import StreamClosedError, StreamRefusedError, let_through, must_be_one_of
+from toyspec.core.escaping import shortened
+from toyspec.core.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
+from toyspec.core.format.decoding import typed
+from toyspec.core.format.line_validation import holds_long_number
+from toyspec.core.format.redaction import Redaction
+from toyspec.core.format.run_files import leaves_bundle
+from toyspec.core.generated.fields import FIELDS
+from toyspec.core.generated.toy_v1 import Step
+from toyspec.core.system_calls import cause_of, named, say
+from toyspec.core.writing import opening
+from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile, Options
+from toyspec.core.writing.appending import clear_from, open_to_append, remaining_lines
+from toyspec.core.writing.clocks import Stopwatch, utc_text
+from toyspec.core.writing.directories import make_directories, remove_directories
+from toyspec.core.writing.dropped_records import ChangedValues, DroppedRecords
+from toyspec.core.writing.event_arguments import PHASES, is_phase
+from toyspec.core.writing.event_checks import check_line, check_record
+from toyspec.core.writing.forked_records import ForkedRecords
+from toyspec.core.writing.logged_values import (
+    LeftOut,
+    Prepared,
+    as_value,
+    is_step,
+    members_in,
+    nonfinite,
+    prepared,
+    step_number,
+    whole,
+    writable,
+)
+from toyspec.core.writing.resumption import LoggedNames, Resumption
+from toyspec.core.writing.run_progress import COUNTED, RunProgress
+from toyspec.core.writing.stream_scan import StreamScan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toyspec.core.writing.media import Media
+    from toyspec.core.writing.settings import Settings
+
+Numbering = Literal["given", "counted"]
+"""Whether the caller gives the number of a step."""
+_SYNCED_KINDS: Final = frozenset(["run_start", "run_end"])
+_FRAMING_KINDS: Final = _SYNCED_KINDS | {"run_resume"}
+# The others have measurements, and what a model writes.
+_REDACTED_KINDS: Final = _FRAMING_KINDS | {"note"}
+_MOST_NAMED: Final = 5
+_OF_RECORD: Final = (InvalidEventError, RecordRefusedError)
+# Without these, no later record would be valid, so they are written late rather than dropped.
+_INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
+_GIVEN_STEP: Final = "given_step"
+"""Name of what was passed as a step and is none."""
+# What follows in a message is the value that was found.
+_FOUND_VALUE: Final = re.compile(r", (?:got|which is) | is (?=['\"])|(?<=\Astep) \d+ after step ")
+_encode = msgspec.json.Encoder().encode
+_STEP_DECODER = msgspec.json.Decoder(Step)
+# A line that is shorter has no integer that overflows binary64.
+_LONG_NUMBER = 300
+
+
+class PlacedRecord(NamedTuple):
+    """A line that is allowed next, and the call to make once it is written."""
+
+    line: bytes
+    kind: str
+    take: Callable[..., None]
+    facts: tuple[Any, ...]
+
+
+def ready_step(event: Step) -> bytes | None:
+    """Return the text of a step that its encoder writes in canonical form, and that is valid; None for all others."""
+    try:
+        line = _encode(event)
+        # Decoding finds values that the field does not allow; encoding again finds other spellings.
+        found = _STEP_DECODER.decode(line) if b"null" not in line else typed(line, "step", "toy/v1")
+        is_ready = _encode(found) == line and (not found.extra or list(found.extra) == sorted(found.extra))
+        # The type allows an integer of any length.
+        is_ready = is_ready and (len(line) < _LONG_NUMBER or not holds_long_number([line]))
+    except (TypeError, ValueError, msgspec.MsgspecError) as error:
+        let_through(error)
+        return None
+    return line if is_ready else None
+
+
+class RunStream:
+    """The file of one run.
+
+    A record that its schema or its place in the stream forbids is not written: InvalidEventError is raised, or one line
+    on standard error reports it once the run has started; see ``settings.OnError``. An optional value that cannot be
+    written is left out alone. Notes in the stream count what it lacks. The file is closed after run_end.
+    Threads may share a stream; what a signal handler writes while it interrupts a call follows right after it.
+    """
+
+    def __init__(self, path: str, *, settings: Settings, silent: bool = False) -> None:
+        """Create the directory of *path* and open the stream; a *silent* one opens nothing and takes every call.
+
+        Raise FileExistsError with ``exist="fail"``, StreamRefusedError where another writer has it longer than the
+        settings wait, and OSError if they ask for it. Nothing is changed on the disk then.
+        """
+        self.path = path
+        self.settings = settings
+        self._progress = RunProgress()
+        self.run_start = b""
+        """The first record; empty while there is none."""
+        self._dropped = DroppedRecords(path)
+        self._forked = ForkedRecords()
+        self._changed = ChangedValues(path)
+        self._file: AppendFile | None = None
+        self._state: Literal["open", "ended", "closed", "lost", "silent", "taken over"] = "open"
+        self.resumption = Resumption()
+        """Where a resumed run goes on."""
+        self._afterwards: list[Callable[[], None]] = []
+        self.on_reopening: list[Callable[[], None]] = []
+        """Called after a run that had ended or was closed has been opened again for a record."""
+        self.on_record: Callable[[bytes, str, Step | None], None] | None = None
+        """Called with the line and the kind of each record that is in the stream, and the event of a step."""
+        self._reopening = threading.RLock()
+        self._pid = os.getpid()
+        self._is_busy = False
+        # A list, since it is nearly always empty, and an empty deque takes 760 bytes.
+        self._deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._pending: PlacedRecord | None = None
+        self._appended = 0
+        self._owed: PlacedRecord | None = None
+        self._withheld: Step | None = None
+        self._made: list[str] = []
+        if silent:
+            self._state = "silent"
+            self._watch = Stopwatch(settings.clock)
+            return
+        self._open()
+        self._watch = Stopwatch(settings.clock, last=self._progress.time)
+
+    def _open(self) -> None:
+        try:
+            self._made = make_directories(os.path.dirname(self.path))
+            self._file = self._opened_in_time()
+        except OSError as error:
+            remove_directories(self._made)
+            is_held = isinstance(error, StreamRefusedError) and error.reason == "locked"
+            if (is_held and self.settings.wait_seconds is not None) or (
+                self.settings.exist == "fail" and isinstance(error, FileExistsError)
+            ):
+                raise
+            if not self._survives(error, None):
+                raise
+            self._progress = RunProgress()
+
+    @property
+    def progress(self) -> RunProgress:
+        """The progress of the stream."""
+        file = self._file
+        if self._pending is not None and file is not None and not file.is_foreign:
+            with file.lock:
+                if not self._is_busy:
+                    self._settle(file)
+        return self._progress
+
+    @property
+    def dropped(self) -> int:
+        """Number of records that were to be written and are not in the stream."""
+        return self._dropped.count + (self._owed is not None)
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Number of values that records were written without, by name."""
+        return self._dropped.values
+
+    @property
+    def is_silent(self) -> bool:
+        """True for a stream that opens nothing."""
+        return self._state == "silent"
+
+    @property
+    def can_end(self) -> bool:
+        """True when a run_end is allowed next."""
+        progress = self.progress
+        return progress.can_end or (progress.must_resume and self.settings.resuming == "by-itself")
+
+    @property
+    def is_open(self) -> bool:
+        """True while records can be written."""
+        file = self._file
+        return file is not None and file.closed_because is None and not file.is_foreign
+
+    def write(self, event: Event, *, encoder: Callable[[dict[str, Any]], bytes] = encode) -> None:
+        """Write *event*; its ``t`` is the time now unless it has one. *encoder* gives its text."""
+        self._perform(self._write, event, encoder)
+
+    def write_with_file(self, event: Event, content: bytes | str | os.PathLike[str]) -> None:
+        """Write the file of *content* into the folder of media, and then *event*, which names it."""
+        self._perform(self._write_with_file, event, content)
+
+    def write_raw(self, raw: bytes) -> None:
+        """Write the line *raw*, without LF, unchanged."""
+        self._perform(self._write_raw, raw)
+
+    def write_step(self, event: Step, numbering: Numbering) -> None:
+        """Write a step; its ``t`` is the time now, and counted its number one more than the last of its phase."""
+        self._perform(self._write_step, event, numbering)
+
+    def refuse(self, error: InvalidEventError, kind: str) -> None:
+        """Treat a record of *kind* that cannot be made as invalid."""
+        self._perform(_raise, error, kind)
+
+    def leave_out(self, name: str, why: str) -> None:
+        """Count the value *name*, of which no record is written, and say in the log that it is left out."""
+        self._perform(self._leave_out, name, why)
+
+    def end(self, make_event: Callable[[RunProgress], Event]) -> None:
+        """Write the run_end that *make_event* makes from the progress of the stream."""
+        self._perform(self._end, make_event)
+
+    def changed_settings(self, config: Any) -> dict[str, Any]:
+        """Return the settings of *config*, as they would be written, that differ from those of the run so far."""
+        record = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "config": config}
+        self._hide_secrets(record)
+        try:
+            line = encode(record)
+        except (InvalidEventError, RecordRefusedError):
+            if self.settings.on_error == "raise":
+                raise
+            kept, _ = writable("run_start", record, lambda members: len(encode(members)))
+            line = encode(kept)
+        return self._progress.changed(msgspec.json.decode(line).get("config") or {})
+
+    def close(self) -> None:
+        """Close the file; do nothing when it is closed, or belongs to a parent process.
+
+        If the stream has no record, opening it is undone.
+        """
+        if self._file is None:
+            if self._state == "lost":
+                self._state = "closed"
+                self._dropped.conclude()
+        elif not self._file.is_foreign:
+            self._perform(self._close)
+
+    def _opened_in_time(self) -> AppendFile:
+        """Open the file; wait for another writer that has it as long as the settings say."""
+        waits = self.settings.wait_seconds or 0.0
+        until = time.monotonic() + waits
+        has_said = False
+        while True:
+            try:
+                return self._made_ready(self._opened())
+            except StreamRefusedError as error:
+                left = until - time.monotonic()
+                if error.reason != "locked":
+                    raise
+                if left <= 0:
+                    if self.settings.wait_seconds is None:
+                        raise
+                    fact = f"another writer has had it open for {waits:g} s; end that process"
+                    advice = "give this run another run_id, or pass a larger wait_seconds"
+                    raise StreamRefusedError(self.path, "locked", f"{fact}, {advice}") from None
+                if not has_said:
+                    has_said = True
+                    say(f"{self.path}: another writer has it open; waiting up to {waits:g} s until it ends")
+                self._progress = RunProgress()
+                time.sleep(min(0.2, left))
+
+    def _made_ready(self, file: AppendFile) -> AppendFile:
+        file.on_truncation = self._go_on_after_truncation
+        if self.settings.seal == "at-end":
+            from toyspec.core.writing.sealing import keep_digest
+
+            keep_digest(file)
+        return file
+
+    def _opened(self) -> AppendFile:
+        settings = self.settings
+        options = Options(durability=settings.durability, sync_seconds=settings.sync_seconds, calls=settings.calls)
+        if settings.exist == "replace":
+            return AppendFile.replace(self.path, options=options)
+        if settings.exist == "fail":
+            return AppendFile.create(self.path, options=options)
+        packed = f"{self.path}.gz"
+        if os.path.lexists(packed) and not os.path.lexists(self.path):
+            fact = "the earlier log is compressed, so it is not continued: the run begins again"
+            say(f"{packed}: {fact} in {os.path.basename(self.path)}; unpack it with gunzip before the start")
+        return open_to_append(self.path, self._learn, options=options)
+
+    def _learn(self, file: AppendFile) -> int:
+        """Learn the progress of an existing stream; return the end of its last record."""
+        scan = StreamScan(file, profile="toy/v1")
+        self.resumption.names = LoggedNames()
+        for record in scan:
+            self.run_start = self.run_start or record.raw
+            self._progress.take(record.kind, record.value)
+            self.resumption.names.take(record.kind, record.value, self._progress.phase)
+        self._progress.await_resume()
+        return scan.committed
+
+    def _perform(self, action: Callable[..., None], *arguments: Any) -> None:
+        """Call *action* alone: after other threads, and after what this call interrupts from a signal handler."""
+        file = self._file if self._file is not None else self._reopened_for(action)
+        if file is None:
+            self._pass_over(action, arguments)
+            return
+        if self._forked.is_child:
+            self._leave_to_parent(file, action, arguments)
+            return
+        with file.lock:
+            if self._is_busy:
+                self._deferred.append((action, arguments))
+                return
+            self._is_busy = True
+            try:
+                if self._pending is not None:
+                    self._settle(file)
+                action(*arguments)
+                if self._progress.ended:
+                    self._close()
+            except _OF_RECORD as error:
+                if self.settings.on_error == "raise" or not self._progress.is_running:
+                    raise
+                kind = "run_end" if action == self._end else _kind_of(arguments)
+                self._dropped.leave_out(str(error), key=_what_is_wrong(error), kind=kind)
+                self._note_news(file)
+            finally:
+                self._is_busy = False
+            while self._deferred:
+                action, arguments = self._deferred.pop(0)
+                self._perform(action, *arguments)
+        while self._afterwards and not self._is_busy:
+            self._afterwards.pop(0)()
+
+    def _leave_to_parent(self, file: AppendFile, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Write nothing in a forked child, which reports it; the run counts it."""
+        error = StreamClosedError(self.path, f"cannot write: {OF_THE_PARENT}")
+        kind = _kind_of(arguments)
+        if action not in {self._end, self._leave_out}:
+            self._forked.add(kind)
+        self._dropped.tell_caller(cause_of(error), kind=kind)
+        if not self._survives(error, file):
+            raise error
+
+    def _reopened_for(self, action: Callable[..., None]) -> AppendFile | None:
+        if not self._can_go_on() or (action == self._end and self._state == "ended"):
+            return None
+        return self._reopened()
+
+    def _can_go_on(self) -> bool:
+        """Return whether a run that was ended or closed may be opened again for one more record."""
+        is_over = self._state in {"ended", "closed"} and self._pid == os.getpid()
+        return is_over and self.settings.resuming == "by-itself"
+
+    def _reopened(self) -> AppendFile | None:
+        """Open the file again, whose run goes on; None where that fails, which is reported."""
+        with self._reopening:
+            if self._file is not None:
+                return self._file
+            self.settings = msgspec.structs.replace(self.settings, exist="resume")
+            self._progress = RunProgress()
+            self.resumption.settle(is_decided=True)
+            self._state = "open"
+            try:
+                self._file = self._opened_in_time()
+            except OSError as error:
+                if not self._survives(error, None):
+                    raise
+                return None
+            self._watch.last = max(self._watch.last, self._progress.time)
+            self._forked.open()
+        for call in self.on_reopening:
+            call()
+        return self._file
+
+    def _pass_over(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        """Drop or refuse a record after the file was closed."""
+        if self._forked.is_child and action not in {self._end, self._close, self._leave_out}:
+            self._forked.add(_kind_of(arguments))
+        if self._can_go_on() and action == self._end:
+            return
+        if self._state == "taken over":
+            raise InvalidEventError("the run was started again; log into the run that the later start_run returned")
+        if action == self._leave_out:
+            return
+        if self._state == "lost":
+            self._dropped.count += 1
+        elif self._state == "ended":
+            fact = "the run has ended; resume it with exist='resume', or start a new run"
+            if self.settings.on_error == "raise":
+                raise InvalidEventError(fact)
+            self._dropped.leave_out(fact)
+
+    def _go_on(self, step: object = UNSET, kind: str = "note") -> None:
+        """Write the run_resume that comes before the first record of a resumed stream, and correct it once.
+
+        *step* is that of a record of *kind* ``step`` or ``scalars`` in phase train: the first of these says where the
+        run goes on. What is before it goes on from the last step.
+        """
+        if self.settings.resuming == "by-call":
+            return
+        progress, resumption = self._progress, self.resumption
+        if kind == "run_resume":
+            if not self._is_early:
+                resumption.forget()
+            return
+        first = step if type(step) is int and step > 0 else None
+        is_due = progress.must_resume
+        if not is_due and not resumption.is_decided_by(first, kind, progress):
+            return
+        from_step = resumption.from_step(first, progress)
+        if is_due:
+            now = utc_text(self.settings.clock.wall())
+            self._write({"kind": "run_resume", "from_step": from_step, "resumed_at": now, **resumption.members})
+            resumption.members = {}
+        elif from_step is not None:
+            self._write({"kind": "run_resume", "from_step": from_step})
+        resumption.settle(is_decided=first is not None)
+
+    @property
+    def has_replaced(self) -> bool:
+        """True while the stream is open for which an earlier one moved away."""
+        return self._file is not None and bool(self._file.moves)
+
+    @property
+    def _is_early(self) -> bool:
+        """True between a resumption and the first train step after it, which may go back further."""
+        return self.settings.resuming != "by-call" and self.resumption.is_early(self._progress)
+
+    def _write_again(self, from_step: int) -> None:
+        """Write those of the early records again that a resumption from *from_step* has superseded."""
+        superseded, left_out = self.resumption.superseded(from_step)
+        self._dropped.leave_out_values(left_out, "")
+        for members in superseded:
+            self._write(members)
+
+    def _leave_out(self, name: str, why: str) -> None:
+        self._go_on()
+        self._dropped.leave_out_values([LeftOut(name, why)], "")
+        if self._file is not None:
+            self._note_news(self._file)
+
+    def _end(self, make_event: Callable[[RunProgress], Event]) -> None:
+        self._take_forked()
+        if self._progress.had_ended and self._progress.must_resume and self.settings.resuming == "by-itself":
+            # Nothing was added to a run that had ended.
+            self._close()
+            return
+        self._go_on()
+        withheld, self._withheld = self._withheld, None
+        if withheld is not None:
+            # It was dropped before; now it is due.
+            phase = self._progress.phase if withheld.phase is None else withheld.phase
+            self._progress.pass_step(withheld.step - 1, phase)
+            withheld.t = self._watch.seconds()
+            self._write_ready_step(withheld)
+        if self._file is not None and self._dropped.has_unnoted and self._owed is None:
+            self._write_note(self._file)
+        self._write(make_event(self._progress))
+
+    def take_over(self) -> None:
+        """Close the file for a later start of the same run; calls raise InvalidEventError from now on."""
+        self.close()
+        self._file = None
+        self._state = "taken over"
+
+    def after_writing(self, call: Callable[[], None]) -> bool:
+        """Call *call* as soon as no record is being written; return whether that was at once."""
+        file = self._file
+        if file is None or file.is_foreign or not self._is_busy:
+            call()
+            return True
+        self._afterwards.append(call)
+        return False
+
+    def _take_forked(self) -> None:
+        """Count what children of this process were asked to write; the run goes on for that where it was resumed."""
+        records = self._forked.taken()
+        if records:
+            if self._progress.must_resume:
+                self._go_on()
+            self._dropped.count_forked(records)
+
+    def _close(self) -> None:
+        self._take_forked()
+        self._forked.close()
+        file, self._file = self._file, None
+        self._state = "ended" if self._progress.ended else "closed"
+        if file is None:
+            return
+        can_write = file.closed_because is None and not file.is_foreign and self._owed is None
+        if self._dropped.has_unnoted and self._progress.is_running and can_write:
+            self._write_note(file)
+        if self._owed is not None:
+            self._owed = None
+            self._dropped.count += 1
+        try:
+            self._seal_and_discard(file)
+            remove_directories(self._made)
+        except OSError as error:
+            if not self._survives(error, file):
+                raise
+        self._dropped.conclude()
+
+    def _seal_and_discard(self, file: AppendFile) -> None:
+        try:
+            if self._state == "ended" and self.settings.seal == "at-end":
+                # Imported here, since few runs are sealed.
+                from toyspec.core.writing.sealing import seal_ended
+
+                seal_ended(file, self.settings.on_error)
+            if not file.appended and self.settings.exist == "resume":
+                # Nothing was added, so the seal holds.
+                opening.restore(file.moves)
+        finally:
+            file.discard()
+
+    def _write(self, event: Event, encoder: Callable[[dict[str, Any]], bytes] = encode) -> None:
+        given = members_of(event)
+        kind = given.get("kind")
+        if not isinstance(kind, str):
+            raise InvalidEventError('the event has no kind; add the member kind, for example "note"')
+        is_counted = given.get("step") is COUNTED
+        kind, first_step = self._place(kind, given)
+        if kind == "artifact":
+            _check_path(given.get("path"))
+        self._go_on(first_step, kind)
+        self._progress.admit_kind(kind)
+        hidden = self._hide_secrets(given) if kind in _REDACTED_KINDS else []
+        ready = self._prepared(kind, given)
+        given = ready.members
+        given.setdefault("t", self._watch.seconds())
+        line, given = self._line_of(kind, given, encoder, ready.left_out)
+        is_needed = not ready.left_out and not ready.media
+        if kind != "scalars" or is_needed or any(given.get(key) for key in ("values", "texts")):
+            value = msgspec.json.decode(line)
+            self._progress.admit(kind, value)
+            self._changed.look(kind, given, value)
+            self._dropped.leave_out_values(ready.left_out, kind)
+            if type(value.get("step")) is int and kind not in _FRAMING_KINDS and self._is_early:
+                self.resumption.keep(value, is_counted=is_counted)
+            self._append(self._record(line, kind, value))
+            self._say_hidden(hidden)
+            if kind == "run_resume":
+                self._write_again(value["from_step"])
+        elif self._file is not None:
+            self._dropped.leave_out_values(ready.left_out, kind)
+            self._note_news(self._file)
+        if ready.texts:
+            place: dict[str, Any] = {key: given[key] for key in ("step", "phase") if key in given}
+            self._write({"kind": "scalars", **place, "values": {}, "texts": ready.texts})
+        if ready.media:
+            self._write_media(ready.media, given)
+
+    def _hide_secrets(self, given: dict[str, Any]) -> list[str]:
+        """Replace the secrets in the members *given* of a record about the run; return their names."""
+        redaction = Redaction(self.settings.unredacted)
+        redaction.record(given)
+        return list(dict.fromkeys(redaction.replaced))
+
+    def _say_hidden(self, names: list[str]) -> None:
+        if names:
+            shown = ", ".join(shortened(name) for name in names[:_MOST_NAMED])
+            say(f"{self.path}: written as ***: {shown}; to write a setting unchanged, name it in unredacted")
+
+    def _place(self, kind: str, given: dict[str, Any]) -> tuple[str, object]:
+        """Give the members *given* a phase and a step that can be written.
+
+        Return the kind that they then are of, and the step if it may say where a resumed run goes on, else UNSET.
+        """
+        is_of_another = "phase" in given and "phase" in FIELDS["toy/v1"].get(kind, ()) and not is_phase(given["phase"])
+        if is_of_another and self._is_lenient and self._progress.records:
+            kind = self._give_a_phase(kind, given)
+        if kind == "scalars" and self._is_lenient and given.get("step", COUNTED) is not COUNTED:
+            given["step"] = self._step_of(given)
+        phase = given.get("phase") or self._progress.phase
+        is_at_last = False
+        if given.get("step") is COUNTED:
+            is_at_last = self._progress.is_resumed_by_steps
+            given["step"] = self._progress.log_step(phase)
+            if given["step"] is UNSET:
+                del given["step"]
+        # Values that were given another phase have a count of their own, which says nothing about the run.
+        is_train = kind in {"step", "scalars"} and phase == "train" and not is_of_another
+        step = whole(given.get("step")) if is_train and not is_at_last else UNSET
+        is_added = kind == "scalars" and self.resumption.adds(given.get("values"), step, self._progress)
+        return kind, UNSET if is_added else step
+
+    def _write_media(self, media: Mapping[str, list[Media]], given: dict[str, Any]) -> None:
+        """Write a record of each of *media*, at the step of the record *given*, after its file."""
+        # Imported here: most runs log no media.
+        from toyspec.core.writing.media import records_of
+
+        place: dict[str, Any] = {key: given[key] for key in ("step", "phase") if key in given}
+        for name, found in records_of(media, os.path.dirname(self.path) or ".", self.settings.calls):
+            if not isinstance(found, str):
+                self._write({**found, **place})
+            elif self.settings.on_error == "raise":
+                raise InvalidEventError(f"{name} cannot be written: {found}")
+            else:
+                self._leave_out(name, found)
+
+    def _write_with_file(self, event: Event, content: bytes | str | os.PathLike[str]) -> None:
+        # Imported here: most runs log no media.
+        from toyspec.core.writing.media import NamedContent
+
+        given = {key: value for key, value in members_of(event).items() if value not in (UNSET, None)}
+        file = NamedContent(content, str(given.get("media_type")), given.get("sha256"))
+        try:
+            placed = file.placed(os.path.dirname(self.path) or ".", self.settings.calls)
+        except (ValueError, OSError) as error:
+            cause = cause_of(error) if isinstance(error, OSError) else error
+            raise InvalidEventError(f"the file of {given.get('name')} cannot be written: {cause}") from error
+        self._write({**placed, **given})
+
+    def _prepared(self, kind: str, given: dict[str, Any]) -> Prepared:
+        if self.settings.values == "exact":
+            return Prepared(given, {}, [])
+        return prepared(kind, given, fields="as-given" if self.settings.on_error == "raise" else "made-to-fit")
+
+    def _line_of(
+        self,
+        kind: str,
+        given: dict[str, Any],
+        encoder: Callable[[dict[str, Any]], bytes],
+        left_out: list[LeftOut],
+    ) -> tuple[bytes, dict[str, Any]]:
+        """Return the text of a record, and its members: all that can be written. Add what cannot to *left_out*.
+
+        If the caller wants errors, raise for a value that cannot be written.
+        """
+
+        def size(members: Mapping[str, Any]) -> int:
+            text = encoder(dict(members))
+            check_record(text, kind)
+            return len(text)
+
+        try:
+            line = encoder(given)
+            check_record(line, kind)
+        except (InvalidEventError, RecordRefusedError):
+            if self.settings.on_error == "raise" or self.settings.values == "exact":
+                raise
+            given, more = writable(kind, given, size)
+            if not more:
+                raise
+            left_out.extend(more)
+            line = encoder(given)
+            check_record(line, kind)
+        if left_out and self.settings.on_error == "raise":
+            name, why = left_out[0]
+            raise InvalidEventError(f"{name} of {kind} cannot be written: {why}")
+        return line, given
+
+    def _record(self, line: bytes, kind: str, value: dict[str, Any]) -> PlacedRecord:
+        progress = self._progress
+        if kind != "step":
+            return PlacedRecord(line, kind, progress.take, (kind, value))
+        facts = (value["t"], value["step"], value.get("phase") or progress.phase, value.get("loss", UNSET))
+        return PlacedRecord(line, kind, progress.take_step, facts)
+
+    def _write_raw(self, raw: bytes) -> None:
+        kind, value = check_line(raw, first=self._progress.records == 0)
+        self._progress.admit(kind, value)
+        self._append(self._record(raw, kind, value))
+
+    def _write_step(self, event: Step, numbering: Numbering) -> None:
+        progress = self._progress
+        phase: str = progress.phase if event.phase is None else event.phase
+        if numbering == "given" and self._is_lenient and not is_step(event.step):
+            numbering = self._give_a_number(event)
+        if not progress.is_running or self.resumption.awaits_first_step or progress.is_resumed_before_steps:
+            self._go_on(event.step if numbering == "given" and phase == "train" else UNSET, "step")
+            progress.admit_kind("step")
+        if type(phase) is not str:
+            if numbering == "counted":
+                event.step = progress.next_step(str(phase))
+            event.t = self._watch.seconds()
+            self._write(event)  # which makes it a phase, or reports that it must be a string
+            return
+        if numbering == "counted":
+            event.step = progress.next_step(phase)
+        elif self._goes_back(event.step, phase):
+            self._write_values_of(event)
+            return
+        event.t = self._watch.seconds()
+        if self.settings.subsample > 1 and type(event.step) is int and self._withholds(event, phase):
+            return
+        self._write_ready_step(event)
+
+    @property
+    def _is_lenient(self) -> bool:
+        """True where what is wrong in a record is left out of it, rather than raised."""
+        return self.settings.on_error == "disable" and self.settings.values != "exact"
+
+    def _step_of(self, given: dict[str, Any]) -> object:
+        """Return the step of values *given*, COUNTED if it cannot be one, which is kept as a value of its own."""
+        number = step_number(given["step"])
+        if number is not None:
+            return number
+        values = members_in(given.get("values"))
+        if values is not None:
+            given["values"] = {**values, _GIVEN_STEP: as_value(given["step"])}
+        self._leave_out_step(given["step"], "scalars")
+        return COUNTED
+
+    def _give_a_phase(self, kind: str, given: dict[str, Any]) -> str:
+        """Leave out the phase of *given*, which is none of the format, and name values after it; return the kind.
+
+        Readers name the values of another phase in the same way.
+        """
+        phase = given.pop("phase")
+        found = as_value(phase.value if isinstance(phase, Enum) else phase)
+        if found is None or is_phase(found):
+            given.update({} if found is None else {"phase": found})
+            return kind
+        named = shortened(str(found))
+        fact = f"{must_be_one_of(PHASES)}, got {named}"
+        if kind == "step":
+            if isinstance(given.get("step"), int):
+                self._progress.pass_step(given["step"], str(phase))
+            _make_values(given)
+            kind = "scalars"
+        if kind == "scalars":
+            given["values"] = {named: given.get("values", {})}
+            if isinstance(given.get("texts"), Mapping):
+                given["texts"] = {f"{named}/{key}": text for key, text in given["texts"].items()}
+            fact = f"{fact}; the values are named after it, as {named}/loss"
+        elif kind == "eval":
+            given["phase"] = "eval"
+        self._dropped.leave_out_values([LeftOut("phase", fact)], kind)
+        return kind
+
+    def _give_a_number(self, event: Step) -> Numbering:
+        """Make the step of *event* a number; return ``counted`` if it cannot be one, which is kept in extra."""
+        number = step_number(event.step)
+        if number is not None:
+            event.step = number
+            return "given"
+        event.extra = {**(members_in(event.extra) or {}), _GIVEN_STEP: as_value(event.step)}  # type: ignore[dict-item]
+        self._leave_out_step(event.step, "step")
+        return "counted"
+
+    def _leave_out_step(self, step: object, kind: str) -> None:
+        got = f"got {type(step).__name__} {as_value(step)!r}"
+        fact = f"it must be an integer ≥ 0, {got}; its values are where they are without a step, beside {_GIVEN_STEP}"
+        self._dropped.leave_out_values([LeftOut("step", fact)], kind)
+
+    def _goes_back(self, step: object, phase: str) -> bool:
+        """Return whether a step is not after the last one, where a program may log it nevertheless."""
+        if self.settings.resuming == "by-call" or self.settings.on_error == "raise":
+            return False
+        last = self._progress.last_of(phase)
+        return type(step) is int and last is not None and 0 <= step <= last
+
+    def _write_values_of(self, event: Step) -> None:
+        """Write the numbers of a step that goes back as plain values, which may come in any order."""
+        members = members_of(event)
+        _make_values(members)
+        fact = "it is written as plain values; to repeat steps, call run_resume(from_step) first"
+        self._changed.say_once("step", f"step {event.step} is not after the last one: {fact}")
+        self._write(members)
+
+    def _withholds(self, event: Step, phase: str) -> bool:
+        """Return whether *event* is not written now, because too few steps have passed since the last one."""
+        progress = self._progress
+        progress.admit_step(event.step, phase)
+        is_due = progress.is_due(event.step, phase, self.settings.subsample)
+        self._withheld = None if is_due else event
+        if not is_due:
+            progress.pass_step(event.step, phase)
+        return not is_due
+
+    def _write_ready_step(self, event: Step) -> None:
+        line = ready_step(event)
+        if line is None:
+            self._write(event)
+            return
+        progress = self._progress
+        phase: str = progress.phase if event.phase is None else event.phase
+        progress.admit_step(event.step, phase)
+        if b":null" in line:
+            if not self._changed.knows_null:
+                self._changed.look("step", members_of(event), msgspec.json.decode(line))
+            words = nonfinite("step", members_of(event)) if event.nonfinite is None else {}
+            if words:
+                event.nonfinite = cast("dict[str, Literal['nan', 'inf', '-inf']]", words)
+                self._write_ready_step(event)
+                return
+        loss = UNSET if event.loss is None else event.loss
+        if phase != "train" and self._is_early:
+            self.resumption.keep(msgspec.json.decode(line), is_counted=False)
+        self._append(PlacedRecord(line, "step", progress.take_step, (event.t, event.step, phase, loss)), event)
+
+    def _append(self, record: PlacedRecord, step: Step | None = None) -> None:
+        """Write a record that is allowed next, and learn from it once it is in the stream."""
+        file = self._file
+        if file is None:
+            return
+        try:
+            if self._owed is not None:
+                self._put(file, self._owed)
+                self._owed = None
+                if not self._dropped.outage:
+                    self._dropped.cause = ""
+            self._put(file, record)
+        except OSError as error:
+            let_through(error)
+            self._after_error(file, error, record)
+            return
+        self._watch.last = max(self._watch.last, self._progress.time)
+        if self._dropped.outage and not self._progress.ended:
+            self._write_note(file)
+        else:
+            self._note_news(file)
+        if self.on_record is not None:
+            self.on_record(record.line, record.kind, step)
+
+    def _note_news(self, file: AppendFile) -> None:
+        """Write a note about what was left out for the first time, where one is allowed now."""
+        if self._dropped.has_news and self._progress.is_running and self._owed is None:
+            self._write_note(file)
+
+    def _put(self, file: AppendFile, record: PlacedRecord) -> None:
+        self._pending, self._appended = record, file.appended
+        file.commit(record.line + b"\n", "now" if record.kind in _SYNCED_KINDS else "as-opened")
+        record.take(*record.facts)
+        self._pending = None
+        if record.kind == "run_start":
+            self._begin(file, record.line)
+
+    def _begin(self, file: AppendFile, run_start: bytes) -> None:
+        self.run_start = run_start
+        if file.moves:
+            kept = ", ".join(f"{old} is now {new}" for old, new in reversed(file.moves))
+            say(f"an earlier log was kept: {kept}")
+
+    def _go_on_after_truncation(self, lost_bytes: int) -> None:
+        """Make the stream readable again after another program has cut it: run_start first, and no joined lines.
+
+        A note counts the records that are gone.
+        """
+        file = self._file
+        assert file is not None
+        kept, end, after = remaining_lines(file, self.run_start)
+        clear_from(file, end)
+        left = after if kept else [self.run_start, *after]
+        lost = self._progress.records - kept - len(left)
+        fact = f"another program cut the stream short: {lost_bytes} bytes and {lost} records are lost"
+        now, wall = self._progress.time, utc_text(self.settings.clock.wall())
+        note = {"kind": "note", "t": now, "text": fact, "topic": "left-out", "dropped": {"record": lost}}
+        resume = {"kind": "run_resume", "t": now, "from_step": self._progress.resume_step or 0, "resumed_at": wall}
+        lines = [*left, encode(note), encode(resume)]
+        for line in lines:
+            file.commit(line + b"\n", "now")
+        self._dropped.count += lost
+        self._progress.records = kept + len(lines)
+        self._appended = file.appended
+
+    def _write_note(self, file: AppendFile) -> None:
+        """Write notes that count what is missing; if that fails, try after the next record."""
+        while self._dropped.has_unnoted:
+            note = {**self._dropped.note(), "t": max(self._watch.seconds(), self._progress.time)}
+            try:
+                file.commit(encode(note) + b"\n")
+            except OSError:
+                return
+            self._progress.take("note", note)
+            self._dropped.end_note(note)
+            if self._dropped.outage:
+                self._dropped.end_outage()
+
+    def _after_error(self, file: AppendFile, error: OSError, record: PlacedRecord) -> None:
+        """Raise *error* if the caller wants it; else drop the record, or stop logging if the error is final."""
+        self._settle(file)
+        if self.settings.on_error == "raise" or file.closed_because is not None:
+            self._dropped.tell_caller(cause_of(error), kind=record.kind)
+            if not self._survives(error, file):
+                raise error
+            return
+        if record.kind not in _INDISPENSABLE_KINDS:
+            self._dropped.add(cause_of(error), kind=record.kind)
+            if record.kind == "step":
+                self._progress.pass_step(*record.facts[1:3])
+        elif self._owed is None:
+            self._dropped.begin(cause_of(error))
+            self._owed = record
+            record.take(*record.facts)
+
+    def _settle(self, file: AppendFile) -> None:
+        """Learn from the last written record if an exception prevented it, and if it is in the file.
+
+        Learning twice does no harm.
+        """
+        record = self._pending
+        if record is None:
+            return
+        file.settle()
+        if file.appended > self._appended:
+            record.take(*record.facts)
+            self._owed = None if self._owed is record else self._owed
+        self._pending = None
+
+    def _survives(self, error: OSError, file: AppendFile | None) -> bool:
+        """Stop logging and report it, unless the caller wants the error: then return False."""
+        if self.settings.on_error == "raise":
+            named(error, self.path)
+            return False
+        self._file = None
+        self._state = "ended" if self._progress.ended else "lost"
+        if file is None or not file.has_said_why:
+            say(f"{self.path}: {cause_of(error)}; logging stops; the program continues")
+        if file is not None and not file.is_foreign:
+            with contextlib.suppress(OSError):
+                file.discard()
+            remove_directories(self._made)
+        return True
+
+
+def _check_path(path: object) -> None:
+    if isinstance(path, str) and leaves_bundle(path):
+        fact = f"the path {shortened(path)} of the artifact leaves the bundle"
+        raise InvalidEventError(f"{fact}: use run.artifact, which copies the file or writes a reference")
+
+
+def _make_values(members: dict[str, Any]) -> None:
+    """Make the *members* of a step those of plain values, at the same place."""
+    extra = members.pop("extra", None)
+    place = {key: members.pop(key) for key in ("step", "phase") if key in members}
+    values = {key: value for key, value in members.items() if key not in {"kind", "t", "nonfinite"}}
+    values |= members_in(extra) or {}
+    members.clear()
+    members.update(kind="scalars", **place, values=values)
+
+
+def _what_is_wrong(error: Exception) -> str:
+    """Return what errors that differ only in the value that was found have in common."""
+    found = _FOUND_VALUE.split(str(error), 1)[0]
+    return error.rule if isinstance(error, RecordRefusedError) else found
+
+
+def _raise(error: InvalidEventError, kind: str) -> None:
+    del kind
+    raise error
+
+
+def _kind_of(arguments: tuple[Any, ...]) -> str:
+    """Return the kind of the record that an action was to write."""
+    for given in arguments:
+        if isinstance(given, msgspec.Struct):
+            return str(given.__struct_config__.tag or "record")
+        if isinstance(given, Mapping):
+            return str(given.get("kind", "record"))
+    return next((given for given in arguments if isinstance(given, str) and given in FIELDS["toy/v1"]), "record")

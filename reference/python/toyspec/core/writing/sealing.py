@@ -1,0 +1,241 @@
+"""Seals bundles: writes SHA256SUMS, the digests of all files of a run. See spec/bundle.md."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from hashlib import sha256
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from toyspec.core.errors import StreamMissingError, StreamRefusedError, check_choice
+from toyspec.core.format.profiles import SEAL_FILE
+from toyspec.core.format.run_files import rank_streams, ranks_beside
+from toyspec.core.format.seals import seal_line
+from toyspec.core.generated.limits import MAX_LINE_BYTES
+from toyspec.core.reading.reader import read
+from toyspec.core.reading.sealed_files import TEMPORARY_FILE, covered_files, digest_in
+from toyspec.core.reading.stream_files import locate_stream
+from toyspec.core.reading.stream_names import STREAM_NAMES
+from toyspec.core.system_calls import (
+    SYSTEM_CALLS,
+    SystemCalls,
+    cause_of,
+    is_locked,
+    named,
+    say,
+    sync_directory,
+    write_new_file,
+)
+from toyspec.core.writing import opening
+from toyspec.core.writing.append_file import AppendFile, Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from toyspec.core.watching import Watch
+    from toyspec.core.writing.settings import OnError
+
+_BLOCK_BYTES = 1 << 18
+
+
+class Seal(msgspec.Struct, frozen=True, kw_only=True):
+    """A seal that was written."""
+
+    path: str
+    files: int
+    """Number of files that it covers."""
+    bytes: int
+    """Their size."""
+    earlier_path: str | None
+    """Path of the seal that was there before; None without one."""
+
+
+def seal(
+    path: str | os.PathLike[str],
+    *,
+    existing: Literal["refuse", "keep"] = "refuse",
+    on_progress: Watch | None = None,
+    calls: SystemCalls = SYSTEM_CALLS,
+) -> Seal:
+    """Write the seal of the run directory *path*, or of the one that the stream *path* is in; return what it covers.
+
+    *existing* ``"keep"`` moves a seal that is there to ``SHA256SUMS.prev``; ``"refuse"`` raises FileExistsError.
+    *on_progress* gets the bytes done and the bytes known. Raises StreamMissingError without a stream,
+    StreamRefusedError for a stream that is not complete, has no profile, or is held by a writer, and OSError if the
+    system fails; no file is changed then.
+    """
+    check_choice("existing", existing, ("refuse", "keep"))
+    stream = locate_stream(os.fspath(path))
+    if not os.path.lexists(stream):
+        raise StreamMissingError(stream, "No such file or directory")
+    if os.path.basename(stream) not in STREAM_NAMES:
+        names = " or ".join(STREAM_NAMES[:2])
+        raise StreamRefusedError(stream, "foreign", f"not in a run directory: a stream there is named {names}")
+    directory = os.path.dirname(stream) or "."
+    if existing == "refuse" and os.path.lexists(os.path.join(directory, SEAL_FILE)):
+        raise FileExistsError(errno.EEXIST, "the run is sealed already", os.path.join(directory, SEAL_FILE))
+    with contextlib.ExitStack() as held:
+        held.enter_context(_held(stream, calls))
+        _demand_complete(stream)
+        unfinished = _unfinished_ranks(directory, os.path.basename(stream))
+        if unfinished:
+            others = f" and {len(unfinished) - 1} more" if len(unfinished) > 1 else ""
+            fact = (
+                f"the run is not complete: {unfinished[0]}{others} is being written, or has no end; "
+                "wait for that process, or end its log by `toyspec emit`"
+            )
+            raise StreamRefusedError(os.path.join(directory, unfinished[0]), "incomplete", fact)
+        for rank in ranks_beside(stream).values():
+            held.enter_context(_held(rank, calls))
+            _demand_complete(rank)
+        return write_seal(directory, on_progress=on_progress, calls=calls)
+
+
+def write_seal(
+    directory: str,
+    *,
+    known: Mapping[bytes, str] | None = None,
+    on_progress: Watch | None = None,
+    calls: SystemCalls = SYSTEM_CALLS,
+) -> Seal:
+    """Write the seal of *directory*, whose stream the caller holds; an earlier seal moves to ``SHA256SUMS.prev``.
+
+    *known* has digests of files that need not be read. Raises OSError, and then leaves no new file.
+    """
+    files = covered_files(directory)
+    total = sum(size for _, size in files)
+    progress = _Progress(total, on_progress)
+    lines = [seal_line((known or {}).get(name) or _digest(directory, name, progress), name) for name, _ in files]
+    text = b"".join(lines)
+    seal_path = os.path.join(directory, SEAL_FILE)
+    if len(text) > MAX_LINE_BYTES:
+        raise OSError(errno.EFBIG, f"the seal of {len(files)} files is longer than {MAX_LINE_BYTES} bytes", seal_path)
+    temporary = os.path.join(directory, TEMPORARY_FILE)
+    write_new_file(calls, temporary, [text])
+    moves: list[tuple[str, str]] = []
+    try:
+        moves = opening.keep(seal_path, calls) if os.path.lexists(seal_path) else []
+        calls.replace(temporary, seal_path)
+        sync_directory(calls, directory)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if not os.path.lexists(seal_path):
+            with contextlib.suppress(OSError):
+                opening.restore(moves)
+        raise
+    return Seal(path=seal_path, files=len(files), bytes=total, earlier_path=moves[-1][1] if moves else None)
+
+
+class StreamDigest:
+    """The digest of a file that grows, kept up to date by its writer."""
+
+    __slots__ = ("_hash", "_update", "size")
+
+    def __init__(self) -> None:
+        self._hash = sha256()
+        self._update = self._hash.update
+        self.size = 0
+        """Number of bytes that the digest is of; less than those in the file after an exception in a write."""
+
+    def add(self, data: bytes) -> None:
+        """Add *data*, which was appended to the file."""
+        self._update(data)
+        self.size += len(data)
+
+    def hexdigest(self) -> str:
+        """Return the digest in lower-case hexadecimal digits."""
+        return self._hash.hexdigest()
+
+
+def keep_digest(file: AppendFile) -> None:
+    """Let *file* keep the digest of its lines, those that it has now and those to come."""
+    digest = StreamDigest()
+    while block := file.read(digest.size, min(_BLOCK_BYTES, file.committed - digest.size)):
+        digest.add(block)
+    file.digest = digest
+
+
+def seal_ended(file: AppendFile, on_error: OnError) -> None:
+    """Write the seal of the run whose stream *file* has ended.
+
+    If that fails, raise OSError with *on_error* ``"raise"``; else one line on standard error reports it.
+    """
+    directory, name = os.path.split(file.path)
+    if _unfinished_ranks(directory or ".", name):
+        # Of several processes that write one bundle, the last to end seals it.
+        return
+    digest = file.digest
+    is_kept = digest is not None and digest.size == file.committed
+    known = {os.fsencode(name): digest.hexdigest()} if digest is not None and is_kept else {}
+    try:
+        write_seal(directory or ".", known=known, calls=file.calls)
+    except OSError as error:
+        if on_error == "raise":
+            raise named(error, directory) from None
+        say(f"{directory}: the run is complete, but not sealed: {cause_of(error)}; seal it with `toyspec seal`")
+
+
+class _Progress:
+    def __init__(self, total: int, report: Watch | None) -> None:
+        self._done = 0
+        self._total = total
+        self._report = report
+
+    def __call__(self, count: int) -> None:
+        self._done += count
+        if self._report is not None:
+            self._report(self._done, self._total)
+
+
+def _digest(directory: str, name: bytes, progress: Callable[[int], None]) -> str:
+    found = digest_in(directory, name.split(b"/"), on_bytes=progress)
+    if found.problem is not None:
+        cause = {"unreadable": found.cause}.get(found.problem, "it changed while the run was sealed")
+        raise OSError(errno.EIO, cause, os.path.join(directory, os.fsdecode(name)))
+    return found.digest
+
+
+@contextlib.contextmanager
+def _held(stream: str, calls: SystemCalls) -> Iterator[None]:
+    """Hold the lock of *stream*; without the right to write to it, make sure that no writer has it."""
+    try:
+        file = AppendFile.reopen(stream, missing="fail", options=Options(calls=calls))
+    except FileNotFoundError:
+        raise StreamMissingError(stream, "No such file or directory") from None
+    except OSError as error:
+        if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
+            raise
+        if is_locked(stream):
+            raise StreamRefusedError(stream, "locked", "another writer has it open") from None
+        yield
+        return
+    try:
+        yield
+    finally:
+        file.close()
+
+
+def _unfinished_ranks(directory: str, name: str) -> list[str]:
+    """Return the streams of other processes of the run that are being written, or have no end."""
+    paths = {os.path.basename(path): path for path in rank_streams(directory).values()}
+    return [
+        entry
+        for entry, path in paths.items()
+        if entry != name and (is_locked(path) or read(path, mode="salvage").report.state != "complete")
+    ]
+
+
+def _demand_complete(stream: str) -> None:
+    report = read(stream, mode="salvage").report
+    if report.profile is None:
+        raise StreamRefusedError(stream, "foreign", "not a training log of a known profile")
+    if report.state == "damaged":
+        fact = "it is damaged: a seal would confirm the damage; `toyspec check` lists it"
+        raise StreamRefusedError(stream, "damaged", fact)
+    if report.state == "torn":
+        fact = "the run is not complete: it has no run_end, or bytes follow its last line"
+        raise StreamRefusedError(stream, "incomplete", fact)

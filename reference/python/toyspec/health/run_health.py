@@ -1,0 +1,234 @@
+"""Compares a run with health rules while it is written: writes alerts, and lets the loop ask whether to stop."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from toyspec.core.format.record_mapping import mapping_of
+from toyspec.core.generated.fields import FIELDS
+from toyspec.core.reading.configuration import Configuration, find_configuration
+from toyspec.core.reading.records import Record
+from toyspec.core.system_calls import cause_of, say
+from toyspec.core.writing.companions import Companionship
+from toyspec.health.actions import GUARDED, AlertDispatcher, action_of, actions_by
+from toyspec.health.evaluator import NO_PROGRESS, HealthEvaluator
+from toyspec.health.rules import HealthRuleError, rules_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from toyspec.core.generated.toy_v1 import Step
+    from toyspec.core.writing.run_writer import RunWriter
+    from toyspec.health.actions import AlertAction
+    from toyspec.health.alerts import HealthAlert
+    from toyspec.health.rules import AnyRule
+
+_POLL_SECONDS: Final = 5.0
+_DISK_SECONDS: Final = 60.0
+_STOP_SECONDS: Final = 2.0
+_STEP_PLACES = {*mapping_of("toy/v1").places, "extra", "nonfinite"}
+_STEP_METRICS: Final = tuple(name for name in FIELDS["toy/v1"]["step"] if name not in _STEP_PLACES)
+
+
+class Health:
+    """Health rules that a run is compared with while it is written, and what gets its alerts; see ``start_run``.
+
+    A rule never stops or slows the training; the loop may ask ``run.should_stop``.
+    """
+
+    def __init__(
+        self,
+        rules: bool | str | Sequence[Mapping[str, Any]] = True,
+        *,
+        alerts: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Take *rules*: ``"default"``, ``"rl"`` or ``"strict"``, a list of rules, or with True those of the project.
+
+        Each incident goes to *alerts*: tables as ``[[alerts]]`` of ``toyspec.toml`` has them, by default these. Raise
+        ValueError for a wrong one, and ConfigurationError for a wrong one in the settings of the project.
+        """
+        self._rules, self._actions = checked_health(rules, alerts)
+
+    def started(self, run: RunWriter) -> RunHealth:
+        """Return what looks at each record of *run* from now on."""
+        return RunHealth(run, self._rules, self._actions)
+
+
+class RunHealth(Companionship):
+    """The health rules of one run in this process.
+
+    It looks at each record that was written, and now and then, in a thread of its own, at the time since the last one
+    and at the disk. An alert is written into the run, printed, and handed to the actions. Whatever fails, training goes
+    on: an error ends the watch, which standard error reports.
+    """
+
+    def __init__(
+        self,
+        run: RunWriter,
+        rules: Sequence[AnyRule],
+        actions: Sequence[AlertAction],
+        *,
+        poll_seconds: float = _POLL_SECONDS,
+    ) -> None:
+        self._run = run
+        self._evaluator: HealthEvaluator | None = HealthEvaluator(rules)
+        self._actions = actions
+        self._dispatcher = AlertDispatcher(actions, run=run.run_id, path=run.events_path)
+        self._poll_seconds = poll_seconds
+        self._lock = threading.Lock()
+        self._last = self._last_disk = time.monotonic()
+        self._stop_alert: HealthAlert | None = None
+        self._is_obeyed = False
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._poll_until_stopped, name="toyspec-health", daemon=True)
+        self._thread.start()
+
+    @property
+    def should_stop(self) -> bool:  # type: ignore[override]
+        """True once a rule with ``on="stop"`` was broken in this attempt."""
+        self._is_obeyed = self._is_obeyed or self._stop_alert is not None
+        return self._stop_alert is not None
+
+    @property
+    def verdict(self) -> dict[str, Any] | None:  # type: ignore[override]
+        """The end of a run whose loop asked, and was asked to stop; None for every other one."""
+        if self._stop_alert is None or not self._is_obeyed:
+            return None
+        return {"reason": "aborted", "error": f"stopped by {self._stop_alert.rule}: {self._stop_alert.text}"}
+
+    def ending(self) -> None:
+        """End the watch; wait at most some seconds for alerts that are on their way."""
+        self._stopped.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(_STOP_SECONDS)
+        self._dispatcher.finish()
+
+    def record(self, line: bytes, kind: str, step: Step | None) -> None:
+        """Look at a record that is in the stream now; *step* is the event if the record is one."""
+        evaluator = self._evaluator
+        if evaluator is None or kind == "alert":
+            return
+        try:
+            given = _values_of(step) if step is not None else _scalars_in(line) if kind == "scalars" else None
+            with self._lock:
+                if given is not None:
+                    self._last = time.monotonic()
+                    values, at, time_, phase = given
+                    found = evaluator.observe(values, step=at, time=time_, phase=phase)
+                else:
+                    found = self._take_other(evaluator, line, kind)
+            # A record after run_end would open the run again.
+            if found and kind != "run_end":
+                self._report(found)
+        except Exception as error:  # noqa: BLE001 - training goes on
+            self._give_up(error)
+
+    def _take_other(self, evaluator: HealthEvaluator, line: bytes, kind: str) -> list[HealthAlert]:
+        """Look at a record that is neither a step nor numbers alone."""
+        if kind not in NO_PROGRESS:
+            self._last = time.monotonic()
+        if kind in ("run_resume", "run_start"):
+            self._stop_alert, self._is_obeyed = None, False
+        return evaluator.take(Record(line, 0, 0, "toy/v1", kind))
+
+    def poll(self, *, idle_seconds: float | None = None) -> None:
+        """Look at the time since the last record, and at the disk if that is due."""
+        evaluator = self._evaluator
+        if evaluator is None or not self._run.active or self._run.resumes:
+            return
+        try:
+            with self._lock:
+                now = time.monotonic()
+                found = evaluator.idle(now - self._last if idle_seconds is None else idle_seconds)
+                if now - self._last_disk >= _DISK_SECONDS:
+                    self._last_disk = now
+                    path = self._run.events_path
+                    free = shutil.disk_usage(os.path.dirname(path) or ".").free
+                    found += evaluator.disk(free_bytes=free, log_bytes=os.path.getsize(path), time=now)
+            self._report(found)
+        except Exception as error:  # noqa: BLE001 - training goes on
+            self._give_up(error)
+
+    def _poll_until_stopped(self) -> None:
+        stopped = self._stopped
+        while not stopped.wait(self._poll_seconds):
+            self.poll()
+
+    def _report(self, found: Sequence[HealthAlert]) -> None:
+        for alert in found:
+            if alert.stop and self._stop_alert is None:
+                self._stop_alert = alert
+            # While a record is written, this waits until that is done.
+            self._run.write({"kind": "alert", **alert.event_members})
+            step = "" if alert.step is None else f" at step {alert.step:g}"
+            level = alert.level if alert.event == "begun" else "recovered"
+            say(f"{self._run.run_id}: {level}: {alert.rule}{step}: {alert.fact}")
+            self._dispatcher.send(alert)
+
+    def _give_up(self, error: Exception) -> None:
+        self._evaluator = None
+        say(f"{self._run.events_path}: health rules fail ({cause_of(error)}); the run is not watched from now on")
+
+
+class _PlainScalars(msgspec.Struct, gc=False):
+    """A ``scalars`` event of which only the numbers count."""
+
+    t: float
+    values: dict[str, float]
+    step: int | None = None
+    phase: str | None = None
+
+
+_Given = tuple["Mapping[str, float | None]", int | None, float, str | None]
+_PLAIN_SCALARS: Final = msgspec.json.Decoder(_PlainScalars)
+
+
+def _scalars_in(line: bytes) -> _Given | None:
+    """Return values, step, time and phase of a ``scalars`` event; None for one in which not all values are numbers."""
+    try:
+        found = _PLAIN_SCALARS.decode(line)
+    except msgspec.MsgspecError:
+        return None
+    return found.values, found.step, found.t, found.phase
+
+
+def _values_of(step: Step) -> _Given:
+    values: dict[str, float | None] = {
+        name: value for name in _STEP_METRICS if (value := getattr(step, name)) is not None
+    }
+    extra = step.extra
+    if isinstance(extra, dict):
+        for name, value in extra.items():
+            values[f"extra/{name}" if name in values else name] = value
+    return values, step.step, step.t, step.phase if isinstance(step.phase, str) else None
+
+
+def checked_health(
+    health: bool | str | Sequence[Mapping[str, Any]], alerts: Sequence[Mapping[str, Any]] | None
+) -> tuple[tuple[AnyRule, ...], tuple[AlertAction, ...]]:
+    """Return the rules and actions that a program asks for.
+
+    Raise ValueError for a wrong one, and ConfigurationError for a wrong one in the settings of the project.
+    """
+    configuration = find_configuration() if health is True or alerts is None else Configuration()
+    rules = rules_of(configuration if isinstance(health, bool) else health)
+    return rules, _actions(configuration, alerts)
+
+
+def _actions(configuration: Configuration, alerts: Sequence[Mapping[str, Any]] | None) -> tuple[AlertAction, ...]:
+    if alerts is None:
+        # What guards this program does it.
+        return () if os.environ.get(GUARDED) else actions_by(configuration)
+    actions = []
+    for table in alerts:
+        try:
+            actions.append(action_of(table))
+        except HealthRuleError as error:
+            raise ValueError(str(error)) from None
+    return tuple(actions)

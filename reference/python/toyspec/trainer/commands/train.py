@@ -1,0 +1,223 @@
+"""``toyspec train``: train a small language model from scratch and write its run."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.parsers import UsageError, local_path, number_from
+from toyspec.core.errors import StreamError
+from toyspec.core.escaping import printable
+from toyspec.trainer import INSTALLATION
+from toyspec.trainer.commands.training_display import open_display
+from toyspec.trainer.gates import METRICS, Gate
+from toyspec.trainer.settings import ARCHITECTURE_NAMES, SettingsError, TrainingSettings, checked_settings
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.core.command_line.parsers import Parser
+    from toyspec.trainer.baselines import Baseline
+    from toyspec.trainer.environment import Environment
+    from toyspec.trainer.interruption import Interrupted
+    from toyspec.trainer.training import Outcome
+
+RUNS = "runs"
+"""The directory of runs without --out."""
+
+# One thread: the matrices are too small to share, and sums would depend on how many share them.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_DEFAULT = TrainingSettings()
+_SETTINGS = ("arch", "steps", "seed", "lr", "eval_every", "sample_every", "checkpoint_every", "gate")
+
+_DESCRIPTION = """\
+Train a small language model on a short text, from scratch, on the CPU, in
+seconds, and write the run as a bundle: events.jsonl, metrics.jsonl, flow.json
+and checkpoints in weights/. Equal settings give equal losses on one machine."""
+
+_EPILOG = """\
+--gate takes METRIC<BOUND, with <, <=, > or >=:
+{metrics}
+
+--resume continues a killed run from its last checkpoint; give the same
+options, or --out alone. Without --resume, a run in DIR is replaced: its files
+move to events.jsonl.prev, metrics.jsonl.prev and weights.prev. Existing .prev
+files move to .prev-1, .prev-2 and so on first.
+
+exit status:
+  0    trained
+  1    the gate failed
+  2    wrong usage, nothing to resume, or a defect
+  3    aborted: the loss cannot be compared with the baseline's
+  130  interrupted
+
+examples:
+  toyspec train --steps 50 --seed 7 --out runs/first
+  toyspec train --steps 50 --seed 8 --out runs/second --compare-to runs/first
+  toyspec train --resume --out runs/first
+  toyspec train --gate 'loss_ratio<0.9'"""
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG.format(metrics="\n".join(f"  {name:<11}{use}" for name, use in METRICS.items()))
+    parser.add_argument(
+        "--out", metavar="DIR", type=local_path, help=f"the run directory; default: {RUNS}/ARCH-DATE-NUMBER"
+    )
+    parser.add_argument("--resume", action="store_true", help="continue the killed run in DIR")
+    parser.add_argument("--arch", choices=ARCHITECTURE_NAMES, help=f"kind of model; default: {_DEFAULT.arch}")
+    parser.add_argument("--steps", metavar="N", type=number_from(1), help=f"number of steps; default: {_DEFAULT.steps}")
+    parser.add_argument("--seed", metavar="N", type=number_from(0), help=f"default: {_DEFAULT.seed}")
+    parser.add_argument("--lr", metavar="RATE", type=_rate, help=f"learning rate; default: {_DEFAULT.lr}")
+    for what, done in (("eval", "evaluate"), ("sample", "write text"), ("checkpoint", "save a checkpoint")):
+        parser.add_argument(
+            f"--{what}-every",
+            metavar="N",
+            type=number_from(0),
+            help=f"{done} every N steps and at the end, 0: never; default: {getattr(_DEFAULT, f'{what}_every')}",
+        )
+    parser.add_argument("--compare-to", metavar="RUN", help="compare with the run in this directory")
+    parser.add_argument("--gate", metavar="CONDITION", type=_gate, help="exit with 1 unless it is met at the end")
+    parser.add_argument(
+        "--clock",
+        choices=("real", "fixed"),
+        default="real",
+        help="fixed: constant time, host, backend and revision, so that equal runs give equal bytes",
+    )
+
+
+def run(options: Namespace) -> int:
+    """Train, show each step, and return an exit code."""
+    for name in _THREADS:
+        os.environ.setdefault(name, "1")
+    try:
+        import toyspec.trainer.training  # noqa: F401 - NumPy is slow to import
+    except ModuleNotFoundError as error:
+        raise UsageError(f"module {error.name!r} is not installed; {INSTALLATION}") from error
+    try:
+        return _resume(options) if options.resume else _start(options)
+    except (SettingsError, StreamError) as error:
+        raise UsageError(str(error)) from error
+    except (OSError, UsageError):
+        raise
+    except Exception:  # noqa: BLE001 - Python's own status for it would say that the gate failed
+        traceback.print_exc()
+        return exit_codes.USAGE
+
+
+def _start(options: Namespace) -> int:
+    from toyspec.core.writing.run_ids import check_run_id, claim_directory
+    from toyspec.trainer.environment import ENVIRONMENTS
+
+    settings = checked_settings(_given(options))
+    environment = ENVIRONMENTS[options.clock]()
+    baseline = _baseline(options.compare_to)
+    if baseline is None and settings.quality_gate is not None and settings.quality_gate.metric == "ppl_ratio":
+        raise UsageError("a gate on ppl_ratio needs --compare-to")
+    directory = options.out
+    if directory is None:
+        directory = claim_directory(RUNS, arch=settings.arch, wall=environment.clock.wall())
+    try:
+        check_run_id(os.path.basename(os.path.abspath(directory)))
+    except ValueError as error:
+        raise UsageError(f"--out: {error}") from error
+    return _shown(directory, settings, environment, baseline, None)
+
+
+def _resume(options: Namespace) -> int:
+    from toyspec.trainer.environment import ENVIRONMENTS
+    from toyspec.trainer.interruption import interrupted_run
+
+    if options.out is None:
+        raise UsageError("--resume needs --out DIR, the run to continue")
+    was = interrupted_run(options.out)
+    for name, value in _given(options).items():
+        if value != getattr(was.settings, name):
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"{option} is {value}, but the run was started with {getattr(was.settings, name)}; leave {option} out"
+            )
+    baseline = _baseline(options.compare_to)
+    wanted = was.run_start.get("compare_to")
+    if (None if baseline is None else baseline.run_id) != wanted:
+        # The log has the id of that run, but its content must not decide which files are opened.
+        fact = (
+            f"compared with {printable(str(wanted))}; name it with --compare-to"
+            if wanted
+            else "without --compare-to; leave it out"
+        )
+        raise UsageError(f"the run was started {fact}")
+    return _shown(options.out, was.settings, ENVIRONMENTS[options.clock](), baseline, was)
+
+
+def _shown(
+    directory: str,
+    settings: TrainingSettings,
+    environment: Environment,
+    baseline: Baseline | None,
+    was: Interrupted | None,
+) -> int:
+    from toyspec.trainer.training import Training
+
+    display = open_display(sys.stdout, steps=settings.steps)
+    try:
+        training = Training(directory, settings, environment, baseline=baseline, on_step=display.step)
+        outcome = training.start() if was is None else training.resume(was)
+    finally:
+        display.close()
+    display.result(
+        f"{directory}: {_fact(outcome, settings)}",
+        [f"{directory}: {error}" for error in _errors(outcome, settings)],
+    )
+    return outcome.exit_code
+
+
+def _fact(outcome: Outcome, settings: TrainingSettings) -> str:
+    done = outcome.results
+    fact = f"{done.step} steps, loss {done.first_loss:.4f} -> {done.loss:.4f}"
+    return f"{fact}, {settings.gate} met" if outcome.gate is not None and outcome.gate.passed else fact
+
+
+def _errors(outcome: Outcome, settings: TrainingSettings) -> list[str]:
+    found = []
+    if outcome.aborted is not None:
+        found.append(f"aborted after step {outcome.results.step}: {outcome.aborted}")
+    gate = settings.quality_gate
+    if gate is not None and outcome.gate is not None and not outcome.gate.passed:
+        value = "not finite" if outcome.gate.value is None else f"{outcome.gate.value:.4g}"
+        found.append(f"gate failed: {gate.metric} is {value}, required {gate.comparison} {gate.threshold!r}")
+    return found
+
+
+def _given(options: Namespace) -> dict[str, Any]:
+    return {name: value for name in _SETTINGS if (value := getattr(options, name)) is not None}
+
+
+def _baseline(path: str | None) -> Baseline | None:
+    from toyspec.trainer.baselines import Baseline
+    from toyspec.trainer.training import EVALUATION
+
+    return None if path is None else Baseline(path, EVALUATION)
+
+
+def _rate(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number ≥ 0")
+    return value
+
+
+def _gate(text: str) -> str:
+    try:
+        return str(Gate.parsed(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

@@ -1,0 +1,226 @@
+"""Curves as characters: eight dots in each, so that a spike of one step is seen at any width."""
+
+from __future__ import annotations
+
+from math import isfinite, log10
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from toyspec.core.command_line.columns import cut, padded, width
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from toyspec.view.drawn_curves import DrawnCurve, Stretch
+
+Scale = Literal["linear", "log"]
+
+NOT_FINITE = "\N{MULTIPLICATION SIGN}"
+"""The mark of values that are not finite."""
+
+_BLANK = 0x2800
+# The bit of each dot of a character by its row and column.
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+_LEAST_COLUMNS = 10
+# A whole number below it is written with all its digits.
+_LARGE = 1e9
+
+
+class Cell(NamedTuple):
+    """One character of a chart."""
+
+    text: str
+    curve: int | None
+    """Index of the curve that it belongs to; None for what is not a curve."""
+    mark: Literal["", "not-finite", "gap", "resume", "abandoned"] = ""
+
+
+class Frame(NamedTuple):
+    """What a chart shows of its axes."""
+
+    low: float
+    high: float
+    first: float
+    last: float
+    scale: Scale
+
+    def height(self, value: float, dots: int) -> int:
+        """Return the row of dots of *value*, from the bottom."""
+        low, high, value = (self._scaled(each) for each in (self.low, self.high, value))
+        # Halves keep the span of the largest numbers finite.
+        span = high / 2 - low / 2
+        return round((value / 2 - low / 2) / span * (dots - 1)) if span > 0 else (dots - 1) // 2
+
+    def column(self, place: float, dots: int) -> int:
+        """Return the column of dots of *place*."""
+        span = self.last - self.first
+        return min(max(int((place - self.first) / span * (dots - 1) + 0.5), 0), dots - 1) if span > 0 else 0
+
+    def _scaled(self, value: float) -> float:
+        return log10(value) if self.scale == "log" else value
+
+    def shows(self, value: float) -> bool:
+        """Return whether *value* has a place on the scale."""
+        return isfinite(value) and (self.scale == "linear" or value > 0)
+
+
+NO_PLACE: dict[Scale, str] = {
+    "linear": "no point has a place",
+    "log": "no point has a place: a log scale shows values above 0",
+}
+"""What is said in place of a chart that has nothing to show."""
+
+
+def frame_of(curves: Sequence[DrawnCurve], scale: Scale) -> Frame | None:
+    """Return the frame that shows all of *curves*; None if there is nothing to show."""
+    stretches = [each for curve in curves for each in (curve.latest, *curve.abandoned) if each is not None]
+    shows = Frame(1.0, 1.0, 0.0, 0.0, scale).shows
+    values = [
+        value for each in stretches for column in (each.low, each.high, each.last) for value in column if shows(value)
+    ]
+    places = [place for each in stretches if each.place for place in (min(each.place), max(each.place))]
+    places += [curve.first for curve in curves if curve.first is not None and places]
+    if not places or (scale == "log" and not values):
+        return None
+    low, high = (min(values), max(values)) if values else (0.0, 1.0)
+    return Frame(low, high, min(places), max(places), scale)
+
+
+class _Canvas:
+    """Dots, each cell of them owned by the curve that was drawn last."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.columns, self.rows = columns, rows
+        self._bits = [[0] * columns for _ in range(rows)]
+        self._owners: list[list[tuple[int, bool] | None]] = [[None] * columns for _ in range(rows)]
+        self._marks: dict[tuple[int, int], Cell] = {}
+
+    def dots(self, column: int, low: int, high: int, owner: tuple[int, bool]) -> None:
+        """Set the dots from *low* to *high*, counted from the bottom, in a column of dots."""
+        for height in range(max(low, 0), min(high, 4 * self.rows - 1) + 1):
+            row = self.rows - 1 - height // 4
+            self._bits[row][column // 2] |= _DOTS[3 - height % 4][column % 2]
+            self._owners[row][column // 2] = owner
+
+    def mark(self, column: int, rows: range, cell: Cell) -> None:
+        """Put *cell* where there are no dots."""
+        for row in rows:
+            self._marks.setdefault((row, column // 2), cell)
+
+    def cells(self, signs: Literal["unicode", "ascii"]) -> Iterator[list[Cell]]:
+        """Yield each row."""
+        for row, bits in enumerate(self._bits):
+            yield [self._cell(row, column, each, signs) for column, each in enumerate(bits)]
+
+    def _cell(self, row: int, column: int, bits: int, signs: Literal["unicode", "ascii"]) -> Cell:
+        mark = self._marks.get((row, column))
+        owner = self._owners[row][column]
+        # A mark is never hidden: it covers the curve at the top, or at the bottom.
+        if mark is not None and (owner is None or row == 0 or mark.mark == "not-finite"):
+            return mark
+        if owner is None:
+            return Cell(" ", None)
+        curve, is_abandoned = owner
+        return Cell(chr(_BLANK + bits) if signs == "unicode" else "*", curve, "abandoned" if is_abandoned else "")
+
+
+def drawn(
+    curves: Sequence[DrawnCurve], frame: Frame, size: tuple[int, int], signs: Literal["unicode", "ascii"] = "unicode"
+) -> list[list[Cell]]:
+    """Return *curves* as rows of cells, *size* columns and rows of them; later curves are drawn over earlier ones."""
+    columns, rows = size
+    canvas = _Canvas(columns, rows)
+    for index, curve in enumerate(curves):
+        for stretch in curve.abandoned:
+            _draw(canvas, stretch, frame, (index, True))
+        if curve.latest is not None:
+            _draw(canvas, curve.latest, frame, (index, False))
+            _mark_not_finite(canvas, curve.latest, frame, (index, signs))
+        for places, mark, sign in ((curve.gaps, "gap", "¦"), (curve.resumes, "resume", "┊")):
+            cell = Cell(sign if signs == "unicode" else "|", index, mark)  # type: ignore[arg-type]
+            for place in places:
+                if frame.first <= place <= frame.last:
+                    canvas.mark(frame.column(place, 2 * columns), range(rows), cell)
+    return list(canvas.cells(signs))
+
+
+def _draw(canvas: _Canvas, stretch: Stretch, frame: Frame, owner: tuple[int, bool]) -> None:
+    wide, high = 2 * canvas.columns, 4 * canvas.rows
+    before: tuple[int, int] | None = None
+    for place, low, top, last in zip(stretch.place, stretch.low, stretch.high, stretch.last, strict=True):
+        if not frame.shows(top):
+            before = None
+            continue
+        column = frame.column(place, wide)
+        ends = [frame.height(value if frame.shows(value) else frame.low, high) for value in (low, top, last)]
+        if before is not None:
+            _connect(canvas, before, (column, ends[2]), owner)
+        canvas.dots(column, ends[0], ends[1], owner)
+        before = column, ends[2]
+
+
+def _connect(canvas: _Canvas, begin: tuple[int, int], end: tuple[int, int], owner: tuple[int, bool]) -> None:
+    """Draw a line between two dots, without a gap in any column."""
+    steps = end[0] - begin[0]
+    if steps <= 0:
+        canvas.dots(end[0], min(begin[1], end[1]), max(begin[1], end[1]), owner) if steps == 0 else None
+        return
+    before = begin[1]
+    for at in range(1, steps + 1):
+        height = begin[1] + round((end[1] - begin[1]) * at / steps)
+        step = 1 if height > before else -1 if height < before else 0
+        canvas.dots(begin[0] + at, min(before + step, height), max(before + step, height), owner)
+        before = height
+
+
+def _mark_not_finite(
+    canvas: _Canvas, stretch: Stretch, frame: Frame, owner: tuple[int, Literal["unicode", "ascii"]]
+) -> None:
+    cell = Cell(NOT_FINITE if owner[1] == "unicode" else "x", owner[0], "not-finite")
+    for place, number in zip(stretch.place, stretch.not_finite, strict=True):
+        if number:
+            canvas.mark(frame.column(place, 2 * canvas.columns), range(canvas.rows - 1, canvas.rows), cell)
+
+
+class Chart(NamedTuple):
+    """A chart with its axes: a label before each row, and the line below."""
+
+    labels: list[str]
+    rows: list[list[Cell]]
+    below: str
+
+
+def chart(
+    curves: Sequence[DrawnCurve],
+    size: tuple[int, int],
+    *,
+    scale: Scale = "linear",
+    signs: Literal["unicode", "ascii"] = "unicode",
+    places: str = "step",
+) -> Chart | None:
+    """Return a chart of at most *size* columns and rows, axes included; None if no point has a place."""
+    frame = frame_of(curves, scale)
+    columns, rows = size[0], max(size[1] - 1, 2)
+    if frame is None:
+        return None
+    labels = _labels(frame, rows)
+    room = max(columns - width(labels[0]) - 2, _LEAST_COLUMNS)
+    begin, end = (_whole(each) for each in (frame.first, frame.last))
+    middle = f"{places}{', log y' if scale == 'log' else ''}".center(max(room - len(begin) - len(end), 0))
+    below = " " * (width(labels[0]) + 2) + cut(f"{begin}{middle}{end}", room)
+    return Chart(labels, drawn(curves, frame, (room, rows), signs), below)
+
+
+def _labels(frame: Frame, rows: int) -> list[str]:
+    middle = frame.low**0.5 * frame.high**0.5 if frame.scale == "log" else frame.low / 2 + frame.high / 2
+    named = {0: frame.high, rows - 1: frame.low} | ({rows // 2: middle} if rows >= 5 and frame.high > frame.low else {})
+    texts = [_short(named[row]) if row in named else "" for row in range(rows)]
+    wide = max(map(width, texts))
+    return [" " * (wide - width(text)) + padded(text, width(text)) for text in texts]
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _whole(place: float) -> str:
+    return f"{place:.0f}" if float(place).is_integer() and abs(place) < _LARGE else _short(place)

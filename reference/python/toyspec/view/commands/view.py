@@ -1,0 +1,161 @@
+"""``toyspec view``: see runs in the browser."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.dialect_options import add_dialect, settings
+from toyspec.core.command_line.parsers import Parser, UsageError, number_from
+from toyspec.core.command_line.terminal import Terminal, tell
+from toyspec.core.errors import CatalogError
+from toyspec.core.escaping import printable
+from toyspec.core.system_calls import cause_of
+from toyspec.health.options import all_rules
+from toyspec.view.commands.shown_roots import add_roots, catalog_of, names_of, require_answers
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from toyspec.view.live_runs import LiveRuns
+
+_DEFAULT_PORT = 6080
+_LAST_PORT = 65535
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec view [OPTION…] [ROOT…]"
+    parser.description = (
+        "Show the runs below each ROOT in the browser: the table of runs, their curves,\n"
+        "one run, and comparisons. Live runs are followed. Ends with Ctrl-C.\n"
+        "\n"
+        "A ROOT is a directory, a run, or an address such as s3://bucket/runs. Of\n"
+        "several, each is shown under its name, which NAME=ROOT chooses. A store is asked\n"
+        "every two seconds for the runs that change and every ten for new ones; of an\n"
+        "object above 256 KiB only both ends are read, until its curves are looked at.\n"
+        "\n"
+        "Of many runs show a catalog: the table then comes from its columns, and a run is\n"
+        "read when you look at it. A run that is gone or has changed since is marked.\n"
+        "See `toyspec catalog --help`.\n"
+        "\n"
+        "Only this machine can open the page, unless --host names an address that others\n"
+        "reach; the printed address then has a token, without which nothing is shown.\n"
+        "With --edit the page also writes annotations, as `toyspec annotate` does: names,\n"
+        "groups, tags, notes, stars, and which runs are hidden. Logs never change. The\n"
+        "address then has a token on this machine too.\n"
+        "Curves are kept in a cache, so that a second start is faster: TOYSPEC_CACHE\n"
+        "names its directory, by default toyspec in the user's own cache."
+    )
+    parser.epilog = (
+        "examples:\n"
+        "  toyspec view runs/\n"
+        "  toyspec view --port 0 --open runs/\n"
+        "  toyspec view here=runs/ team=s3://bucket/runs\n"
+        "  toyspec view --catalog catalog/\n"
+        "  toyspec view --edit runs/\n"
+        "  ssh -L 6080:localhost:6080 host toyspec view runs/"
+    )
+    add_roots(parser)
+    _add_options(parser)
+    add_dialect(parser)
+
+
+def _add_options(parser: Parser) -> None:
+    parser.add_argument(
+        "--catalog", metavar="DIR", help="show the runs that this catalog lists; a ROOT may be a catalog too"
+    )
+    parser.add_argument(
+        "--port",
+        metavar="N",
+        type=number_from(0),
+        help=f"port to listen on; 0: any that is free; default: {_DEFAULT_PORT}, or a free one if it is taken",
+    )
+    parser.add_argument(
+        "--host", metavar="ADDRESS", default="127.0.0.1", help="address to listen on; default: 127.0.0.1"
+    )
+    parser.add_argument(
+        "--edit", action="store_true", help="let the page write annotations, and nothing else; needs the token"
+    )
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+
+
+def run(options: Namespace) -> int:
+    """Serve until Ctrl-C and return an exit code."""
+    from toyspec.view.server import serve
+
+    if options.port is not None and options.port > _LAST_PORT:
+        raise UsageError(f"port {options.port} is not a port; use 0 to {_LAST_PORT}")
+    # A wrong rule is reported here, and not in the browser.
+    all_rules(None, settings())
+    if hasattr(signal, "SIGTERM"):
+        signal.signal(signal.SIGTERM, _interrupt)
+    if options.catalog is not None:
+        _require_catalog(options.catalog)
+        options.roots = [*options.roots, options.catalog]
+    catalog = catalog_of(options)
+    if options.edit:
+        _require_writable(catalog)
+    try:
+        catalog.start()
+        require_answers(catalog)
+        server = _listening(catalog, options)
+        serve(server, lambda: _announce(catalog, server, options))
+    except KeyboardInterrupt:
+        return exit_codes.INTERRUPTED
+    finally:
+        catalog.close()
+    return exit_codes.OK
+
+
+def _require_catalog(path: str) -> None:
+    from toyspec.catalog.layout import read_manifest
+
+    try:
+        read_manifest(path)
+    except CatalogError as error:
+        raise UsageError(str(error)) from None
+
+
+def _require_writable(catalog: LiveRuns) -> None:
+    """Refuse to edit what is only read; of several roots, report those."""
+    read = [printable(root.name) for root in catalog.roots if root.is_remote]
+    if len(read) == len(catalog.roots):
+        raise UsageError(f"--edit: {', '.join(read)} is only read; annotations are written beside logs on this machine")
+    if read:
+        tell("view", f"{', '.join(read)}: only read, without annotations; the others can be edited")
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _listening(catalog: Any, options: Namespace) -> Any:
+    """Return the server; without a port that was asked for, a free one does as well."""
+    from toyspec.view.server import ViewServer
+
+    port = _DEFAULT_PORT if options.port is None else options.port
+    try:
+        return ViewServer(catalog, host=options.host, port=port, edit=options.edit)
+    except OSError as error:
+        if options.port is None:
+            return ViewServer(catalog, host=options.host, port=0, edit=options.edit)
+        raise UsageError(f"cannot listen on {options.host} port {port}: {cause_of(error)}") from error
+
+
+def _announce(catalog: LiveRuns, server: Any, options: Namespace) -> None:
+    terminal = Terminal()
+    for root in catalog.roots:
+        if root.problem is not None:
+            tell("view", root.problem)
+    is_are = "are" if len(catalog.roots) > 1 else "is"
+    terminal.line(f"{names_of(catalog)} {is_are} shown at {terminal.styled(printable(server.url), 'strong')}")
+    if terminal.interactive:
+        terminal.line(terminal.styled("Ctrl-C ends it", "dim"))
+    sys.stdout.flush()
+    if options.open:
+        import webbrowser
+
+        webbrowser.open(server.url)

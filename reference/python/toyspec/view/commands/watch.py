@@ -1,0 +1,60 @@
+"""``toyspec watch``: runs and their curves in the terminal, live."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from toyspec.core.command_line.dialect_options import add_dialect, settings
+from toyspec.core.command_line.parsers import Parser, UsageError
+from toyspec.health.options import all_rules
+from toyspec.view.commands.shown_roots import add_roots, catalog_of, names_of, require_answers
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec watch [OPTION…] [ROOT…]"
+    parser.description = (
+        "Watch runs in the terminal while they are written: a table of the runs below\n"
+        "each ROOT, and the curves of those that are selected, over each other. It needs\n"
+        "80 columns and 24 lines, and works over SSH. A ROOT is a directory, a run, or an\n"
+        "address; of several, each is shown under its name, which NAME=ROOT chooses.\n"
+        "\n"
+        "The keys are those of `toyspec view`: j and k move, space selects, / filters,\n"
+        "enter opens a run, 3 compares the selected ones, m shows another metric, l is\n"
+        "log scale, ? lists all keys, q quits. No spike is lost; \N{MULTIPLICATION SIGN} is not finite, ¦\n"
+        "unreadable lines, ┊ resumed.\n"
+        "\n"
+        "Runs that are written or in sight are compared with the health rules of the\n"
+        "project: alerts counts the incidents, a line below the curves has the last one,\n"
+        "and the filter alerts > 0 lists the runs with any. Not for runs at addresses.\n"
+        "\n"
+        "Needs Textual: python -m pip install 'toyspec[tui]'."
+    )
+    parser.epilog = "examples:\n  toyspec watch runs/\n  ssh -t host toyspec watch runs/llama-001"
+    add_roots(parser)
+    add_dialect(parser)
+
+
+def run(options: Namespace) -> int:
+    """Show the screen until the user quits, and return an exit code."""
+    # A wrong rule is reported before the screen changes.
+    rules = all_rules(None, settings())
+    catalog = catalog_of(options)
+    if not all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__)):
+        raise UsageError("watch needs a terminal; `toyspec ls` prints the runs, `toyspec tail` follows them")
+    try:
+        from toyspec.view.screen.app import WatchApp
+    except ImportError as error:
+        raise UsageError("watch needs Textual: python -m pip install 'toyspec[tui]'") from error
+    try:
+        catalog.start()
+        require_answers(catalog)
+        app = WatchApp(catalog, names_of(catalog), rules)
+        code = app.run()
+        return app.return_code or 0 if code is None else code
+    finally:
+        catalog.close()
