@@ -137,3 +137,30 @@ def test_end_is_the_last_one_and_comes_last() -> None:
     assert ("run_end", "completed", 9.0) == found[-1]
     assert 1 == sum(kind == "run_end" for kind, _, _ in found)
     assert ledger.is_settled
+
+
+NUMBERS = st.floats() | st.integers(-(2**60), 2**60)
+
+
+@given(
+    st.lists(st.tuples(NUMBERS, NUMBERS, st.integers(-1, 9), st.sampled_from([1.0, 2.5, 0.5])), min_size=1, max_size=6)
+)
+def test_rows_by_columns_are_those_of_values(rows: list[tuple[float, float, int, float]]) -> None:
+    """Rows that are taken together have the bytes, and the counts, of each by itself; others are refused uncounted."""
+    alone, together = Ledger(), Ledger()
+    one, several = intake(alone), intake(together)
+    lines = [*one.begin(0.0)]
+    for second, first, step, wall in rows:
+        lines += one.values(wall, step, {"b": second, "a": first}, "row", epoch=float(wall), phase="train")
+    start = b"".join(several.begin(0.0))
+    seconds, firsts, steps, walls = (list(column) for column in zip(*rows, strict=True))
+    block = several.rows(
+        {"b": seconds, "a": firsts}, walls=walls, steps=steps, epoch=walls, phase=["train"] * len(rows)
+    )
+    if block is None:
+        assert 0 == together.items
+        plain = all(value == float(value) and abs(value) < 1e300 for row in rows for value in row[:2])
+        assert not plain or min(steps) < 0 or walls != sorted(walls)
+    else:
+        assert (b"".join(lines), alone.items, alone.carried) == (start + block, together.items, together.carried)
+        assert not alone.losses

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,8 +21,10 @@ from hypothesis import strategies as st
 import toyspec
 from mirror_services import FAST, Behaviour, HttpDestination, Knowledge, RowService, write_steps
 from property_examples import examples
+from toyspec.convert.destinations.destination import Destination, Lost, RunHead
 from toyspec.convert.mirrors.mirroring import mirror_run
 from toyspec.convert.mirrors.settings import Mirror, Selecting
+from toyspec.convert.run_items import ItemRow
 
 ALL = Mirror(to="wandb", patience=0.05)
 HERE = Path(__file__).parents[1]
@@ -109,6 +111,38 @@ def test_rows_that_the_service_has_lost_are_sent_again(service: RowService, tmp_
     write_steps(run, [float(at) for at in range(31)], ending="completed")
     mirror_run(run, ALL, timing=FAST)
     assert list(range(2, 33)) == lines(service)
+
+
+class Forgetful(Destination):
+    """A service that acknowledges one batch, fails at the next one, and has then lost the first."""
+
+    count = 0
+    end = time.monotonic() + 3600
+
+    def open(self, run: RunHead, place: Any = None) -> int | None:
+        """Return how many rows it has now."""
+        del run, place
+        if time.monotonic() > self.end:
+            pytest.fail("the service was never given up")
+        return Forgetful.count
+
+    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
+        """Keep the first batch, and lose it with the second."""
+        sent = [row for row in rows if row.number >= 0]
+        if sent and Forgetful.count:
+            Forgetful.count = 0
+            raise ConnectionError("lost")
+        Forgetful.count += len(sent)
+        return []
+
+
+def test_service_that_loses_rows_each_time_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rewind does not renew the patience."""
+    run = write_steps(tmp_path / "a", [float(at) for at in range(5)], ending="completed")
+    monkeypatch.setattr(Mirror, "destination", lambda _: Forgetful())
+    monkeypatch.setattr("toyspec.convert.mirrors.delivery.BATCH", 2)
+    monkeypatch.setattr(Forgetful, "end", time.monotonic() + 10)
+    assert "abandoned" == mirror_run(run, ALL, timing=FAST)
 
 
 def test_service_that_is_away_costs_patience_and_one_message(

@@ -12,8 +12,9 @@ from toyspec.convert.losses import NO_PLACE, REPEATED, Cause, drop_damage, is_nu
 from toyspec.core.format.flattening import flattened
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
+from toyspec.core.reading.rows import Row
 from toyspec.logs import mapping as dialect_mapping
-from toyspec.logs.forms import has_repeated_key, repeated_members
+from toyspec.logs.forms import has_repeated_key, may_repeat_keys, repeated_members
 from toyspec.logs.mapping import prefix_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from toyspec.convert.intake import Intake
-    from toyspec.core.reading.rows import Row
+    from toyspec.core.reading.rows import RowBlock
     from toyspec.logs.mapping import ReadAs
 
 PHASE = Cause("phase", "changed", "a phase that toy/v1 does not have is put before the names")
@@ -64,16 +65,22 @@ class DialectImport:
             self._ledger.note(dialect.loses)
         self._config = flattened(self._config)
         for row in self._rows():
-            if row.end:
-                self._intake.end(row.end["reason"])
-            yield from self._of_row(row)
+            lines = None if isinstance(row, Row) else self._of_block(row)
+            if lines is not None:
+                yield lines
+                continue
+            for each in [row] if isinstance(row, Row) else row.rows():
+                if each.end:
+                    self._intake.end(each.end["reason"])
+                yield from self._of_row(each)
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self) -> Iterator[Row | RowBlock]:
         with read(self._path, mode="salvage", dialect=choice_of(self._read_as)) as reading:
+            reading.give_numbers()
             offset = 0
             row: Any
             for row in reading:
-                if row.attempt == self._attempt:
+                if not isinstance(row, Row) or row.attempt == self._attempt:
                     yield row
                     if row.offset - offset > _ADVANCE_BYTES:
                         self._ledger.advance(row.offset - offset)
@@ -99,6 +106,18 @@ class DialectImport:
                 if (self._config or not has_config) and (time is not None or not has_times):
                     break
         return origin, time
+
+    def _of_block(self, block: RowBlock) -> bytes | None:
+        """Return the lines of *block*; None if its rows have anything but metrics that are carried."""
+        said, count = block.said, len(block.lines)
+        if said.unused or (block.is_json and may_repeat_keys(b"\n".join(block.lines), block.table.keys * count)):
+            return None
+        lines = self._intake.rows(
+            said.metrics, walls=said.times, steps=said.steps, epoch=said.epochs, phase=said.phases
+        )
+        if lines is not None:
+            self._ledger.carry(count * (len(block.table.names) - len(said.metrics)))
+        return lines
 
     def _of_row(self, row: Row) -> Iterator[bytes]:
         place = f"line {row.line}" if row.step is None else f"line {row.line}, step {row.step}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from functools import lru_cache
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,7 +50,9 @@ _ODD: Final = re.compile(r"[^ !#-\[\]-~]")
 _LARGEST_EXACT: Final = 2**53
 _MOST_NAMES: Final = 1000
 _NOT_COUNTED: Final = frozenset(["kind", "t", "started_at", "name", "config"])
+_PHASES: Final = frozenset(["train", "eval", "decode", "serve"])
 _encode = msgspec.json.encode
+_encode_lines = msgspec.json.Encoder().encode_lines
 
 
 class Intake:
@@ -163,6 +166,39 @@ class Intake:
         for name, several in ready.media.items():
             ledger.items -= 1
             yield from self.media({"t": record["t"], **at}, name, [(each, {}) for each in several], f"{place}: {name}")
+
+    def rows(
+        self,
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        walls: Sequence[float] | None = None,
+        steps: Sequence[Any] | None = None,
+        **members: Sequence[Any] | None,
+    ) -> bytes | None:
+        """Return the lines of rows of numbers by *columns*, with phases and epochs as *members* if there are any.
+
+        The values are counted. None, and nothing is counted, if ``values`` would change something in one of the rows.
+        """
+        names = _names_in_order(tuple(columns))
+        if not names or self._progress is not None:
+            return None
+        count = len(next(iter(columns.values())))
+        values = [made for name in names if (made := _floats(columns[name])) is not None]
+        epochs = members["epoch"] = None if members.get("epoch") is None else _floats(members["epoch"] or ())
+        is_plain = (
+            len(values) == len(names)
+            and (steps is None or ({int} == set(map(type, steps)) and 0 <= min(steps) <= max(steps) <= _LARGEST_EXACT))
+            and (members.get("epoch") is None or (epochs is not None and min(epochs) >= 0))
+            and _PHASES.issuperset(members.get("phase") or ())
+        )
+        times = self.timeline.times(walls, count) if is_plain else None
+        if times is None:
+            return None
+        present: dict[str, Any] = {"phase": members.get("phase"), "t": times, "step": steps, "epoch": epochs}
+        present = {name: column for name, column in present.items() if column is not None}
+        record, metrics = _types(tuple(present), names)
+        present["values"] = map(metrics, *values)
+        return self.lines(_encode_lines(map(record, *present.values())), count * len(columns), times[-1])
 
     def lines(self, lines: bytes, count: int, last: float) -> bytes:
         """Return *lines* of ``scalars``, canonical already: *count* values up to the time *last*."""
@@ -288,10 +324,35 @@ def _binary64(value: int) -> float:
 
 def _plain(values: Mapping[str, Any]) -> dict[str, float] | None:
     """Return *values* sorted by name if all are finite numbers that binary64 holds; None for anything else."""
-    if not NUMBERS.issuperset(map(type, values.values())) or _ODD.search("".join(values)):
+    names = _names_in_order(tuple(values)) if NUMBERS.issuperset(map(type, values.values())) else None
+    if names is None:
         return None
+    found = [values[name] for name in names]
+    made = _floats(found)
+    return None if made is None else dict(zip(names, made, strict=True))
+
+
+def _floats(numbers: Sequence[Any]) -> list[float] | None:
+    """Return *numbers* as floats; None if one is not a finite number that binary64 holds."""
     try:
-        made = {name: float(values[name]) for name in sorted(values)}
+        made = list(map(float, numbers)) if NUMBERS.issuperset(map(type, numbers)) else None
     except OverflowError:
         return None
-    return made if made == values and isfinite(sum(made.values())) else None
+    # A sum may be infinite without one of them: such rows are only slower.
+    return made if made == list(numbers) and isfinite(sum(made)) else None
+
+
+@lru_cache(maxsize=1 << 10)
+def _names_in_order(names: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return *names* sorted; None if one needs the canonical writer."""
+    return None if _ODD.search("".join(names)) else tuple(sorted(names))
+
+
+@lru_cache(maxsize=64)
+def _types(members: tuple[str, ...], names: tuple[str, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the types of a record with *members*, and of its values with *names*."""
+    # Fields are written in their order, and have names that Python allows.
+    fields = [(f"m{index}", float, msgspec.field(name=name)) for index, name in enumerate(names)]
+    metrics = msgspec.defstruct("Metrics", fields, gc=False)
+    own = [*((name, Any) for name in members), ("values", metrics)]
+    return msgspec.defstruct("Scalars", own, tag_field="kind", tag="scalars", gc=False), metrics

@@ -260,17 +260,3 @@ def as_setting(value: Any, place: str, ledger: Ledger) -> Any:
     if isinstance(value, list):
         return [as_setting(inner, f"{place}/{index}", ledger) for index, inner in enumerate(value)]
     return value
-
-
-def as_measure(value: float, place: str, ledger: Ledger) -> float | None:
-    """Return *value* as binary64, or None where it is not finite; what differs is in the ledger."""
-    try:
-        number = float(value)
-    except OverflowError:
-        number = float("inf")
-    if number - number != 0.0:
-        ledger.changed(NOT_FINITE, place, value, "null")
-        return None
-    if number != value:
-        ledger.changed(ROUNDED, place, value, number)
-    return number

@@ -81,12 +81,16 @@ class Timeline:
         """Whether a time has been taken: what comes after it may be too far from it."""
         return self._is_running
 
-    def follows(self, times: Sequence[float]) -> bool:
-        """Return whether *times*, in seconds since the start, can be taken unchanged."""
+    def times(self, walls: Sequence[float] | None, count: int) -> list[float] | None:
+        """Return ``t`` of each of *count* rows at *walls*; None if ``t`` would change one of them."""
+        if walls is None or self.start is None:
+            return [self.last] * count
+        start = self.start
+        times = [wall - start + 0.0 for wall in walls]
         last = times[-1]
         is_near = last - (self.last if self._is_running else times[0]) < _LONGEST_PAUSE_SECONDS
-        is_usable = is_near and times[0] >= self.last and self.start is not None and last + self.start < LAST_WALL
-        return is_usable and all(map(le, times, islice(times, 1, None)))
+        is_usable = is_near and times[0] >= self.last and last + start < LAST_WALL
+        return times if is_usable and all(map(le, times, islice(times, 1, None))) else None
 
     def take(self, last: float) -> None:
         """Go on from the time *last*."""

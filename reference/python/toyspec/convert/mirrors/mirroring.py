@@ -63,12 +63,14 @@ def mirror_run(
     over = over or threading.Event()
     if until == "now":
         over.set()
+    deadline: float | None = None
     while True:
+        mirroring = _Mirroring(os.fspath(path), mirror, over, timing or Timing(), deadline)
         try:
-            return _Mirroring(os.fspath(path), mirror, over, timing or Timing()).run()
+            return mirroring.run()
         except Rewound:
             # The service has lost rows that it had acknowledged: they are made again from the start.
-            continue
+            deadline = mirroring.deadline
         except Abandoned:
             return "abandoned"
 
@@ -76,7 +78,9 @@ def mirror_run(
 class _Mirroring:
     """One reading of a run from its start."""
 
-    def __init__(self, path: str, mirror: Mirror, over: threading.Event, timing: Timing) -> None:
+    def __init__(
+        self, path: str, mirror: Mirror, over: threading.Event, timing: Timing, deadline: float | None
+    ) -> None:
         self._path = path
         self._mirror = mirror
         self._over = over
@@ -91,7 +95,9 @@ class _Mirroring:
         self._last_record = timing.clock()
         self._is_caught_up = False
         self._is_mute = False
-        self._deadline: float | None = None
+        self._is_deadline_fixed = deadline is not None
+        self.deadline = deadline
+        """When the patience ends; that of a reading before, if the service lost rows after it had failed."""
 
     def run(self) -> Outcome:
         outcome: Outcome = "sent"
@@ -204,11 +210,11 @@ class _Mirroring:
         if not self._over.wait(seconds):
             return
         now = self._timing.clock()
-        if not failures or self._deadline is None:
-            self._deadline = now + self._mirror.patience
-        if now >= self._deadline:
+        if self.deadline is None or not (failures or self._is_deadline_fixed):
+            self.deadline = now + self._mirror.patience
+        if now >= self.deadline:
             raise Abandoned
-        time.sleep(min(seconds, self._deadline - now))
+        time.sleep(min(seconds, self.deadline - now))
 
 
 def _passes(progress: MirrorProgress, wanted: Selecting | None) -> list[Pass]:
