@@ -139,28 +139,42 @@ def test_end_is_the_last_one_and_comes_last() -> None:
     assert ledger.is_settled
 
 
-NUMBERS = st.floats() | st.integers(-(2**60), 2**60)
+PLAIN: dict[str, Any] = {
+    "columns": {"b": [0.5, 3], "a": [-1e-9, 1e308]}, "walls": [1.0, 2.5], "steps": [0, 7], "epoch": [0, 0.5],
+    "phase": ["train", "eval"],
+}  # fmt: skip
 
 
-@given(
-    st.lists(st.tuples(NUMBERS, NUMBERS, st.integers(-1, 9), st.sampled_from([1.0, 2.5, 0.5])), min_size=1, max_size=6)
-)
-def test_rows_by_columns_are_those_of_values(rows: list[tuple[float, float, int, float]]) -> None:
-    """Rows that are taken together have the bytes, and the counts, of each by itself; others are refused uncounted."""
+def test_rows_by_columns_have_the_bytes_and_counts_of_each_by_itself() -> None:
+    """Rows that are taken together are those of ``values``, and so is what comes after them."""
     alone, together = Ledger(), Ledger()
     one, several = intake(alone), intake(together)
-    lines = [*one.begin(0.0)]
-    for second, first, step, wall in rows:
-        lines += one.values(wall, step, {"b": second, "a": first}, "row", epoch=float(wall), phase="train")
-    start = b"".join(several.begin(0.0))
-    seconds, firsts, steps, walls = (list(column) for column in zip(*rows, strict=True))
-    block = several.rows(
-        {"b": seconds, "a": firsts}, walls=walls, steps=steps, epoch=walls, phase=["train"] * len(rows)
-    )
-    if block is None:
-        assert 0 == together.items
-        plain = all(value == float(value) and abs(value) < 1e300 for row in rows for value in row[:2])
-        assert not plain or min(steps) < 0 or walls != sorted(walls)
-    else:
-        assert (b"".join(lines), alone.items, alone.carried) == (start + block, together.items, together.carried)
-        assert not alone.losses
+    lines, block = list(one.begin(0.0)), list(several.begin(0.0))
+    for at in range(2):
+        values = {name: column[at] for name, column in PLAIN["columns"].items()}
+        members = {"epoch": float(PLAIN["epoch"][at]), "phase": PLAIN["phase"][at]}
+        lines += one.values(PLAIN["walls"][at], PLAIN["steps"][at], values, "row", **members)
+    block.append(several.rows(**PLAIN) or b"")
+    for each, log in ((one, lines), (several, block)):
+        log.extend(each.values(None, None, {"c": 1}, "row"))
+    assert b"".join(lines) == b"".join(block)
+    assert (alone.items, alone.carried) == (together.items, together.carried) == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("columns", {"a": [1.0, float("nan")]}), ("columns", {"a": [1.0, True]}), ("columns", {"a": [2**53 + 1, 1]}),
+        ("columns", {"a": [10**400, 1]}), ("columns", {'"': [1.0, 2.0]}), ("columns", {}),
+        ("steps", [0, -1]), ("steps", [0, 1.0]), ("steps", [0, 2**53 + 1]),
+        ("walls", [2.5, 1.0]), ("walls", [1.0, 1e300]),
+        ("epoch", [0.0, -1.0]), ("epoch", [0.0, float("inf")]), ("epoch", [0.0, None]), ("phase", ["train", "warm-up"]),
+    ],
+)  # fmt: skip
+def test_rows_that_would_change_are_refused_uncounted(name: str, column: Any) -> None:
+    """What ``values`` would change, drop or write in another way is left to it."""
+    ledger = Ledger()
+    taken = intake(ledger)
+    made(taken.begin(0.0))
+    assert taken.rows(**{**PLAIN, name: column}) is None
+    assert (0, 0.0) == (ledger.items, taken.timeline.last)

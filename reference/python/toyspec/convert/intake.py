@@ -173,9 +173,10 @@ class Intake:
         *,
         walls: Sequence[float] | None = None,
         steps: Sequence[Any] | None = None,
-        **members: Sequence[Any] | None,
+        epoch: Sequence[Any] | None = None,
+        phase: Sequence[str] | None = None,
     ) -> bytes | None:
-        """Return the lines of rows of numbers by *columns*, with phases and epochs as *members* if there are any.
+        """Return the lines of rows of numbers by *columns*, each with its *epoch* and *phase* if there are any.
 
         The values are counted. None, and nothing is counted, if ``values`` would change something in one of the rows.
         """
@@ -184,17 +185,17 @@ class Intake:
             return None
         count = len(next(iter(columns.values())))
         values = [made for name in names if (made := _floats(columns[name])) is not None]
-        epochs = members["epoch"] = None if members.get("epoch") is None else _floats(members["epoch"] or ())
+        epochs = None if epoch is None else _floats(epoch)
         is_plain = (
             len(values) == len(names)
             and (steps is None or ({int} == set(map(type, steps)) and 0 <= min(steps) <= max(steps) <= _LARGEST_EXACT))
-            and (members.get("epoch") is None or (epochs is not None and min(epochs) >= 0))
-            and _PHASES.issuperset(members.get("phase") or ())
+            and (epoch is None or (epochs is not None and min(epochs) >= 0))
+            and _PHASES.issuperset(phase or ())
         )
         times = self.timeline.times(walls, count) if is_plain else None
         if times is None:
             return None
-        present: dict[str, Any] = {"phase": members.get("phase"), "t": times, "step": steps, "epoch": epochs}
+        present: dict[str, Any] = {"phase": phase, "t": times, "step": steps, "epoch": epochs}
         present = {name: column for name, column in present.items() if column is not None}
         record, metrics = _types(tuple(present), names)
         present["values"] = map(metrics, *values)
