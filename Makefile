@@ -61,7 +61,7 @@ demo: $(DEMO_VENV)/installed-$(PYTHON_VERSION) ## show complete, torn, damaged a
 
 .PHONY: test
 test: $(DEV) ## check a change: drift, lint, docs, languages, the tests that find most
-	@TOYSPEC_EXAMPLES=quick $(CHECKS) drift lint docs $(LANGUAGES) engine quick_tests
+	@TOYSPEC_EXAMPLES=quick $(CHECKS) drift lint docs $(LANGUAGES) engine 'quick_tests $(ARGS)'
 
 .PHONY: test-all
 test-all: $(DEV_ALL) ## run every check: those of `make test`, the slow tests, the browser, the wheel
@@ -73,14 +73,14 @@ test-all: $(DEV_ALL) ## run every check: those of `make test`, the slow tests, t
 .PHONY: ci
 ci: $(DEV_ALL) ## run what CI runs, in two lanes, and print what each part took (at most 25 minutes on two idle cores)
 	@$(CHECKS) --budget 25 --limit 80 drift lint docs \
-		--lane viewer engine pytest plain_tests wheel_test \
-		--lane $(filter-out viewer,$(LANGUAGES)) conform outsider 'packages_test c gem go npm opam vscode' fresh
+		--lane viewer engine 'pytest ci' \
+		--lane $(filter-out viewer,$(LANGUAGES)) conform outsider 'packages_test c gem go npm opam vscode' plain_tests wheel_test fresh
 
 # Slow for what they find: builds and services of other projects, figures, and the same tests once more.
 .PHONY: everything
 everything: $(DEV_ALL) ## run what CI runs and what it leaves out: whole suites twice, mutants, chaos, the packages of others, figures (hours)
 	@TOYSPEC_EXAMPLES=random $(CHECKS) drift lint docs $(LANGUAGES) engine pytest 'plain_tests whole' 'wheel_test whole' \
-		'fuzz 600' 'chaos --minutes 60' conform 'mutants --sample 600' 'mutants_python --least 60' outsider packages_test originals interop interop_stores interop_bridges interop_ray 'scale --most 1000 --model 300' fresh
+		'fuzz 600' 'chaos --minutes 60' 'conform whole' 'mutants --sample 600' 'mutants_python --least 60' outsider packages_test originals interop interop_stores interop_bridges interop_ray 'scale --most 1000 --model 300' fresh
 
 ##@ While working
 

@@ -1,4 +1,4 @@
-"""Which tests are slow: `make test` leaves them to `make test-all`."""
+"""Which tests are slow: `make test` leaves them to `make test-all`. Which are long: CI leaves them to `make everything`."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ REPOSITORY = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../../
 settings.register_profile("whole", deadline=None, derandomize=True)
 # `make test` tries fewer examples of each property.
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=examples(100))
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=examples(100))
 settings.register_profile("random", deadline=None)
 settings.load_profile(PROFILE)
 
@@ -121,6 +122,35 @@ SLOW_TESTS = (
 )
 """Single tests that read much, wait, train, start many commands, or import what takes seconds."""
 
+LONG_TESTS = (
+    # `nox -s chaos` does the same for as long as one likes.
+    "chaos/test_chaos.py::test_some_seconds_of_chaos[50-1]",
+    # Builds the crate again, with libFuzzer; the drawn mutations are compared with the crate too.
+    "faults/test_fuzzing.py::test_mutations_that_follow_coverage_break_nothing[rust]",
+)
+"""Tests that cost more than they find where a cheaper one asks for the same promise."""
+
+BARE_FILES = (
+    "test_append_file_sharing.py",
+    "test_cli_check.py",
+    "test_cli_explain.py",
+    "test_cli_formats.py",
+    "test_cli_main.py",
+    "test_cli_schema.py",
+    "test_cli_seal.py",
+    "test_cli_terminal.py",
+    "test_cli_view.py",
+    "test_convert_importing.py",
+    "test_convert_tables.py",
+    "test_install_page.py",
+    "test_project_settings.py",
+    "test_reader_sources.py",
+    "test_run_starting.py",
+    "test_view_server.py",
+    "test_view_site.py",
+)
+"""Files whose tests start programs, read what is installed, or depend on the terminal, the user and the system."""
+
 
 @pytest.fixture
 def plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,6 +198,12 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         forget()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the other files unread where only bare tests are asked for."""
+    is_other = collection_path.name.startswith("test_") and collection_path.name not in BARE_FILES
+    return True if is_other and config.getoption("markexpr") == "bare" else None
+
+
 def pytest_collection() -> None:
     """Let the collector rest while tests are collected: what is made then stays."""
     gc.disable()
@@ -183,6 +219,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         name = item.nodeid.rpartition("python/tests/")[2]
         if name.startswith((*SLOW_FILES, *SLOW_TESTS)):
             item.add_marker("slow")
+        elif name.startswith(BARE_FILES):
+            item.add_marker("bare")
+        if name.startswith(LONG_TESTS):
+            item.add_marker("long")
 
 
 def pytest_collection_finish() -> None:
