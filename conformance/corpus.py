@@ -7,6 +7,7 @@ import itertools
 import os
 import re
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import TYPE_CHECKING
 
 from conformance import frozen
@@ -39,6 +40,12 @@ def selected(patterns: Collection[str], root: str = CASES, revision: str = CURRE
             yield case
 
 
+@cache
+def cases(patterns: tuple[str, ...], revision: str) -> list[Case]:
+    """Return what `selected` yields, read once for all implementations that are asked."""
+    return list(selected(patterns, revision=revision))
+
+
 def _beginning(pattern: str) -> str:
     """Return how the path of each folder begins that has a case of *pattern*."""
     return "" if pattern.startswith("proves:") else re.split(r"[*?[#]", pattern.rstrip("/"))[0]
@@ -53,6 +60,7 @@ def questions_of(cases: Iterable[Case], roles: Collection[str]) -> list[Question
     return [question for case in cases for question in questions(case, roles)]
 
 
+@cache
 def version(revision: str = CURRENT) -> str:
     """Return a short digest of the corpus: of its list for an earlier *revision*, else of every file."""
     if revision != CURRENT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 from functools import cache
@@ -30,6 +31,8 @@ _ANSWERS = {
 # Values have one home, `untag`: it is a hundred times faster than their schema, and its messages are clearer.
 _TAGGED = {"record", "value"}
 _SHOWN = 60
+_RIGHT: set[bytes | None] = set()
+"""Digests of answers that are right."""
 
 
 class ProtocolError(Exception):
@@ -69,7 +72,12 @@ def demand_hello(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def demand_answer(role: str, message: Mapping[str, Any]) -> None:
     """Raise ProtocolError unless *message* is an answer to a request of *role*."""
-    _demand("failure" if "untestable" in message or _is_failure(message) else _ANSWERS[role], message)
+    definition = "failure" if "untestable" in message or _is_failure(message) else _ANSWERS[role]
+    # Implementations that are right give the same answers, and to validate one takes longer than to compare it.
+    known = _digest(definition, message)
+    if known is None or known not in _RIGHT:
+        _demand(definition, message)
+        _RIGHT.add(known)
 
 
 def problems(definition: str, message: Any) -> list[str]:
@@ -105,6 +113,16 @@ def as_options(request: Mapping[str, Any]) -> list[str]:
 
 def _is_failure(message: Mapping[str, Any]) -> bool:
     return isinstance(message.get("error"), str) and message.keys() <= {"id", "error"}
+
+
+def _digest(definition: str, message: Mapping[str, Any]) -> bytes | None:
+    """Return what no other message as a *definition* has, but for its id; None where it is nested too deeply."""
+    number = message.get("id")
+    content = {**message, "id": type(number).__name__ if isinstance(number, int) and number >= 0 else number}
+    try:
+        return hashlib.sha256(json.dumps([definition, content], sort_keys=True).encode()).digest()
+    except RecursionError:
+        return None
 
 
 def _demand(definition: str, message: Any) -> None:

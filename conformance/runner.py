@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from conformance import baseline, first_questions, registry
+from conformance import baseline, corpus, first_questions, registry
 from conformance.adapters import Adapter, AdapterError
-from conformance.corpus import questions_of, selected, version
 from conformance.oracle import tables
 from conformance.reports.run import Run
 from conformance.revisions import CURRENT, listed
@@ -64,8 +63,8 @@ def prove(
         questions = [result.question for result in asking.known.values()]
         cases = list({question.case.name: question.case for question in questions}.values())
     else:
-        cases = list(selected(options.select, revision=revision))
-        questions = questions_of(cases, roles)
+        cases = corpus.cases(tuple(options.select), revision)
+        questions = corpus.questions_of(cases, roles)
     if not questions:
         raise UsageError(f"nothing to ask: {len(cases)} cases are selected, the roles are {', '.join(roles) or 'none'}")
     rest = [question for question in questions if question.name not in asking.known]
@@ -83,7 +82,7 @@ def prove(
         required=len(questions),
         stale=stale,
         revision=revision,
-        corpus=version(revision),
+        corpus=corpus.version(revision),
         cases=len(cases),
         is_whole=is_whole,
     )
