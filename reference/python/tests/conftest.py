@@ -219,7 +219,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         name = item.nodeid.rpartition("python/tests/")[2]
         if name.startswith((*SLOW_FILES, *SLOW_TESTS)):
             item.add_marker("slow")
-        elif name.startswith(BARE_FILES):
+        elif item.path.name in BARE_FILES:
             item.add_marker("bare")
         if name.startswith(LONG_TESTS):
             item.add_marker("long")
