@@ -129,7 +129,7 @@ def quick_tests(session: nox.Session) -> None:
 
 @nox.session
 def pytest(session: nox.Session) -> None:
-    """Run the tests; arguments select some. CI tries a quarter of the random examples, and leaves out what is `long`."""
+    """Run the tests; arguments select some. CI tries a quarter of the random examples, and leaves out `long` tests."""
     if IS_CI and (missing := [name for name in FOR_ALL_TESTS if importlib.util.find_spec(name) is None]):
         session.error(f"tests would be skipped without {', '.join(missing)}: run `make test-all`, which installs them")
     if session.posargs == ["ci"]:
@@ -215,14 +215,14 @@ def fuzz(session: nox.Session) -> None:
 def conform(session: nox.Session) -> None:
     """Test every implementation that this machine can build, and the corpus with mutants.
 
-    Each is asked the whole corpus, and in one-shot mode questions of one profile, since each starts a program; ``whole``
-    asks the core of all, and compares ten times the random numbers.
+    Each is asked the whole corpus, and in one-shot mode questions of one profile, since each starts a program;
+    ``whole`` asks the core of all, and compares ten times the random numbers.
     """
     is_whole = "whole" in session.posargs
     page = ("--page", CONFORMANCE_PAGE)
     python(session, "-m", "conformance", "registered", *page, "--proven", "conformance/proven.json")
-    one_shot = "registered --no-build --quiet --core --mode oneshot --role writer --role summarizer".split()
-    python(session, "-m", "conformance", *one_shot, *([] if is_whole else ["--select", "metrics-v1"]))
+    roles = ("--role", "writer", "--role", "summarizer", *(() if is_whole else ("--select", "metrics-v1")))
+    python(session, "-m", "conformance", "registered", "--no-build", "--quiet", "--core", "--mode", "oneshot", *roles)
     numbers = "10000" if is_whole else "1000"
     python(session, "-m", "conformance", "interop", "--no-build", *page, "--count", numbers)
     python(session, "-m", "conformance.locks", "--no-build", *page)

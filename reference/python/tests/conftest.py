@@ -1,4 +1,4 @@
-"""Which tests are slow: `make test` leaves them to `make test-all`. Which are long: CI leaves them to `make everything`."""
+"""Which tests are slow, for `make test-all`, and which are long: CI leaves those to `make everything`."""
 
 from __future__ import annotations
 
