@@ -141,7 +141,7 @@ def test_service_that_loses_rows_each_time_is_given_up(tmp_path: Path, monkeypat
     run = write_steps(tmp_path / "a", [float(at) for at in range(5)], ending="completed")
     monkeypatch.setattr(Mirror, "destination", lambda _: Forgetful())
     monkeypatch.setattr("toyspec.convert.mirrors.delivery.BATCH", 2)
-    monkeypatch.setattr(Forgetful, "end", time.monotonic() + 10)
+    monkeypatch.setattr(Forgetful, "end", time.monotonic() + 120)
     assert "abandoned" == mirror_run(run, ALL, timing=FAST)
 
 
