@@ -72,7 +72,7 @@ def redaction_module() -> str:
         table("PARAMETER_WORDS", "tuple[str, ...]", tuple(facts["parameter_words"])),
         table("NOT_BEFORE_TOKEN", "tuple[str, ...]", tuple(facts["not_before_token"])),
         table("NOT_AFTER_TOKEN", "tuple[str, ...]", tuple(facts["not_after_token"])),
-        table("TEXTS", "tuple[str, ...]", tuple(facts["texts"])),
+        table("TEXTS", "dict[str, str]", facts["texts"]),
     ]
     return marked("schemas/redaction.json", "Which settings are secrets.", "\n".join(body))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from toyspec.core.errors import let_through
 from toyspec.core.format.foreign_values import mapping_of
 from toyspec.core.format.scalars import items as items_of
+from toyspec.core.generated.limits import MAX_DEPTH
 from toyspec.core.generated.redaction import (
     GLUED,
     HIDDEN,
@@ -26,11 +27,11 @@ _SECRET_WORDS: Final = frozenset(WORDS)
 _SECRET_PAIRS: Final = frozenset(WORD_PAIRS)
 _PARAMETER_WORDS: Final = frozenset(PARAMETER_WORDS)
 _WORDS: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-_SECRET_TEXTS: Final = re.compile("|".join(TEXTS))
+_SECRET_TEXTS: Final = {part: re.compile(pattern) for part, pattern in TEXTS.items()}
 _PARAMETER: Final = re.compile(r"(?P<mark>[?&;]|(?<![\w.-]))(?P<name>[\w.-]+)=(?P<value>[^&#;,\s\"']+)")
 _OPTION: Final = re.compile(r"(?P<name>-*[\w.-]+)(?P<sign>=|:\s*)(?=\S)")
 """A word of a command line that has a value: ``--token=X``, ``hub.token=X`` or the header ``X-Api-Key: X``."""
-_DEPTH: Final = 32
+_DEPTH: Final = MAX_DEPTH + 1
 _REMARKS: Final = ("notes", "text", "error")
 """Members of a record about the run that people write."""
 
@@ -63,7 +64,7 @@ class Redaction:
         """Return *value* with every secret in it replaced: texts with a secret's name or form, at any depth.
 
         Numbers, truth values and None stay, so that ``max_tokens`` keeps its value. What is nested deeper than *depth*
-        is not searched, and so it is replaced too.
+        is not searched: no record may be so deep, so the writer refuses it.
         """
         name = path.rpartition("/")[2]
         if value is None or isinstance(value, int | float | bytes) or {name, path} & self._clear:
@@ -74,8 +75,7 @@ class Redaction:
                 self.replaced.append(path)
             return safe
         if not depth:
-            self.replaced.append(path)
-            return HIDDEN
+            return value
         if isinstance(value, list | tuple | set | frozenset):
             items = value if isinstance(value, list | tuple) else items_of(value) or ()
             return [self.settings(item, path, depth - 1) for item in items]
@@ -123,7 +123,10 @@ def command_line_without_secrets(words: Sequence[str]) -> list[str]:
 
 def text_without_secrets(text: str) -> str:
     """Return *text* with the secrets in it replaced: those of a known form, and values after ``name=`` of a secret."""
-    return _PARAMETER.sub(_safe_parameter, _SECRET_TEXTS.sub(HIDDEN, text))
+    for part, pattern in _SECRET_TEXTS.items():
+        if part in text:
+            text = pattern.sub(HIDDEN, text)
+    return _PARAMETER.sub(_safe_parameter, text) if "=" in text else text
 
 
 def _safe_parameter(found: re.Match[str]) -> str:
