@@ -60,6 +60,7 @@ def test_oracle_passes_the_core(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long  # CI asks it the core, above
 def test_oracle_is_right(plain_cases: list[Case], tmp_path: Path) -> None:
     """The implementation that mutants are made of, and that reads what writers wrote, passes every plain case."""
     small = [case for case in plain_cases if len(case.data) < 100_000]

@@ -127,6 +127,8 @@ LONG_TESTS = (
     "chaos/test_chaos.py::test_some_seconds_of_chaos[50-1]",
     # Builds the crate again, with libFuzzer; the drawn mutations are compared with the crate too.
     "faults/test_fuzzing.py::test_mutations_that_follow_coverage_break_nothing[rust]",
+    # That foreign objects are listed in pages and not kept is asked of fewer.
+    "stores/test_places.py::test_million_foreign_objects_cost_no_memory",
 )
 """Tests that cost more than they find where a cheaper one asks for the same promise."""
 
