@@ -78,6 +78,7 @@ def test_viewer_over_its_server(browser: Browser, root: Path, tmp_path: Path, wa
         assert 2 == len(runs)
         watches.append(Watch(browser, f"http://127.0.0.1:{client.server.port}/"))
         page = watches[-1].new_page()
+        stack.callback(page.close)  # before the server ends: the page would ask for changes again
         page.goto("#charts")
         found = walked(page, runs)
         page.goto(f"#run/{quote(runs[0], safe='')}")
