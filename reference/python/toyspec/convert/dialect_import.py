@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.convert.intake import PHASES
 from toyspec.convert.losses import NO_PLACE, REPEATED, Cause, drop_damage, is_number
 from toyspec.core.format.flattening import flattened
 from toyspec.core.reading.log_detection import DialectChoice
@@ -30,7 +31,6 @@ PHASE = Cause("phase", "changed", "a phase that toy/v1 does not have is put befo
 # Some programs write other records before those with times and settings.
 _FIRST_ROWS = 1000
 _ADVANCE_BYTES = 1 << 16
-_PHASES = frozenset(["train", "eval", "decode", "serve"])
 
 
 def choice_of(read_as: ReadAs) -> DialectChoice:
@@ -132,7 +132,7 @@ class DialectImport:
         values = self._values(row, members, placed, place)
         for key in (key for key in members if key in placed):
             self._settle(key, members[key], place, is_kept=bool(values))
-        if row.phase not in _PHASES and row.phase is not None and values and prefix_of(row.phase):
+        if row.phase not in PHASES and row.phase is not None and values and prefix_of(row.phase):
             self._ledger.changed(PHASE, place, row.phase, f"{row.phase}/…")
         step = members.get(self._step or "") if row.step is None else row.step
         yield from self._intake.values(row.time, step, values, place, **framing)
@@ -148,7 +148,7 @@ class DialectImport:
             placed.add(self._read_as.epoch)
         if row.phase is not None:
             placed.add(self._read_as.phase)
-        if row.phase in _PHASES:
+        if row.phase in PHASES:
             framing["phase"] = row.phase
         return framing, placed
 

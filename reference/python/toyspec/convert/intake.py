@@ -50,7 +50,7 @@ _ODD: Final = re.compile(r"[^ !#-\[\]-~]")
 _LARGEST_EXACT: Final = 2**53
 _MOST_NAMES: Final = 1000
 _NOT_COUNTED: Final = frozenset(["kind", "t", "started_at", "name", "config"])
-_PHASES: Final = frozenset(["train", "eval", "decode", "serve"])
+PHASES: Final = frozenset(["train", "eval", "decode", "serve"])
 _encode = msgspec.json.encode
 _encode_lines = msgspec.json.Encoder().encode_lines
 
@@ -190,7 +190,7 @@ class Intake:
             len(values) == len(names)
             and (steps is None or ({int} == set(map(type, steps)) and 0 <= min(steps) <= max(steps) <= _LARGEST_EXACT))
             and (epoch is None or (epochs is not None and min(epochs) >= 0))
-            and _PHASES.issuperset(phase or ())
+            and PHASES.issuperset(phase or ())
         )
         times = self.timeline.times(walls, count) if is_plain else None
         if times is None:

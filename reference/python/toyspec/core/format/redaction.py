@@ -31,6 +31,7 @@ _SECRET_TEXTS: Final = {part: re.compile(pattern) for part, pattern in TEXTS.ite
 _PARAMETER: Final = re.compile(r"(?P<mark>[?&;]|(?<![\w.-]))(?P<name>[\w.-]+)=(?P<value>[^&#;,\s\"']+)")
 _OPTION: Final = re.compile(r"(?P<name>-*[\w.-]+)(?P<sign>=|:\s*)(?=\S)")
 """A word of a command line that has a value: ``--token=X``, ``hub.token=X`` or the header ``X-Api-Key: X``."""
+_NUMBER: Final = re.compile(r"\d[\d._,]*(?:[eE]\+?\d+)? ?[kKmMgGbBtT]?")
 _DEPTH: Final = MAX_DEPTH + 1
 _REMARKS: Final = ("notes", "text", "error")
 """Members of a record about the run that people write."""
@@ -70,7 +71,7 @@ class Redaction:
         if value is None or isinstance(value, int | float | bytes) or {name, path} & self._clear:
             return value
         if isinstance(value, str):
-            safe = HIDDEN if value and is_secret_name(name) else text_without_secrets(value)
+            safe = HIDDEN if value and _is_secret(name, value) else text_without_secrets(value)
             if safe != value:
                 self.replaced.append(path)
             return safe
@@ -90,25 +91,23 @@ class Redaction:
         return list(self._safe_words(words))
 
     def _safe_words(self, words: Sequence[str]) -> Iterator[str]:
-        hides_next = False
+        name = ""  # of the option before, whose value comes next
         for word in words:
             option = _OPTION.match(word)
-            is_secret = self._is_secret_option(option["name"] if option else word)
-            if option and is_secret:
+            if option and self._hides(option["name"], word[option.end() :]):
                 safe = option[0] + HIDDEN
-            elif hides_next and not word.startswith("-"):
+            elif name and not word.startswith("-") and self._hides(name, word):
                 safe = HIDDEN
             else:
                 safe = text_without_secrets(word)
             if safe != word:
                 self.replaced.append("argv")
             yield safe
-            hides_next = not option and word.startswith("-") and is_secret
+            name = word if word.startswith("-") and not option else ""
 
-    def _is_secret_option(self, word: str) -> bool:
-        name = word.lstrip("-")
-        clear = {name, name.replace("-", "_")} & self._clear
-        return not clear and is_secret_name(name)
+    def _hides(self, option: str, value: str) -> bool:
+        name = option.lstrip("-")
+        return not {name, name.replace("-", "_")} & self._clear and _is_secret(name, value)
 
 
 def without_secrets(value: Any) -> Any:
@@ -131,8 +130,13 @@ def text_without_secrets(text: str) -> str:
 
 def _safe_parameter(found: re.Match[str]) -> str:
     name = found["name"]
-    is_secret = is_secret_name(name) or (found["mark"] and set(_words_of(name)[-1:]) & _PARAMETER_WORDS)
+    is_secret = _is_secret(name, found["value"]) or (found["mark"] and set(_words_of(name)[-1:]) & _PARAMETER_WORDS)
     return f"{found['mark']}{name}={HIDDEN}" if is_secret else found[0]
+
+
+def _is_secret(name: str, text: str) -> bool:
+    """Return whether *text* is a secret by its *name*; ``tokens=100B`` is a number of tokens."""
+    return is_secret_name(name) and not (name.lower().endswith("tokens") and _NUMBER.fullmatch(text))
 
 
 def is_secret_name(name: str) -> bool:
@@ -141,7 +145,7 @@ def is_secret_name(name: str) -> bool:
     for at, word in enumerate(words):
         # Both the word and its singular: pass is one, and tokens are.
         forms = {word, word.removesuffix("s")}
-        if "token" in forms and _is_of_vocabulary(words[:at], words[at + 1 :]):
+        if "token" in forms and _is_of_vocabulary(words[max(at - 1, 0) : at], words[at + 1 : at + 2]):
             continue
         if forms & _SECRET_WORDS or any(form.endswith(GLUED) for form in forms):
             return True
