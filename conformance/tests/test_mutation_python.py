@@ -216,6 +216,11 @@ def test_published_sample_names_each_survivor() -> None:
     assert any("It is the same." in line for line in lines)
 
 
+def test_modules_that_need_a_package_are_there() -> None:
+    """No module that is left out where its package is missing has another name by now."""
+    assert set(listing.NEEDED) <= set(listing.module_names())
+
+
 def test_page_has_what_the_file_of_samples_says() -> None:
     """The part of the page is made from the file, and from the list of survivors."""
     listed = load(SURVIVORS, listing.module_names())

@@ -26,13 +26,11 @@ NOT_MUTATED = ("core/generated/", "data/", "version", "integrations/", "__main__
 tests of the package do not install."""
 NEEDED = {
     "convert/aim_repos": "aim",
-    "convert/mlflow_export": "mlflow",
+    "convert/destinations/mlflow_runs": "mlflow",
+    "convert/destinations/trackio_database": "trackio",
     "convert/neptune_files": "pyarrow",
     "convert/parquet": "pyarrow",
-    "convert/trackio_export": "trackio",
     "convert/wandb_history": "pyarrow",
-    "mirrors/mlflow_service": "mlflow",
-    "mirrors/trackio_service": "trackio",
 }
 """Modules that are little but calls of a package. Where it is not installed their tests are skipped; `nox -s interop`
 installs it."""
