@@ -99,7 +99,7 @@ class Hub:
 
     def bytes_of(self, found: BucketObject) -> bytes:
         """Return the content of an object."""
-        import hf_xet  # type: ignore[import-untyped]
+        import hf_xet
 
         if found.data is None:
             group = hf_xet.XetSession().new_download_stream_group(
