@@ -364,6 +364,9 @@ export interface Ranks {
   metrics_elsewhere: string[];
 }
 
+/** What a page says where nothing answers it. */
+export const SERVER_IS_GONE = "The server does not answer: is `toyspec view` still running? What is shown may be old. Trying again every second.";
+
 export type Change = { run: string; bytes: number } | { row: string } | { added: string } | { removed: string } | { root: string } | { reached: boolean; /** What the server says where it answers and refuses. */ refused?: string };
 
 /** The header of the first frame of a report. */

@@ -4,7 +4,7 @@ import { type Colouring, colouringOf } from "./charts/colouring.js";
 import { groupLooks } from "./charts/grouping.js";
 import { ExpressionError, type Filter, filterOf } from "./expression.js";
 import { Palette, type Look } from "./palette.js";
-import type { Annotation, Backend, Change, Counts, Listing, Run } from "./protocol.js";
+import { type Annotation, type Backend, type Change, type Counts, type Listing, type Run, SERVER_IS_GONE } from "./protocol.js";
 import { sorted } from "./columns.js";
 import { questionOf } from "./run-fields.js";
 import { plain } from "./text.js";
@@ -29,7 +29,6 @@ const ABSENT: Look = { colour: 0, dash: [2, 2], tint: "rgb(128, 128, 128)" };
 const REPAINT_SHARE = 4;
 /** Unread runs that are asked for at once; a server reads no more for one answer. */
 const MOST_SEEN = 100;
-const GONE = "The server does not answer: is `toyspec view` still running? What is shown may be old. Trying again every second.";
 
 export class Store {
   state: ViewState;
@@ -58,6 +57,8 @@ export class Store {
   private readonly palette = new Palette();
   private pending: Changed | null = null;
   private refreshing: Promise<void> | null = null;
+  /** Whether the stream of changes is there. Where it is not, its reason stands, not that of each question. */
+  private isReached = true;
   private isStale = false;
   /** True after a time without reports of changes. */
   private isCatchingUp = false;
@@ -225,8 +226,9 @@ export class Store {
   }
 
   private changed(change: Change): void {
+    if ("reached" in change) this.isReached = change.reached;
     if ("reached" in change && !change.reached) {
-      this.say(change.refused === undefined ? GONE : `The server refuses this page: ${change.refused}. What is shown may be old.`);
+      this.say(change.refused === undefined ? SERVER_IS_GONE : `The server refuses this page: ${change.refused}. What is shown may be old.`);
       return;
     }
     // What grew meanwhile was not reported.
@@ -240,7 +242,7 @@ export class Store {
     if (this.refreshing) return;
     const wait = this.lastRefresh + Math.max(REPAINT_MS, REPAINT_SHARE * this.refreshMs) - performance.now();
     this.refreshing = (wait > 0 ? new Promise<void>((resolve) => setTimeout(resolve, wait)) : Promise.resolve()).then(() => this.refresh());
-    await this.refreshing.catch((error: unknown) => this.say((error as Error).message));
+    await this.refreshing.catch((error: unknown) => this.isReached && this.say((error as Error).message));
     this.refreshing = null;
     if (this.isStale) void this.refreshSoon();
   }

@@ -3,7 +3,7 @@
 import { FrameReader } from "../frames.js";
 import { Gathering, type Part } from "./gathering.js";
 import { SharedChanges } from "./shared-changes.js";
-import type { Annotation, Backend, Change, Counts, CurveRequest, Detail, Frame, Listing, Media, Point, Ranks, Run } from "../protocol.js";
+import { type Annotation, type Backend, type Change, type Counts, type CurveRequest, type Detail, type Frame, type Listing, type Media, type Point, type Ranks, type Run, SERVER_IS_GONE } from "../protocol.js";
 
 /** Longer addresses are refused by some servers and proxies. */
 const LONGEST_ADDRESS = 6000;
@@ -110,6 +110,6 @@ async function reached(address: string, init: RequestInit): Promise<Response> {
     return await fetch(address, init);
   } catch (error) {
     if ((error as Error).name === "AbortError") throw error;
-    throw new Error("the server does not answer; is `toyspec view` still running?");
+    throw new Error(SERVER_IS_GONE);
   }
 }
