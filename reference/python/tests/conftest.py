@@ -7,7 +7,7 @@ import gc
 import importlib.util
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +15,10 @@ import pytest
 from hypothesis import settings
 
 from contention import touching
+from other_packages import EntryPoints, install
 from property_examples import PROFILE, examples
 from toyspec.core import engine, programs
+from toyspec.core.entry_points import entry_points_of
 from toyspec.core.writing import environment, evidence
 
 if TYPE_CHECKING:
@@ -168,6 +170,16 @@ def compiled_engine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(engine.VARIABLE, "native")
         yield
+
+
+@pytest.fixture
+def install_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str, EntryPoints, Mapping[str, str]], None]]:
+    """Return what installs a package with its entry points and files, until the test ends."""
+    entry_points_of.cache_clear()
+    yield functools.partial(install, monkeypatch, tmp_path / "site-packages")
+    entry_points_of.cache_clear()
 
 
 @pytest.fixture

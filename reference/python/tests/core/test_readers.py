@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from toyspec import check, list_runs, read
-from toyspec.core.reading import readers
 
 MODULE = """
 from toyspec.core.reading.readers import dialects
@@ -41,19 +39,11 @@ LOG = "ZLOG 1\n" + "".join(f"at {step} got {step / 4}\n" for step in range(3))
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def asked(install_package: Callable[..., None]) -> list[str]:
     """Install a package that brings a reader, and return the paths that it is asked about."""
-    place = tmp_path / "site"
-    information = place / "zlog-1.0.dist-info"
-    information.mkdir(parents=True)
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: zlog\nVersion: 1.0\n")
-    (information / "entry_points.txt").write_text("[toyspec.readers]\nzlog = zlog_reader:READER\n")
-    (place / "zlog_reader.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(place)
-    readers._others.cache_clear()
-    monkeypatch.delitem(sys.modules, "zlog_reader", raising=False)
-    yield import_module("zlog_reader").READER.asked
-    readers._others.cache_clear()
+    install_package("zlog", {"toyspec.readers": {"zlog": "zlog_reader:READER"}}, {"zlog_reader.py": MODULE})
+    found: list[str] = import_module("zlog_reader").READER.asked
+    return found
 
 
 def test_reader_of_another_package_reads_its_logs(tmp_path: Path, asked: list[str]) -> None:

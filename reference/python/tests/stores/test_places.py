@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -376,13 +377,9 @@ def open_place(scheme, host, query):
 """
 
 
-def test_a_package_adds_a_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_adds_a_scheme(install_package: Callable[..., None]) -> None:
     """Runs below an address of a package's own scheme are listed, checked and read; no table names it."""
-    (tmp_path / "its_lake.py").write_text(LAKE)
-    (tmp_path / "its_lake-1.dist-info").mkdir()
-    (tmp_path / "its_lake-1.dist-info/METADATA").write_text("Name: its-lake\nVersion: 1\n")
-    (tmp_path / "its_lake-1.dist-info/entry_points.txt").write_text("[toyspec.places]\nlake = its_lake:open_place\n")
-    monkeypatch.syspath_prepend(tmp_path)
+    install_package("its-lake", {"toyspec.places": {"lake": "its_lake:open_place"}}, {"its_lake.py": LAKE})
     objects = importlib.import_module("its_lake").OBJECTS
     objects["lake://deep/runs/a/events.jsonl"] = stream(3)
     assert ["a"] == [run.facts.run for run in list_runs("lake://deep/runs")]

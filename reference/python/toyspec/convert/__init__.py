@@ -1,15 +1,20 @@
 """Imports runs of other tools as toy/v1 bundles, and exports toy/v1 runs to their formats."""
 
+from toyspec.convert.destinations.destination import Destination
 from toyspec.convert.destinations.registry import exportable
 from toyspec.convert.exporting import export_runs
 from toyspec.convert.format_modules import importable
+from toyspec.convert.formats import Converter, ForeignRun
 from toyspec.convert.importing import import_runs
 from toyspec.convert.losses import Example, Loss
 from toyspec.convert.reports import ConversionReport, RunConversion
 
 __all__ = [
     "ConversionReport",
+    "Converter",
+    "Destination",
     "Example",
+    "ForeignRun",
     "Loss",
     "RunConversion",
     "export_runs",

@@ -12,7 +12,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.convert.destinations.destination import BATCH
-from toyspec.convert.destinations.registry import TOOLS, destination_of, exportable
+from toyspec.convert.destinations.registry import destination_of, exportable, is_written_at_once
 from toyspec.convert.exported_runs import ExportedRun
 from toyspec.convert.formats import paths_of
 from toyspec.convert.imported_bundles import safe_run_id
@@ -100,7 +100,7 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
         options = _Options(format, target, max_examples)
         total = Total(sum(job.size for job in jobs), watch)
         parts: Iterator[ConversionReport]
-        if workers == 1 or TOOLS[format].export == "all":
+        if workers == 1 or is_written_at_once(format):
             parts = (_export(job, destination, options, total.advance) for job in jobs)
         else:
             parts = _export_in_parallel(jobs, options, total, workers, made)

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, opened, tables_of
-from toyspec.convert.format_modules import ANY_LOG, FORMATS, importer, load
+from toyspec.convert.format_modules import ANY_LOG, FORMATS, described, importer, load, of_packages
 from toyspec.convert.sources import files_below, head_of
 from toyspec.core.errors import SourceError, ToyspecError
 from toyspec.core.files import open_file
@@ -41,7 +41,9 @@ def recognised(path: str, dialect: DialectChoice | None = None) -> list[str]:
 
 
 def _own_formats(path: str) -> list[str]:
-    return [name for name in FORMATS if load(name).recognise(path)]
+    ours = [name for name in FORMATS if load(name).recognise(path)]
+    # Those of other packages are asked where none of ours knows it.
+    return ours or [name for name in of_packages() if importer(name).recognise(path)]
 
 
 class FileOwners:
@@ -99,7 +101,7 @@ class ImportableRuns:
 
     def title_of(self, name: str) -> str:
         """Return the title of the format *name*."""
-        return FORMATS[name].title
+        return described(name)[0]
 
 
 def unreadable(root: str, is_part: Callable[[str], bool]) -> Iterator[PathError]:

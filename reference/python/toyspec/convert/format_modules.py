@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from toyspec.convert.formats import Format
+from toyspec.convert.formats import Format, converters
 
 if TYPE_CHECKING:
     from toyspec.convert.formats import Importer
@@ -46,6 +46,9 @@ def importer(name: str, dialect: DialectChoice | None = None) -> Importer:
     """Return what imports the format *name*; *dialect* says how logs of other programs are read."""
     if name in FORMATS:
         return cast("Importer", load(name))
+    other = converters().get(name)
+    if other is not None and other.importer is not None:
+        return other.importer
     if name in [ANY_LOG, *dialect_names(), *(each.name for each in (dialect.own if dialect else ()))]:
         from toyspec.convert.dialect_logs import DialectImporter
 
@@ -54,8 +57,21 @@ def importer(name: str, dialect: DialectChoice | None = None) -> Importer:
 
 
 def importable() -> list[str]:
-    """Return the names of the formats that can be imported, dialects last."""
-    return [*FORMATS, *(name for name in dialect_names() if name not in FORMATS)]
+    """Return the names of the formats that can be imported; dialects come after ours and those of other packages."""
+    return list(dict.fromkeys([*FORMATS, *of_packages(), *dialect_names()]))
+
+
+def of_packages() -> list[str]:
+    """Return the names of the formats that other packages import."""
+    return [name for name, each in converters().items() if each.importer is not None and name not in FORMATS]
+
+
+def described(name: str) -> tuple[str, str]:
+    """Return the title of the format *name*, and what is counted as one item of it, in the plural."""
+    if name in FORMATS:
+        return FORMATS[name].title, FORMATS[name].item
+    other = converters().get(name)
+    return (name, "members") if other is None else (other.title, other.item)
 
 
 def dialect_names() -> list[str]:

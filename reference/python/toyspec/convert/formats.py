@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from toyspec.core.entry_points import brought, entry_points_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from toyspec.convert.destinations.destination import Destination
     from toyspec.convert.intake import Intake
 
 
@@ -57,3 +60,23 @@ class Importer(Protocol):
 
     def find_runs(self, path: str) -> Iterator[ForeignRun]:
         """Yield the runs at *path*; raise SourceError if there is none, OSError if it cannot be read."""
+
+
+GROUP = "toyspec.converters"
+"""The group of entry points whose names are formats, and whose values are such as ``Converter``."""
+
+
+class Converter(NamedTuple):
+    """What another package brings for a format: how it is imported, how runs are exported to it, or both."""
+
+    title: str
+    importer: Importer | None = None
+    destination: type[Destination] | None = None
+    """What ``toyspec export`` writes with; an export makes one of it for each run."""
+    item: str = "items"
+    """What is counted as one item of an import, in the plural."""
+
+
+def converters() -> dict[str, Converter]:
+    """Return what other packages bring, by format; raise ImportError for one that cannot be loaded."""
+    return {name: brought(entry) for name, entry in entry_points_of(GROUP).items()}

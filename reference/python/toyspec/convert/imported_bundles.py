@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.convert.format_modules import FORMATS
+from toyspec.convert.format_modules import described
 from toyspec.convert.incoming_files import files_to_bring
 from toyspec.convert.intake import Intake
 from toyspec.convert.losses import MAX_EXAMPLES, Ledger
@@ -156,7 +156,7 @@ class _Import:
             target=encodable(self._target),
             run_id=plan.run_id,
             identity=self._run.identity,
-            item=FORMATS[plan.name].item if plan.name in FORMATS else "members",
+            item=described(plan.name)[1],
         )
         try:
             os.makedirs(options.root, exist_ok=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, cast
 
+from toyspec.convert.formats import converters
+
 if TYPE_CHECKING:
     from toyspec.convert.destinations.destination import Destination
 
@@ -40,12 +42,22 @@ TOOLS: Final = {
 
 
 def destination_of(name: str) -> type[Destination]:
-    """Return the destination of the tool *name*."""
+    """Return the destination of the tool *name*; one of another package if none of ours has the name."""
+    if name not in TOOLS:
+        brought = converters()[name].destination
+        assert brought is not None, "no name that `exportable` returns"
+        return brought
     tool = TOOLS[name]
     found = getattr(import_module(f"toyspec.convert.destinations.{tool.module}"), tool.destination)
     return cast("type[Destination]", found)
 
 
 def exportable() -> list[str]:
-    """Return the names of the formats that can be exported to."""
-    return [name for name, tool in TOOLS.items() if tool.export]
+    """Return the names of the formats that can be exported to, those of other packages last."""
+    others = [name for name, each in converters().items() if each.destination is not None and name not in TOOLS]
+    return [*(name for name, tool in TOOLS.items() if tool.export), *others]
+
+
+def is_written_at_once(name: str) -> bool:
+    """Return whether one process writes all runs of an export to the tool *name*."""
+    return name in TOOLS and TOOLS[name].export == "all"

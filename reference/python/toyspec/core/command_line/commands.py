@@ -1,4 +1,7 @@
-"""Every command by name, and the module that has it, which is imported only when the command is called."""
+"""Every command by name, and the module that has it, which is imported only when the command is called.
+
+Other packages bring commands as entry points of the group ``toyspec.commands``: see ``Command``.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
 from toyspec.core.command_line.parsers import Parser
+from toyspec.core.entry_points import brought, entry_points_of, package_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+GROUP = "toyspec.commands"
+"""The group of entry points whose names are commands, and whose values are modules or objects such as ``Command``."""
 
 # In the order of use: check, view, fix, write, learn.
 COMMANDS: dict[str, str] = {
@@ -109,7 +116,7 @@ ANSWERS: dict[str, str] = {
 
 
 class Command(Protocol):
-    """The functions that the module of a command defines."""
+    """The functions that the module of a command defines, also that of another package."""
 
     def configure(self, parser: Parser) -> None:
         """Add description, arguments and an example to *parser*."""
@@ -118,8 +125,19 @@ class Command(Protocol):
         """Do what *options* ask for and return an exit code."""
 
 
+def all_commands() -> dict[str, str]:
+    """Return what every command does, by its name: ours, then those of other packages with the package that has it."""
+    return COMMANDS | {
+        name: f"of the package {package_of(each)}"
+        for name, each in sorted(entry_points_of(GROUP).items())
+        if name not in COMMANDS
+    }
+
+
 def load(name: str) -> Command:
-    """Return the module of the command *name*, which must be one of COMMANDS."""
+    """Return the module of the command *name*; raise ImportError if another package brings it and it does not load."""
+    if name not in COMMANDS:
+        return cast("Command", brought(entry_points_of(GROUP)[name]))
     return cast("Command", import_module(f"toyspec.{_ROOMS.get(name, 'core')}.commands.{name}"))
 
 
@@ -134,14 +152,14 @@ def full_parser() -> Parser:
     """Return the parser of the whole command line; it imports every command."""
     parser = top_parser()
     actions = parser.add_subparsers(dest="command", metavar="COMMAND", prog="toyspec", parser_class=Parser)
-    for name, summary in COMMANDS.items():
+    for name, summary in all_commands().items():
         load(name).configure(actions.add_parser(name, help=summary))
     return parser
 
 
 def top_parser() -> Parser:
     """Return the parser of the options before a command."""
-    listed = "\n".join(f"  {name:<12}{summary}" for name, summary in COMMANDS.items())
+    listed = "\n".join(f"  {name:<11} {summary}" for name, summary in all_commands().items())
     parser = Parser(
         prog="toyspec",
         usage="toyspec COMMAND …",

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.commands import COMMANDS, command_parser, load, top_parser
+from toyspec.core.command_line.commands import COMMANDS, all_commands, command_parser, load, top_parser
 from toyspec.core.command_line.parsers import UsageError, did_you_mean
 from toyspec.core.command_line.terminal import called, tell
 from toyspec.core.errors import EngineError, WorkersError
@@ -77,7 +77,7 @@ def _devnull(number: int, flags: int, mode: Literal["r", "w"]) -> TextIO:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run *arguments*, those of the process by default, and return the exit code; nothing is raised."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    name = given[0] if given and given[0] in COMMANDS else None
+    name = given[0] if given and _is_command(given[0]) else None
     try:
         code = _command(name, given[1:]) if name else _top(given)
         sys.stdout.flush()
@@ -94,8 +94,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+def _is_command(word: str) -> bool:
+    # Packages are looked through only for a word that is none of ours.
+    return word in COMMANDS or (not word.startswith("-") and word in all_commands())
+
+
 def _command(name: str, arguments: list[str]) -> int:
-    parser = command_parser(name)
+    try:
+        parser = command_parser(name)
+    except ImportError as error:
+        if name in COMMANDS:
+            raise
+        raise UsageError(str(error)) from error
     try:
         options = parser.parse_args(arguments)
     except SystemExit:  # after --help was printed
@@ -151,7 +161,7 @@ def _top(arguments: list[str]) -> int:
 def _unknown_command(word: str) -> str:
     if os.path.exists(word):
         return f"'{shortened(word)}' is a path, not a command; did you mean `toyspec check {shortened(word)}`?"
-    return f"unknown command '{shortened(word)}'{did_you_mean(word, COMMANDS)}"
+    return f"unknown command '{shortened(word)}'{did_you_mean(word, all_commands())}"
 
 
 def _complain(name: str | None, message: str, advice: str = "") -> int:

@@ -46,12 +46,12 @@ def run(options: Namespace) -> int:
     """Print the script and return an exit code."""
     import shtab
 
-    from toyspec.core.command_line.commands import COMMANDS, full_parser
+    from toyspec.core.command_line.commands import all_commands, full_parser
 
-    parser = full_parser()
+    parser, summaries = full_parser(), all_commands()
     for name, command in _commands(parser).items():
         # The first line of a description is only the beginning of a sentence; the summary is a whole one.
-        command.description = COMMANDS[name]
+        command.description = summaries[name]
         for action in command._actions:  # noqa: SLF001 - argparse has no public way to its arguments
             _complete(action)
     sys.stdout.write(shtab.complete(parser, shell=options.shell) + "\n")

@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from toyspec.core.entry_points import brought, entry_points_of
 from toyspec.core.errors import PlaceError
 from toyspec.core.places.addresses import BUCKETS, WEB, parts_of, secret_of
 
@@ -55,11 +56,9 @@ def _opened(scheme: str, host: str, query: str) -> Place:
 
 def _opener(scheme: str) -> OpenPlace:
     if scheme not in OWN:
-        # Imported here: most addresses are of a scheme of our own.
-        from importlib.metadata import entry_points
-
-        for found in entry_points(group=GROUP, name=scheme):
-            return cast("OpenPlace", found.load())
+        entry = entry_points_of(GROUP).get(scheme)
+        if entry is not None:
+            return cast("OpenPlace", brought(entry))
     return cast("OpenPlace", import_module(OWN.get(scheme, _ANY_OTHER)).open_place)
 
 

@@ -11,6 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
+from toyspec.core.entry_points import brought, entry_points_of
 from toyspec.core.reading.records import CutFeed
 
 if TYPE_CHECKING:
@@ -157,12 +158,8 @@ def _own(name: str) -> Reader:
     return cast("Reader", import_module(_OWN[name]).READER)
 
 
-@cache
 def _others() -> tuple[Reader, ...]:
-    # Imported here: few files are of a format that no reader of ours is sure of.
-    from importlib.metadata import entry_points
-
-    return tuple(sorted((each.load() for each in entry_points(group=GROUP)), key=lambda each: each.order))
+    return tuple(sorted(map(brought, entry_points_of(GROUP).values()), key=lambda each: each.order))
 
 
 def opened(head: bytes, path: str, asked: DialectChoice) -> OpenedLog | None:

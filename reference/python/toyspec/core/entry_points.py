@@ -1,0 +1,34 @@
+"""What other packages bring to toyspec: entry points, by the name of their group."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from toyspec.core.system_calls import cause_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from importlib.metadata import EntryPoint
+
+
+@cache
+def entry_points_of(group: str) -> Mapping[str, EntryPoint]:
+    """Return the entry points of *group* of all installed packages, by name; none is loaded."""
+    # Imported here: looking through all packages takes as long as starting, and only what ours do not know needs it.
+    from importlib.metadata import entry_points
+
+    return {each.name: each for each in entry_points(group=group)}
+
+
+def package_of(entry: EntryPoint) -> str:
+    """Return name and version of the package that brings *entry*."""
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.module
+
+
+def brought(entry: EntryPoint) -> Any:
+    """Return what *entry* names; raise ImportError, which says whose it is, if it cannot be loaded."""
+    try:
+        return entry.load()
+    except Exception as error:
+        raise ImportError(f"{entry.name}, of {package_of(entry)}, cannot be loaded: {cause_of(error)}") from error
