@@ -271,9 +271,10 @@ def mutants_python(session: nox.Session) -> None:
 
 @nox.session
 def mutants_rust(session: nox.Session) -> None:
-    """Mutate the Rust crate with cargo-mutants, a fixed sample (most of an hour): ``--sample 600``."""
+    """Mutate the Rust crate with cargo-mutants, and run its tests (hours): ``--shard 1/100``."""
     needs(session, "cargo mutants --version", "cargo install cargo-mutants --locked")
-    python(session, "-m", "conformance.mutation.rust", "--page", CONFORMANCE_PAGE, *session.posargs)
+    with session.chdir("reference/rust"):
+        session.run("cargo", "mutants", "--output", str(ROOT / "build"), *session.posargs, external=True)
 
 
 @nox.session
@@ -507,25 +508,10 @@ def bench_health(session: nox.Session) -> None:
     python(session, f"{BENCH}/health_alarms.py", HEALTH_CURVES, *samples, *session.posargs)
 
 
-@nox.session(venv_backend="venv", reuse_venv=True)
-def bench_ray(session: nox.Session) -> None:
-    """Measure a Ray cluster of this machine beside processes, and what lost nodes and memory cost."""
-    with_ray(session)
-    engine_if_possible(session, session.virtualenv.location)
-    path = ":".join(str(ROOT / each) for each in ("reference/python", BENCH, TESTS))
-    session.run("python", f"{BENCH}/ray_figures.py", *session.posargs, env={"PYTHONPATH": path})
-
-
 @nox.session
 def scale(session: nox.Session) -> None:
-    """Measure many runs on disk and in a store, and predict many workers (4 minutes): ``--most 100000 --publish``."""
+    """Measure many runs on disk and in a store (4 minutes): ``--most 100000 --publish``."""
     python(session, f"{BENCH}/catalog_scale.py", *session.posargs)
-
-
-@nox.session
-def scale_limits(session: nox.Session) -> None:
-    """Measure a catalog beside listing and reading the same files: ``100000 --publish``."""
-    python(session, f"{BENCH}/catalog_limits.py", *session.posargs)
 
 
 # Pictures.

@@ -75,12 +75,3 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
             process.kill()
         else:
             kill(process.pid, signal.SIGKILL)
-
-
-def clean_up_when_terminated() -> None:
-    """Let SIGTERM unwind this program as an interruption does, so that what it started ends with it."""
-    signal.signal(signal.SIGTERM, _unwind)
-
-
-def _unwind(number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""Measures a catalog at several sizes, on disk and in a store, and what more workers change: ``nox -s scale``."""
+"""Measures a catalog at several sizes, on disk and in a store: ``nox -s scale``."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import catalog_simulation
-import worker_model
 from machine import describe, load
 from scale_runs import bundle, change, write_runs
 from toyspec import build_catalog, update_catalog
@@ -49,8 +47,14 @@ def on_disk(directory: str, count: int) -> dict[str, float]:
     change(root, count)
     some = timed(update_catalog, out, workers=2 if count > 2000 else 1)
     shutil.rmtree(root)
-    memory = catalog_simulation.most_memory()
+    memory = most_memory()
     return {"runs": count, "one": one, "two": two, "some": some, "none": none, "memory": memory}
+
+
+def most_memory() -> int:
+    """Return the most memory that this program has had, in bytes."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM"))
 
 
 def in_a_store(directory: str, count: int) -> dict[str, float]:
@@ -81,17 +85,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="toyspec-scale-", dir=options.directory) as directory:
         sizes = [10**power for power in range(2, 6) if 10**power <= options.most]
         before = load()
-        found: dict[str, Any] = {
+        return {
             "machine": describe() | {"engine": engine.choice().name, "load before": before},
             "disk": [on_disk(directory, size) for size in sizes],
             "store": [in_a_store(directory, size) for size in sizes if size <= options.most_in_a_store],
             "listing": listing(),
-            "simulated": [catalog_simulation.in_a_process(directory, size)._asdict() for size in options.simulate],
         }
-        jobs = worker_model.measure(directory, options.model)
-        found["jobs"] = [job._asdict() | {"parameters": job.parameters._asdict()} for job in jobs]
-        found["workers"] = worker_model.tables(jobs)
-    return found
 
 
 def page(found: dict[str, Any]) -> str:
@@ -108,7 +107,6 @@ def page(found: dict[str, Any]) -> str:
         f"{row['none']:.2f} s ({row['build'] / row['none']:.1f}x) |"
         for row in found["store"]
     ]
-    simulated = [line for row in found["simulated"] for line in (catalog_simulation.sentence(row), "")]
     machine = (
         f"Taken with: processor {facts['processor']}, cores {facts['cores']}, Python {facts['Python']}, "
         f"engine {facts['engine']}, load before {facts['load before']}."
@@ -123,7 +121,7 @@ def page(found: dict[str, Any]) -> str:
     heads = ("build, runs/s, 1 worker", "2 workers", "update, 1 % changed", "update, none changed", "memory")
     lines = [machine, "", f"| runs on disk | {' | '.join(heads)} |", "|---|---|---|---|---|---|", *rows, ""]
     lines += ["| runs in a store on loopback | build, runs/s | update, none changed |", "|---|---|---|", *stored, ""]
-    return "\n".join([*lines, *simulated, listed, "", *found["workers"], ""])
+    return "\n".join([*lines, listed, ""])
 
 
 def main() -> None:
@@ -131,8 +129,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--most", type=int, default=10_000, help="largest number of runs on disk")
     parser.add_argument("--most-in-a-store", type=int, default=1000, help="largest number of runs in the store")
-    parser.add_argument("--simulate", type=int, nargs="*", default=[20_000], help="numbers of runs to simulate")
-    parser.add_argument("--model", type=int, default=1000, help="number of runs from which many workers are predicted")
     parser.add_argument("--directory", help="where the runs are made; default: the directory of temporary files")
     parser.add_argument("--publish", action="store_true", help="write the page's part")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""Makes runs and logs of like sizes as real ones, for measurements with many of them."""
+"""Makes runs of like sizes as real ones, for measurements with many of them."""
 
 from __future__ import annotations
 
@@ -44,13 +44,3 @@ def change(root: str, count: int) -> None:
     for number in range(0, count, _CHANGED):
         with open(os.path.join(root, f"run-{number:08}", "events.jsonl"), "ab") as file:
             file.write(b'{"kind":"run_end","t":1000.0,"reason":"completed"}\n')
-
-
-def write_logs(root: str, count: int) -> None:
-    """Write *count* logs as JSON Lines, which an import reads."""
-    for number in range(count):
-        chance = random.Random(number)
-        directory = os.path.join(root, f"log-{number:08}")
-        os.makedirs(directory)
-        rows = (f'{{"step":{step},"loss":{chance.random():.5f},"lr":0.1}}\n' for step in range(chance.choice(_STEPS)))
-        Path(directory, "metrics.jsonl").write_text("".join(rows), encoding="utf-8")

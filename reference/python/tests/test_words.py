@@ -30,7 +30,6 @@ SCOPE = (
 EXCLUDED = (
     "docs/search.toml",  # what newcomers say, in their words
     "schemas/bundled/",  # generated
-    "conformance/mutation/rust/survivors.json",  # source text of the crate, whose sweep reports what is stale
     "reference/python/tests/test_words.py",  # this list
     "reference/python/tests/samples/aim/.aim/",  # binary
     "reference/python/toyspec/view/app/",  # built
