@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from codegen import sources
 from toyspec import read
 from toyspec.convert.destinations.registry import TOOLS, exportable
-from toyspec.convert.format_modules import importable
+from toyspec.convert.finding import importable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

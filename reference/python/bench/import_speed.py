@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from measuring import Row, alternating, missing, per_call, ratio, spread
-from toyspec.convert import import_runs, tensorboard_messages, tensorboard_records
+from toyspec.convert import import_runs, tensorboard_files
 from toyspec.convert.protobuf import field, integer_field
-from toyspec.convert.wandb_leveldb import BLOCK_BYTES, FILE_HEADER
+from toyspec.convert.wandb_files import BLOCK_BYTES, FILE_HEADER
 from toyspec.core.checker import check
 from toyspec.core.reading.reader import read
 from toyspec.core.runs.summarizing import summarize_run
@@ -51,10 +51,10 @@ def _tensorboard(folder: Path, size: int) -> Iterator[Row]:
     source = folder / "tb"
     source.mkdir()
     with (source / "events.out.tfevents.1790000000.bench").open("wb") as file:
-        file.write(tensorboard_records.record(tensorboard_messages.version_event(_WALL)))
+        file.write(tensorboard_files.record(tensorboard_files.version_event(_WALL)))
         for step in range(size // len(_TAGS)):
-            events = [tensorboard_messages.scalar_event(_WALL + step, step, tag, step / 7) for tag in _TAGS]
-            file.write(b"".join(map(tensorboard_records.record, events)))
+            events = [tensorboard_files.scalar_event(_WALL + step, step, tag, step / 7) for tag in _TAGS]
+            file.write(b"".join(map(tensorboard_files.record, events)))
 
     def accumulate() -> None:
         accumulator = EventAccumulator(str(source), size_guidance={"scalars": 0})

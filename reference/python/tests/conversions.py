@@ -10,7 +10,7 @@ import jsonschema
 import msgspec
 
 from toyspec.convert import ConversionReport, export_runs, import_runs
-from toyspec.convert.format_modules import FORMATS
+from toyspec.convert.finding import FORMATS
 from toyspec.core.checker import check
 from toyspec.core.resources import read_resource
 

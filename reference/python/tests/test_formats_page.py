@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toyspec.convert.destinations.registry import TOOLS
-from toyspec.convert.format_modules import FORMATS, load
+from toyspec.convert.finding import FORMATS, load
 
 _PAGE = Path(__file__).resolve().parents[3] / "docs/reference/formats.md"
 

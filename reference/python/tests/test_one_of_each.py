@@ -18,7 +18,7 @@ from command_line import toyspec_within as toyspec
 from conversions import SAMPLES, samples
 from toyspec import list_runs
 from toyspec.convert import import_runs
-from toyspec.convert.format_modules import FORMATS
+from toyspec.convert.finding import FORMATS
 from toyspec.core.command_line.main import main
 from toyspec.logs.dialects import dialects
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mirror_services import write_steps
-from toyspec.convert import wandb_leveldb, wandb_messages
+from toyspec.convert import wandb_files
 
 LOSSES = [None if at == 77 else at / 8 for at in range(240)]
 EXPECTED = list(enumerate(LOSSES, 1))
@@ -60,10 +60,10 @@ def history(path: Path) -> list[tuple[int, dict[str, Any]]]:
     """Return number and values of each row in a file of W&B."""
     found = []
     with path.open("rb") as file:
-        for record in wandb_leveldb.read_records(file):
-            kind, body = wandb_messages.kind_and_body(record) if isinstance(record, bytes) else (0, b"")
-            if kind == wandb_messages.HISTORY:
-                row = dict(wandb_messages.pairs(body))
+        for record in wandb_files.read_records(file):
+            kind, body = wandb_files.kind_and_body(record) if isinstance(record, bytes) else (0, b"")
+            if kind == wandb_files.HISTORY:
+                row = dict(wandb_files.pairs(body))
                 found.append((row.pop("_step"), {name: row[name] for name in ("train/step", "loss")}))
     return [(number, {**row, "loss": numbers(row["loss"])}) for number, row in found]
 

@@ -12,8 +12,8 @@ import pytest
 
 from conversions import SAMPLES, imported, losses, records, scalars
 from toyspec import check, history
-from toyspec.convert.format_modules import importer
-from toyspec.convert.losses import Ledger
+from toyspec.convert.finding import importer
+from toyspec.convert.reports import Ledger
 from toyspec.core.errors import SourceError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.convert.tensorboard_records import crc32c, crc32c_plainly, masked
+from toyspec.convert.tensorboard_files import crc32c, crc32c_plainly, masked
 
 
 def bit_by_bit(data: bytes) -> int:

@@ -20,11 +20,10 @@ from convert.test_convert_tensorboard import WALL, event_file, steps
 from toyspec.convert import (
     export_runs,
     import_runs,
-    imported_bundles,
     importing,
-    tensorboard_messages,
+    tensorboard_files,
 )
-from toyspec.convert.imported_bundles import safe_run_id
+from toyspec.convert.importing import safe_run_id
 from toyspec.core.command_line.commands import load as command_module
 from toyspec.core.command_line.main import main
 
@@ -163,7 +162,7 @@ def test_file_without_any_event_is_an_error(tmp_path: Path) -> None:
 
 def test_one_item_is_counted_in_the_singular(tmp_path: Path) -> None:
     """One value is counted without the plural."""
-    event_file(tmp_path / "a", tensorboard_messages.scalar_event(WALL, 1, "loss", 0.5))
+    event_file(tmp_path / "a", tensorboard_files.scalar_event(WALL, 1, "loss", 0.5))
     done = toyspec("import", str(tmp_path / "a"), "--out", str(tmp_path / "runs"))
     assert b": 1 value, 1 carried unchanged\n" in done.stdout
 
@@ -182,7 +181,7 @@ def test_rest_of_a_killed_import_is_not_a_run_and_is_removed(tmp_path: Path) -> 
 def test_ended_adds_a_run_end(tmp_path: Path) -> None:
     """The reason is the user's where the source says none; a source's own ending stays."""
     event_file(tmp_path / "a", *steps(3))
-    event_file(tmp_path / "b", tensorboard_messages.ending_event(WALL, is_success=False))
+    event_file(tmp_path / "b", tensorboard_files.ending_event(WALL, is_success=False))
     report = accounted(import_runs([tmp_path / "a", tmp_path / "b"], tmp_path / "runs", ended="completed"))
     assert ["completed", "errored"] == [records(run.target)[-1]["reason"] for run in report.runs]
 
@@ -267,7 +266,7 @@ def test_other_logs_are_not_exported_but_imported(tmp_path: Path) -> None:
 
 def test_log_content_is_shown_inert(tmp_path: Path) -> None:
     """Escape sequences in a name reach no terminal."""
-    event_file(tmp_path / "a", tensorboard_messages.scalar_event(WALL, -1, "\x1b[31mred\n::error::", 1.0))
+    event_file(tmp_path / "a", tensorboard_files.scalar_event(WALL, -1, "\x1b[31mred\n::error::", 1.0))
     done = toyspec("import", str(tmp_path / "a"), "--out", str(tmp_path / "runs"))
     assert b"\x1b" not in done.stdout
     assert b"\n::error::" not in done.stdout
@@ -281,7 +280,7 @@ def test_directory_that_cannot_be_written_is_named(
     def refused(path: str, **_: Any) -> None:
         raise PermissionError(EACCES, "Permission denied", path)
 
-    monkeypatch.setattr("toyspec.convert.imported_bundles.os.makedirs", refused)
+    monkeypatch.setattr("toyspec.convert.importing.os.makedirs", refused)
     out = tmp_path / "new" / "runs"
     assert 2 == main(["import", str(event_file(tmp_path / "a", *steps(1))), "--out", str(out)])
     assert f"toyspec import: {out}: Permission denied\n" == capsys.readouterr().err
@@ -382,7 +381,7 @@ def test_what_fails_for_all_ends_an_import_and_what_fails_for_one_does_not(
     """A full disk is raised; a source that cannot be read is an error of the report beside the runs of the others."""
     for name in "ab":
         event_file(tmp_path / name, *steps(3))
-    made = imported_bundles.make_bundle
+    made = importing.make_bundle
 
     def fail(plan: Any, options: Any) -> Any:
         if plan.run.source.startswith(str(tmp_path / "a")):

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import toyspec
 from conversions import records
 from toyspec import check, history
-from toyspec.convert.incoming_files import MISSING_FILE
 from toyspec.convert.intake import Intake
-from toyspec.convert.losses import Ledger
+from toyspec.convert.reports import Ledger
+from toyspec.convert.sources import MISSING_FILE
 from toyspec.core.format.canonical import encode
 
 if TYPE_CHECKING:

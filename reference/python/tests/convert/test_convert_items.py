@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from toyspec.convert import incoming_files, sources
+from toyspec.convert import sources
 from toyspec.convert.exported_runs import ExportedRun
-from toyspec.convert.incoming_files import file_below
 from toyspec.convert.intake import Intake
-from toyspec.convert.losses import NO_PLACE, Ledger
+from toyspec.convert.reports import NO_PLACE, Ledger
 from toyspec.convert.run_items import items_of
-from toyspec.convert.sources import copied, drop_files, files_below, name_below, size_of
-from toyspec.convert.wandb_media import lines_of, taken_objects
+from toyspec.convert.sources import copied, drop_files, file_below, files_below, name_below, size_of
+from toyspec.convert.wandb_files import lines_of, taken_objects
 from toyspec.core.errors import SourceError
 from toyspec.core.places.place import Entry
 from toyspec.core.reading.attempts import Attempts
@@ -258,7 +257,7 @@ def test_members_of_an_object_are_taken_from_its_row() -> None:
 
 def test_artifact_is_copied_or_named(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its path stays below the folder, a name that is taken gets a number, and a large file stays where it is."""
-    monkeypatch.setattr(incoming_files, "MOST_COPIED_BYTES", 9)
+    monkeypatch.setattr(sources, "MOST_COPIED_BYTES", 9)
     ledger, target = Ledger(), str(tmp_path / "bundle")
     intake = Intake(ledger, target)
     made: list[dict[str, Any]] = []
@@ -273,7 +272,7 @@ def test_artifact_is_copied_or_named(files: Path, tmp_path: Path, monkeypatch: p
     large = json.loads(line)
     assert ("reference", (files / "a.png").as_uri(), 10) == (large["kind"], large["uri"], large["size_bytes"])
     assert {"large-file": [("here", "10 bytes", str(files / "a.png"))]} == lost(ledger)
-    brought = list(incoming_files.files_to_bring(target, "T"))
+    brought = list(sources.files_to_bring(target, "T"))
     found = [os.path.relpath(place, os.path.join("T", "artifacts")).replace(os.sep, "/") for _, place in brought]
     assert ["file", "file-2", "w/a.png", "w/a.png-2", "w/b"] == found
     assert all(os.path.isfile(path) for path, _ in brought)

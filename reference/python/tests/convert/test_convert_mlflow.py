@@ -14,9 +14,9 @@ import pytest
 from toyspec.convert import export_runs
 from toyspec.convert.destinations import mlflow_runs
 from toyspec.convert.intake import Intake
-from toyspec.convert.losses import Ledger
 from toyspec.convert.mlflow_store import _LARGEST as LARGEST
 from toyspec.convert.mlflow_store import _records
+from toyspec.convert.reports import Ledger
 
 WALL = 1_790_000_000_000
 """A time in milliseconds since the Unix epoch."""

@@ -15,10 +15,10 @@ import pytest
 from conversions import SAMPLES, imported, records
 from toyspec.convert import export_runs, exportable, importable, mlflow_store, trackio_store
 from toyspec.convert.destinations.mlflow_runs import MlflowRuns, image_name
-from toyspec.convert.format_modules import FORMATS, importer, load
+from toyspec.convert.finding import FORMATS, importer, load
 from toyspec.convert.importing import import_runs
 from toyspec.convert.intake import Intake
-from toyspec.convert.losses import Ledger
+from toyspec.convert.reports import Ledger
 from toyspec.core.errors import SourceError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import toyspec
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
 from property_examples import PROFILE
 from toyspec import start_run
-from toyspec.convert import import_runs, tensorboard_messages, tensorboard_records
+from toyspec.convert import import_runs, tensorboard_files
 
 WALL = 1790000000.25
 
@@ -26,14 +26,14 @@ def event_file(directory: Path, *events: bytes, name: str = "events.out.tfevents
     """Write an event file and return its path."""
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / name
-    file.write_bytes(b"".join(map(tensorboard_records.record, [tensorboard_messages.version_event(WALL), *events])))
+    file.write_bytes(b"".join(map(tensorboard_files.record, [tensorboard_files.version_event(WALL), *events])))
     return file
 
 
 def steps(count: int, tags: tuple[str, ...] = ("loss", "lr")) -> list[bytes]:
     """Return the events of a training loop."""
     return [
-        tensorboard_messages.scalar_event(WALL + step, step, tag, 0.5 * step + index)
+        tensorboard_files.scalar_event(WALL + step, step, tag, 0.5 * step + index)
         for step in range(count)
         for index, tag in enumerate(tags)
     ]
@@ -62,7 +62,7 @@ def test_sample_of_the_real_program(tmp_path: Path) -> None:
 def test_wall_times_come_back_exactly(tmp_path: Path) -> None:
     """Start and ``t`` add up to the time in the file, to the last bit."""
     wall = 1790000000.1234567
-    event_file(tmp_path / "a", tensorboard_messages.scalar_event(wall, 1, "x", 1.0))
+    event_file(tmp_path / "a", tensorboard_files.scalar_event(wall, 1, "x", 1.0))
     imported(tmp_path / "a", tmp_path / "runs")
     start, first = records(tmp_path / "runs" / "a")
     assert "2026-09-21T14:13:20Z" == start["started_at"]
@@ -86,7 +86,7 @@ def test_any_scalars_arrive(
     """Every scalar arrives in order with tag, step and value; what differs is in the report, cause by cause."""
     tmp_path = tmp_path_factory.mktemp("tb")
     items = [(wall + turn, step, tag, value) for turn in range(repeats) for wall, step, tag, value in items]
-    events = [tensorboard_messages.scalar_event(WALL + wall, step, tag, value) for wall, step, tag, value in items]
+    events = [tensorboard_files.scalar_event(WALL + wall, step, tag, value) for wall, step, tag, value in items]
     event_file(tmp_path / "a", *events)
     (run,) = imported(tmp_path / "a", tmp_path / "runs").runs
     expected = [
@@ -109,7 +109,7 @@ def test_any_scalars_arrive(
 def test_times_after_a_clock_jumped_keep_their_distances(tmp_path: Path, jump: float, moved: int, note: str) -> None:
     """A jump moves what follows by as much, until the clock is back; no time is flattened, and the report says it."""
     walls = [WALL + second + (jump if second > 110 and (jump < 0 or second == 111) else 0) for second in range(190)]
-    events = [tensorboard_messages.scalar_event(wall, step, "loss", 0.5) for step, wall in enumerate(walls)]
+    events = [tensorboard_files.scalar_event(wall, step, "loss", 0.5) for step, wall in enumerate(walls)]
     event_file(tmp_path / "a", *events)
     (run,) = imported(tmp_path / "a", tmp_path / "runs").runs
     times = [record["t"] for record in records(tmp_path / "runs" / "a")[1:]]
@@ -123,7 +123,7 @@ def test_two_processes_in_one_directory_are_two_runs(tmp_path: Path) -> None:
     """Each has its own times, and both are of one group; a third file, which begins later, continues the first."""
     folder = tmp_path / "logs"
     for pid, begin in ((11, 0), (22, 5), (33, 500)):
-        events = [tensorboard_messages.scalar_event(WALL + begin + second, second, "loss", 0.5) for second in range(9)]
+        events = [tensorboard_files.scalar_event(WALL + begin + second, second, "loss", 0.5) for second in range(9)]
         event_file(folder, *events, name=f"events.out.tfevents.{1790000000 + begin}.host.{pid}.0")
     first, second = imported(folder, tmp_path / "runs").runs
     assert ["logs", "logs-host.22"] == [first.run_id, second.run_id]
@@ -138,7 +138,7 @@ def test_two_processes_in_one_directory_are_two_runs(tmp_path: Path) -> None:
 def test_two_files_of_one_process_are_one_run_in_the_order_of_their_times(tmp_path: Path) -> None:
     """A program may write train and validation with a writer each; no time of either is changed."""
     for number, tag in enumerate(("train", "valid")):
-        events = [tensorboard_messages.scalar_event(WALL + second, second, tag, 0.5) for second in range(9)]
+        events = [tensorboard_files.scalar_event(WALL + second, second, tag, 0.5) for second in range(9)]
         event_file(tmp_path / "a", *events, name=f"events.out.tfevents.1790000000.host.11.{number}")
     (run,) = imported(tmp_path / "a", tmp_path / "runs").runs
     assert not run.losses
@@ -157,7 +157,7 @@ def test_columns_agree_with_single_records(tmp_path_factory: pytest.TempPathFact
     for step in range(first, first + 40):
         for name in names[step - first in broken :]:
             value = data.draw(values) if step == first + 20 else struct.unpack("<f", struct.pack("<f", step / 3))[0]
-            events.append(tensorboard_messages.scalar_event(WALL + step - first, step, name, value))
+            events.append(tensorboard_files.scalar_event(WALL + step - first, step, name, value))
             expected.append((name, step, value if math.isfinite(value) else None))
     event_file(tmp_path / "a", *events)
     imported(tmp_path / "a", tmp_path / "runs")
@@ -206,16 +206,16 @@ def test_any_bytes_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, d
     """Hostile bytes, framed or not, crash nothing."""
     tmp_path = tmp_path_factory.mktemp("tb")
     file = tmp_path / "a.tfevents"
-    file.write_bytes(tensorboard_records.record(data) if framed else data)
+    file.write_bytes(tensorboard_files.record(data) if framed else data)
     imported(file, tmp_path / "runs")
 
 
 def test_number_of_another_field_is_not_a_scalar(tmp_path: Path) -> None:
     """A later version of the format may add a field of four bytes to a value."""
-    event = tensorboard_messages.scalar_event(1.7e9, 1, "loss", 0.5)
+    event = tensorboard_files.scalar_event(1.7e9, 1, "loss", 0.5)
     assert 1 == event.count(b"\x15")  # field 2, four bytes
     later = event.replace(b"\x15", b"\x7d")  # field 15
-    file = event_file(tmp_path / "a", later, tensorboard_messages.scalar_event(1.7e9, 2, "loss", 0.25))
+    file = event_file(tmp_path / "a", later, tensorboard_files.scalar_event(1.7e9, 2, "loss", 0.25))
     (run,) = imported(file, tmp_path / "runs").runs
     assert [("loss", 2, 0.25)] == scalars(run.target)
 
@@ -233,8 +233,8 @@ def test_long_zeros_are_skipped_in_linear_time(tmp_path: Path) -> None:
 def test_restart_becomes_run_resume(tmp_path: Path) -> None:
     """What a session start at step 2 takes back, the latest attempt leaves out."""
     again = [
-        tensorboard_messages.session_event(WALL + 5, 2),
-        tensorboard_messages.scalar_event(WALL + 6, 2, "loss", 9.0),
+        tensorboard_files.session_event(WALL + 5, 2),
+        tensorboard_files.scalar_event(WALL + 6, 2, "loss", 9.0),
     ]
     event_file(tmp_path / "a", *steps(4, ("loss",)), *again)
     imported(tmp_path / "a", tmp_path / "runs")
@@ -359,7 +359,7 @@ def test_scalar_of_every_type_is_its_number(name: str, form: str) -> None:
         else:
             listed = int.from_bytes(packed, "little") if name == "half" else int(value)
             member = _field(number, _varint(listed)) if form == "packed" else _field(number, listed)
-        (found,) = tensorboard_messages.decode_event(_tensor_event(dtype, member)).values
+        (found,) = tensorboard_files.decode_event(_tensor_event(dtype, member)).values
         assert ("x", "scalar", value) == (found.tag, found.kind, found.value)
 
 
@@ -372,9 +372,9 @@ def test_tensor_that_is_not_one_number_is_not_a_scalar(name: str) -> None:
     for members in ([_field(4, packed + packed)], [], [shape, _field(4, packed)], [_field(4, packed[:-1] + b"")]):
         if members == [_field(4, packed[:-1] + b"")] and len(packed) == 1:
             continue
-        (found,) = tensorboard_messages.decode_event(_tensor_event(dtype, *members)).values
+        (found,) = tensorboard_files.decode_event(_tensor_event(dtype, *members)).values
         assert "other" == found.kind
     one = _field(2, _field(2, _field(1, 1)))
-    (found,) = tensorboard_messages.decode_event(_tensor_event(dtype, one, _field(4, packed))).values
+    (found,) = tensorboard_files.decode_event(_tensor_event(dtype, one, _field(4, packed))).values
     assert ("scalar", value) == (found.kind, found.value)
     assert number

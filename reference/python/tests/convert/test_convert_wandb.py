@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from conversions import SAMPLES, imported, losses, records, scalars
 from toyspec.convert.protobuf import double_field, field, integer_field
-from toyspec.convert.wandb_leveldb import FILE_HEADER
+from toyspec.convert.wandb_files import FILE_HEADER
 
 SAMPLE = next((SAMPLES / "wandb").rglob("*.wandb"))
 

@@ -11,13 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.convert import wandb_leveldb
+from toyspec.convert import wandb_files
 from toyspec.convert.protobuf import double_field, field, float_field, integer_field
 from toyspec.convert.run_items import Bins
-from toyspec.convert.tensorboard_media import ShownFile
-from toyspec.convert.tensorboard_messages import Event, MessageError, Value, decode_event
-from toyspec.convert.tensorboard_records import Damage
-from toyspec.convert.wandb_leveldb import FILE_HEADER, read_records
+from toyspec.convert.tensorboard_files import Damage, Event, MessageError, ShownFile, Value, decode_event
+from toyspec.convert.wandb_files import FILE_HEADER, read_records
 
 BLOCK = 64
 
@@ -26,8 +24,8 @@ BLOCK = 64
 def _small_blocks() -> Iterator[None]:
     """Let a few records fill several blocks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wandb_leveldb, "BLOCK_BYTES", BLOCK)
-        patch.setattr(wandb_leveldb, "MAX_RECORD_BYTES", 4 * BLOCK)
+        patch.setattr(wandb_files, "BLOCK_BYTES", BLOCK)
+        patch.setattr(wandb_files, "MAX_RECORD_BYTES", 4 * BLOCK)
         yield
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from conversions import SAMPLES, START, accounted, write_run
 from convert.test_convert_tensorboard import event_file, steps
-from toyspec.convert import export_runs, exportable, exported_runs, exporting, import_runs, imported_bundles
+from toyspec.convert import export_runs, exportable, exported_runs, exporting, import_runs, importing
 from toyspec.convert.destinations.registry import TOOLS
 from toyspec.core import system_calls
 from toyspec.core.command_line import exit_codes
@@ -90,7 +90,7 @@ def test_killed_worker_costs_an_import_a_retry(tmp_path: Path, monkeypatch: pyte
     here = document(import_runs(sources, tmp_path / "runs"))
     expected = tree(tmp_path / "runs")
     (tmp_path / "runs").rename(tmp_path / "whole")
-    write, sync = imported_bundles._write_stream, system_calls.sync_directory
+    write, sync = importing._write_stream, system_calls.sync_directory
 
     def half_written(*arguments: Any) -> None:
         write(*arguments)
@@ -100,8 +100,8 @@ def test_killed_worker_costs_an_import_a_retry(tmp_path: Path, monkeypatch: pyte
         sync(*arguments)
         kill_once(tmp_path / "unreported")
 
-    monkeypatch.setattr(imported_bundles, "_write_stream", half_written)
-    monkeypatch.setattr(imported_bundles, "sync_directory", unreported)
+    monkeypatch.setattr(importing, "_write_stream", half_written)
+    monkeypatch.setattr(importing, "sync_directory", unreported)
     assert here == document(import_runs(sources, tmp_path / "runs", workers=2))
     assert expected == tree(tmp_path / "runs")
     assert {"half", "unreported"} <= set(os.listdir(tmp_path))
@@ -126,7 +126,7 @@ def test_poisoned_source_is_isolated(
     for name in ("a", "poison", "z"):
         event_file(tmp_path / "logs" / name, *steps(3))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(imported_bundles, "_write_stream", poisoned(imported_bundles._write_stream))
+    monkeypatch.setattr(importing, "_write_stream", poisoned(importing._write_stream))
     assert exit_codes.USAGE == main(["import", "--workers", "2", "logs", "--out", "runs", "--json"])
     said = capsys.readouterr()
     assert ["a", "z"] == [run["run_id"] for run in json.loads(said.out)["runs"]]

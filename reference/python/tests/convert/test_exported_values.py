@@ -12,7 +12,7 @@ import pytest
 from toyspec.convert.exported_runs import ExportedRun
 from toyspec.convert.exporting import export_runs
 from toyspec.convert.importing import import_runs
-from toyspec.convert.losses import Ledger
+from toyspec.convert.reports import Ledger
 from toyspec.core.reading.reader import read
 
 START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a"}

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from property_examples import examples
 from toyspec import import_runs
 from toyspec.convert.protobuf import double_field, field, float_field, integer_field
-from toyspec.convert.tensorboard_messages import (
+from toyspec.convert.tensorboard_files import (
+    crc32c_plainly,
     hparams_event,
+    masked,
+    record,
     scalar_event,
     session_event,
     text_event,
     version_event,
 )
-from toyspec.convert.tensorboard_records import crc32c_plainly, masked, record
 from toyspec.core.engine import native
 
 if TYPE_CHECKING:

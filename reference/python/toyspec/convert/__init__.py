@@ -3,11 +3,10 @@
 from toyspec.convert.destinations.destination import Destination
 from toyspec.convert.destinations.registry import exportable
 from toyspec.convert.exporting import export_runs
-from toyspec.convert.format_modules import importable
+from toyspec.convert.finding import importable
 from toyspec.convert.formats import Converter, ForeignRun
 from toyspec.convert.importing import import_runs
-from toyspec.convert.losses import Example, Loss
-from toyspec.convert.reports import ConversionReport, RunConversion
+from toyspec.convert.reports import ConversionReport, Example, Loss, RunConversion
 
 __all__ = [
     "ConversionReport",

@@ -12,21 +12,20 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.databases import Points
-from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.losses import (
+from toyspec.convert.reports import (
     NO_PLACE,
     Cause,
     is_number,
 )
-from toyspec.convert.sources import identity_of, size_of
+from toyspec.convert.sources import identity_of, needed, size_of
 from toyspec.core.errors import SourceError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.intake import Intake
-    from toyspec.convert.losses import Ledger
+    from toyspec.convert.reports import Ledger
 
 SETTING_AS_TEXT = Cause("setting-as-text", "changed", "a setting that JSON does not have is written as text")
 

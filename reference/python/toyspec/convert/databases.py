@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-from toyspec.convert.losses import DAMAGED, at_step
+from toyspec.convert.reports import DAMAGED, at_step
 from toyspec.convert.sources import files_below, head_of
 from toyspec.core.errors import SourceError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from toyspec.convert.intake import Intake
-    from toyspec.convert.losses import Ledger
+    from toyspec.convert.reports import Ledger
 
 DATABASE_MAGIC = b"SQLite format 3\0"
 _JOURNAL = "-journal"

@@ -10,12 +10,12 @@ import msgspec
 
 from toyspec.convert.databases import Points
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.losses import (
+from toyspec.convert.intake import earliest
+from toyspec.convert.reports import (
     DAMAGED,
     REPEATED,
 )
 from toyspec.convert.sources import drop_files, files_below, head_of, identity_of, name_below, size_of
-from toyspec.convert.timeline import earliest
 from toyspec.convert.yaml_text import parsed
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.intake import Intake
-    from toyspec.convert.losses import Ledger
+    from toyspec.convert.reports import Ledger
 
 
 _PLOTS = "plots"

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.destinations.destination import Ending, RunHead
-from toyspec.convert.losses import OTHER_RANK, SUPERSEDED, Ledger, drop_damage
+from toyspec.convert.reports import OTHER_RANK, SUPERSEDED, Ledger, drop_damage
 from toyspec.convert.run_items import ItemRow, items_of, start_items
 from toyspec.core.errors import SourceError
 from toyspec.core.format.run_files import ranks_beside

@@ -15,9 +15,8 @@ from toyspec.convert.destinations.destination import BATCH
 from toyspec.convert.destinations.registry import destination_of, exportable, is_written_at_once
 from toyspec.convert.exported_runs import ExportedRun
 from toyspec.convert.formats import paths_of
-from toyspec.convert.imported_bundles import safe_run_id
-from toyspec.convert.losses import MAX_EXAMPLES, Ledger
-from toyspec.convert.reports import ConversionReport, RunConversion
+from toyspec.convert.importing import safe_run_id
+from toyspec.convert.reports import MAX_EXAMPLES, ConversionReport, Ledger, RunConversion
 from toyspec.core.errors import SourceError, StreamError
 from toyspec.core.escaping import encodable
 from toyspec.core.findings import PathError

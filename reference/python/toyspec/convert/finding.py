@@ -1,14 +1,14 @@
-"""Finds out which formats are at a path, which files each run is made of, and which of them cannot be read."""
+"""Every foreign format that is imported, and which of them are at a path: their runs, and what cannot be read."""
 
 from __future__ import annotations
 
 import os
 from contextlib import closing, suppress
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
 
-from toyspec.convert.databases import DATABASE_ERRORS, DATABASE_MAGIC, opened, tables_of
-from toyspec.convert.format_modules import ANY_LOG, FORMATS, described, importer, load, of_packages
+from toyspec.convert.formats import FileOwners, Format, converters
 from toyspec.convert.sources import files_below, head_of
 from toyspec.core.errors import SourceError, ToyspecError
 from toyspec.core.files import open_file
@@ -20,10 +20,81 @@ from toyspec.core.system_calls import cause_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from toyspec.convert.formats import ForeignRun
+    from toyspec.convert.formats import Importer
+
+FORMATS = {
+    known.name: known
+    for known in (
+        Format("tensorboard", "TensorBoard event files", "tensorboard", item="values"),
+        Format("wandb", "W&B offline runs", "wandb_files"),
+        Format("mlflow", "MLflow", "mlflow_store"),
+        Format("trackio", "Trackio", "trackio_store"),
+        Format("dvclive", "DVCLive", "dvclive_files"),
+        Format("aim", "Aim", "aim_repos", needs="aim"),
+        Format("kaun", "kaun/v1", "kaun_streams"),
+        Format("munin", "munin", "munin_runs"),
+        Format("metrics", "metrics/v1", "metrics_streams"),
+        Format("json", "JSON array", "json_arrays", item="records"),
+        Format("parquet", "Parquet", "parquet", needs="parquet"),
+        Format("neptune", "Neptune exports", "neptune_files", item="rows", needs="parquet"),
+        Format("wandb-history", "W&B history as Parquet", "wandb_history", needs="parquet"),
+    )
+}
+"""The formats in the order in which a source is tried; dialects come after them."""
+
+ANY_LOG = "log"
+"""Stands for whichever dialect is recognized."""
+
+
+def load(name: str) -> Any:
+    """Return the module of the format *name*; raise ValueError if there is none."""
+    if name not in FORMATS:
+        raise ValueError(f"unknown format {name!r}; known are {', '.join(FORMATS)}")
+    return import_module(f"toyspec.convert.{FORMATS[name].module}")
+
+
+def importer(name: str, dialect: DialectChoice | None = None) -> Importer:
+    """Return what imports the format *name*; *dialect* says how logs of other programs are read."""
+    if name in FORMATS:
+        return cast("Importer", load(name))
+    if name in [ANY_LOG, *dialect_names(), *(each.name for each in (dialect.own if dialect else ()))]:
+        from toyspec.convert.dialect_logs import DialectImporter
+
+        return DialectImporter(None if name == ANY_LOG else name, dialect=dialect)
+    other = converters().get(name)
+    if other is not None and other.importer is not None:
+        return other.importer
+    raise ValueError(f"{name!r} cannot be imported; known are {', '.join(importable())}")
+
+
+def importable() -> list[str]:
+    """Return the names of the formats that can be imported; dialects come after ours and those of other packages."""
+    return list(dict.fromkeys([*FORMATS, *of_packages(), *dialect_names()]))
+
+
+def of_packages() -> list[str]:
+    """Return the names of the formats that other packages import."""
+    return [name for name, each in converters().items() if each.importer is not None and name not in FORMATS]
+
+
+def described(name: str) -> tuple[str, str]:
+    """Return the title of the format *name*, and what is counted as one item of it, in the plural."""
+    if name in FORMATS:
+        return FORMATS[name].title, FORMATS[name].item
+    other = converters().get(name)
+    return (name, "members") if other is None else (other.title, other.item)
+
+
+def dialect_names() -> list[str]:
+    """Return the names of the dialects."""
+    # Imported when used: start-up time counts.
+    from toyspec.convert.dialect_logs import names
+
+    return list(names())
+
 
 _OWN_NAMES = ("*.db", "*.sqlite", "*.wandb", "*tfevents*", "*.parquet", "metrics.json", "meta.yaml")
-_PARQUET = b"PAR1"
+_PARQUET, _DATABASE = b"PAR1", b"SQLite format 3\0"
 # Of MLflow and Trackio.
 _TABLES = frozenset(["runs", "metrics", "experiments", "configs"])
 
@@ -44,30 +115,6 @@ def _own_formats(path: str) -> list[str]:
     ours = [name for name in FORMATS if load(name).recognise(path)]
     # Those of other packages are asked where none of ours knows it.
     return ours or [name for name in of_packages() if importer(name).recognise(path)]
-
-
-class FileOwners:
-    """The files and directories that runs are made of."""
-
-    def __init__(self) -> None:
-        self._owners: dict[str, tuple[str, str]] = {}
-
-    def add(self, name: str, run: ForeignRun) -> None:
-        """Take in what *run*, in the format *name*, is made of."""
-        for part in run.parts or (run.source,):
-            # The source of one run of several has a mark behind its path.
-            source = run.source if os.path.lexists(run.source) else part
-            self._owners.setdefault(os.path.abspath(part), (name, source))
-
-    def owner_of(self, path: str) -> tuple[str, str] | None:
-        """Return format and path of the run that the file *path* is a part of; None if there is none."""
-        part = os.path.abspath(path)
-        while part not in self._owners:
-            above = os.path.dirname(part)
-            if above == part:
-                return None
-            part = above
-        return self._owners[part]
 
 
 class ImportableRuns:
@@ -131,8 +178,8 @@ def _is_usual(name: str, patterns: tuple[str, ...]) -> bool:
 def damage_of(path: str) -> str | None:
     """Return why the file *path* cannot be read; None if it can, as far as its beginning shows."""
     try:
-        head = head_of(path, len(DATABASE_MAGIC))
-        if head == DATABASE_MAGIC:
+        head = head_of(path, len(_DATABASE))
+        if head == _DATABASE:
             return _damage_of_database(path)
         if head.startswith(_PARQUET) and not _ends_with(path, _PARQUET):
             return "the Parquet file is cut off: it does not end with its footer"
@@ -152,6 +199,9 @@ def _ends_with(path: str, end: bytes) -> bool:
 
 
 def _damage_of_database(path: str) -> str | None:
+    # Imported when used: start-up time counts.
+    from toyspec.convert.databases import DATABASE_ERRORS, opened, tables_of
+
     try:
         names = tables_of(path)
         with closing(opened(path)) as database:

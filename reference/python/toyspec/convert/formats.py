@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from toyspec.convert.destinations.destination import Destination
     from toyspec.convert.intake import Intake
 
+GROUP = "toyspec.converters"
+"""The group of entry points whose names are formats, and whose values are such as ``Converter``."""
+
 
 def paths_of(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str]:
     """Return *paths* as texts: one path alone is a list of one, and no list of its letters."""
@@ -62,10 +65,6 @@ class Importer(Protocol):
         """Yield the runs at *path*; raise SourceError if there is none, OSError if it cannot be read."""
 
 
-GROUP = "toyspec.converters"
-"""The group of entry points whose names are formats, and whose values are such as ``Converter``."""
-
-
 class Converter(NamedTuple):
     """What another package brings for a format: how it is imported, how runs are exported to it, or both."""
 
@@ -80,3 +79,27 @@ class Converter(NamedTuple):
 def converters() -> dict[str, Converter]:
     """Return what other packages bring, by format; raise ImportError for one that cannot be loaded."""
     return {name: brought(entry) for name, entry in entry_points_of(GROUP).items()}
+
+
+class FileOwners:
+    """The files and directories that runs are made of."""
+
+    def __init__(self) -> None:
+        self._owners: dict[str, tuple[str, str]] = {}
+
+    def add(self, name: str, run: ForeignRun) -> None:
+        """Take in what *run*, in the format *name*, is made of."""
+        for part in run.parts or (run.source,):
+            # The source of one run of several has a mark behind its path.
+            source = run.source if os.path.lexists(run.source) else part
+            self._owners.setdefault(os.path.abspath(part), (name, source))
+
+    def owner_of(self, path: str) -> tuple[str, str] | None:
+        """Return format and path of the run that the file *path* is a part of; None if there is none."""
+        part = os.path.abspath(path)
+        while part not in self._owners:
+            above = os.path.dirname(part)
+            if above == part:
+                return None
+            part = above
+        return self._owners[part]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.losses import DAMAGED
+from toyspec.convert.reports import DAMAGED
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file

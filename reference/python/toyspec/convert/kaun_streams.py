@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.losses import (
+from toyspec.convert.intake import earliest
+from toyspec.convert.native_profiles import find_native, has_native, records
+from toyspec.convert.reports import (
     DAMAGED,
     NO_PLACE,
     PART_DROPPED,
     Ledger,
 )
-from toyspec.convert.native_profiles import find_native, has_native, records
 from toyspec.convert.sources import object_in
-from toyspec.convert.timeline import earliest
 from toyspec.core.format.profiles import MANIFEST_FILE
 from toyspec.core.format.record_mapping import cut_count
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from toyspec.convert.losses import (
+from toyspec.convert.native_profiles import find_native, has_native, records
+from toyspec.convert.reports import (
     Cause,
 )
-from toyspec.convert.native_profiles import find_native, has_native, records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,9 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 from toyspec.convert.databases import databases_with, files_of, opened, queried, runs_of, tables_of
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.losses import DAMAGED, NO_PLACE, Cause, at_step
+from toyspec.convert.intake import earliest, is_wall
+from toyspec.convert.reports import DAMAGED, NO_PLACE, Cause, at_step
 from toyspec.convert.sources import drop_files, files_below, identity_of, size_of
-from toyspec.convert.timeline import earliest, is_wall
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
 from toyspec.core.places.addresses import without_secrets
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from toyspec.convert.intake import Intake
-    from toyspec.convert.losses import Ledger
+    from toyspec.convert.reports import Ledger
 
 CLAMPED = Cause("clamped", "changed", "the largest number stands for an infinity, which MLflow cannot keep")
 TAG = Cause("tag", "changed", "a tag with a value becomes one text, `key=value`")

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.incoming_files import MISSING_FILE, file_below
-from toyspec.convert.losses import PART_DROPPED, Cause, Ledger, is_number, step_of
+from toyspec.convert.intake import earliest, is_wall
 from toyspec.convert.native_profiles import records
+from toyspec.convert.reports import PART_DROPPED, Cause, Ledger, is_number, step_of
 from toyspec.convert.shown_tables import table_of_file
-from toyspec.convert.sources import files_below, identity_of, object_in, size_of
-from toyspec.convert.timeline import earliest, is_wall
+from toyspec.convert.sources import MISSING_FILE, file_below, files_below, identity_of, object_in, size_of
 from toyspec.core.errors import SourceError
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE
 from toyspec.core.writing.media import File

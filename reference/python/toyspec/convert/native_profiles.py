@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.losses import drop_damage
+from toyspec.convert.reports import drop_damage
 from toyspec.convert.sources import files_below, identity_of, is_file, size_of
 from toyspec.core.errors import SourceError, StreamError
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from toyspec.convert.intake import Intake
-    from toyspec.convert.losses import Ledger
+    from toyspec.convert.reports import Ledger
     from toyspec.core.findings import Profile
     from toyspec.core.reading.records import Record
     from toyspec.core.reading.stream_files import Source

@@ -7,13 +7,11 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.incoming_files import file_below
-from toyspec.convert.losses import NO_PLACE, Cause, at_step
+from toyspec.convert.intake import earliest
 from toyspec.convert.parquet import has_columns, opened_table
-from toyspec.convert.sources import files_below, identity_of, size_of
-from toyspec.convert.timeline import earliest
+from toyspec.convert.reports import NO_PLACE, Cause, at_step
+from toyspec.convert.sources import file_below, files_below, identity_of, needed, size_of
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
 

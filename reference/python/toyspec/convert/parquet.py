@@ -6,10 +6,9 @@ import os
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from toyspec.convert.extras import needed
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.losses import DAMAGED, Cause, at_step
-from toyspec.convert.sources import files_below, head_of, identity_of, is_file, json_of
+from toyspec.convert.reports import DAMAGED, Cause, at_step
+from toyspec.convert.sources import files_below, head_of, identity_of, is_file, json_of, needed
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
 from toyspec.core.format.canonical import InvalidEventError

@@ -9,14 +9,25 @@ from heapq import merge
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.convert import tensorboard_messages, tensorboard_records
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, Cause
+from toyspec.convert.intake import earliest, is_wall
 from toyspec.convert.protobuf import MessageError
+from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, Cause
 from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below, size_of
-from toyspec.convert.tensorboard_messages import HPARAMS_START_TAG, NOTE_TAG, Event, Value, decode_event
-from toyspec.convert.tensorboard_records import Damage, EventBlock, check, read_blocks
-from toyspec.convert.timeline import earliest, is_wall
+from toyspec.convert.tensorboard_files import (
+    FILE_VERSION,
+    HEADER_BYTES,
+    HPARAMS_START_TAG,
+    NOTE_TAG,
+    Damage,
+    Event,
+    EventBlock,
+    Value,
+    check,
+    decode_event,
+    may_begin,
+    read_blocks,
+)
 from toyspec.core.engine import native
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
@@ -48,8 +59,8 @@ def _is_named_so(name: str) -> bool:
 
 
 def _is_event_file(path: str) -> bool:
-    data = head_of(path, tensorboard_records.HEADER_BYTES + 64)
-    return _MARK in os.path.basename(path) or tensorboard_messages.FILE_VERSION.encode() in data[:48]
+    data = head_of(path, HEADER_BYTES + 64)
+    return _MARK in os.path.basename(path) or FILE_VERSION.encode() in data[:48]
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
@@ -86,9 +97,9 @@ def _records(writers: EventWriters, name: str, intake: Intake) -> Iterator[bytes
     yield from _EventImport(writers, intake).lines(name)
     files = [file for group in writers.groups for file in group]
     damaged = sum(loss.count for loss in ledger.losses if loss.cause == DAMAGED.name)
-    heads = (head_of(file, tensorboard_records.HEADER_BYTES) for file in files)
+    heads = (head_of(file, HEADER_BYTES) for file in files)
     # A file that was cut off in its first record is a run without values.
-    if 0 < ledger.items == damaged and not any(map(tensorboard_records.may_begin, heads)):
+    if 0 < ledger.items == damaged and not any(map(may_begin, heads)):
         raise SourceError(files[0], "not an event file: no record in it can be read")
 
 

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.alerts import alert_event
 from toyspec.convert.databases import DATABASE_ERRORS, databases_with, files_of, opened, queried, runs_of, tables_of
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.incoming_files import MISSING_FILE, file_below
-from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, Ledger, at_step
+from toyspec.convert.intake import alert_event, earliest
+from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, Ledger, at_step
 from toyspec.convert.shown_tables import table_of
-from toyspec.convert.sources import files_below, head_of, identity_of, json_of, size_of
-from toyspec.convert.timeline import earliest
+from toyspec.convert.sources import MISSING_FILE, file_below, files_below, head_of, identity_of, json_of, size_of
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
 from toyspec.core.format.flattening import flattened

@@ -5,31 +5,32 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import struct
+import zlib
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from toyspec.convert import wandb_messages as messages
-from toyspec.convert.alerts import alert_event
+import msgspec
+
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.intake import NUMBERS
-from toyspec.convert.losses import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, at_step
-from toyspec.convert.protobuf import MessageError, fields, members, signed, text
-from toyspec.convert.sources import files_below, head_of, identity_of, is_file, size_of
-from toyspec.convert.tensorboard_records import Damage
-from toyspec.convert.timeline import earliest
-from toyspec.convert.wandb_leveldb import FILE_HEADER, MAGIC, read_records
-from toyspec.convert.wandb_media import lines_of, taken_objects
+from toyspec.convert.intake import NUMBERS, alert_event, earliest
+from toyspec.convert.protobuf import BYTES, FIXED64, VARINT, MessageError, fields, members, signed, text
+from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, at_step
+from toyspec.convert.shown_tables import table_of_file
+from toyspec.convert.sources import MISSING_FILE, file_below, files_below, head_of, identity_of, is_file, size_of
+from toyspec.convert.tensorboard_files import Damage
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
 from toyspec.core.writing.clocks import utc_text
+from toyspec.core.writing.media import File, Histogram, Media
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from toyspec.convert.intake import Intake
-    from toyspec.convert.wandb_messages import RunMessage
+
 
 _DIRECTORY = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(.+)", re.ASCII | re.DOTALL)
 # The record of the run is the second one.
@@ -136,9 +137,9 @@ def _run_of(path: str) -> RunMessage | None:
     with suppress(OSError), open_file(path) as file:
         for record in islice(read_records(file), _FIRST_RECORDS):
             with suppress(MessageError):
-                kind, body = messages.kind_and_body(record) if isinstance(record, bytes) else (0, b"")
-                if kind == messages.RUN:
-                    return messages.run_of(body)
+                kind, body = kind_and_body(record) if isinstance(record, bytes) else (0, b"")
+                if kind == RUN:
+                    return run_of(body)
     return None
 
 
@@ -182,20 +183,20 @@ class _Beginning:
 
     def take(self, kind: int, body: bytes) -> None:
         """Take in a message; raise MessageError."""
-        if kind == messages.RUN:
-            run = messages.run_of(body)
+        if kind == RUN:
+            run = run_of(body)
             self.facts |= run.facts
             self.rest |= run.others
             self._configure(run.config)
             self._start = run.start if self._start is None else self._start
-        elif kind == messages.HISTORY and self._first is None:
-            row = dict(messages.pairs(body))
+        elif kind == HISTORY and self._first is None:
+            row = dict(pairs(body))
             self._first = row.get("_timestamp", 0.0)
-            step = row.get("_step", messages.step_of(body))
+            step = row.get("_step", step_of(body))
             self.step = step if type(step) is int and step >= 0 else None
-        elif kind == messages.CONFIG:
-            self._configure(dict(messages.pairs(body)))
-        elif kind == messages.ENVIRONMENT and (argv := _argv(body)):
+        elif kind == CONFIG:
+            self._configure(dict(pairs(body)))
+        elif kind == ENVIRONMENT and (argv := _argv(body)):
             self.facts["argv"] = argv
 
     def _configure(self, config: dict[str, Any]) -> None:
@@ -276,7 +277,7 @@ class _Import:
                     self._ledger.advance(done)
                     done = 0
                 try:
-                    yield messages.kind_and_body(record)
+                    yield kind_and_body(record)
                 except MessageError as error:
                     yield Damage(file.tell(), len(record), str(error))
 
@@ -302,62 +303,62 @@ class _Import:
     def _of_message(self, kind: int, body: bytes) -> Iterator[bytes]:
         """Yield the lines of one message."""
         intake, ledger = self._intake, self._ledger
-        if kind == messages.HISTORY:
+        if kind == HISTORY:
             yield from self._row(body)
-        elif kind == messages.STATS:
+        elif kind == STATS:
             stamps = (value for number, wire, value in fields(body) if number == 2 and wire == 2)
-            wall = next(map(messages.timestamp, stamps), None)
-            yield from intake.values(wall, None, dict(messages.pairs(body)), "system metrics", kind="system")
-        elif kind == messages.METRIC:
-            made = messages.definition_of(body)
-            if made == {"name": "*", "step_name": messages.STEP_METRIC}:
-                self._step_name = messages.STEP_METRIC
+            wall = next(map(timestamp, stamps), None)
+            yield from intake.values(wall, None, dict(pairs(body)), "system metrics", kind="system")
+        elif kind == METRIC:
+            made = definition_of(body)
+            if made == {"name": "*", "step_name": STEP_METRIC}:
+                self._step_name = STEP_METRIC
                 self._names.add(self._step_name)
-            elif made == {"name": messages.STEP_METRIC}:
+            elif made == {"name": STEP_METRIC}:
                 return
             elif "name" in made:
                 yield from intake.record({"kind": "define", **made}, self._place)
             else:
                 ledger.lose(NO_PLACE, self._place, "a metric without a name", name="definition")
-        elif kind == messages.ALERT:
+        elif kind == ALERT:
             found = members(body)
             yield from intake.record(alert_event(*(text(found.get(number)) for number in (1, 2, 3))), self._place)
-        elif kind in (messages.ARTIFACT, messages.USED_ARTIFACT):
-            yield from self._artifact(members(body), is_used=kind == messages.USED_ARTIFACT)
+        elif kind in (ARTIFACT, USED_ARTIFACT):
+            yield from self._artifact(members(body), is_used=kind == USED_ARTIFACT)
         else:
             self._take(kind, body)
 
     def _take(self, kind: int, body: bytes) -> None:
         """Take in a message that makes no line by itself."""
         ledger = self._ledger
-        if kind == messages.SUMMARY:
-            for name, value in messages.pairs(body):
+        if kind == SUMMARY:
+            for name, value in pairs(body):
                 if name not in self._names and len(self._summary) < _MOST_NAMES:
                     self._summary[name] = value
-        elif kind == messages.EXIT:
+        elif kind == EXIT:
             self._take_exit(members(body))
-        elif kind == messages.ENVIRONMENT:
+        elif kind == ENVIRONMENT:
             ledger.items += 1
             ledger.changed(PART_DROPPED, "environment", "all but program and arguments")
             ledger.done()
-        elif kind in (messages.OUTPUT, messages.OUTPUT_RAW):
+        elif kind in (OUTPUT, OUTPUT_RAW):
             ledger.lose(NO_PLACE, "console output", text(members(body).get(3)), name="console output")
-        elif kind in messages.OTHER_ITEMS:
-            ledger.lose(NO_PLACE, self._place, messages.OTHER_ITEMS[kind], name=messages.OTHER_ITEMS[kind])
+        elif kind in OTHER_ITEMS:
+            ledger.lose(NO_PLACE, self._place, OTHER_ITEMS[kind], name=OTHER_ITEMS[kind])
 
     def _row(self, body: bytes) -> Iterator[bytes]:
-        pairs = messages.pairs(body)
-        found = dict(pairs)
-        if len(found) != len(pairs):
+        items = pairs(body)
+        found = dict(items)
+        if len(found) != len(items):
             # Of two with one name the later, as W&B's summary has it.
             seen: dict[str, Any] = {}
-            for name, value in pairs:
+            for name, value in items:
                 if name in seen:
                     self._ledger.lose(REPEATED, f"{self._place}: {name}", seen[name], name=name)
                 seen[name] = value
         step, wall = found.pop("_step", None), found.pop("_timestamp", None)
         found.pop("_runtime", None)
-        step = messages.step_of(body) if step is None else step
+        step = step_of(body) if step is None else step
         if self._step_name:
             step = found.pop(self._step_name, None)
             step = int(step) if isinstance(step, float) and step.is_integer() else step
@@ -412,3 +413,343 @@ def _argv(body: bytes) -> list[str]:
     found = [(number, text(value)) for number, wire, value in fields(body) if wire == 2 and number in (5, 6)]
     program = [value for number, value in found if number == 6]
     return program + [value for number, value in found if number == 5] if program else []
+
+
+MAGIC = b":W&B"
+FILE_HEADER = MAGIC + struct.pack("<HB", 0xBEE1, 0)
+BLOCK_BYTES = 1 << 15
+MAX_RECORD_BYTES = 1 << 27
+"""A longer record is dropped: memory is bounded."""
+
+_CHUNK = struct.Struct("<IHB")
+_FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+
+
+def read_records(file: BinaryIO) -> Iterator[bytes | Damage]:
+    """Yield each record of *file*, and the places that cannot be read; memory does not grow with the file."""
+    offset = 0
+    parts: list[bytes] = []
+    at = len(FILE_HEADER)
+    while block := file.read(BLOCK_BYTES):
+        for item in _chunks(block, at, offset):
+            if isinstance(item, Damage):
+                parts = []
+                yield item
+                continue
+            kind, data, place = item
+            if kind == _FULL and not parts:
+                yield data
+                continue
+            if kind in (_FULL, _FIRST):
+                if parts:
+                    yield Damage(place, sum(map(len, parts)), "a record has no end")
+                parts = [data]
+            elif parts and sum(map(len, parts)) < MAX_RECORD_BYTES:
+                parts.append(data)
+            else:
+                # Its start was damaged, and is reported already.
+                parts = []
+                continue
+            if kind in (_FULL, _LAST):
+                yield b"".join(parts)
+                parts = []
+        at = 0
+        offset += len(block)
+    if parts:
+        yield Damage(offset, sum(map(len, parts)), "the last record is not complete")
+
+
+def _chunks(block: bytes, at: int, offset: int) -> Iterator[tuple[int, bytes, int] | Damage]:
+    """Yield type, data and offset of each chunk of a block from *at* on; after damage look for the next one."""
+    crc32, unpack, size = zlib.crc32, _CHUNK.unpack_from, len(block)
+    while at + _CHUNK.size <= size:
+        checksum, length, kind = unpack(block, at)
+        end = at + _CHUNK.size + length
+        if end <= size and _FULL <= kind <= _LAST and crc32(block[at + 6 : end]) == checksum:
+            yield kind, block[at + _CHUNK.size : end], offset + at
+            at = end
+            continue
+        if not any(block[at:]):
+            if size < BLOCK_BYTES or at + _CHUNK.size < size:
+                yield Damage(offset + at, size - at, "zeros in place of records")
+            return
+        after = end if _is_chunk(block, end) else _next_chunk(block, at + 1)
+        yield Damage(offset + at, after - at, "the check sum of a record is wrong")
+        at = after
+    if at < size < BLOCK_BYTES:
+        yield Damage(offset + at, size - at, "the last record is not complete")
+
+
+def _is_chunk(block: bytes, at: int) -> bool:
+    if at + _CHUNK.size > len(block):
+        return at in (len(block), BLOCK_BYTES)
+    checksum, length, kind = _CHUNK.unpack_from(block, at)
+    end = at + _CHUNK.size + length
+    return bool(end <= len(block) and _FULL <= kind <= _LAST and zlib.crc32(block[at + 6 : end]) == checksum)
+
+
+def _next_chunk(block: bytes, at: int) -> int:
+    """Return where the next chunk of *block* starts, or its end."""
+    while at < len(block):
+        if _is_chunk(block, at):
+            return at
+        at += 1
+    return len(block)
+
+
+HISTORY, SUMMARY, OUTPUT, CONFIG, STATS, ALERT, METRIC, OUTPUT_RAW = 2, 3, 4, 5, 7, 10, 12, 13
+RUN, EXIT, ENVIRONMENT = 17, 18, 26
+ARTIFACT, USED_ARTIFACT = 8, 25
+OTHER_ITEMS = {9: "TensorBoard file", 23: "preempting"}
+"""Records that are items and have no place."""
+
+_LATER = frozenset([*OTHER_ITEMS, RUN, EXIT, ENVIRONMENT, USED_ARTIFACT])
+
+_VALUE = b"\x82\x01"
+_BARE = {b"NaN": float("nan"), b"Infinity": float("inf"), b"-Infinity": -float("inf")}
+_NOT_A_VALUE = object()
+_decode = msgspec.json.Decoder().decode
+
+
+class RunMessage(NamedTuple):
+    """The facts of a run record."""
+
+    run_id: str
+    facts: dict[str, Any]
+    """Members of run_start."""
+    others: dict[str, str]
+    """What has no place there."""
+    config: dict[str, Any]
+    start: float | None
+    """Seconds since the Unix epoch."""
+
+
+STEP_METRIC = "train/step"
+"""The metric that all others of an exported or mirrored run are drawn over; ``_step`` counts its rows."""
+
+
+def kind_and_body(record: bytes) -> tuple[int, bytes]:
+    """Return the number and the content of the message in *record*; 0 if it has none that is known."""
+    found = (0, b"")
+    for number, wire, value in fields(record):
+        if wire == BYTES and (number in _LATER or HISTORY <= number <= OUTPUT_RAW):
+            found = (number, value)
+            if number in (HISTORY, SUMMARY):
+                break
+    return found
+
+
+def pairs(body: bytes) -> list[tuple[str, Any]]:
+    """Return name and value of each item of a history, summary, config or stats; raise MessageError.
+
+    Names of nested objects are joined by a dot, as W&B shows them.
+    """
+    found: list[tuple[str, Any]] = []
+    at, end = 0, len(body)
+    # Most items are short, and have a name and JSON text.
+    while at + 3 < end and body[at] == 0x0A and body[at + 1] < 128:
+        stop = at + 2 + body[at + 1]
+        value = body.find(_VALUE, at, stop) + 3
+        if stop > end or not at + 2 < value <= stop or body[value - 1] != stop - value:
+            break
+        name = _name(body[at + 2 : value - 3])
+        if name is None:
+            break
+        found.append((name, value_of(body[value:stop])))
+        at = stop
+    # Items of stats have the number 3.
+    return found + [_pair(item) for number, wire, item in fields(body[at:]) if number in (1, 3) and wire == BYTES]
+
+
+@lru_cache(maxsize=1 << 14)
+def _name(data: bytes) -> str | None:
+    """Return the name in the first fields of an item, *data*; None if there is anything else in them."""
+    try:
+        found = list(fields(data))
+    except MessageError:
+        return None
+    is_name = all(wire == BYTES and number in (1, 2) for number, wire, _ in found)
+    return _joined(found) if is_name else None
+
+
+def _joined(found: list[tuple[int, int, Any]]) -> str:
+    nested = [text(part) for number, _, part in found if number == 2]
+    return ".".join(nested) if nested else next((text(part) for number, _, part in reversed(found)), "")
+
+
+def _pair(item: bytes) -> tuple[str, Any]:
+    key, nested, value = "", [], None
+    for number, wire, part in fields(item):
+        if number == 1 and wire == BYTES:
+            key = text(part)
+        elif number == 2 and wire == BYTES:
+            nested.append(text(part))
+        else:
+            typed = _typed(number, wire, part)
+            value = value if typed is _NOT_A_VALUE else typed
+    return ".".join(nested) if nested else key, value
+
+
+def _typed(number: int, wire: int, part: Any) -> Any:
+    if number == 16 and wire == BYTES:
+        return value_of(part)
+    if number == 4 and wire == VARINT:
+        return bool(part)
+    if number == 5 and wire == VARINT:
+        return part >> 1 ^ -(part & 1)  # sint64
+    if number == 6 and wire == FIXED64:
+        return struct.unpack("<d", part)[0]
+    if number == 7 and wire == BYTES:
+        return text(part)
+    return value_of(part) if number == 8 and wire == BYTES else _NOT_A_VALUE
+
+
+def value_of(data: bytes) -> Any:
+    """Return the value of JSON text, which may be a bare NaN or infinity; other text is returned unchanged."""
+    try:
+        return _decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _BARE.get(data, text(data))
+
+
+def step_of(body: bytes) -> int | None:
+    """Return the step that follows the items of a history; None if there is none."""
+    said = [members(value) for number, wire, value in fields(body) if number == 2 and wire == BYTES]
+    return said[0].get(1, 0) if said else None
+
+
+def run_of(body: bytes) -> RunMessage:
+    """Return what a run record says."""
+    parts: dict[int, list[bytes]] = {}
+    for number, wire, value in fields(body):
+        if wire == BYTES and value:
+            parts.setdefault(number, []).append(value)
+    facts: dict[str, Any] = {name: text(parts[number][-1]) for number, name in _RUN_FACTS.items() if number in parts}
+    if 10 in parts:
+        facts["tags"] = [text(tag) for tag in parts[10]]
+    if 13 in parts:
+        facts["host"] = {"name": text(parts[13][-1])}
+    if 21 in parts:
+        git = members(parts[21][-1])
+        named = {"sha": git.get(2), "remote": git.get(1)}
+        facts["git"] = {key: text(item) for key, item in named.items() if isinstance(item, bytes)}
+    return RunMessage(
+        run_id=text(parts.get(1, [b""])[-1]),
+        facts=facts,
+        others={name: text(parts[number][-1]) for number, name in _RUN_OTHERS.items() if number in parts},
+        config={key: item for part in parts.get(4, []) for key, item in pairs(part)},
+        start=timestamp(parts[17][-1]) if 17 in parts else None,
+    )
+
+
+_RUN_FACTS = {6: "group", 8: "name", 9: "notes"}
+_RUN_OTHERS = {2: "entity", 3: "project", 7: "job_type", 12: "sweep_id"}
+
+
+def timestamp(data: Any) -> float | None:
+    """Return a timestamp message in seconds."""
+    if not isinstance(data, bytes):
+        return None
+    found = members(data)
+    seconds, nanos = found.get(1, 0), found.get(2, 0)
+    if not isinstance(seconds, int) or not isinstance(nanos, int):
+        return None
+    return signed(seconds) + nanos / 1e9
+
+
+def definition_of(body: bytes) -> dict[str, str]:
+    """Return the members of a ``define`` that a metric record gives; without a name if it has none."""
+    found = members(body)
+    made: dict[str, str] = {}
+    name = text(found.get(1)) or text(found.get(2))
+    if name:
+        made["name"] = name
+    goals = {1: "min", 2: "max"}
+    summary = members(found[7]) if isinstance(found.get(7), bytes) else {}
+    goal = goals.get(found.get(8, 0)) or next((goals[number] for number in goals if summary.get(number)), None)
+    if goal:
+        made["goal"] = goal
+    if isinstance(found.get(4), bytes) and found[4]:
+        made["step_name"] = text(found[4])
+    return made
+
+
+_TYPE = "_type"
+_FILE = ("path", "sha256", "size", "format", "width", "height", "caption", "artifact_path", "_latest_artifact_path")
+_SEVERAL = ("count", "filenames", "captions", "all_captions")
+_MEDIA_FRAMING = frozenset([_TYPE, *_FILE, *_SEVERAL, "ncols", "nrows", "log_mode"])
+
+
+def taken_objects(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Remove the members of objects with a type from *found*, a row, and return them by the name of the object."""
+    names = [name.removesuffix(f".{_TYPE}") for name in found if name.endswith(f".{_TYPE}")]
+    objects = {name: value for name, value in found.items() if isinstance(value, dict) and _TYPE in value}
+    for name in objects:
+        del found[name]
+    for name in names:
+        own = [key for key in found if key.startswith(f"{name}.")]
+        objects[name] = {key.removeprefix(f"{name}."): found.pop(key) for key in own}
+    return {name: members for name, members in objects.items() if members}
+
+
+def lines_of(
+    members: dict[str, Any], name: str, at: dict[str, Any], source: tuple[str, str], intake: Intake
+) -> Iterator[bytes]:
+    """Yield the lines of the object *name*, with the time and step *at*; one that has no place is dropped.
+
+    *source* is the directory of its files, which are never looked for outside of it, and its place for reports.
+    """
+    ledger, kind, (files, place) = intake.ledger, members.get(_TYPE), source
+    bins = _bins_of(members) if kind == "histogram" else None
+    several = [] if bins is not None else _several(members)
+    contents: list[tuple[Media, dict[str, Any]]] = [] if bins is None else [(bins, {})]
+    left = sorted(members.keys() - _MEDIA_FRAMING) if len(several) == 1 and several[0] is members else []
+    for index, each in enumerate(several):
+        path = file_below(files, each.get("path"))
+        if path is None:
+            ledger.lose(MISSING_FILE, place, each.get("path"), name=name)
+        else:
+            order = {"index": index} if len(several) > 1 else {}
+            contents.append((_content(path, each), order | _sizes(each)))
+    if bins is None and not several:
+        ledger.lose(NO_PLACE, place, f"an object of type {kind}", name=name)
+    if left and contents:
+        ledger.changed(PART_DROPPED, place, ", ".join(left))
+    yield from intake.media(at, name, contents, place)
+
+
+def _several(members: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the members of each file of an object."""
+    if isinstance(members.get("path"), str):
+        return [members]
+    names, captions = members.get("filenames"), members.get("captions")
+    if isinstance(names, list):
+        said = captions if isinstance(captions, list) and len(captions) == len(names) else [None] * len(names)
+        sizes = {key: members.get(key) for key in ("width", "height")}
+        return [{"path": name, "caption": caption, **sizes} for name, caption in zip(names, said, strict=True)]
+    lists = [value for value in members.values() if isinstance(value, list)]
+    return next((each for each in lists if each and all(isinstance(one, dict) and "path" in one for one in each)), [])
+
+
+def _content(path: str, members: dict[str, Any]) -> Media:
+    caption = members.get("caption")
+    caption = caption if isinstance(caption, str) and caption else None
+    return table_of_file(path, "data", caption=caption) if path.endswith(".table.json") else File(path, caption=caption)
+
+
+def _sizes(members: dict[str, Any]) -> dict[str, int]:
+    sizes = {key: members.get(key) for key in ("width", "height")}
+    return {key: size for key, size in sizes.items() if type(size) is int and size >= 0}
+
+
+def _bins_of(members: dict[str, Any]) -> Histogram | None:
+    counts, edges = members.get("values"), members.get("bins")
+    least, width, count = (members.get(f"packedBins.{key}") for key in ("min", "size", "count"))
+    if edges is None and isinstance(count, int) and isinstance(least, int | float) and isinstance(width, int | float):
+        edges = [least + width * at for at in range(min(count, 1 << 16) + 1)]
+    is_whole = (
+        isinstance(counts, list)
+        and isinstance(edges, list)
+        and all(type(each) in (int, float) for each in (*edges, *counts))
+    )
+    return Histogram(edges=edges, counts=counts) if is_whole else None

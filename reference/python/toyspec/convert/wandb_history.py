@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.losses import (
+from toyspec.convert.parquet import has_columns, opened_table
+from toyspec.convert.reports import (
     NO_PLACE,
     at_step,
 )
-from toyspec.convert.parquet import has_columns, opened_table
 from toyspec.convert.sources import files_below, identity_of, name_below, object_in, size_of
 from toyspec.core.errors import SourceError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.intake import Intake
-    from toyspec.convert.losses import Ledger
+    from toyspec.convert.reports import Ledger
 
 _SUFFIX = ".parquet"
 _OWN = ("_step", "_timestamp", "_runtime", "_wandb")

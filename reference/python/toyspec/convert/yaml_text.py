@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.extras import needed
+from toyspec.convert.sources import needed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from toyspec.core.checker.options import CheckOptions
     from toyspec.core.format.line_validation import ValidatedLine
     from toyspec.core.reading.rows import Row, RowBlock
-    from toyspec.logs.mapping import ReadAs
-    from toyspec.logs.row_columns import RowColumns
+    from toyspec.logs.mapping import ReadAs, RowColumns
     from toyspec.logs.row_feed import LeftOutLine
 
 _TORN_HELP = "a writer was killed or is still writing; readers leave these bytes out"

@@ -17,17 +17,16 @@ from toyspec.core.reading.records import state_of
 from toyspec.core.reading.rows import Row, RowBlock
 from toyspec.logs.documents import DocumentCutter, cutter_of
 from toyspec.logs.forms import JsonForm, PatternForm, form_of
-from toyspec.logs.mapping import Mapping, Neutral, ReadAs
+from toyspec.logs.mapping import Mapping, Neutral, ReadAs, columns_of
 from toyspec.logs.plain_tables import PlainTable
-from toyspec.logs.row_columns import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.core.findings import DialectUse, Ended, State
     from toyspec.core.format.line_validation import ValidatedLine
-    from toyspec.logs.boxes import BoxCutter
     from toyspec.logs.dialects import Define, Dialect, End
+    from toyspec.logs.documents import BoxCutter
 
 
 _MOST_LEFT_OUT = 20

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from toyspec.convert.losses import MAX_EXAMPLES
-from toyspec.convert.reports import summary_of, text_of
+from toyspec.convert.reports import MAX_EXAMPLES, summary_of, text_of
 from toyspec.core.command_line.objects import inert
 from toyspec.core.command_line.parsers import number_from
 from toyspec.core.command_line.terminal import tell, without_ci_commands

@@ -119,7 +119,7 @@ def run(options: Namespace) -> int:
 
 def _note_others(source: str, report: ConversionReport, out: str) -> None:
     """Say how many files of the directory *source* are of no run, if its runs are logs, which are a file each."""
-    from toyspec.convert.format_modules import FORMATS
+    from toyspec.convert.finding import FORMATS
     from toyspec.convert.sources import files_below
     from toyspec.core.reading import readers
 

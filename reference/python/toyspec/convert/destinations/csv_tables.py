@@ -8,7 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from toyspec.convert.destinations.destination import Destination, Lost, folder_of, null_as_nan
-from toyspec.convert.losses import NO_PLACE, Cause
+from toyspec.convert.reports import NO_PLACE, Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,9 +6,9 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from toyspec.convert.incoming_files import file_below
-from toyspec.convert.losses import MILLISECONDS, NO_PLACE, NULL, PART_DROPPED, ROUNDED, WITHOUT_STEP, Cause
+from toyspec.convert.reports import MILLISECONDS, NO_PLACE, NULL, PART_DROPPED, ROUNDED, WITHOUT_STEP, Cause
 from toyspec.convert.run_items import flat_settings
+from toyspec.convert.sources import file_below
 from toyspec.core.errors import ToyspecError
 from toyspec.core.format.date_times import unix_seconds
 from toyspec.core.format.run_files import media_file

@@ -17,7 +17,7 @@ from toyspec.convert.destinations.destination import (
     without_step,
 )
 from toyspec.convert.dvclive_files import LATEST, PARAMS, TABLES
-from toyspec.convert.losses import NO_PLACE
+from toyspec.convert.reports import NO_PLACE
 from toyspec.convert.yaml_text import written
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from toyspec.convert.destinations.destination import Destination, Lost
-from toyspec.convert.losses import NO_PLACE, PART_DROPPED
+from toyspec.convert.reports import NO_PLACE, PART_DROPPED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from toyspec.convert.destinations.destination import Destination, Lost, folder_of, without_step
-from toyspec.convert.losses import NO_PLACE, NOT_FINITE
+from toyspec.convert.reports import NO_PLACE, NOT_FINITE
 from toyspec.core.format.canonical import encode
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE
 

@@ -7,8 +7,8 @@ import os
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from toyspec.convert.destinations.destination import Destination, Lost, folder_of
-from toyspec.convert.losses import BINARY32, NO_PLACE, NOT_FINITE, Cause
-from toyspec.convert.tensorboard_messages import binary32
+from toyspec.convert.reports import BINARY32, NO_PLACE, NOT_FINITE, Cause
+from toyspec.convert.tensorboard_files import binary32
 from toyspec.core.format.canonical import encode
 from toyspec.core.format.profiles import METRICS_FILE
 from toyspec.core.generated.limits import BINARY32_LIMIT

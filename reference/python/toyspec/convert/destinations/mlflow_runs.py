@@ -25,9 +25,8 @@ from toyspec.convert.destinations.destination import (
     parts_left,
     without_step,
 )
-from toyspec.convert.extras import needed
-from toyspec.convert.incoming_files import MISSING_FILE
-from toyspec.convert.losses import NO_PLACE, REPEATED, Cause
+from toyspec.convert.reports import NO_PLACE, REPEATED, Cause
+from toyspec.convert.sources import MISSING_FILE, needed
 from toyspec.core.format.run_files import parts_below
 
 if TYPE_CHECKING:

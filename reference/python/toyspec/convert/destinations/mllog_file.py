@@ -14,7 +14,7 @@ from toyspec.convert.destinations.destination import (
     null_as_nan,
     number_of,
 )
-from toyspec.convert.losses import NO_PLACE
+from toyspec.convert.reports import NO_PLACE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,9 +10,9 @@ import msgspec
 
 from toyspec.convert.destinations.destination import MAX_INT64, Destination, Lost, binary64_of, in_binary64
 from toyspec.convert.destinations.json_array import file_left
-from toyspec.convert.extras import needed
-from toyspec.convert.losses import Cause
 from toyspec.convert.parquet import RUNS, VALUES
+from toyspec.convert.reports import Cause
+from toyspec.convert.sources import needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

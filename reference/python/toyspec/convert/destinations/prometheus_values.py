@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from toyspec.convert.destinations.destination import Destination, Lost, ServiceRefusedError, binary64_of, null_as_nan
 from toyspec.convert.destinations.telemetry import REMAINING, TelemetryNames, ending
-from toyspec.convert.extras import needed
-from toyspec.convert.losses import NO_PLACE
+from toyspec.convert.reports import NO_PLACE
+from toyspec.convert.sources import needed
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, Final
 
-from toyspec.convert import tensorboard_media, tensorboard_messages, tensorboard_records
+from toyspec.convert import tensorboard_files
 from toyspec.convert.destinations.destination import Destination, Lost, null_as_nan, number_of, without_step
-from toyspec.convert.incoming_files import MISSING_FILE
-from toyspec.convert.losses import BINARY32, NO_PLACE, Cause
+from toyspec.convert.reports import BINARY32, NO_PLACE, Cause
+from toyspec.convert.sources import MISSING_FILE
 from toyspec.core.files import open_file
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ class TensorboardEvents(Destination):
         self.place = place if is_known else 0
         if is_known:
             return None
-        self._add(tensorboard_messages.version_event(run.wall(0.0)))
+        self._add(tensorboard_files.version_event(run.wall(0.0)))
         if run.settings:
-            shown = {name: tensorboard_messages.hparam(value) for name, value in run.settings.items()}
-            self._add(tensorboard_messages.hparams_event(run.wall(0.0), shown, run.group or ""))
+            shown = {name: tensorboard_files.hparam(value) for name, value in run.settings.items()}
+            self._add(tensorboard_files.hparams_event(run.wall(0.0), shown, run.group or ""))
         self._write()
         return 0
 
@@ -75,7 +75,7 @@ class TensorboardEvents(Destination):
 
     def carry(self, item: Item) -> Iterator[Lost]:
         """Add the event of an item."""
-        messages, wall, step = tensorboard_messages, self.run.wall(item.t), item.step or 0
+        messages, wall, step = tensorboard_files, self.run.wall(item.t), item.step or 0
         match item.kind:
             case "measure":
                 yield from self._measure(item, wall, step)
@@ -86,7 +86,7 @@ class TensorboardEvents(Destination):
                 self._add(messages.text_event(wall, step, messages.NOTE_TAG, item.value["text"]))
                 yield from without_step(item)
             case "histogram":
-                value = tensorboard_media.histogram_value(item.value.edges, item.value.counts)
+                value = tensorboard_files.histogram_value(item.value.edges, item.value.counts)
                 self._add(messages.shown_event(wall, step, item.name, value))
                 yield from without_step(item)
             case "media":
@@ -104,8 +104,8 @@ class TensorboardEvents(Destination):
 
     def _measure(self, item: Item, wall: float, step: int) -> Iterator[Lost]:
         value = number_of(item)
-        rounded = tensorboard_messages.binary32(value)
-        self._add(tensorboard_messages.scalar_event(wall, step, item.name, rounded))
+        rounded = tensorboard_files.binary32(value)
+        self._add(tensorboard_files.scalar_event(wall, step, item.name, rounded))
         yield from null_as_nan(item)
         yield from without_step(item)
         if rounded != value and not math.isnan(value):
@@ -116,7 +116,7 @@ class TensorboardEvents(Destination):
             yield Lost(REASON, item, item.value, "errored")
 
     def _setting(self, item: Item) -> Iterator[Lost]:
-        made = tensorboard_messages.hparam(item.value)
+        made = tensorboard_files.hparam(item.value)
         if isinstance(made, str) and made is not item.value:
             yield Lost(NOT_A_PARAMETER, item, item.value, made)
 
@@ -134,13 +134,13 @@ class TensorboardEvents(Destination):
             data = file.read()
         caption = item.value.get("caption")
         if media_type == _WAV:
-            value = tensorboard_media.strings_value("audio", [data, str(caption or "").encode()], [1, 2])
+            value = tensorboard_files.strings_value("audio", [data, str(caption or "").encode()], [1, 2])
         else:
             sizes = [str(item.value.get(name) or 0).encode() for name in ("width", "height")]
-            value = tensorboard_media.strings_value("images", [*sizes, data], [3])
+            value = tensorboard_files.strings_value("images", [*sizes, data], [3])
             if caption:
                 yield Lost(CAPTION, item, caption)
-        self._add(tensorboard_messages.shown_event(wall, step, item.name, value))
+        self._add(tensorboard_files.shown_event(wall, step, item.name, value))
         yield from without_step(item)
 
     def close(self, end: Ending | None) -> None:
@@ -153,7 +153,7 @@ class TensorboardEvents(Destination):
                 # Not a row: written again, it goes to the same place.
                 place = self.place
                 is_success = end.reason == "completed"
-                self._add(tensorboard_messages.ending_event(self.run.wall(end.t), is_success=is_success))
+                self._add(tensorboard_files.ending_event(self.run.wall(end.t), is_success=is_success))
                 self._write()
                 self.place = place
             os.fsync(descriptor)
@@ -161,7 +161,7 @@ class TensorboardEvents(Destination):
         os.close(descriptor)
 
     def _add(self, event: bytes) -> None:
-        self._data += tensorboard_records.record(event)
+        self._data += tensorboard_files.record(event)
 
     def _write(self) -> None:
         data, self._data = self._data, bytearray()

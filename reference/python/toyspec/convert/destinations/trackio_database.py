@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from toyspec.convert.alerts import level_word
 from toyspec.convert.destinations.destination import (
     MAX_INT64,
     Destination,
@@ -19,10 +18,10 @@ from toyspec.convert.destinations.destination import (
     parts_left,
     without_step,
 )
-from toyspec.convert.extras import needed
-from toyspec.convert.incoming_files import MISSING_FILE
-from toyspec.convert.losses import NO_PLACE, REPEATED, Cause
+from toyspec.convert.intake import level_word
+from toyspec.convert.reports import NO_PLACE, REPEATED, Cause
 from toyspec.convert.shown_tables import rows_of
+from toyspec.convert.sources import MISSING_FILE, needed
 from toyspec.convert.trackio_store import HISTOGRAM, TABLE, TRACE
 from toyspec.core.programs import NOTHING, PIPE, start_python
 

@@ -9,8 +9,7 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from toyspec.convert import wandb_messages as messages
-from toyspec.convert.alerts import level_word
+from toyspec.convert import wandb_files as messages
 from toyspec.convert.destinations.destination import (
     Destination,
     Lost,
@@ -19,11 +18,11 @@ from toyspec.convert.destinations.destination import (
     number_of,
     parts_left,
 )
-from toyspec.convert.extras import needed
-from toyspec.convert.incoming_files import MISSING_FILE
-from toyspec.convert.losses import NO_PLACE, REPEATED, Cause
+from toyspec.convert.intake import level_word
+from toyspec.convert.reports import NO_PLACE, REPEATED, Cause
 from toyspec.convert.shown_tables import rows_of
-from toyspec.convert.wandb_leveldb import read_records
+from toyspec.convert.sources import MISSING_FILE, needed
+from toyspec.convert.wandb_files import read_records
 from toyspec.core.files import open_file
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from toyspec.core.findings import State
     from toyspec.core.read_reports import Fragment
-    from toyspec.logs.boxes import BoxCutter
-    from toyspec.logs.documents import DocumentCutter
+    from toyspec.logs.documents import BoxCutter, DocumentCutter
 
 _SHOWN_BYTES = 60
 

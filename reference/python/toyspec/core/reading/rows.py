@@ -27,8 +27,8 @@ from toyspec.core.format.record_mapping import TimeOrigin, Values  # noqa: TC001
 from toyspec.core.reading.records import Record
 
 if TYPE_CHECKING:
+    from toyspec.logs.mapping import RowColumns
     from toyspec.logs.plain_tables import PlainTable
-    from toyspec.logs.row_columns import RowColumns
 
 
 class Row(Record, eq=False, gc=False):
