@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import toyspec
 from tagged import tagged_members, tagged_record
 from toyspec.core.checker import iter_reports
-from toyspec.core.format.run_files import other_ranks
 from toyspec.core.generated.limits import MAX_LINE_BYTES
+from toyspec.core.reading.run_files import other_ranks
 from toyspec.core.runs.views import views_of
 
 if TYPE_CHECKING:

@@ -201,12 +201,12 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """Serve an empty object store, whose bucket ``s3://bucket`` names."""
     pytest.importorskip("obstore", reason="the extra remote is not installed")
     from loopback_store import forget, s3, served
-    from toyspec.core.places import opening
+    from toyspec.core.places import place
 
     with served() as opened:
         for name, value in s3(opened).items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setenv(opening.VARIABLE, "2")
+        monkeypatch.setenv(place.VARIABLE, "2")
         forget()
         yield opened
         forget()

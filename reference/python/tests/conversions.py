@@ -12,7 +12,7 @@ import msgspec
 from toyspec.convert import ConversionReport, export_runs, import_runs
 from toyspec.convert.finding import FORMATS
 from toyspec.core.checker import check
-from toyspec.core.resources import read_resource
+from toyspec.core.files import read_resource
 
 if TYPE_CHECKING:
     from toyspec.convert import RunConversion

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 import loopback_uploads
-from toyspec.core.places import kept_blocks, opening
+from toyspec.core.places import place, remote_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -333,8 +333,8 @@ def s3(store: Store) -> dict[str, str]:
 
 def forget() -> None:
     """Let the next address be opened with the settings of the environment, not those of before."""
-    opening._opened.cache_clear()
-    kept_blocks._blocks.clear()
+    place._opened.cache_clear()
+    remote_files._blocks.clear()
     writing = sys.modules.get("toyspec.stores.s3_buckets")
     if writing is not None:
         writing._session.cache_clear()

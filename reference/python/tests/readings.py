@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from toyspec.core.errors import StreamError
-from toyspec.core.read_reports import ReadReport
+from toyspec.core.findings import ReadReport
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record
 

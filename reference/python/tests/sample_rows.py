@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toyspec import check, check_bytes, list_runs, read
-from toyspec.core.reading.rows import Row
+from toyspec.core.reading.records import Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ import pytest
 
 import toyspec
 from toyspec.core.command_line.main import main
-from toyspec.core.resources import resource_path
+from toyspec.core.files import resource_path
 
 ROOT = Path(__file__).parents[3]
 EMITTER = resource_path("reference/emitters", "toyspec_emitter.py")

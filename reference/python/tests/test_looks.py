@@ -8,8 +8,7 @@ import pytest
 from toyspec.core.checker import check, check_bytes
 from toyspec.core.errors import UnknownFormatError
 from toyspec.core.format.known_formats import look_of
-from toyspec.core.reading.foreign_files import look_at, unknown_format
-from toyspec.core.reading.reader import read
+from toyspec.core.reading.reader import look_at, read, unknown_format
 from toyspec.core.runs.summarizing import summarize_run
 
 CHAT = b'{"type":"user","message":"hi"}\n'

@@ -195,7 +195,7 @@ def test_import_costs_nothing_that_is_not_used() -> None:
 INTERNAL = {
     "toyspec.agents.run_tools.OutsideRootError": "becomes an answer of `toyspec mcp`",
     "toyspec.agents.digest.TooFewTokensError": "ends `toyspec digest`, or becomes an answer of `toyspec mcp`",
-    "toyspec.core.workers.crews.CrewEndedError": "ends a scan of the viewer that is being closed",
+    "toyspec.core.workers.running.CrewEndedError": "ends a scan of the viewer that is being closed",
     "toyspec.core.command_line.parsers.UsageError": "ends the command line",
     "toyspec.convert.protobuf.MessageError": "becomes a note of the report of an import",
     "toyspec.convert.importing.TargetError": "is an OSError of the directory of an import",
@@ -207,7 +207,7 @@ INTERNAL = {
     "toyspec.convert.mirrors.delivery.Rewound": "lets a mirror begin again",
     "toyspec.core.places.place.ChangedError": "is a PlaceError; becomes a StreamUnreadableError",
     "toyspec.core.places.place.RangesMissingError": "is a PlaceError; the whole object is then read",
-    "toyspec.core.reading.gzip_data.GzipDataError": "becomes a SourceError or a gap",
+    "toyspec.core.reading.stream_files.GzipDataError": "becomes a SourceError or a gap",
     "toyspec.trainer.checkpoints.CheckpointError": "ends `toyspec train`",
     "toyspec.trainer.gates.GateError": "ends `toyspec train`",
     "toyspec.trainer.settings.SettingsError": "ends `toyspec train`",
@@ -216,7 +216,7 @@ INTERNAL = {
     "toyspec.core.places.place.MalformedAnswerError": "makes a sync compare and try again",
     "toyspec.stores.targets.CannotExtendError": "makes a sync send the file whole",
     "toyspec.view.edits.RefusedError": "becomes an answer of the server",
-    "toyspec.core.resources.ResourceMissingError": "says that the installation is broken",
+    "toyspec.core.files.ResourceMissingError": "says that the installation is broken",
 }
 """Exceptions that no caller of the package meets, or can do anything about."""
 

@@ -13,8 +13,8 @@ from toyspec import read
 from toyspec.core.checker import CheckOptions, iter_reports
 from toyspec.core.errors import StreamError
 from toyspec.core.findings import FileReport
-from toyspec.core.format.run_files import rank_file
 from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.reading.run_files import rank_file
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.identities import NO_IDENTITY
 from toyspec.view.ranks import shown_ranks

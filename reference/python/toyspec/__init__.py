@@ -45,24 +45,22 @@ if TYPE_CHECKING:
         UnknownFormatError,
         WorkersError,
     )
-    from toyspec.core.findings import DialectUse, FileReport, Finding, PathError, Report
+    from toyspec.core.findings import DialectUse, FileReport, Finding, Gap, PathError, ReadReport, Report
     from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError
     from toyspec.core.kaun.run import KaunRun
     from toyspec.core.metrics.log import MetricsLog, MetricsLogError, grad_norm
-    from toyspec.core.read_reports import Gap, ReadReport
     from toyspec.core.reading.annotations import Annotations
     from toyspec.core.reading.follower import Follower, TailEvent, follow
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.reading.reader import Reading, read
-    from toyspec.core.reading.records import Record
-    from toyspec.core.reading.rows import Row
+    from toyspec.core.reading.records import Record, Row
     from toyspec.core.runs.history import History, history
     from toyspec.core.runs.listing import Runs, list_runs
     from toyspec.core.runs.ranks import Ranks, ranks_of
     from toyspec.core.runs.run import Run, open_run
     from toyspec.core.runs.run_facts import MetricFacts, RunFacts
     from toyspec.core.watching import Watch
-    from toyspec.core.workers.crews import Workers
+    from toyspec.core.workers.running import Workers
     from toyspec.core.writing.annotating import annotate
     from toyspec.core.writing.evidence import Console, Diff
     from toyspec.core.writing.media import Audio, File, Histogram, Image, Table, Video
@@ -98,7 +96,7 @@ _HOMES = {
     "FileReport": "core.findings",
     "Finding": "core.findings",
     "Follower": "core.reading.follower",
-    "Gap": "core.read_reports",
+    "Gap": "core.findings",
     "Health": "health.run_health",
     "HealthAlert": "health.alerts",
     "HealthEvaluator": "health.evaluator",
@@ -116,13 +114,13 @@ _HOMES = {
     "PlaceError": "core.errors",
     "ProfileError": "core.errors",
     "Ranks": "core.runs.ranks",
-    "ReadReport": "core.read_reports",
+    "ReadReport": "core.findings",
     "Reading": "core.reading.reader",
     "Record": "core.reading.records",
     "RecordRefusedError": "core.format.canonical",
     "Report": "core.findings",
     "ReportFrame": "view.notebook",
-    "Row": "core.reading.rows",
+    "Row": "core.reading.records",
     "Run": "core.runs.run",
     "RunBundle": "core.writing.run_bundle",
     "RunConversion": "convert.reports",
@@ -149,7 +147,7 @@ _HOMES = {
     "UnknownRuleError": "core.checker",
     "Video": "core.writing.media",
     "Watch": "core.watching",
-    "Workers": "core.workers.crews",
+    "Workers": "core.workers.running",
     "WorkersError": "core.errors",
     "annotate": "core.writing.annotating",
     "build_catalog": "catalog.building",

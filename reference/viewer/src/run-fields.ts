@@ -26,7 +26,7 @@ export function questionOf(run: Run): Question {
   return { text: lowered(text), field: lookupIn(run) };
 }
 
-/** Returns whether a rank is one of the processes of the latest attempt, as toyspec.core.format.run_files does; true where their number is not known. */
+/** Returns whether a rank is one of the processes of the latest attempt, as toyspec.core.reading.run_files does; true where their number is not known. */
 export function isOfLatestAttempt(rank: number, worldSize: number | null | undefined): boolean {
   return worldSize == null || rank < worldSize;
 }

@@ -18,8 +18,8 @@ from toyspec.agents.cursors import AnswerCursor, LogPlace
 from toyspec.agents.digest import TooFewTokensError, count_tokens, digest
 from toyspec.core.command_line.main import main
 from toyspec.core.errors import StreamReplacedError
+from toyspec.core.files import read_resource
 from toyspec.core.reading import stream_files
-from toyspec.core.resources import read_resource
 from toyspec.core.writing.processes import TrainingProcess
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 import toyspec
 from toyspec.agents.evidence import differences, evidence_of, evidence_page
 from toyspec.core.command_line.main import main
-from toyspec.core.resources import read_resource
+from toyspec.core.files import read_resource
 
 if TYPE_CHECKING:
     from pathlib import Path

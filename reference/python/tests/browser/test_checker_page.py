@@ -29,7 +29,7 @@ from browser.checker_page import (
     status,
 )
 from browser.watching import PHONE, Watch
-from toyspec.core.resources import resource_path
+from toyspec.core.files import resource_path
 
 # Beside the package in a source tree, inside it when it is installed.
 sys.path.insert(0, os.path.dirname(resource_path("conformance")))

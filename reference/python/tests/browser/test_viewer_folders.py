@@ -15,7 +15,7 @@ from browser.test_viewer_media import png
 from browser.test_viewer_ranks import ranked, require_fork, require_ranks
 from browser.viewer_pages import drawn, pixels
 from browser.watching import PHONE, Watch
-from toyspec.core.format.run_files import media_file
+from toyspec.core.reading.run_files import media_file
 
 __all__ = ["ranked"]
 

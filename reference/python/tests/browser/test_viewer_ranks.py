@@ -17,7 +17,7 @@ from browser.test_viewer_media import png
 from browser.test_viewer_served import Viewed, viewed
 from browser.viewer_pages import pixels
 from browser.watching import Watch
-from toyspec.core.format.run_files import media_file
+from toyspec.core.reading.run_files import media_file
 from toyspec.view.report import html_report
 
 __all__ = ["viewed"]

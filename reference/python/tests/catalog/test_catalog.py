@@ -448,10 +448,10 @@ def test_bucket_that_cannot_be_listed(
     build_catalog(f"s3://{BUCKET}/runs", out=out)
     before = digests(out)
     if problem == "unreachable":
-        from toyspec.core.places import opening
+        from toyspec.core.places import place
 
         monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
-        opening._opened.cache_clear()
+        place._opened.cache_clear()
     else:
         status, code = (403, b"AccessDenied") if problem == "no permission" else (404, b"NoSuchBucket")
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from conversions import exported, imported, losses, records, scalars, write_run
 from toyspec.convert import export_runs
 from toyspec.core.format.flattening import flattened
-from toyspec.core.reading.rows import Row
+from toyspec.core.reading.records import Row
 from toyspec.logs.dialects import dialects
 
 DIALECTS = Path(__file__).parents[1] / "dialects"

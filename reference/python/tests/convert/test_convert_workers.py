@@ -19,7 +19,7 @@ from toyspec.convert.destinations.registry import TOOLS
 from toyspec.core import system_calls
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
-from toyspec.core.workers.threads import Threads
+from toyspec.core.workers.running import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable

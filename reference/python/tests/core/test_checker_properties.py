@@ -18,7 +18,7 @@ from toyspec.core.checker.record_rules import RecordValidator
 from toyspec.core.checker.stream_checker import StreamChecker
 from toyspec.core.findings import FileReport, Profile
 from toyspec.core.format.date_times import is_date_time
-from toyspec.core.format.integers import take_integers
+from toyspec.core.format.decoding import take_integers
 from toyspec.core.generated.fields import DATE_TIMES
 from toyspec.core.reading.reader import read
 

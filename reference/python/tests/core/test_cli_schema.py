@@ -7,8 +7,8 @@ import pytest
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.core.commands.schema import PROFILES, kinds
+from toyspec.core.files import read_resource
 from toyspec.core.generated.fields import FIELDS
-from toyspec.core.resources import read_resource
 
 KINDS = [(profile, kind) for profile in PROFILES for kind in kinds(profile)]
 

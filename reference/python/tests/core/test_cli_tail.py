@@ -16,7 +16,7 @@ from command_line import command, environment
 from command_line import toyspec_within as toyspec
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
-from toyspec.core.format.run_files import rank_file
+from toyspec.core.reading.run_files import rank_file
 
 RUN_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
 RUN_END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'

@@ -16,11 +16,11 @@ import pytest
 
 import toyspec
 from toyspec.core.errors import DamagedStreamError, TornStreamError
+from toyspec.core.files import resource_path
 from toyspec.core.findings import FileReport
 from toyspec.core.format.canonical import encode
 from toyspec.core.generated.limits import MAX_FINDINGS_PER_RULE
 from toyspec.core.reading.follower import TailEvent
-from toyspec.core.resources import resource_path
 
 # Beside the package in a source tree, inside it when it is installed.
 sys.path.insert(0, os.path.dirname(resource_path("conformance")))

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 import strategies
 from property_examples import examples
 from toyspec.core.checker.record_rules import RecordValidator
-from toyspec.core.findings import Profile
+from toyspec.core.files import read_resource
+from toyspec.core.findings import Gap, Profile
 from toyspec.core.format.canonical import encode
-from toyspec.core.format.decoding import event_types, typed
-from toyspec.core.format.integers import take_integers
+from toyspec.core.format.decoding import event_types, take_integers, typed
 from toyspec.core.format.line_validation import validate
 from toyspec.core.format.profiles import record_kind
 from toyspec.core.generated import rules
@@ -27,10 +27,8 @@ from toyspec.core.generated.fields import DATE_TIMES
 from toyspec.core.generated.kaun_v1 import Scalar
 from toyspec.core.generated.streams import STREAMS
 from toyspec.core.generated.toy_v1 import Step
-from toyspec.core.read_reports import Gap
 from toyspec.core.reading.reader import Mode, read
 from toyspec.core.reading.records import Record, RecordFeed
-from toyspec.core.resources import read_resource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,10 +18,8 @@ from toyspec.core.checker import checking
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.core.runs.walking import Stream
-from toyspec.core.workers.crews import Finished, Workers
 from toyspec.core.workers.processes import OUT_OF_MEMORY, Processes
-from toyspec.core.workers.running import Work, batches, results_of
-from toyspec.core.workers.threads import Threads
+from toyspec.core.workers.running import Finished, Threads, Work, Workers, batches, results_of
 
 needs_fork = pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the tests change what is forked")
 

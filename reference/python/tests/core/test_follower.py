@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from live_streams import END, START, append, nothing, put_in_place, rewrite, rotate, seen, step, watch
 from property_examples import examples
 from toyspec.core.reading.follower import Follower, TailEvent, follow
-from toyspec.core.reading.live_bytes import FINGERPRINT_BYTES
+from toyspec.core.reading.live_stream import FINGERPRINT_BYTES
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record
 from toyspec.core.reading.stream_files import locate_stream

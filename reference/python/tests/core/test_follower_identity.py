@@ -12,7 +12,7 @@ import pytest
 from live_streams import END, START, append, nothing, put_in_place, rewrite, rotate, seen, step, watch
 from toyspec.core.errors import StreamUnreadableError
 from toyspec.core.reading.follower import TailEvent, follow
-from toyspec.core.reading.live_bytes import FINGERPRINT_BYTES
+from toyspec.core.reading.live_stream import FINGERPRINT_BYTES
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record
 

@@ -13,9 +13,9 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.core.errors import StreamUnreadableError
 from toyspec.core.findings import FileReport
-from toyspec.core.reading.gzip_data import GzipData, GzipDataError
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record
+from toyspec.core.reading.stream_files import GzipData, GzipDataError
 from toyspec.core.runs.ends import summarize_ends
 
 STREAM = (

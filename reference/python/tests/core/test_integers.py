@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from toyspec.core.findings import Profile
-from toyspec.core.format.integers import take_integers, take_integers_of_manifest
+from toyspec.core.format.decoding import take_integers, take_integers_of_manifest
 from toyspec.core.generated.toy_v1 import Step, Tap
 from toyspec.core.reading.reader import read
 

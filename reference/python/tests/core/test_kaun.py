@@ -26,7 +26,7 @@ from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.core.format.numbers import finite_number
 from toyspec.core.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.core.kaun.run import KaunRun, runs_dir
-from toyspec.core.kaun.store import ScalarStore
+from toyspec.core.kaun.scalars import ScalarStore
 from toyspec.core.reading.number_blocks import NumberFeed
 from toyspec.core.reading.records import RecordFeed
 from toyspec.core.runs.summary import RunSummary

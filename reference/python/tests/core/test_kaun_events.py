@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.core.kaun.events import ScalarStream, SkippedLine, close_events, open_events, read_events
+from toyspec.core.kaun.scalars import ScalarStream, SkippedLine, close_events, open_events, read_events
 
 
 def line(step: int) -> bytes:

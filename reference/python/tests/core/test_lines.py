@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from toyspec.core.findings import HEAD_BYTES, Fragment
 from toyspec.core.format.lines import Line, LineSplitter
-from toyspec.core.read_reports import HEAD_BYTES, Fragment
 
 STREAMS = st.lists(st.sampled_from([b"\n", b"a", b"\x00", b"\r", b"{}", b"0123456789"]), max_size=40).map(b"".join)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import toyspec
-from toyspec.core.format.run_files import media_file
+from toyspec.core.reading.run_files import media_file
 from toyspec.core.system_calls import SYSTEM_CALLS
 from toyspec.core.writing import media as media_module
 from toyspec.integrations import wandb

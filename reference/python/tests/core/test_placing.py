@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from toyspec import history
 from toyspec.catalog.reading_runs import values_of
 from toyspec.catalog.rows import row_of
-from toyspec.core.reading.attempts import Attempts
+from toyspec.core.reading.attempts import Attempts, Placing
 from toyspec.core.reading.log_detection import DialectChoice
-from toyspec.core.reading.placing import Placing
 from toyspec.core.reading.reader import read
 from toyspec.core.runs.summarizing import summarize_run
 from toyspec.view.scanned_runs import ScannedRun

@@ -12,7 +12,7 @@ import pytest
 import toyspec
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
-from toyspec.core.format.run_files import other_ranks, rank_file, ranks_beside
+from toyspec.core.reading.run_files import other_ranks, rank_file, ranks_beside
 from toyspec.core.runs import rank_states
 from toyspec.core.runs.rank_states import states_of_other_ranks
 from toyspec.core.runs.ranks import ranks_row

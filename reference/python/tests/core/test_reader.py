@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from property_examples import examples
 from readings import account, drained
 from toyspec.core.errors import DamagedStreamError, TornStreamError
+from toyspec.core.findings import Gap, ReadReport
 from toyspec.core.generated.kaun_v1 import Scalar
 from toyspec.core.generated.limits import MAX_LISTED_GAPS
 from toyspec.core.generated.metrics_v1 import MetricsEntry
 from toyspec.core.generated.toy_v1 import RunStart, Step
-from toyspec.core.read_reports import Gap, ReadReport
 from toyspec.core.reading.reader import Mode, read
 from toyspec.core.reading.records import Record, RecordFeed
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from property_examples import examples
 from toyspec import check_bytes, read
 from toyspec.convert import import_runs
-from toyspec.core.reading.rows import Row, RowBlock
+from toyspec.core.reading.records import Row, RowBlock
 from toyspec.core.runs.summarizing import summarize_run
 from toyspec.logs.row_feed import RowFeed
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from files import content
 from property_examples import examples
 from toyspec.core.checker.checking import check_bytes
+from toyspec.core.files import resource_path
 from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.generated.fields import FIELDS
 from toyspec.core.reading.reader import read
-from toyspec.core.resources import resource_path
 from toyspec.core.writing.event_arguments import StartMembers, TapStatistics, TensorStatistics
 from toyspec.core.writing.run_progress import RunProgress
 from toyspec.core.writing.run_writer import RunWriter

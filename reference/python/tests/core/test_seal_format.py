@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sealed_runs import broken, write_run
-from toyspec.core.format.seals import SealLine, parse_seal_line, parts_of, seal_line
+from toyspec.core.reading.sealed_files import SealLine, parse_seal_line, parts_of, seal_line
 from toyspec.core.writing.sealing import seal
 
 DIGEST = "0123456789abcdef" * 4

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from toyspec.core.checker import check_bytes
 from toyspec.core.errors import DamagedStreamError, StreamRefusedError, TornStreamError
-from toyspec.core.read_reports import Gap, ReadReport
+from toyspec.core.findings import Gap, ReadReport
 from toyspec.core.reading.reader import Mode, read
 from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.reading.stream_files import GZIP_MAGIC

@@ -14,8 +14,8 @@ import pytest
 import toyspec
 from toyspec.core.command_line.main import main
 from toyspec.core.command_line.terminal import Terminal
+from toyspec.core.files import read_resource
 from toyspec.core.reading.records import Record
-from toyspec.core.resources import read_resource
 from toyspec.health.alerts import HealthAlert
 from toyspec.health.checking import recorded_alert
 from toyspec.health.options import alert_line

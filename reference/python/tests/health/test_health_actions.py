@@ -15,8 +15,8 @@ import jsonschema
 import msgspec
 import pytest
 
+from toyspec.core.files import read_resource
 from toyspec.core.reading.configuration import ConfigurationError, find_configuration
-from toyspec.core.resources import read_resource
 from toyspec.health.actions import AlertAction, AlertDispatcher, action_of, actions_by
 from toyspec.health.alerts import HealthAlert
 from toyspec.health.rules import HealthRuleError

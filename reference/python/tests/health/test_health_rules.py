@@ -10,8 +10,8 @@ import jsonschema
 import msgspec
 import pytest
 
+from toyspec.core.files import read_resource
 from toyspec.core.reading.configuration import Configuration, ConfigurationError, find_configuration
-from toyspec.core.resources import read_resource
 from toyspec.health.presets import PRESETS
 from toyspec.health.rules import AnyRule, is_among, preset_rules, rule_of, rules_by, rules_of
 

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 import toyspec
 from logged_runs import events, kinds
-from toyspec.core.resources import read_resource
+from toyspec.core.files import read_resource
 from toyspec.core.writing.run_writer import RunWriter
 from toyspec.health import run_health
 from toyspec.health.checking import check_health

@@ -15,7 +15,7 @@ from toyspec import check, read
 from toyspec.convert.importing import import_runs
 from toyspec.core.reading.follower import TailEvent
 from toyspec.core.reading.log_detection import CONSOLE_BYTES, HEAD_BYTES
-from toyspec.core.reading.rows import Row
+from toyspec.core.reading.records import Row
 
 SETTINGS = b"I1120 10:00:00 pyconfig.py:591] Config param checkpoint {'period': 0}\n" * 1500
 

@@ -18,9 +18,9 @@ from command_line import toyspec_within as toyspec
 from property_examples import PROFILE, examples
 from toyspec import annotate, check, check_bytes, follow, list_runs, read, start_run
 from toyspec.core.command_line.main import main
-from toyspec.core.read_reports import HEAD_BYTES
+from toyspec.core.findings import HEAD_BYTES
 from toyspec.core.reading.log_detection import DialectChoice
-from toyspec.core.reading.rows import Row
+from toyspec.core.reading.records import Row
 from toyspec.core.runs.columns import has_field, places_by, value_of
 from toyspec.logs.dialects import Keys, TimeUnit, dialect_of, dialects
 from toyspec.logs.documents import DocumentCutter

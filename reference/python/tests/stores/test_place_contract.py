@@ -10,8 +10,7 @@ import pytest
 
 from loopback_store import BUCKET, Store
 from toyspec.core.errors import PlaceError
-from toyspec.core.places.opening import place_of
-from toyspec.core.places.place import ChangedError
+from toyspec.core.places.place import ChangedError, place_of
 
 fsspec = pytest.importorskip("fsspec", reason="the extra remote is not installed")
 pytest.importorskip("obstore", reason="the extra remote is not installed")

@@ -28,8 +28,8 @@ from toyspec.core.checker import CheckOptions, iter_runs
 from toyspec.core.command_line.main import main
 from toyspec.core.findings import FileReport
 from toyspec.core.places.addresses import is_address, public, secret_of, without_secrets
-from toyspec.core.places.kept_blocks import keep_block, kept_block
 from toyspec.core.places.place import Entry
+from toyspec.core.places.remote_files import keep_block, kept_block
 from toyspec.core.reading.stream_files import locate_stream
 from toyspec.core.runs.discovery import find_streams
 from toyspec.core.runs.summarizing import summarize_run
@@ -425,7 +425,7 @@ def test_nothing_remote_is_imported_for_local_paths(tmp_path: Path) -> None:
     program = (
         "import sys; from toyspec.core.command_line.main import main\n"
         f"for name in ('check', 'ls', 'show'): assert main([name, {str(tmp_path / 'a')!r}]) == 0\n"
-        "loaded = {'obstore', 'fsspec', 'toyspec.core.places.opening', 'concurrent.futures'} & set(sys.modules)\n"
+        "loaded = {'obstore', 'fsspec', 'toyspec.core.places.place', 'concurrent.futures'} & set(sys.modules)\n"
         "sys.exit(repr(loaded) if loaded else 0)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=300)

@@ -17,7 +17,7 @@ from toyspec import (
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.core.findings import PathError
-from toyspec.core.places import opening
+from toyspec.core.places.place import VARIABLE, _opened, place_of
 from toyspec.core.places.remote_files import RemoteFile
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
@@ -34,9 +34,9 @@ pytest.importorskip("obstore", reason="the extra remote is not installed")
 )
 def test_refusals_say_what_to_do(store: Store, code: int, fact: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused request is an error with the status and a way out; what may pass was retried; no answer is quoted."""
-    monkeypatch.setenv(opening.VARIABLE, "60")
+    monkeypatch.setenv(VARIABLE, "60")
     monkeypatch.setattr("toyspec.stores.object_stores._MOST_RETRIES", 2)
-    opening._opened.cache_clear()
+    _opened.cache_clear()
     store.put("a/events.jsonl", stream(3))
     store.every = status(code)
     with pytest.raises(StreamUnreadableError) as raised:
@@ -79,8 +79,8 @@ def test_cut_answers_are_completed(store: Store) -> None:
 
 def test_silent_servers_are_given_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request ends after the time that the user sets."""
-    monkeypatch.setenv(opening.VARIABLE, "0.3")
-    opening._opened.cache_clear()
+    monkeypatch.setenv(VARIABLE, "0.3")
+    _opened.cache_clear()
     store.put("a/events.jsonl", stream(3))
     store.every = silence(0.6)
     with pytest.raises(StreamUnreadableError, match=r"no answer in time.*TOYSPEC_REMOTE_SECONDS"):
@@ -89,7 +89,7 @@ def test_silent_servers_are_given_up(store: Store, monkeypatch: pytest.MonkeyPat
 
 def test_unreachable_hosts_and_unknown_schemes() -> None:
     """A host without a server, and a scheme that nothing reaches, are errors with a way out."""
-    done = toyspec("show", "http://127.0.0.1:1/a", env={opening.VARIABLE: "1"})
+    done = toyspec("show", "http://127.0.0.1:1/a", env={VARIABLE: "1"})
     assert 2 == done.returncode
     assert b"no connection to the host" in done.stderr
     (error,) = check("nosuch://a/b").errors
@@ -135,10 +135,10 @@ def test_credentials_in_the_address_of_a_bucket_are_refused(store: Store) -> Non
 
 def test_wrong_time_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A time limit that is not a number is not ignored."""
-    monkeypatch.setenv(opening.VARIABLE, "soon")
-    opening._opened.cache_clear()
+    monkeypatch.setenv(VARIABLE, "soon")
+    _opened.cache_clear()
     with pytest.raises(PlaceError, match="must be a number of seconds"):
-        opening.place_of("http://127.0.0.1:1/a")
+        place_of("http://127.0.0.1:1/a")
 
 
 def test_credentials_are_never_shown(store: Store) -> None:
@@ -188,8 +188,8 @@ def test_commands_that_convert_say_what_is_wrong_with_a_place(
     """``import`` and ``export``, with one worker and with several, name the address and the problem, and end with 2."""
     if problem == "unreachable":
         monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
-        monkeypatch.setenv(opening.VARIABLE, "1")
-        opening._opened.cache_clear()
+        monkeypatch.setenv(VARIABLE, "1")
+        _opened.cache_clear()
     store.every = status(403) if problem == "no permission" else status(404)
     place, out = f"s3://{BUCKET}/logs", str(tmp_path / "out")
     for workers in ("1", "2"):

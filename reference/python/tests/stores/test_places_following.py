@@ -16,7 +16,7 @@ from toyspec import (
 from toyspec.core.command_line.main import main
 from toyspec.core.places.place import ChangedError
 from toyspec.core.places.remote_files import RemoteFile
-from toyspec.core.reading.live_object import LiveObject
+from toyspec.core.reading.live_stream import LiveObject
 
 if TYPE_CHECKING:
     pass

@@ -15,7 +15,7 @@ from command_line import command, environment, toyspec
 from loopback_store import BUCKET, forget, stream
 from real_stores import AZURITE, VERSITYGW, azurite, versitygw
 from toyspec import check, follow, list_runs
-from toyspec.core.places.opening import place_of
+from toyspec.core.places.place import place_of
 
 obstore = pytest.importorskip("obstore", reason="the extra remote is not installed")
 pytest.importorskip("boto3", reason="the extra sync is not installed")

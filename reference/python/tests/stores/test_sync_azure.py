@@ -11,7 +11,7 @@ import pytest
 from loopback_azure import Container, azure, served_container
 from loopback_store import BUCKET, stream
 from synced_runs import outcome, put, sync
-from toyspec.core.places import opening
+from toyspec.core.places import place
 from toyspec.stores.run_sync import SyncSettings
 from toyspec.stores.syncing import Syncing
 
@@ -25,7 +25,7 @@ LOG = "runs/a/events.jsonl"
 def container(monkeypatch: pytest.MonkeyPatch) -> Iterator[Container]:
     """Serve an empty container."""
     with served_container() as found:
-        for name, value in {**azure(found), opening.VARIABLE: "2"}.items():
+        for name, value in {**azure(found), place.VARIABLE: "2"}.items():
             monkeypatch.setenv(name, value)
         yield found
 

@@ -19,7 +19,7 @@ import toyspec
 from command_line import command, environment
 from command_line import toyspec as call
 from loopback_store import BUCKET, Store, silence, status, stream
-from toyspec.core.places import opening
+from toyspec.core.places import place
 from toyspec.stores.spans import LocalFile, ShortenedError
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
@@ -119,7 +119,7 @@ def test_end_of_a_run_waits_no_longer_than_allowed(
 
 def test_killed_at_any_moment(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whenever the process is killed and started again, every version is whole lines that continue the one before."""
-    monkeypatch.setenv(opening.VARIABLE, "10")
+    monkeypatch.setenv(place.VARIABLE, "10")
     chance = random.Random(7)
     runs = tmp_path / "runs"
     (runs / "a").mkdir(parents=True)

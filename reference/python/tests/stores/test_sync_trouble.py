@@ -16,7 +16,7 @@ from command_line import toyspec_within as command
 from loopback_store import BUCKET, Handler, Store, forget, s3, served, status, stream
 from property_examples import examples
 from synced_runs import LOG, TO, outcome, put, sync
-from toyspec.core.places import opening
+from toyspec.core.places import place
 from toyspec.core.places.place import ChangedError, Entry
 from toyspec.stores.results import SyncReport
 from toyspec.stores.run_sync import SyncSettings
@@ -54,7 +54,7 @@ def test_two_at_once_never_undo_each_other(
 
 def environment(patch: pytest.MonkeyPatch, store: Store) -> None:
     """Let ``s3://`` name *store*."""
-    for name, value in {**s3(store), opening.VARIABLE: "2"}.items():
+    for name, value in {**s3(store), place.VARIABLE: "2"}.items():
         patch.setenv(name, value)
     forget()
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from toyspec.core.command_line.main import main
-from toyspec.core.resources import resource_path
+from toyspec.core.files import resource_path
 from tracker_golden import RUNS, golden_run
 
 RELATIVE = 1e-3

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("gguf", reason="the extra `train` is not installed")
 
 from toyspec.core.command_line.main import main
-from toyspec.core.resources import resource_path
+from toyspec.core.files import resource_path
 from trainer_golden import FILES, golden_run, lines
 
 RELATIVE = 1e-3

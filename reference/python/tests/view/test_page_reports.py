@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from command_line import toyspec
-from toyspec.core.resources import resource_path
+from toyspec.core.files import resource_path
 
 # Beside the package in a source tree, inside it when it is installed.
 sys.path.insert(0, os.path.dirname(resource_path("conformance")))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, stream
-from toyspec.core.checker import checking, counts
+from toyspec.core.checker import checking
 from toyspec.core.errors import StreamError
 from toyspec.core.runs.listing import list_runs
 from toyspec.core.runs.markdown import markdown_table
@@ -317,7 +317,7 @@ def test_report_checks_a_run_once(root: Path, monkeypatch: pytest.MonkeyPatch) -
         checked.extend(paths)
         return usual(paths, **others)
 
-    monkeypatch.setattr(counts, "iter_reports", noted)
+    monkeypatch.setattr(checking, "iter_reports", noted)
     html_report([str(root)], now=0.0, buckets=100)
     assert [str(root / name / "events.jsonl") for name in ("a|b<i>", "long")] == sorted(checked)
 

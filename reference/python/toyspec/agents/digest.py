@@ -14,9 +14,9 @@ import msgspec
 from toyspec.agents.cursors import AnswerCursor
 from toyspec.agents.digested_run import DigestedRun, DigestPoint
 from toyspec.core.escaping import clipped, encodable, printable
-from toyspec.core.format.run_files import ranks_beside
 from toyspec.core.places.addresses import public
 from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.stream_files import locate_stream
 from toyspec.core.runs.metric_names import losses_first
 from toyspec.core.runs.ranks import ranks_of

@@ -10,8 +10,8 @@ import msgspec
 
 from toyspec.agents.cursors import LogPlace
 from toyspec.core.errors import StreamReplacedError
+from toyspec.core.reading.attempts import Placing
 from toyspec.core.reading.log_detection import HEAD_BYTES
-from toyspec.core.reading.placing import Placing
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.stream_files import unpacked_head
 from toyspec.core.runs.run_facts import settings_of

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from toyspec.agents.digested_run import DigestedRun
-from toyspec.core.format.pointers import pointer_to
+from toyspec.core.format.flattening import pointer_to
 from toyspec.core.format.profiles import EVENTS_FILE, SEAL_FILE
-from toyspec.core.format.run_files import media_file, ranks_beside
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
+from toyspec.core.reading.run_files import media_file, ranks_beside
 from toyspec.core.reading.sealed_files import covered_files, digest_in
 from toyspec.core.reading.stream_files import locate_stream
 from toyspec.core.runs.metric_names import losses_first

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.agents.run_tools import UNTRUSTED, RunTools
 from toyspec.core.errors import ToyspecError
-from toyspec.core.resources import read_resource
+from toyspec.core.files import read_resource
 from toyspec.version import __version__
 
 if TYPE_CHECKING:

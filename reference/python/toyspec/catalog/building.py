@@ -20,8 +20,7 @@ from toyspec.core.findings import PathError
 from toyspec.core.places.addresses import is_address, public
 from toyspec.core.reading.log_detection import DialectChoice, usual_names
 from toyspec.core.workers.processes import Processes, Start
-from toyspec.core.workers.running import Work, results_of
-from toyspec.core.workers.threads import Threads
+from toyspec.core.workers.running import Threads, Work, results_of
 from toyspec.health.rules import AnyRule, rules_of
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from toyspec.core.reading.configuration import Configuration
     from toyspec.core.watching import Watch
-    from toyspec.core.workers.crews import Workers
+    from toyspec.core.workers.running import Workers
 
 
 _MOST_ERRORS = 1000

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from toyspec.catalog.layout import unreadable
 from toyspec.catalog.run_table import Order, RunTable
 from toyspec.catalog.tables import COLUMNS, library, name, text
-from toyspec.core.format.pointers import pointer_to
+from toyspec.core.format.flattening import pointer_to
 from toyspec.core.runs.columns import METRIC_PARTS
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from toyspec.core.engine import native
 from toyspec.core.errors import StreamError, UnknownFormatError
 from toyspec.core.findings import FileReport
 from toyspec.core.places.addresses import is_address
+from toyspec.core.reading.attempts import Placing, is_listed
 from toyspec.core.reading.log_detection import LogNames, usual_names
-from toyspec.core.reading.placing import Placing, is_listed
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.runs.each_result import each_result

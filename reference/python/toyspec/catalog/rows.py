@@ -6,7 +6,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from toyspec.core.reading.placing import is_listed
+from toyspec.core.reading.attempts import is_listed
 from toyspec.core.runs.columns import ALERT_FIELDS
 
 if TYPE_CHECKING:

@@ -22,11 +22,10 @@ from toyspec.convert.sources import files_below, head_of, identity_of, is_file, 
 from toyspec.core.errors import SourceError, StreamError
 from toyspec.core.files import open_file
 from toyspec.core.format.flattening import flattened
-from toyspec.core.reading.gzip_data import GzipDataError
 from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.core.reading.reader import read
-from toyspec.core.reading.rows import Row
-from toyspec.core.reading.stream_files import unpacked_head
+from toyspec.core.reading.records import Row
+from toyspec.core.reading.stream_files import GzipDataError, unpacked_head
 from toyspec.core.runs.walking import is_older_checkpoint
 from toyspec.logs import mapping as dialect_mapping
 from toyspec.logs.dialects import dialect_named, dialects
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
 
     from toyspec.convert.formats import FileOwners
     from toyspec.convert.intake import Intake
-    from toyspec.core.reading.rows import RowBlock
+    from toyspec.core.reading.records import RowBlock
     from toyspec.logs.dialects import Dialect
     from toyspec.logs.mapping import ReadAs
 

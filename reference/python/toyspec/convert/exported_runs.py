@@ -9,10 +9,10 @@ from toyspec.convert.destinations.destination import Ending, RunHead
 from toyspec.convert.reports import OTHER_RANK, SUPERSEDED, Ledger, drop_damage
 from toyspec.convert.run_items import ItemRow, items_of, start_items
 from toyspec.core.errors import SourceError
-from toyspec.core.format.run_files import ranks_beside
 from toyspec.core.reading.annotations import read_annotations
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.reader import read
+from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.stream_files import locate_stream, stream_size
 
 if TYPE_CHECKING:

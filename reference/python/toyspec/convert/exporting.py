@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from toyspec.convert.destinations.destination import Destination, Lost
     from toyspec.convert.run_items import ItemRow
     from toyspec.core.watching import Watch
-    from toyspec.core.workers.crews import Workers
     from toyspec.core.workers.processes import Start
+    from toyspec.core.workers.running import Workers
 
 _PARTIAL = ".export-"
 _NO_RUN = "no toy/v1 run in the directory or below; `toyspec import` makes runs of other logs"

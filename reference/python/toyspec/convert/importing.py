@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from toyspec.convert.formats import ForeignRun
     from toyspec.core.watching import Watch
-    from toyspec.core.workers.crews import Workers
+    from toyspec.core.workers.running import Workers
     from toyspec.core.writing.event_arguments import Reason
 
 

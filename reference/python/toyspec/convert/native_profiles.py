@@ -12,8 +12,7 @@ from toyspec.convert.reports import drop_damage
 from toyspec.convert.sources import files_below, identity_of, is_file, size_of
 from toyspec.core.errors import SourceError, StreamError
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
-from toyspec.core.reading.log_detection import first_object
-from toyspec.core.reading.profile_detection import detect_profile_at
+from toyspec.core.reading.log_detection import detect_profile_at, first_object
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.stream_files import open_named
 

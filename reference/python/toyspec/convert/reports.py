@@ -15,7 +15,7 @@ from toyspec.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from toyspec.core.read_reports import ReadReport
+    from toyspec.core.findings import ReadReport
 
 
 Effect = Literal["changed", "dropped"]

@@ -17,8 +17,8 @@ import msgspec
 from toyspec.convert.reports import NO_PLACE, Cause
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
-from toyspec.core.format.run_files import MEDIA_FOLDER, parts_below
-from toyspec.core.places.opening import place_of
+from toyspec.core.places.place import place_of
+from toyspec.core.reading.run_files import MEDIA_FOLDER, parts_below
 from toyspec.core.system_calls import cause_of
 from toyspec.core.writing.artifacts import FOLDER, placed_file
 from toyspec.core.writing.opening import free_names

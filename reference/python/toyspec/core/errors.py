@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import FrameType
 
-    from toyspec.core.read_reports import ReadReport
+    from toyspec.core.findings import ReadReport
 
 
 def let_through(error: Exception) -> None:

@@ -1,4 +1,7 @@
-"""Opens files for reading, so that whatever has the name of a file can neither block nor be read without end."""
+"""Opens files for reading, so that whatever has the name of a file can neither block nor be read without end.
+
+Files that ship with the code, such as schemas, are under ``toyspec/data`` in a wheel, else in their own directories.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ import io
 import os
 import stat
 import sys
+from typing import Literal
+
+from toyspec.core.errors import ToyspecError
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 # Opening does not wait if a FIFO replaces the file between stat and open, and no terminal becomes that of the process.
@@ -73,3 +79,27 @@ def _refuse_special(path: str, mode: int) -> None:
     if not stat.S_ISREG(mode):
         kind = next((noun for is_kind, noun in _KINDS if is_kind(mode)), "device")
         raise SpecialFileError(errno.EINVAL, f"a {kind}, not a regular file", path)
+
+
+Area = Literal["schemas", "spec", "conformance", "reference/emitters", "reference/skill"]
+
+
+class ResourceMissingError(ToyspecError, FileNotFoundError):
+    """A file that ships with the package is not there; the installation is incomplete."""
+
+
+def resource_path(area: Area, *parts: str) -> str:
+    """Return the path of a shipped file or folder; raise ResourceMissingError when it is absent."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    shipped = os.path.join(package, "data")
+    root = shipped if os.path.isdir(shipped) else os.path.join(package, "..", "..", "..")
+    path = os.path.normpath(os.path.join(root, area, *parts))
+    if not os.path.exists(path):
+        raise ResourceMissingError(f"{path} is missing; reinstall toyspec")
+    return path
+
+
+def read_resource(area: Area, *parts: str) -> bytes:
+    """Return the content of a shipped file; raise ResourceMissingError when it is absent."""
+    with open(resource_path(area, *parts), "rb") as file:
+        return file.read()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.core.errors import ToyspecError
 from toyspec.core.format.numbers import number
-from toyspec.core.format.run_files import ranks_beside
 from toyspec.core.places.addresses import public
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
+from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.stream_files import locate_stream
 from toyspec.health.alerts import HealthAlert, Incidents
 from toyspec.health.evaluator import HealthEvaluator

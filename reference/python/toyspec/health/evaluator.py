@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from toyspec.core.format.run_files import is_of_latest_attempt
 from toyspec.core.reading.attempts import world_size_of
+from toyspec.core.reading.run_files import is_of_latest_attempt
 from toyspec.health.alerts import begun, recovered
 from toyspec.health.rules import PACE, DiskRule, MetricRule, RankBehindRule, StallRule
 from toyspec.health.series import WatchedSeries

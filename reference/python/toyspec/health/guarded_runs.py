@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.terminal import Terminal, tell
-from toyspec.core.format.run_files import ranks_beside
+from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.runs.discovery import find_streams
 from toyspec.core.runs.walking import Stream
 from toyspec.health.actions import AlertDispatcher, message_of

@@ -8,12 +8,12 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toyspec.core.format.run_files import rank_of, run_of
 from toyspec.core.places.addresses import is_address
-from toyspec.core.reading.followed_feed import followed_feed
+from toyspec.core.reading.follower import followed_feed
 from toyspec.core.reading.live_stream import LiveStream
-from toyspec.core.reading.profile_detection import detect_profile_at
+from toyspec.core.reading.log_detection import detect_profile_at
 from toyspec.core.reading.records import Record, RecordFeed
+from toyspec.core.reading.run_files import rank_of, run_of
 from toyspec.health.checking import recorded_alert
 from toyspec.health.evaluator import HealthEvaluator
 

@@ -14,9 +14,9 @@ import msgspec
 
 from toyspec.core.errors import must_be_one_of
 from toyspec.core.escaping import printable, shortened
+from toyspec.core.files import read_resource
 from toyspec.core.generated.runs import LOSS_NAMES
 from toyspec.core.reading.configuration import ConfigurationError, find_configuration, place_in_settings
-from toyspec.core.resources import read_resource
 from toyspec.health.presets import PRESETS
 
 if TYPE_CHECKING:

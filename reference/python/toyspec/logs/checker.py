@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.core.checker.collecting import Collector, Location
 from toyspec.core.escaping import shortened
 from toyspec.core.findings import FileReport, Finding
-from toyspec.core.format.flattening import flattened, member_at
+from toyspec.core.format.flattening import flattened, member_at, pointer_to
 from toyspec.core.format.lines import Line
 from toyspec.core.format.numbers import number
-from toyspec.core.format.pointers import pointer_to
 from toyspec.core.generated import messages, rules
 from toyspec.core.reading.records import state_of
 from toyspec.logs.forms import has_repeated_key, may_repeat_keys
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from toyspec.core.checker.options import CheckOptions
     from toyspec.core.format.line_validation import ValidatedLine
-    from toyspec.core.reading.rows import Row, RowBlock
+    from toyspec.core.reading.records import Row, RowBlock
     from toyspec.logs.mapping import ReadAs, RowColumns
     from toyspec.logs.row_feed import LeftOutLine
 

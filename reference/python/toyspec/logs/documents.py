@@ -10,11 +10,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from toyspec.core.findings import HEAD_BYTES, Fragment
 from toyspec.core.format.flattening import flattened
 from toyspec.core.format.line_validation import decode_lenient
 from toyspec.core.format.lines import Line, LineSplitter
 from toyspec.core.generated.limits import MAX_LINE_BYTES
-from toyspec.core.read_reports import HEAD_BYTES, Fragment
 from toyspec.logs.forms import distinct
 
 if TYPE_CHECKING:

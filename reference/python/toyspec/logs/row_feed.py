@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
+from toyspec.core.findings import Gap
 from toyspec.core.format.flattening import member_at
 from toyspec.core.format.lines import Line, LineSplitter, offsets_of
 from toyspec.core.format.numbers import number as number_in
 from toyspec.core.generated import rules
 from toyspec.core.generated.limits import MAX_LINE_BYTES
-from toyspec.core.read_reports import Gap
 from toyspec.core.reading.readers import LogFeed
-from toyspec.core.reading.records import state_of
-from toyspec.core.reading.rows import Row, RowBlock
+from toyspec.core.reading.records import Row, RowBlock, state_of
 from toyspec.logs.documents import DocumentCutter, cutter_of
 from toyspec.logs.forms import JsonForm, PatternForm, form_of
 from toyspec.logs.mapping import Mapping, Neutral, ReadAs, columns_of

@@ -11,11 +11,9 @@ import msgspec
 
 from toyspec.core.errors import StreamError, UnknownFormatError
 from toyspec.core.format.known_formats import Look, known_start
-from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, first_object, is_binary
-from toyspec.core.reading.profile_detection import detect_profile_at
+from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, detect_profile_at, first_object, is_binary
 from toyspec.core.reading.readers import SURE
-from toyspec.core.reading.stream_files import unpacked_head
-from toyspec.core.reading.stream_names import STREAM_NAMES
+from toyspec.core.reading.stream_files import STREAM_NAMES, unpacked_head
 from toyspec.core.runs.discovery import MAY_BE_LOGS
 from toyspec.core.runs.walking import ENVIRONMENT, OF_A_BUNDLE, is_passed_over
 from toyspec.core.system_calls import cause_of

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 
 from toyspec.core.errors import PlaceError
-from toyspec.core.places.opening import OWN
-from toyspec.core.places.place import ChangedError, Entry, FetchedBytes
+from toyspec.core.places.place import OWN, ChangedError, Entry, FetchedBytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,8 +22,7 @@ from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
 
 from toyspec.core.errors import PlaceError
 from toyspec.core.places.addresses import WEB, parts_of
-from toyspec.core.places.opening import request_seconds
-from toyspec.core.places.place import ChangedError, Entry, FetchedBytes, RangesMissingError
+from toyspec.core.places.place import ChangedError, Entry, FetchedBytes, RangesMissingError, request_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

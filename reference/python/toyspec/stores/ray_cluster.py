@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.core.errors import WorkersError
 from toyspec.core.escaping import printable
-from toyspec.core.workers.crews import Finished, passable
 from toyspec.core.workers.processes import OUT_OF_MEMORY
+from toyspec.core.workers.running import Finished, passable
 
 if TYPE_CHECKING:
-    from toyspec.core.workers.crews import Call
+    from toyspec.core.workers.running import Call
 
 LOCAL = "local"
 """The address of a cluster of this machine alone, which is started and ended."""

@@ -10,9 +10,9 @@ import msgspec
 
 from toyspec.core.errors import StreamError, StreamMissingError
 from toyspec.core.format.profiles import EVENTS_FILE
-from toyspec.core.format.seals import parse_seal_line
 from toyspec.core.places.addresses import path_in
 from toyspec.core.places.place import ChangedError, Entry, MalformedAnswerError
+from toyspec.core.reading.sealed_files import parse_seal_line
 from toyspec.core.system_calls import cause_of, is_locked
 from toyspec.stores.comparing import Relation, Thoroughness, ends_of, has_digest_of, relation
 from toyspec.stores.results import RunResult

@@ -14,13 +14,12 @@ from toyspec.convert.reports import REPORT_FILE, RunConversion
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable
 from toyspec.core.format.profiles import EVENTS_FILE, SEAL_FILE, stream_name
-from toyspec.core.format.run_files import run_of
 from toyspec.core.generated.rules import SEAL_BROKEN
 from toyspec.core.generated.runs import TOKEN_COUNTS
 from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import count_missing, nothing_missing
-from toyspec.core.reading.run_files import RunFile, files_of
+from toyspec.core.reading.run_files import RunFile, files_of, run_of
 from toyspec.core.runs.metric_names import defined
 from toyspec.core.runs.run_facts import finite
 from toyspec.core.runs.summary import start_after
@@ -34,8 +33,7 @@ from toyspec.view.token_totals import TokenPlaces
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from toyspec.core.findings import FileReport
-    from toyspec.core.read_reports import ReadReport
+    from toyspec.core.findings import FileReport, ReadReport
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.reading.records import Record
     from toyspec.health.alerts import HealthAlert

@@ -9,7 +9,7 @@ from toyspec.core.places.addresses import is_address
 from toyspec.core.runs.walking import version_of
 
 if TYPE_CHECKING:
-    from toyspec.core.reading.live_bytes import Status
+    from toyspec.core.reading.live_stream import Status
 
 Identity = tuple[int, int, int, int]
 """Device, number of the file, size in bytes, and a number that each change alters: for a file, its time."""
@@ -33,8 +33,8 @@ def identity_at(path: str) -> Identity:
 def found_at(path: str) -> tuple[str, Identity]:
     """Return version and identity of the file or object at *path* now, as a search finds them; raise OSError."""
     if is_address(path):
-        from toyspec.core.places.opening import place_of
-        from toyspec.core.reading.live_object import status_of
+        from toyspec.core.places.place import place_of
+        from toyspec.core.reading.live_stream import status_of
 
         entry = place_of(path).status(path)
         return entry.identity, identity_of(status_of(entry.size, entry.identity))
@@ -46,6 +46,6 @@ def listed_identity(path: str, size: int, version: str) -> Identity:
     """Return the identity of what a listing has found at *path*; an object is not asked for again."""
     if not is_address(path):
         return identity_at(path)
-    from toyspec.core.reading.live_object import status_of
+    from toyspec.core.reading.live_stream import status_of
 
     return identity_of(status_of(size, version))

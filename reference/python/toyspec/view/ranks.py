@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.core.format.run_files import ranks_beside
+from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.runs.ranks import ranks_of, ranks_row
 from toyspec.view.identities import identity_at
 

@@ -13,14 +13,13 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.core.errors import StreamError
-from toyspec.core.format.run_files import media_file, rank_file, ranks_beside
 from toyspec.core.places.addresses import is_address, path_in, public
 from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.reading.run_files import media_file, rank_file, ranks_beside
 from toyspec.core.runs.listing import named_streams
 from toyspec.core.runs.rows import row_of
 from toyspec.core.workers.processes import Processes, cores
-from toyspec.core.workers.running import Work, results_of
-from toyspec.core.workers.threads import Threads
+from toyspec.core.workers.running import Threads, Work, results_of
 from toyspec.core.writing.clocks import utc_text
 from toyspec.health.checking import counted_incidents
 from toyspec.version import __version__
@@ -134,7 +133,7 @@ def _reported(path: str, run: str, buckets: int, choice: DialectChoice) -> _Repo
             return None
         row = row_of(file.scan.summary.facts, run, list(ranks_beside(path)))
         # Imported here: start-up time counts.
-        from toyspec.core.checker.counts import check_run, counted
+        from toyspec.core.checker.checking import check_run, counted
 
         report = check_run(path, choice)
         row["findings"] = counted(report)

@@ -13,11 +13,11 @@ import msgspec
 
 from toyspec.core.errors import StreamError, must_be_one_of
 from toyspec.core.escaping import encodable
-from toyspec.core.format.run_files import media_file, rank_of
 from toyspec.core.generated.media import EXTENSIONS
 from toyspec.core.generated.runs import TOKEN_COUNTS
 from toyspec.core.places.addresses import path_in
 from toyspec.core.reading.number_blocks import StepBlockFeed, StepFeed
+from toyspec.core.reading.run_files import media_file, rank_of
 from toyspec.core.reading.stream_files import is_compressed
 from toyspec.core.system_calls import cause_of
 from toyspec.version import __version__
@@ -107,7 +107,7 @@ class Answers:
         try:
             dialect = self.catalog.dialect
             # Imported here: start-up time counts.
-            from toyspec.core.checker.counts import check_run
+            from toyspec.core.checker.checking import check_run
 
             report = check_run(entry.path, dialect)
             return msgspec.json.encode(detail_of(entry.path, self.catalog.row(entry), dialect, report))

@@ -16,8 +16,8 @@ import msgspec
 from toyspec.catalog.layout import MANIFEST, read_manifest
 from toyspec.core.errors import CatalogError
 from toyspec.core.escaping import encodable
-from toyspec.core.format.run_files import run_of
 from toyspec.core.places.addresses import is_address, public
+from toyspec.core.reading.run_files import run_of
 from toyspec.core.runs.rows import row_of
 from toyspec.core.runs.walking import ranks_in
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.core.engine import native
 from toyspec.core.errors import StreamUnreadableError
-from toyspec.core.reading.followed_feed import FollowedFeed
+from toyspec.core.reading.follower import FollowedFeed
 from toyspec.core.reading.live_stream import LiveStream
-from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.reading.log_detection import DialectChoice, detect_profile_at
 from toyspec.core.reading.number_blocks import StepBlockFeed
-from toyspec.core.reading.profile_detection import detect_profile_at
 from toyspec.core.reading.records import RecordFeed
 from toyspec.core.runs.summary import Extent
 from toyspec.core.system_calls import cause_of

@@ -9,16 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.core.errors import StreamError, UnknownFormatError
-from toyspec.core.format.run_files import ranks_beside
 from toyspec.core.places.addresses import is_address
+from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.runs.ends import summarize_ends
 from toyspec.core.runs.rank_states import states_of_other_ranks
 from toyspec.core.runs.rows import row_of, unreadable_row
 from toyspec.core.system_calls import cause_of
-from toyspec.core.workers.crews import CrewEndedError
 from toyspec.core.workers.processes import Processes, cores
-from toyspec.core.workers.running import Work, batches, results_of
-from toyspec.core.workers.threads import Threads
+from toyspec.core.workers.running import CrewEndedError, Threads, Work, batches, results_of
 from toyspec.view.counted_alerts import AlertCount, count_alerts
 from toyspec.view.curve_store import CurveStore, pack
 from toyspec.view.identities import identity_at
@@ -29,8 +27,8 @@ if TYPE_CHECKING:
 
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.runs.summary import RunSummary
-    from toyspec.core.workers.crews import Call
     from toyspec.core.workers.processes import ProcessCrew
+    from toyspec.core.workers.running import Call
     from toyspec.view.identities import Identity
 
 ALONE_BYTES = 16 << 20
@@ -248,7 +246,7 @@ def _lost(work: ScanWork, reason: str) -> Scanned:
 
 def _check_batch(batch: list[ScanWork], dialect: DialectChoice) -> list[tuple[str, Any]]:
     # Imported here: start-up time counts.
-    from toyspec.core.checker.counts import count_findings
+    from toyspec.core.checker.checking import count_findings
 
     return [(work.path, count_findings(work.path, dialect)) for work in batch]
 

@@ -6,9 +6,9 @@ from array import array
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
+from toyspec.core.findings import Gap
 from toyspec.core.format.numbers import finite_number
 from toyspec.core.format.record_mapping import mapping_of
-from toyspec.core.read_reports import Gap
 from toyspec.core.reading.number_blocks import NumberBlock, StepBlock, parted
 from toyspec.core.runs.rows import MOST_METRICS
 from toyspec.core.runs.run_facts import cut

@@ -73,8 +73,8 @@ class _File:
 
 class _Object:
     def __init__(self, address: str) -> None:
-        from toyspec.core.places.opening import place_of
-        from toyspec.core.reading.live_object import status_of
+        from toyspec.core.places.place import place_of
+        from toyspec.core.reading.live_stream import status_of
 
         self._address = address
         self._place = place_of(address)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from toyspec.core.files import open_file
 from toyspec.core.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE
-from toyspec.core.format.run_files import parts_below, ranks_beside
 from toyspec.core.places.addresses import is_address
 from toyspec.core.places.remote_files import RemoteFile
+from toyspec.core.reading.run_files import parts_below, ranks_beside
 from toyspec.core.writing.clocks import utc_text
 from toyspec.view.report import html_report, runs_below
 

@@ -20,8 +20,8 @@ from toyspec.core.command_line.tables import Side, joined, lined_up
 from toyspec.core.command_line.tally import counted
 from toyspec.core.command_line.terminal import Terminal, columns
 from toyspec.core.escaping import encodable, printable
-from toyspec.core.format.run_files import rank_of
-from toyspec.core.reading.stream_names import STREAM_NAMES
+from toyspec.core.reading.run_files import rank_of
+from toyspec.core.reading.stream_files import STREAM_NAMES
 from toyspec.core.runs.walking import is_older_checkpoint
 
 if TYPE_CHECKING:

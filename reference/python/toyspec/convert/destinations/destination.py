@@ -11,7 +11,7 @@ from toyspec.convert.run_items import flat_settings
 from toyspec.convert.sources import file_below
 from toyspec.core.errors import ToyspecError
 from toyspec.core.format.date_times import unix_seconds
-from toyspec.core.format.run_files import media_file
+from toyspec.core.reading.run_files import media_file
 
 if TYPE_CHECKING:
     import threading

@@ -27,7 +27,7 @@ from toyspec.convert.destinations.destination import (
 )
 from toyspec.convert.reports import NO_PLACE, REPEATED, Cause
 from toyspec.convert.sources import MISSING_FILE, needed
-from toyspec.core.format.run_files import parts_below
+from toyspec.core.reading.run_files import parts_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

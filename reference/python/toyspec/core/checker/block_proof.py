@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Union, get_args
 import msgspec
 
 from toyspec.core.format.date_times import is_date_time
-from toyspec.core.format.decoding import typed_decoder
-from toyspec.core.format.integers import take_integers
+from toyspec.core.format.decoding import take_integers, typed_decoder
 from toyspec.core.format.profiles import tag_of
 from toyspec.core.generated.fields import DATE_TIMES, FIELDS
 from toyspec.core.generated.limits import MAX_DEPTH, MAX_SAFE_INTEGER
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from toyspec.core.checker.collecting import Lines
     from toyspec.core.findings import Profile
-    from toyspec.core.format.integers import Path
+    from toyspec.core.format.decoding import Path
 
 # Raised by decoding if the bytes are not a regular record.
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)

@@ -20,16 +20,15 @@ from toyspec.core.escaping import printable
 from toyspec.core.files import NamedFile, open_file
 from toyspec.core.findings import FileReport, PathError, Profile, Report, Skipped
 from toyspec.core.format.profiles import SEAL_FILE
-from toyspec.core.format.run_files import ranks_beside
 from toyspec.core.generated import messages, rules
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.generated.rules import ORDER
 from toyspec.core.places.addresses import is_address, path_in, public
-from toyspec.core.reading.foreign_files import is_other_document
 from toyspec.core.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
 from toyspec.core.reading.log_detection import DialectChoice, usual_names
-from toyspec.core.reading.stream_files import Source, may_be_there
-from toyspec.core.reading.stream_names import STREAM_NAMES
+from toyspec.core.reading.reader import is_other_document
+from toyspec.core.reading.run_files import ranks_beside
+from toyspec.core.reading.stream_files import STREAM_NAMES, Source, may_be_there
 from toyspec.core.runs.discovery import find_streams
 from toyspec.core.runs.walking import STANDARD_INPUT, Found, NoStream, NotALog, Stream
 from toyspec.core.system_calls import cause_of
@@ -39,7 +38,8 @@ if TYPE_CHECKING:
 
     from toyspec.core.checker.seals import SealComparison
     from toyspec.core.watching import Watch
-    from toyspec.core.workers.crews import Workers
+    from toyspec.core.workers.running import Workers
+
 
 Verdict = FileReport | PathError | Skipped
 _CHUNK_BYTES = 1 << 18
@@ -179,7 +179,7 @@ def _verdicts(
     # The threads of the engine open files by themselves.
     engine = None if options.choice.may_be_own or is_remote else native()
     if engine is not None and isinstance(workers, int):
-        from toyspec.core.checker.native_checker import NativeThreads
+        from toyspec.core.checker.engines import NativeThreads
 
         watch = partial(_forward, on_progress, 0, known) if on_progress else None
         threads = NativeThreads(engine, options, workers, watch)
@@ -386,7 +386,7 @@ def check_in_parallel(
 def workers_for(number: int, *, is_remote: bool) -> Workers:
     """Return *number* workers of this machine."""
     from toyspec.core.workers.processes import Processes
-    from toyspec.core.workers.threads import Threads
+    from toyspec.core.workers.running import Threads
 
     return Threads(number) if is_remote else Processes(number)
 
@@ -402,3 +402,22 @@ def _check_batch(batch: list[Found], check: Callable[[Found], Verdict]) -> list[
 
 def _not_checked(item: Found, reason: str) -> PathError:
     return PathError(item.path, f"not checked: {reason}; all others were checked")
+
+
+def check_run(path: str, dialect: DialectChoice) -> FileReport | None:
+    """Return the report on the stream at *path*; None if it cannot be checked."""
+    report = next(iter(iter_reports([path], options=CheckOptions.of(dialect))), None)
+    return report if isinstance(report, FileReport) else None
+
+
+def count_findings(path: str, dialect: DialectChoice) -> dict[str, int] | None:
+    """Return the number of findings of each severity in the stream at *path*; None if it cannot be checked."""
+    return counted(check_run(path, dialect))
+
+
+def counted(report: FileReport | None) -> dict[str, int] | None:
+    """Return the number of findings of each severity in a *report*; None without one."""
+    if report is None:
+        return None
+    total = summarize([report])
+    return {"error": total.errors, "warning": total.warnings, "info": total.infos}

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from toyspec.core.checker.options import CheckOptions
+    from toyspec.core.findings import Fragment
     from toyspec.core.format.line_validation import ValidatedLine
-    from toyspec.core.read_reports import Fragment
 
 _EXCERPT_BEFORE = 60
 _NO_ADVICE: Mapping[str, str] = {}

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import msgspec
 
 from toyspec.core.checker.collecting import Collector, Location, RecordFinding, and_parent, by_place, offset_at
-from toyspec.core.checker.observing import Observation, identity, shown_suggestion, shown_times
+from toyspec.core.checker.stream_rules import Observation, identity, shown_suggestion, shown_times
 from toyspec.core.escaping import shortened
+from toyspec.core.files import read_resource
 from toyspec.core.format.date_times import is_date_time
-from toyspec.core.format.integers import take_integers
+from toyspec.core.format.decoding import take_integers
+from toyspec.core.format.flattening import pointer_to
 from toyspec.core.format.line_validation import spans
-from toyspec.core.format.pointers import pointer_to
 from toyspec.core.format.profiles import tag_of
 from toyspec.core.generated import messages, rules
 from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.limits import MAX_SAFE_INTEGER, MAX_SUGGESTION_CHARS
-from toyspec.core.resources import read_resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
 
     from toyspec.core.findings import Profile
-    from toyspec.core.format.integers import Path
+    from toyspec.core.format.decoding import Path
 
 NOTHING_BAD: frozenset[str] = frozenset()
 """The fields of a record without findings that later rules ignore: none."""

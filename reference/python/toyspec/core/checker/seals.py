@@ -11,11 +11,10 @@ from toyspec.core.checker.collecting import Collector, Location
 from toyspec.core.checker.sidecars import SidecarText, read_sidecar
 from toyspec.core.escaping import shortened
 from toyspec.core.format.profiles import SEAL_FILE
-from toyspec.core.format.seals import SealLine, parse_seal_line, parts_of
 from toyspec.core.generated import messages, rules
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.places.addresses import path_in
-from toyspec.core.reading.sealed_files import FileDigest, covered_files, digest_in
+from toyspec.core.reading.sealed_files import FileDigest, SealLine, covered_files, digest_in, parse_seal_line, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,9 +12,9 @@ from toyspec.core.checker.record_rules import whole_float_message
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import shortened
 from toyspec.core.files import open_file
-from toyspec.core.format.integers import take_integers_of_manifest
+from toyspec.core.format.decoding import take_integers_of_manifest
+from toyspec.core.format.flattening import pointer_to
 from toyspec.core.format.line_validation import spans, validate
-from toyspec.core.format.pointers import pointer_to
 from toyspec.core.format.profiles import MANIFEST_FILE
 from toyspec.core.generated import messages, rules
 from toyspec.core.places.addresses import is_address, path_in
@@ -67,7 +67,7 @@ def read_sidecar(path: str, name: str, max_bytes: int) -> SidecarText:
 
 def _read_remote(address: str, name: str, max_bytes: int) -> SidecarText | None:
     # Imported with the first address: start-up time counts.
-    from toyspec.core.reading.remote_streams import read_small
+    from toyspec.core.reading.stream_files import read_small
 
     try:
         data = read_small(address, max_bytes + 1)

@@ -12,32 +12,30 @@ import msgspec
 
 from toyspec.core.checker.block_proof import BlockProof, kind_of
 from toyspec.core.checker.collecting import Collector, Lines, Location
-from toyspec.core.checker.observing import Block, Observation, StreamFinding, identity
 from toyspec.core.checker.options import CheckOptions
 from toyspec.core.checker.record_rules import NOTHING_BAD, RecordChecker
 from toyspec.core.checker.sidecars import SidecarText, check_sidecars, read_sidecars
-from toyspec.core.checker.stream_rules import StreamRules
+from toyspec.core.checker.stream_rules import Block, Observation, StreamFinding, StreamRules, identity
 from toyspec.core.escaping import shortened
 from toyspec.core.findings import FileReport, Profile
 from toyspec.core.format.known_formats import is_of_another_format, look_of
 from toyspec.core.format.line_validation import ValidatedLine, decode, validate_line
 from toyspec.core.format.lines import Line, LineSplitter
 from toyspec.core.format.profiles import EVENTS_FILE, closing_kind, detect_profile, stream_name
-from toyspec.core.format.run_files import rank_of
 from toyspec.core.generated import messages, rules
 from toyspec.core.generated.looks import HEAD_BYTES
 from toyspec.core.generated.streams import STREAMS
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.records import state_of
+from toyspec.core.reading.run_files import rank_of
 from toyspec.core.runs.walking import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from toyspec.core.checker.block_proof import Proven, Taken
-    from toyspec.core.findings import Finding, State
+    from toyspec.core.findings import Finding, Fragment, State
     from toyspec.core.format.known_formats import Look
-    from toyspec.core.read_reports import Fragment
 
 
 class Foreign(msgspec.Struct, frozen=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.core.errors import StreamError, StreamMissingError
-from toyspec.core.format.run_files import run_of
 from toyspec.core.places.addresses import is_address, public
+from toyspec.core.reading.run_files import run_of
 from toyspec.core.reading.stream_files import locate_stream
 
 if TYPE_CHECKING:

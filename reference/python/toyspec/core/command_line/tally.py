@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from toyspec.core.findings import state_text
 from toyspec.core.format.profiles import closing_kind
-from toyspec.core.format.run_files import run_of
+from toyspec.core.reading.run_files import run_of
 
 if TYPE_CHECKING:
     from toyspec.core.checker import Summary

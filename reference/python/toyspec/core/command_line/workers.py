@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.core.command_line.parsers import Parser
-    from toyspec.core.workers.crews import Workers
+    from toyspec.core.workers.running import Workers
 
 
 def add_workers(parser: Parser, *, default: int = 1) -> None:

@@ -11,8 +11,8 @@ from toyspec.core.command_line.parsers import Parser, UsageError
 from toyspec.core.command_line.paths import shown
 from toyspec.core.commands.stream_changes import StreamChanges
 from toyspec.core.escaping import shortened
-from toyspec.core.format.run_files import run_of
 from toyspec.core.places.addresses import is_address
+from toyspec.core.reading.run_files import run_of
 
 if TYPE_CHECKING:
     from argparse import Namespace

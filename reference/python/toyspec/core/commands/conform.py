@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from toyspec.core.resources import resource_path
+from toyspec.core.files import resource_path
 
 if TYPE_CHECKING:
     from argparse import Namespace

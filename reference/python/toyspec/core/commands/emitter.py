@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from toyspec.core.resources import read_resource
+from toyspec.core.files import read_resource
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -209,7 +209,7 @@ def _from_disk(options: Namespace, asked: Sequence[str], choice: DialectChoice) 
 
 def _checked(run: Run, facts: RunFacts, choice: DialectChoice) -> RunFacts:
     """Return *facts* with the number of findings of a check."""
-    from toyspec.core.checker.counts import count_findings
+    from toyspec.core.checker.checking import count_findings
 
     return msgspec.structs.replace(facts, findings=count_findings(run.path, choice))
 
@@ -272,8 +272,7 @@ def _report_candidates(options: Namespace) -> None:
 def _is_stream(path: str) -> bool:
     """Return whether the file *path* is a stream of toyspec, whatever its name is."""
     from toyspec.core.errors import StreamError
-    from toyspec.core.reading.log_detection import HEAD_BYTES, first_object
-    from toyspec.core.reading.profile_detection import detect_profile_at
+    from toyspec.core.reading.log_detection import HEAD_BYTES, detect_profile_at, first_object
     from toyspec.core.reading.stream_files import unpacked_head
 
     try:

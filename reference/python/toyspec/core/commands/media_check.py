@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from toyspec.core.files import open_file
 from toyspec.core.findings import Finding, with_findings
-from toyspec.core.format.run_files import MEDIA_FOLDER, media_file
 from toyspec.core.generated import rules
 from toyspec.core.places.addresses import is_address
+from toyspec.core.reading.run_files import MEDIA_FOLDER, media_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ from toyspec.core.command_line.columns import cut
 from toyspec.core.command_line.figures import figure
 from toyspec.core.escaping import shortened
 from toyspec.core.format.profiles import tag_of
-from toyspec.core.reading.rows import Row
+from toyspec.core.reading.records import Row
 from toyspec.core.runs.run_facts import flat
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean
 from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.escaping import printable
-from toyspec.core.resources import read_resource, resource_path
+from toyspec.core.files import read_resource, resource_path
 
 if TYPE_CHECKING:
     from argparse import Namespace

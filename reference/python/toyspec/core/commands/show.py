@@ -25,11 +25,11 @@ from toyspec.core.commands.shown_things import has_things, named_things, thing_o
 from toyspec.core.errors import StreamError, StreamMissingError, UnknownFormatError
 from toyspec.core.escaping import encodable, printable, shortened
 from toyspec.core.format.record_mapping import said_in, with_lost_numbers
-from toyspec.core.format.run_files import ranks_beside
 from toyspec.core.generated.rules import SEAL_BROKEN
 from toyspec.core.places.addresses import is_address, public
 from toyspec.core.reading.annotations import read_annotations
 from toyspec.core.reading.log_detection import usual_names
+from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.sealed_files import has_seal
 from toyspec.core.runs.discovery import logs_in
 from toyspec.core.runs.run_facts import flat
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Mapping
 
-    from toyspec.core.read_reports import ReadReport
+    from toyspec.core.findings import ReadReport
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.runs.curves import Curve
     from toyspec.core.runs.summary import RunSummary

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from toyspec.core.command_line.figures import figure
 from toyspec.core.escaping import shortened
 from toyspec.core.format.numbers import number
-from toyspec.core.format.run_files import media_file
+from toyspec.core.reading.run_files import media_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -22,9 +22,9 @@ from toyspec.core.command_line.terminal import Terminal, columns, tell
 from toyspec.core.commands.record_lines import event_line
 from toyspec.core.errors import StreamError
 from toyspec.core.format.profiles import EVENTS_FILE
-from toyspec.core.format.run_files import rank_file, ranks_beside, run_of
 from toyspec.core.places.addresses import is_address, path_in, public
 from toyspec.core.reading.records import Record
+from toyspec.core.reading.run_files import rank_file, ranks_beside, run_of
 from toyspec.core.runs.rows import distinct_names
 from toyspec.core.system_calls import cause_of, is_locked
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from toyspec.core.checker import CheckOptions
     from toyspec.core.commands.formats import ReportFormat
     from toyspec.core.findings import FileReport, Severity
-    from toyspec.core.workers.crews import Workers
+    from toyspec.core.workers.running import Workers
 
 
 class Verdict:

@@ -1,11 +1,12 @@
-"""Flattens nested objects: the members of an inner object follow its key and a slash."""
+"""Paths into nested values: JSON Pointers of RFC 6901, and names of the members of inner objects with slashes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
 
 MOST_LISTED = 256
 """Number of items in the longest list of which each is a value of its own."""
@@ -66,3 +67,18 @@ def _flatten(
         if name in found:
             hidden.append((name, found[name]))
         found[name] = member
+
+
+def pointer_to(path: Iterable[str | int]) -> str:
+    """Return the pointer to the end of *path*, names of members and indexes of items; empty for the whole value."""
+    return "".join("/" + token_of(str(part)) for part in path)
+
+
+def token_of(name: str) -> str:
+    """Return *name* as it is written between the slashes of a pointer."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def name_of(token: str) -> str:
+    """Return the name that a pointer has as *token*."""
+    return token.replace("~1", "/").replace("~0", "~")

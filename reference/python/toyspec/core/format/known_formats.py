@@ -12,7 +12,7 @@ from toyspec.core.generated.looks import BINARY, EMPTY_RECORD, FIRST_LINES, HEAD
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toyspec.core.read_reports import Fragment
+    from toyspec.core.findings import Fragment
 
 _SPACE = b" \t\r\n"
 _MORE = "…"

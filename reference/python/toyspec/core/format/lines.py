@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from toyspec.core.findings import HEAD_BYTES, Fragment
 from toyspec.core.generated.limits import MAX_LINE_BYTES
-from toyspec.core.read_reports import HEAD_BYTES, Fragment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.core.errors import ProfileError, must_be_one_of
-from toyspec.core.files import open_file
+from toyspec.core.files import open_file, read_resource
 from toyspec.core.format import profiles
-from toyspec.core.format.pointers import name_of
+from toyspec.core.format.flattening import name_of
 from toyspec.core.format.record_mapping import KindMapping, RecordMapping, StepKey, TimeKey, enter_mapping
 from toyspec.core.generated.fields import DATE_TIMES, FIELDS, REQUIRED
 from toyspec.core.generated.rules import INTEGER_AS_FLOAT, ORDER, PROFILES
 from toyspec.core.generated.streams import STREAMS
-from toyspec.core.resources import read_resource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

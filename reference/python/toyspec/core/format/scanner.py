@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.findings import LineFinding
+from toyspec.core.format.flattening import token_of
 from toyspec.core.format.plain_members import PLAIN_DEPTH, pass_items, pass_members
-from toyspec.core.format.pointers import token_of
 from toyspec.core.generated import messages, rules
 from toyspec.core.generated.limits import MAX_DEPTH, MAX_FINDINGS_PER_RULE
 

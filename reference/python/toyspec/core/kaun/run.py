@@ -23,9 +23,8 @@ from toyspec.core.format.decoding import typed
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE
 from toyspec.core.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.core.generated.limits import MAX_SAFE_RUN_ID_CHARS
-from toyspec.core.kaun.events import ScalarStream, open_events
-from toyspec.core.kaun.store import ScalarStore
-from toyspec.core.reading.profile_detection import read_manifest
+from toyspec.core.kaun.scalars import ScalarStore, ScalarStream, open_events
+from toyspec.core.reading.log_detection import read_manifest
 from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls, cause_of, named, say, sync_directory, write_new_file
 from toyspec.core.writing.append_file import AppendFile, Options
 from toyspec.core.writing.appending import open_to_append

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsFloat
 import msgspec
 
 from toyspec.core.errors import StreamMissingError, StreamRefusedError, ToyspecError
+from toyspec.core.findings import Gap
 from toyspec.core.format.canonical import InvalidEventError, encode, members_of
 from toyspec.core.format.decoding import typed
 from toyspec.core.format.line_validation import validate
@@ -27,7 +28,6 @@ from toyspec.core.format.numbers import binary32
 from toyspec.core.format.scalars import items
 from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.metrics_v1 import MetricsEntry
-from toyspec.core.read_reports import Gap
 from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.reading.stream_files import open_stream
 from toyspec.core.system_calls import cause_of, say

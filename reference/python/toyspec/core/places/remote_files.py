@@ -1,20 +1,52 @@
-"""An object of a place as a binary file: it is read in ranges, from the start on or after a seek."""
+"""An object of a place as a binary file: it is read in ranges, from the start on or after a seek.
+
+The blocks of small objects are kept: a command that reads a run twice asks the store once.
+"""
 
 from __future__ import annotations
 
 import io
 import os
-import tempfile
+import threading
 from typing import IO, TYPE_CHECKING
 
-from toyspec.core.places.kept_blocks import keep_block, kept_block
-from toyspec.core.places.opening import place_of
-from toyspec.core.places.place import ChangedError, RangesMissingError
+from toyspec.core.places.place import ChangedError, RangesMissingError, place_of
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
     from toyspec.core.places.place import Entry
+
+
+_MOST_KEPT_BYTES = 1 << 25
+# Of a larger one, the first blocks would be dropped before they are asked for again.
+_MOST_OBJECT_BYTES = 1 << 24
+
+_lock = threading.Lock()
+# By entity tag, so that they are never out of date; the least recently used first.
+_blocks: dict[tuple[str, str, int], bytes] = {}
+
+
+def kept_block(entry: Entry, start: int) -> bytes | None:
+    """Return the block of the object *entry* that begins at *start*, None if it is not kept."""
+    key = (entry.address, entry.identity, start)
+    with _lock:
+        found = _blocks.pop(key, None)
+        if found is not None:
+            _blocks[key] = found
+    return found
+
+
+def keep_block(entry: Entry, start: int, data: bytes) -> None:
+    """Keep a block of the object *entry*, if it is small and has an entity tag; at most 32 MiB of all objects."""
+    if entry.size > _MOST_OBJECT_BYTES or not entry.identity.startswith('"'):
+        return
+    with _lock:
+        _blocks.pop((entry.address, entry.identity, start), None)
+        _blocks[entry.address, entry.identity, start] = data
+        while sum(map(len, _blocks.values())) > _MOST_KEPT_BYTES:
+            del _blocks[next(iter(_blocks))]
+
 
 FIRST_BYTES = 1 << 16
 """Number of bytes that opening an object reads; the whole of a small one."""
@@ -47,6 +79,9 @@ class RemoteFile(io.RawIOBase):
 
     def _copy_all(self) -> None:
         """Copy the object into a file without a name: the server gives it whole or not at all."""
+        # Few servers give whole objects only: start-up time counts.
+        import tempfile
+
         self._entry = self._place.status(self.name)
         self._copy = tempfile.TemporaryFile(prefix="toyspec-")  # noqa: SIM115 - open as long as this is
         size = 0

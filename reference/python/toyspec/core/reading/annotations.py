@@ -96,7 +96,7 @@ def read_annotations(stream: str) -> Annotations:
 def _lines(path: str) -> Iterator[bytes | None]:
     """Yield each whole line of the file *path*, without its LF; None for one that is too long."""
     if is_address(path):
-        from toyspec.core.reading.remote_streams import read_small
+        from toyspec.core.reading.stream_files import read_small
 
         data = read_small(path, _MOST_REMOTE_BYTES) or b""
         yield from data.split(b"\n")[:-1]

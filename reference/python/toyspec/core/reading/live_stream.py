@@ -7,18 +7,172 @@ that may pass mean. What reads a growing log (``follow``, ``check --follow``, th
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from hashlib import sha256
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from toyspec.core.errors import StreamError, StreamMissingError, StreamUnreadableError
 from toyspec.core.places.addresses import is_address
-from toyspec.core.reading.live_bytes import LiveBytes
-from toyspec.core.reading.stream_files import GZIP_MAGIC, open_source, open_stream
+from toyspec.core.places.place import ChangedError, place_of
+from toyspec.core.places.remote_files import keep_block, kept_block
+from toyspec.core.reading.stream_files import GZIP_MAGIC, missing_or_unreadable, open_source, open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from toyspec.core.reading.live_bytes import Content, Status
+
+FINGERPRINT_BYTES = 4096
+"""Maximum number of bytes in each part of the fingerprint."""
+_COUNTED_BYTES = 1 << 20
+Content = Literal["same", "uncommitted-changed", "truncated", "replaced"]
+"""State of the bytes that were read.
+
+- ``same``: the fingerprint is unchanged.
+- ``uncommitted-changed``: only bytes after the last committed line were removed or changed.
+- ``truncated``: the file is shorter than its committed part was.
+- ``replaced``: it is as long or longer, and bytes that were read have changed.
+"""
+
+
+class Status(Protocol):
+    """What is known of a file without reading it; ``os.stat_result`` is one."""
+
+    @property
+    def st_size(self) -> int:
+        """Number of bytes."""
+
+    @property
+    def st_mtime_ns(self) -> int:
+        """Another number after each change of the content."""
+
+    @property
+    def st_nlink(self) -> int:
+        """Number of names that the file has."""
+
+    @property
+    def st_dev(self) -> int:
+        """The device."""
+
+    @property
+    def st_ino(self) -> int:
+        """Number of the file on its device."""
+
+
+class LiveBytes(ABC):
+    """Bytes that grow: how far they were read, and what was kept to notice that they have changed.
+
+    It takes bounded memory. Opening raises StreamMissingError or StreamUnreadableError; everything else raises OSError.
+    """
+
+    path: str
+    """Path of what is read."""
+
+    is_outdated = False
+    """True if what was read ends early, since an object was replaced meanwhile; until its status is asked for again."""
+
+    @abstractmethod
+    def read(self, offset: int, size: int) -> bytes:
+        """Return at most *size* bytes from *offset* on; the position does not change."""
+
+    @abstractmethod
+    def peek(self, size: int) -> bytes:
+        """Return at most *size* bytes from the position; none at the end."""
+
+    @property
+    @abstractmethod
+    def lost_fragment(self) -> bool:
+        """True when bytes after the last committed line were read, and have changed since."""
+
+    @abstractmethod
+    def content(self) -> Content:
+        """Compare what is there with what was read of it."""
+
+    @abstractmethod
+    def status(self) -> Status:
+        """Return the status of what is open, whatever its name is."""
+
+    @abstractmethod
+    def status_at_path(self) -> Status:
+        """Return the status of what is at the path now; raise FileNotFoundError or NotADirectoryError."""
+
+    @abstractmethod
+    def is_at_path(self, status: Status) -> bool:
+        """Return whether *status*, that of the path now, is of what is open."""
+
+    @abstractmethod
+    def reopen(self) -> None:
+        """Open the path again if it still names this; else do nothing."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release it; further calls do nothing."""
+
+    def restart(self) -> None:
+        """Go back to the first byte, as if nothing had been read."""
+        self.position = 0
+        """Byte offset of the next byte, counted from 0."""
+        self.committed = 0
+        """Byte offset after the last LF that was read."""
+        self._first_line = b""
+        self._last_committed = b""
+        self._fragment_start = b""
+        self._uncommitted = b""
+
+    def count(self, part: bytes, start: int, end: int) -> int:
+        """Return how often the one byte *part* is in the bytes from *start* to *end*."""
+        found = 0
+        while start < end and (data := self.read(start, min(end - start, _COUNTED_BYTES))):
+            found += data.count(part)
+            start += len(data)
+        return found
+
+    def skip_to(self, offset: int) -> None:
+        """Move on to *offset*, which is after an LF, without reading what is before it."""
+        length = min(FINGERPRINT_BYTES, offset - self.committed)
+        self._last_committed = (self._last_committed + self.read(offset - length, length))[-FINGERPRINT_BYTES:]
+        self._drop_fragment()
+        self.position = self.committed = offset
+
+    def take(self, data: bytes) -> None:
+        """Move past *data*, which are bytes from the position."""
+        if not self.committed and len(self._first_line) < FINGERPRINT_BYTES:
+            line, lf, _ = (self._first_line + data[:FINGERPRINT_BYTES]).partition(b"\n")
+            self._first_line = (line + lf)[:FINGERPRINT_BYTES]
+        end = data.rfind(b"\n") + 1
+        if end:
+            self._last_committed = (self._last_committed + self._uncommitted + data[:end])[-FINGERPRINT_BYTES:]
+            self._drop_fragment()
+            self.committed = self.position + end
+        if len(self._fragment_start) < FINGERPRINT_BYTES:
+            self._fragment_start += data[end : end + FINGERPRINT_BYTES]
+        self._uncommitted = (self._uncommitted + data[end:])[-FINGERPRINT_BYTES:]
+        self.position += len(data)
+
+    def drop_uncommitted(self) -> None:
+        """Go back to the end of the last committed line."""
+        if self.committed:
+            self.position = self.committed
+            self._drop_fragment()
+        else:
+            self.restart()
+
+    def _has_fragment(self, read: Callable[[int, int], bytes]) -> bool:
+        """Return whether *read* gives the uncommitted bytes that were read, by both their ends."""
+        # A record that replaces a cut one may have the same bytes at its end.
+        end, start = self._uncommitted, self._fragment_start
+        return read(self.position - len(end), len(end)) == end and read(self.committed, len(start)) == start
+
+    def _has_committed(self, read: Callable[[int, int], bytes]) -> bool:
+        """Return whether *read* gives the committed lines that were read, by both their ends."""
+        first, last = self._first_line, self._last_committed
+        is_begun = not self.committed or read(0, len(first)) == first
+        return is_begun and read(self.committed - len(last), len(last)) == last
+
+    def _drop_fragment(self) -> None:
+        self._fragment_start = b""
+        self._uncommitted = b""
+
 
 Change = Literal["begun", "uncommitted-changed", "truncated", "rotated", "replaced", "gone"]
 """What became of the file since the last bytes.
@@ -43,9 +197,6 @@ def open_live(path: str) -> LiveBytes:
     A directory is a stream that is missing.
     """
     if is_address(path):
-        # Imported with the first address: start-up time counts.
-        from toyspec.core.reading.live_object import LiveObject
-
         return LiveObject(path)
     try:
         return LiveFile(path)
@@ -376,3 +527,136 @@ class LiveFile(LiveBytes):
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:
     os.lseek(descriptor, offset, os.SEEK_SET)
     return os.read(descriptor, size)
+
+
+_NEW_BYTES = 1 << 16
+_MOST_BYTES = 1 << 22
+
+
+class ObjectStatus(NamedTuple):
+    """The status of an object, as that of a file."""
+
+    st_size: int
+    st_mtime_ns: int
+    """Made from the identity of the object, not from a time."""
+    st_nlink: int = 0
+    st_dev: int = 0
+    st_ino: int = 0
+
+
+def status_of(size: int, identity: str) -> ObjectStatus:
+    """Return the status of an object with *size* bytes and the *identity* that the store gives it."""
+    # Some stores quote an entity tag in an answer, and do not in a list.
+    mark = sha256(identity.removeprefix("W/").strip('"').encode()).digest()
+    return ObjectStatus(size, int.from_bytes(mark[:7], "big"))
+
+
+class LiveObject(LiveBytes):
+    """An object that is read at one position. It takes bounded memory.
+
+    An object has no descriptor that survives its replacement. Another version goes on from what was read if it has
+    the last committed bytes at the same place; they are read again with the first new ones, in one request. Opening
+    raises StreamMissingError or StreamUnreadableError; everything else raises OSError.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._place = place_of(path)
+        self._request_bytes = _NEW_BYTES
+        self._block, self._start = b"", 0
+        self.restart()
+        try:
+            self._block, self._entry = self._place.read_range(path, 0, _NEW_BYTES, None)
+        except OSError as error:
+            raise missing_or_unreadable(path, error) from error
+        self._compared = self._entry.identity
+
+    @property
+    def lost_fragment(self) -> bool:
+        """True when bytes after the last committed line were read, and have changed since."""
+        return self.position > self.committed and self.content() != "same"
+
+    def peek(self, size: int) -> bytes:
+        """Return at most *size* bytes from the position; none at the end of the object."""
+        if self.position >= self._entry.size:
+            return b""
+        if not self._start <= self.position < self._start + len(self._block):
+            # What reads the run again, as a check does, asks the store once.
+            data = kept_block(self._entry, self.position)
+            if data is None:
+                try:
+                    data = self._place.read_range(
+                        self.path, self.position, self._request_bytes, self._entry.identity
+                    ).data
+                except ChangedError:
+                    # The next poll compares the new version with what was read.
+                    self.is_outdated = True
+                    return b""
+                keep_block(self._entry, self.position, data)
+            self._block, self._start = data, self.position
+            self._request_bytes = min(2 * self._request_bytes, _MOST_BYTES)
+        begin = self.position - self._start
+        return self._block[begin : begin + size]
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return at most *size* bytes from *offset* on; the position does not change."""
+        if self._start <= offset and offset + size <= self._start + len(self._block):
+            begin = offset - self._start
+            return self._block[begin : begin + size]
+        wanted = max(size, _NEW_BYTES)
+        self._block = self._place.read_range(self.path, offset, wanted, self._entry.identity).data
+        self._start = offset
+        return self._block[:size]
+
+    def content(self) -> Content:
+        """Compare the version that was seen last with what was read."""
+        if self._entry.identity == self._compared:
+            return "same"
+        known = self._last_committed if self.committed else b""
+        if self._entry.size < self.committed:
+            return "truncated"
+        start = self.committed - len(known)
+        read = self.position - start
+        self._request_bytes = _NEW_BYTES
+        try:
+            part = self._place.read_range(self.path, start, read + _NEW_BYTES, self._entry.identity)
+        except ChangedError:
+            # The next poll compares the version after it; until then nothing more is read.
+            return "same"
+        if not part.data.startswith(known):
+            return "replaced"
+        self._block, self._start = part.data, start
+        self._compared = self._entry.identity
+        fragment = part.data[len(known) : read]
+        is_same = fragment.startswith(self._fragment_start) and fragment.endswith(self._uncommitted)
+        return "same" if is_same and len(fragment) == self.position - self.committed else "uncommitted-changed"
+
+    def restart(self) -> None:
+        """Go back to the first byte, as if nothing had been read."""
+        super().restart()
+        self._block, self._start = b"", 0
+        # The blocks that are kept begin where these end.
+        self._request_bytes = _NEW_BYTES
+        if hasattr(self, "_entry"):
+            self._compared = self._entry.identity
+
+    def status(self) -> ObjectStatus:
+        """Return the status of the version that was seen last."""
+        return status_of(self._entry.size, self._entry.identity)
+
+    def status_at_path(self) -> ObjectStatus:
+        """Return the status of the object now, which is then read; raise FileNotFoundError."""
+        self._entry = self._place.status(self.path)
+        self.is_outdated = False
+        return self.status()
+
+    def is_at_path(self, status: Status) -> bool:
+        """Return True: what is at an address is followed, and compared by its content."""
+        return status == self.status()
+
+    def reopen(self) -> None:
+        """Do nothing: each request asks the store."""
+
+    def close(self) -> None:
+        """Drop what is kept; further calls do nothing."""
+        self._block = b""

@@ -8,26 +8,27 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, get_args
 
-from toyspec.core.errors import DamagedStreamError, TornStreamError, check_choice
-from toyspec.core.findings import Profile
+from toyspec.core.errors import DamagedStreamError, TornStreamError, UnknownFormatError, check_choice
+from toyspec.core.findings import Gap, Profile, ReadReport
+from toyspec.core.format.known_formats import look_of
+from toyspec.core.format.line_validation import decode
 from toyspec.core.format.profiles import closing_kind, detect_profile
-from toyspec.core.generated import messages, rules
+from toyspec.core.generated import looks, messages, rules
 from toyspec.core.generated.limits import MAX_LINE_BYTES, MAX_LISTED_GAPS
-from toyspec.core.read_reports import Gap, ReadReport
 from toyspec.core.reading.attempts import Attempts
-from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice
-from toyspec.core.reading.profile_detection import detect_profile_at
+from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, detect_profile_at
 from toyspec.core.reading.records import Record, RecordFeed
-from toyspec.core.reading.stream_files import Source, open_named
-from toyspec.core.reading.stream_names import unreadable
+from toyspec.core.reading.stream_files import STREAM_NAMES, Source, open_named, open_source, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from toyspec.core.findings import DialectUse
+    from toyspec.core.format.known_formats import Look
     from toyspec.core.reading.readers import LogFeed, OpenedLog
 
     NewFeed = partial[RecordFeed] | partial[LogFeed]
+
 
 Mode = Literal["strict", "tail", "prefix", "salvage"]
 """How a reading treats a stream that is not complete.
@@ -378,3 +379,44 @@ def _torn(name: str, report: ReadReport, last: Record | None) -> TornStreamError
         )
     fact = f"{rules.RUN_END_MISSING}: {messages.run_end_missing(kind=closing_kind(report.profile))}"
     return TornStreamError(name, fact, line=last.line, offset=last.offset, report=report)
+
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def unknown_format(path: str) -> UnknownFormatError:
+    """Return the exception for the file at *path*, which has no profile; raise StreamError if it is gone."""
+    look = look_at(path)
+    parts = (look.fact, look.advice, "`toyspec doctor` says whether toyspec can import it")
+    return UnknownFormatError(path, "; ".join(part for part in parts if part))
+
+
+def look_at(path: str) -> Look:
+    """Return what the file at *path*, which has no profile, looks like; raise StreamError if it is gone."""
+    source = open_source(path)
+    try:
+        head = b""
+        while len(head) < looks.HEAD_BYTES and (chunk := source.read(looks.HEAD_BYTES + 1 - len(head))):
+            head += chunk
+    finally:
+        source.close()
+    with read(path, mode="salvage", dialect=None) as reading:
+        first = next(reading, None)
+    return look_of(head, None if first is None else list(first.value), is_all=len(head) <= looks.HEAD_BYTES)
+
+
+def is_other_document(path: str, data: bytes) -> bool:
+    """Return whether *data*, the bytes of the file *path*, are text without an LF that is not a part of a record.
+
+    It is one object that follows no profile, or text that does not begin as one. Half a record is not an object, and a
+    whole one of toyspec names its profile.
+    """
+    if b"\n" in data or b"\0" in data:
+        return False
+    start = data.removeprefix(_BOM).lstrip()[:1]
+    if start not in (b"", b"{") and os.path.basename(path) not in STREAM_NAMES:
+        return True
+    if not path.endswith(".json"):
+        return False
+    value = decode(data)
+    return value is not None and detect_profile(value) is None

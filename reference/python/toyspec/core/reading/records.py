@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from itertools import count, repeat
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.core.findings import Profile
-from toyspec.core.format.decoding import event_of, valid_member
-from toyspec.core.format.integers import take_integers
+from toyspec.core.findings import Gap, Profile
+from toyspec.core.format.decoding import event_of, take_integers, valid_member
 from toyspec.core.format.known_formats import is_of_another_format
 from toyspec.core.format.line_validation import decode, validate, validate_line
-from toyspec.core.format.lines import Line, LineSplitter
+from toyspec.core.format.lines import Line, LineSplitter, offsets_of
 from toyspec.core.format.numbers import number
 from toyspec.core.format.profiles import closing_kind, detect_profile, record_kind, reopening_kind
 from toyspec.core.format.record_mapping import TimeOrigin, Values, goal_in, is_known, mapping_of, said_in, start_in
 from toyspec.core.generated import rules
 from toyspec.core.generated.limits import MAX_LINE_BYTES
-from toyspec.core.read_reports import Gap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from toyspec.core.findings import State
-    from toyspec.core.read_reports import Fragment
+    from toyspec.core.findings import Fragment, State
     from toyspec.logs.documents import BoxCutter, DocumentCutter
+    from toyspec.logs.mapping import RowColumns
+    from toyspec.logs.plain_tables import PlainTable
+
 
 _SHOWN_BYTES = 60
 
@@ -377,3 +378,110 @@ class RecordFeed(CutFeed):
             finding = next(finding for finding in verdict.findings if finding.rule != rules.DUPLICATE_KEY)
             self.gap_bytes += line.length + 1
             found.append(Gap(line.number, line.offset, line.length + 1, finding.rule, finding.message))
+
+
+class Row(Record, eq=False, gc=False):
+    """One record of another program's log, and what it says."""
+
+    step: int | float | None = None
+    """The step; None if the record has none."""
+    time: float | None = None
+    """Seconds, since ``time_origin``."""
+    time_origin: TimeOrigin | None = None
+    """``unix`` for times since 1970, ``run`` for times since the start of the run; None without a time."""
+    epoch: int | float | None = None
+    phase: str | None = None
+    values: Values = msgspec.field(default_factory=dict)
+    """The metrics by name. NaN and infinities are floats; None is null."""
+    attempt: int = 1
+    """Number of the attempt, counted from 1; a later one supersedes those before."""
+    config: dict[str, Any] | None = None
+    """The settings that the record has; None if it has none."""
+    run: str | None = None
+    """The name of the run that the record has; None if it has none."""
+    end: dict[str, Any] | None = None
+    """How the run ended, as ``reason`` of ``run_end``, if the record says that."""
+    goal: dict[str, str] = msgspec.field(default_factory=dict)
+    """``min`` or ``max`` by the name of a metric, if the record says which values of it are better."""
+
+    @property
+    def start(self) -> dict[str, Any] | None:
+        """The description of the run in the record, as members of ``run_start``; None if it has none."""
+        members = {"config": self.config, "name": self.run}
+        return {name: value for name, value in members.items() if value} or None
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Empty: which texts of another program's log are values, no dialect says."""
+        return {}
+
+    @property
+    def is_known(self) -> bool:
+        """True: a dialect has no kinds."""
+        return True
+
+    @property
+    def is_step(self) -> bool:
+        """False: rows come in any order of their steps."""
+        return False
+
+    def drop_value(self) -> None:
+        """Keep the object: only its form can decode it."""
+
+
+class RowBlock(NamedTuple):
+    """Successive rows of which nothing but the numbers and phases counts."""
+
+    table: PlainTable
+    said: RowColumns
+    is_json: bool
+    """Whether the lines can be decoded without what came before them, such as a header."""
+
+    @property
+    def offset(self) -> int:
+        """Byte offset of the first line."""
+        return self.table.offset
+
+    @property
+    def number(self) -> int:
+        """Number of the first line, counted from 1."""
+        return self.table.number
+
+    @property
+    def lines(self) -> list[bytes]:
+        """The lines."""
+        return self.table.lines
+
+    def rows(self) -> list[Row]:
+        """Return the rows."""
+        table, said = self.table, self.said
+        nothing: Any = repeat(None)
+        names, columns = tuple(said.metrics), zip(*said.metrics.values(), strict=True)
+        metrics = (dict(zip(names, row, strict=True)) for row in columns) if names else ({} for _ in table.lines)
+        values = nothing
+        if not self.is_json:
+            values = (dict(zip(table.names, row, strict=True)) for row in zip(*table.columns, strict=True))
+        parts = zip(
+            zip(table.lines, count(table.number), offsets_of(table.lines, table.offset), strict=False),
+            values,
+            zip(*(each or nothing for each in (said.steps, said.times, said.epochs, said.phases)), strict=False),
+            metrics,
+            strict=False,
+        )
+        return [
+            Row(
+                raw=raw,
+                line=number,
+                offset=offset,
+                profile=None,
+                kind=None,
+                _value=value,
+                step=step,
+                time=time,
+                time_origin=said.time_origin,
+                epoch=epoch,
+                phase=phase,
+                values=found,
+            )
+            for (raw, number, offset), value, (step, time, epoch, phase), found in parts
+        ]

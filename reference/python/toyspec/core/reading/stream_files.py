@@ -2,21 +2,108 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import zlib
 from errno import EACCES
 from typing import IO, TYPE_CHECKING, Literal, cast
 
 from toyspec.core.errors import StreamError, StreamMissingError, StreamUnreadableError
 from toyspec.core.files import NamedFile, descriptor_of
 from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE
-from toyspec.core.places.addresses import is_address, public
-from toyspec.core.reading.stream_names import STREAM_NAMES, unreadable, usual_name
+from toyspec.core.generated import messages
+from toyspec.core.places.addresses import WEB, is_address, parts_of, path_in, public
+from toyspec.core.places.place import place_of
+from toyspec.core.places.remote_files import FIRST_BYTES, RemoteFile
+from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from toyspec.core.reading.gzip_data import GzipData
+    from toyspec.core.places.place import Entry, Place
+
+
+_GZIP_FORMAT = 31
+_CHUNK_BYTES = 1 << 16
+
+
+class GzipDataError(OSError):
+    """Compressed data is cut off or damaged."""
+
+
+class GzipData:
+    """The decompressed bytes of gzip data, which may have several members."""
+
+    def __init__(self, read: Callable[[int], bytes], head: bytes) -> None:
+        """Read the data with *read*; *head* was read before and is its start."""
+        self._read = read
+        self._data = head
+        self._member: zlib._Decompress | None = None
+        self._may_hold_more = False
+        self._given = 0
+
+    def read(self, size: int) -> bytes:
+        """Return at least one and at most *size* bytes, none at the end.
+
+        Raises GzipDataError, and what reading raises.
+        """
+        while True:
+            if not self._data and not self._may_hold_more:
+                self._data = self._read(_CHUNK_BYTES)
+                if not self._data:
+                    self._demand_end()
+                    return b""
+            found = self._decompressed(size)
+            if found:
+                self._given += len(found)
+                return found
+
+    def _decompressed(self, size: int) -> bytes:
+        if self._member is None:
+            # Padding may follow a member.
+            self._data = self._data.lstrip(b"\0")
+            if not self._data:
+                return b""
+            self._member = zlib.decompressobj(_GZIP_FORMAT)
+        member = self._member
+        try:
+            found = member.decompress(self._data, size)
+        except zlib.error as error:
+            reason = str(error).rpartition(": ")[2]
+            raise GzipDataError(messages.gzip_damaged(size=self._given, reason=reason)) from None
+        self._may_hold_more = len(found) == size and not member.eof
+        self._data = member.unconsumed_tail
+        if member.eof:
+            self._data, self._member = member.unused_data, None
+        return found
+
+    def _demand_end(self) -> None:
+        if self._member is not None:
+            raise GzipDataError(messages.gzip_cut(size=self._given))
+
+
+STREAM_NAMES = (EVENTS_FILE, METRICS_FILE, f"{EVENTS_FILE}.gz", f"{METRICS_FILE}.gz")
+"""Names of streams in a run directory; the first that exists is the run's."""
+
+
+def usual_name(names: Iterable[str]) -> str | None:
+    """Return which of *names* is the usual one of another program's log; None if none is."""
+    from fnmatch import fnmatchcase
+
+    from toyspec.core.reading import readers
+
+    return next((name for pattern in readers.dialects().files() for name in names if fnmatchcase(name, pattern)), None)
+
+
+def unreadable(path: str, error: OSError, *, offset: int | None = None) -> StreamUnreadableError:
+    """Return the exception for an input *error* on *path*, after *offset* bytes if some were read."""
+    fact = cause_of(error)
+    # Only what the system says lacks a place; damaged gzip data names its own.
+    if offset is not None and error.strerror is not None:
+        fact = f"{fact} after byte {offset}"
+    return StreamUnreadableError(path, fact, offset=offset)
+
 
 GZIP_MAGIC = b"\x1f\x8b"
 """The first bytes of gzip data."""
@@ -31,9 +118,6 @@ def locate_stream(path: str, names: Sequence[str] = ()) -> str:
     a stream in a directory that is not a regular file.
     """
     if is_address(path):
-        # Imported with the first address: start-up time counts.
-        from toyspec.core.reading.remote_streams import locate_remote
-
         return locate_remote(public(path), names)
     if not os.path.isdir(path):
         return path
@@ -66,8 +150,6 @@ def may_be_there(path: str) -> bool:
     """
     try:
         if is_address(path):
-            from toyspec.core.places.opening import place_of
-
             place_of(path).status(path)
             return True
         os.lstat(path)
@@ -118,8 +200,6 @@ def stream_size(path: str) -> int:
     """Return the number of bytes of the file or object at *path*; raise OSError."""
     if not is_address(path):
         return os.path.getsize(path)
-    from toyspec.core.places.opening import place_of
-
     return place_of(path).status(path).size
 
 
@@ -128,8 +208,6 @@ def is_compressed(path: str) -> bool:
     try:
         stream = locate_stream(path)
         if is_address(stream):
-            from toyspec.core.reading.remote_streams import read_small
-
             return read_small(stream, len(GZIP_MAGIC)) == GZIP_MAGIC
         source = open_source(stream, gzip="keep")
         try:
@@ -222,9 +300,6 @@ class Source:
         self._is_begun = True
         if not head.startswith(GZIP_MAGIC):
             return head
-        # Imported here: most streams are not compressed.
-        from toyspec.core.reading.gzip_data import GzipData
-
         self._gzip = GzipData(self._input.read, head)
         return self._gzip.read(size)
 
@@ -266,13 +341,7 @@ class Source:
 
 def open_source(path: str, *, gzip: Literal["decompress", "keep"] = "decompress") -> Source:
     """Return the file or object at *path* as a source that owns it; open and raise as open_stream does."""
-    file: IO[bytes]
-    if is_address(path):
-        from toyspec.core.reading.remote_streams import open_remote
-
-        file = open_remote(path)
-    else:
-        file = cast("IO[bytes]", io.FileIO(open_stream(path), "rb"))
+    file = open_remote(path) if is_address(path) else cast("IO[bytes]", io.FileIO(open_stream(path), "rb"))
     return Source(file, name=path, on_close="close", gzip=gzip)
 
 
@@ -284,3 +353,89 @@ def open_named(path: str | os.PathLike[str], names: Sequence[str] = ()) -> Sourc
     named = os.fspath(path)
     stream = locate_stream(named, names)
     return open_source(NamedFile(stream) if stream == named else stream)
+
+
+def locate_remote(address: str, wanted: Sequence[str] = ()) -> str:
+    """Return the address of the stream *address*, or of the stream in the run directory *address*.
+
+    The names *wanted* are tried before those of toyspec's own streams.
+
+    Raises StreamMissingError for a directory without a stream, and StreamUnreadableError.
+    """
+    name = address.rpartition("/")[2]
+    if name in (*wanted, *STREAM_NAMES):
+        return address
+    try:
+        place = place_of(address)
+        known = (*wanted, *STREAM_NAMES)
+        is_web = parts_of(address).scheme in WEB
+        return _in_web(place, address, known) if is_web else _in_store(place, address, known)
+    except OSError as error:
+        raise unreadable(address, error) from error
+
+
+def _in_web(place: Place, address: str, known: Sequence[str]) -> str:
+    """Return the stream in a directory of a web server, which cannot be listed; a name with a dot is a file."""
+    return address if _is_file(address) else entry_in_web(place, address, known).address
+
+
+def _is_file(address: str) -> bool:
+    return "." in address.rpartition("/")[2] and parts_of(address).key != ""
+
+
+def entry_in_web(place: Place, address: str, known: Sequence[str] = STREAM_NAMES) -> Entry:
+    """Return the stream *address* of a web server, or that in the run directory *address*.
+
+    Raises StreamMissingError for a directory without one of the names *known*, and OSError.
+    """
+    if _is_file(address):
+        return place.status(address)
+    for stream in known:
+        with contextlib.suppress(FileNotFoundError):
+            return place.status(path_in(address, stream))
+    raise StreamMissingError(address, f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}")
+
+
+def _in_store(place: Place, address: str, known: Sequence[str]) -> str:
+    names = place.names(address)
+    if not names:
+        return address
+    found = stream_among(names, known)
+    if found is None:
+        raise StreamMissingError(address, f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}")
+    return path_in(address, found)
+
+
+def stream_among(names: Sequence[str], known: Sequence[str]) -> str | None:
+    """Return which of *names*, those of the files of a directory, is its stream; *known* are tried first."""
+    return next((name for name in known if name in names), None) or usual_name(names)
+
+
+def open_remote(address: str, *, first_bytes: int = FIRST_BYTES) -> IO[bytes]:
+    """Return the object at *address*, open for reading; raise StreamMissingError or StreamUnreadableError."""
+    try:
+        return cast("IO[bytes]", RemoteFile(address, first_bytes=first_bytes))
+    except OSError as error:
+        raise missing_or_unreadable(address, error) from error
+
+
+def missing_or_unreadable(address: str, error: OSError) -> StreamError:
+    """Return the exception for *error*, which opening the object at *address* has raised."""
+    if isinstance(error, FileNotFoundError):
+        return StreamMissingError(address, "No such object")
+    return unreadable(address, error)
+
+
+def read_small(address: str, most_bytes: int) -> bytes | None:
+    """Return the object at *address*, cut after *most_bytes*; None if there is none. Raise StreamUnreadableError.
+
+    What may not be read counts as none: a store refuses what is not there to those who may not list it.
+    """
+    try:
+        return place_of(address).read_range(address, 0, most_bytes, None).data
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == EACCES:
+            return None
+        raise unreadable(address, error) from error

@@ -41,8 +41,7 @@ def _at_once(
     # Imported with the first address: start-up time counts.
     from concurrent.futures import Future
 
-    from toyspec.core.workers.running import Work, results_of
-    from toyspec.core.workers.threads import Threads
+    from toyspec.core.workers.running import Threads, Work, results_of
 
     def outcome(stream: Stream) -> Callable[[], Result]:
         future: Future[Result] = Future()

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from toyspec.core.engine import native
 from toyspec.core.errors import StreamError
 from toyspec.core.files import open_file
-from toyspec.core.format.run_files import is_of_latest_attempt, ranks_beside
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.records import Record, RecordFeed
+from toyspec.core.reading.run_files import is_of_latest_attempt, ranks_beside
 from toyspec.core.runs.rank_states import states_of_other_ranks
 from toyspec.core.runs.run_facts import unended
 from toyspec.core.runs.stream_ends import WHOLE_BYTES, Ends, ends_at, records_among

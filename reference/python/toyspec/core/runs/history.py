@@ -16,13 +16,11 @@ from toyspec.core.errors import ExpressionError, check_choice
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.format.record_mapping import mapping_of, others_in
 from toyspec.core.places.addresses import public
-from toyspec.core.reading.attempts import Attempts
+from toyspec.core.reading.attempts import Attempts, Placing
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.number_blocks import NumberBlock, latest
-from toyspec.core.reading.placing import Placing
 from toyspec.core.reading.reader import AttemptView, read
-from toyspec.core.reading.records import count_missing, nothing_missing
-from toyspec.core.reading.rows import RowBlock
+from toyspec.core.reading.records import RowBlock, count_missing, nothing_missing
 from toyspec.core.reading.stream_files import locate_stream
 from toyspec.core.runs.metric_names import near_names
 

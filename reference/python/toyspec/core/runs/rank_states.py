@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from toyspec.core.errors import StreamError
-from toyspec.core.format.run_files import rank_file, ranks_beside
 from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.reading.reader import read
+from toyspec.core.reading.run_files import rank_file, ranks_beside
 from toyspec.core.runs.run_facts import RankState
 from toyspec.core.runs.stream_ends import ends_at
 from toyspec.core.runs.walking import ranks_in

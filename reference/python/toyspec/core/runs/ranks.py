@@ -13,9 +13,9 @@ from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable
 from toyspec.core.findings import PathError
 from toyspec.core.format.numbers import number
-from toyspec.core.format.run_files import is_of_latest_attempt, rank_streams
 from toyspec.core.generated.runs import RunState
 from toyspec.core.reading.reader import read
+from toyspec.core.reading.run_files import is_of_latest_attempt, rank_streams
 from toyspec.core.reading.stream_files import found_at, locate_stream
 from toyspec.core.runs.summarizing import summarize_run
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from toyspec.core.errors import StreamError
 from toyspec.core.findings import PathError
 from toyspec.core.places.addresses import WEB, parts_of, path_in
-from toyspec.core.places.opening import place_of
-from toyspec.core.reading.remote_streams import entry_in_web, locate_remote, stream_among
-from toyspec.core.reading.stream_names import STREAM_NAMES, unreadable
+from toyspec.core.places.place import place_of
+from toyspec.core.reading.stream_files import STREAM_NAMES, entry_in_web, locate_remote, stream_among, unreadable
 from toyspec.core.runs import passed_over
 from toyspec.core.runs.walking import (
     ENVIRONMENT,

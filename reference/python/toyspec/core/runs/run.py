@@ -19,7 +19,7 @@ from toyspec.core.runs.summarizing import summarize_run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from toyspec.core.read_reports import ReadReport
+    from toyspec.core.findings import ReadReport
     from toyspec.core.reading.reader import AttemptView
     from toyspec.core.runs.history import History
     from toyspec.core.runs.ranks import Ranks

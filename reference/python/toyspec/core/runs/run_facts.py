@@ -9,8 +9,8 @@ import msgspec
 
 from toyspec.core.findings import DialectUse, Severity, state_text
 from toyspec.core.format.numbers import number
-from toyspec.core.format.run_files import is_of_latest_attempt
 from toyspec.core.generated.runs import COLUMNS, PLANNED_STEPS, RunColumns, RunState
+from toyspec.core.reading.run_files import is_of_latest_attempt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

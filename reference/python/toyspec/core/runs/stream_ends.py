@@ -10,14 +10,14 @@ from toyspec.core.files import descriptor_of
 from toyspec.core.generated.runs import LOSS_NAMES
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.attempts import Attempts
-from toyspec.core.reading.profile_detection import detect_profile_at
+from toyspec.core.reading.log_detection import detect_profile_at
 from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.reading.stream_files import GZIP_MAGIC
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toyspec.core.read_reports import Gap
+    from toyspec.core.findings import Gap
     from toyspec.core.reading.log_detection import DialectChoice
 
 BLOCK_BYTES = 1 << 9
@@ -165,7 +165,7 @@ def _remote_ends(address: str) -> tuple[Ends, int] | None:
     None also if it cannot be read: reading all of it then says why.
     """
     # Imported with the first address: start-up time counts.
-    from toyspec.core.places.opening import place_of
+    from toyspec.core.places.place import place_of
 
     try:
         place = place_of(address)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toyspec.core.errors import StreamError
-from toyspec.core.reading.foreign_files import is_other_document, unknown_format
 from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.core.reading.number_blocks import latest
-from toyspec.core.reading.reader import read
+from toyspec.core.reading.reader import is_other_document, read, unknown_format
 from toyspec.core.reading.stream_files import locate_stream, stream_size, unpacked_head
 from toyspec.core.runs.summary import Extent, RunSummary
 

@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
 from toyspec.core.format.numbers import finite_number, is_number_or_null, number
 from toyspec.core.format.profiles import closing_kind
 from toyspec.core.format.record_mapping import mapping_of
-from toyspec.core.format.run_files import run_of
 from toyspec.core.generated.runs import LOSS_NAMES
 from toyspec.core.generated.streams import STREAMS
 from toyspec.core.kaun.scalars import is_smaller_better
 from toyspec.core.reading.annotations import NONE, read_annotations
-from toyspec.core.reading.attempts import Attempts, world_size_of
+from toyspec.core.reading.attempts import Attempts, Placing, is_listed, world_size_of
+from toyspec.core.reading.log_detection import manifest_start, read_manifest
 from toyspec.core.reading.number_blocks import NumberBlock
-from toyspec.core.reading.placing import Placing, is_listed
-from toyspec.core.reading.profile_detection import manifest_start, read_manifest
-from toyspec.core.reading.records import count_missing, nothing_missing
-from toyspec.core.reading.rows import Row, RowBlock
+from toyspec.core.reading.records import Row, RowBlock, count_missing, nothing_missing
+from toyspec.core.reading.run_files import run_of
 from toyspec.core.reading.sealed_files import has_seal
 from toyspec.core.runs.curves import Curve, TagCurve
 from toyspec.core.runs.metric_names import defined, goal_of, loss_among
@@ -43,8 +41,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
-    from toyspec.core.findings import DialectUse, Ended, Profile, State
-    from toyspec.core.read_reports import ReadReport
+    from toyspec.core.findings import DialectUse, Ended, Profile, ReadReport, State
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.reading.number_blocks import Rows
     from toyspec.core.reading.records import Record

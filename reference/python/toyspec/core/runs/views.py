@@ -11,14 +11,13 @@ from msgspec import UNSET
 from toyspec.core.findings import Profile, State
 from toyspec.core.format.decoding import valid_member
 from toyspec.core.format.numbers import binary32, finite_number
-from toyspec.core.format.run_files import other_ranks, rank_file
 from toyspec.core.generated.fields import FIELDS, REQUIRED
 from toyspec.core.generated.kaun_v1 import RunManifest
 from toyspec.core.generated.limits import MAX_LINE_BYTES
-from toyspec.core.kaun.scalars import scalar_of
-from toyspec.core.kaun.store import ScalarStore
-from toyspec.core.reading.profile_detection import read_manifest
+from toyspec.core.kaun.scalars import ScalarStore, scalar_of
+from toyspec.core.reading.log_detection import read_manifest
 from toyspec.core.reading.reader import read
+from toyspec.core.reading.run_files import other_ranks, rank_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

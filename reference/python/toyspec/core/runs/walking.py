@@ -11,8 +11,8 @@ import msgspec
 
 from toyspec.core.findings import PathError
 from toyspec.core.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE, SEAL_FILE
-from toyspec.core.format.run_files import MEDIA_FOLDER, RANKS_BEGIN, rank_of
-from toyspec.core.reading.stream_names import STREAM_NAMES
+from toyspec.core.reading.run_files import MEDIA_FOLDER, RANKS_BEGIN, rank_of
+from toyspec.core.reading.stream_files import STREAM_NAMES
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from multiprocessing import connection
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.core.programs import safe_path
-from toyspec.core.workers.crews import CrewEndedError, Finished, passable
+from toyspec.core.workers.running import CrewEndedError, Finished, passable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.connection import Connection
 
-    from toyspec.core.workers.crews import Call
+    from toyspec.core.workers.running import Call
 
 Start = Literal["spawn"] | None
 """How a process begins: as a new program, or as this system usually does it."""

@@ -1,16 +1,74 @@
-"""Gives batches to a crew: the largest first, lost ones again, and a lost item alone in the end."""
+"""Gives batches to a crew: the largest first, lost ones again, and a lost item alone in the end.
+
+A crew does the work: it gives back results, or that a batch was lost. Crews are processes, threads or a cluster.
+"""
 
 from __future__ import annotations
 
+import copy
 import heapq
 import itertools
 from collections import deque
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
-    from toyspec.core.workers.crews import Call, Crew, Finished, Workers
+
+Call = Callable[[list[Any]], list[Any]]
+"""Works on a batch: one result for each item, in order. It and the items can be pickled."""
+
+
+class Finished(NamedTuple):
+    """A batch that left a crew."""
+
+    key: int
+    results: list[Any]
+    lost: str | None = None
+    """What happened to the worker; None where there are results."""
+    is_blameless: bool = False
+    """True if the worker was lost for a reason outside it, such as the loss of its machine."""
+
+
+class CrewEndedError(Exception):
+    """Another thread has ended the workers."""
+
+
+class Crew(Protocol):
+    """Workers that have started."""
+
+    @property
+    def size(self) -> int:
+        """Number of batches to give them at once."""
+
+    def submit(self, key: int, items: list[Any]) -> None:
+        """Let a worker do the batch *items*."""
+
+    def finished(self) -> list[Finished]:
+        """Wait for at least one batch and return those that are done; an exception of the work is raised."""
+
+    def close(self) -> None:
+        """End the workers, without waiting for batches that nothing waits for."""
+
+
+class Workers(Protocol):
+    """What can do the work."""
+
+    def start(self, call: Call) -> Crew:
+        """Return a crew that does *call*. Raise WorkersError."""
+
+
+def passable(error: Exception) -> Exception:
+    """Return *error*, or one with its words if it does not survive being passed."""
+    try:
+        # A copy is made by the same calls as an exception on the other side of a pipe.
+        copy.deepcopy(error)
+    except Exception:  # noqa: BLE001 - whatever its class does
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error
+
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -189,3 +247,36 @@ def batches(items: Iterable[Item], weight: Callable[[Item], int]) -> Iterator[li
             batch, size = [], 0
     if batch:
         yield batch
+
+
+class Threads(NamedTuple):
+    """A number of threads of this process."""
+
+    number: int
+
+    def start(self, call: Call) -> ThreadCrew:
+        """See Workers."""
+        return ThreadCrew(self.number, call)
+
+
+class ThreadCrew:
+    """See Crew. No thread is lost without its process."""
+
+    def __init__(self, number: int, call: Call) -> None:
+        self.size = number
+        self._pool = ThreadPoolExecutor(number)
+        self._call = call
+        self._given: dict[Future[list[Any]], int] = {}
+
+    def submit(self, key: int, items: list[Any]) -> None:
+        """See Crew."""
+        self._given[self._pool.submit(self._call, items)] = key
+
+    def finished(self) -> list[Finished]:
+        """See Crew."""
+        done = wait(self._given, return_when=FIRST_COMPLETED).done
+        return [Finished(self._given.pop(future), future.result()) for future in done]
+
+    def close(self) -> None:
+        """See Crew. It waits for the batches that have begun."""
+        self._pool.shutdown(wait=True, cancel_futures=True)

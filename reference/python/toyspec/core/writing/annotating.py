@@ -14,8 +14,7 @@ from toyspec.core.format.lines import end_of_lines
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.annotations import Annotations, annotations_file, read_annotations
-from toyspec.core.reading.stream_files import locate_stream
-from toyspec.core.reading.stream_names import STREAM_NAMES
+from toyspec.core.reading.stream_files import STREAM_NAMES, locate_stream
 from toyspec.core.system_calls import NO_LINK, SYSTEM_CALLS, SystemCalls, named
 from toyspec.core.writing.append_file import AppendFile, Options
 from toyspec.core.writing.appending import move_fragment

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from toyspec.core.errors import let_through
 from toyspec.core.escaping import shortened
 from toyspec.core.files import open_file
-from toyspec.core.format.run_files import media_file
+from toyspec.core.reading.run_files import media_file
 from toyspec.core.system_calls import SystemCalls, write_new_file
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ import msgspec
 from toyspec.core.errors import StreamMissingError, StreamRefusedError
 from toyspec.core.format.line_validation import decode
 from toyspec.core.format.profiles import stream_name
-from toyspec.core.reading.profile_detection import detect_profile_at
-from toyspec.core.reading.stream_files import locate_stream
-from toyspec.core.reading.stream_names import STREAM_NAMES
+from toyspec.core.reading.log_detection import detect_profile_at
+from toyspec.core.reading.stream_files import STREAM_NAMES, locate_stream
 from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls
 from toyspec.core.writing.append_file import AppendFile, Options
 from toyspec.core.writing.appending import move_fragment

@@ -12,7 +12,7 @@ from toyspec.core.errors import must_be_one_of
 from toyspec.core.escaping import shortened
 from toyspec.core.format.canonical import members_of
 from toyspec.core.format.profiles import EVENTS_FILE
-from toyspec.core.format.run_files import other_ranks, rank_file
+from toyspec.core.reading.run_files import other_ranks, rank_file
 from toyspec.core.system_calls import SYSTEM_CALLS, say
 from toyspec.core.writing import open_runs, opening
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock

@@ -20,9 +20,9 @@ from toyspec.core.format.canonical import Event, InvalidEventError, RecordRefuse
 from toyspec.core.format.decoding import typed
 from toyspec.core.format.line_validation import holds_long_number
 from toyspec.core.format.redaction import Redaction
-from toyspec.core.format.run_files import leaves_bundle
 from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.toy_v1 import Step
+from toyspec.core.reading.run_files import leaves_bundle
 from toyspec.core.system_calls import cause_of, named, say
 from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile, Options

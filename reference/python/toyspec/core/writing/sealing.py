@@ -12,13 +12,11 @@ import msgspec
 
 from toyspec.core.errors import StreamMissingError, StreamRefusedError, check_choice
 from toyspec.core.format.profiles import SEAL_FILE
-from toyspec.core.format.run_files import rank_streams, ranks_beside
-from toyspec.core.format.seals import seal_line
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.reading.reader import read
-from toyspec.core.reading.sealed_files import TEMPORARY_FILE, covered_files, digest_in
-from toyspec.core.reading.stream_files import locate_stream
-from toyspec.core.reading.stream_names import STREAM_NAMES
+from toyspec.core.reading.run_files import rank_streams, ranks_beside
+from toyspec.core.reading.sealed_files import TEMPORARY_FILE, covered_files, digest_in, seal_line
+from toyspec.core.reading.stream_files import STREAM_NAMES, locate_stream
 from toyspec.core.system_calls import (
     SYSTEM_CALLS,
     SystemCalls,

@@ -6,10 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from toyspec.core.errors import StreamRefusedError
+from toyspec.core.findings import Gap
 from toyspec.core.format.known_formats import look_of
 from toyspec.core.generated.looks import HEAD_BYTES
-from toyspec.core.read_reports import Gap
-from toyspec.core.reading.profile_detection import detect_profile_at
+from toyspec.core.reading.log_detection import detect_profile_at
 from toyspec.core.reading.records import Record, RecordFeed
 
 if TYPE_CHECKING:

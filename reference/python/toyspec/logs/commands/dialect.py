@@ -94,8 +94,7 @@ def run(options: Namespace) -> int:
 
 def _profile_of(path: str, head: bytes) -> str | None:
     """Return the profile of toyspec in which the file that begins with *head* is written; None for all else."""
-    from toyspec.core.reading.log_detection import DialectChoice, first_object
-    from toyspec.core.reading.profile_detection import detect_profile_at
+    from toyspec.core.reading.log_detection import DialectChoice, detect_profile_at, first_object
 
     first = None if head.lstrip().startswith(b"[") else first_object(head)
     if first is None:

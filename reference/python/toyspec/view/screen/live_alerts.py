@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.core.errors import ToyspecError
-from toyspec.core.format.run_files import ranks_beside
+from toyspec.core.reading.run_files import ranks_beside
 from toyspec.health.alerts import Incidents
 from toyspec.health.live import WatchedRun
 
