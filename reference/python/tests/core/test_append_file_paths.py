@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -92,8 +93,24 @@ def test_a_file_that_is_replaced_twice_is_closed_for_good(path: str, capfd: pyte
                 file.append(b"three")
         else:
             file.append(b"two")
-    assert (OLD, OLD) == (content(path), content(f"{path}.prev"))
+    assert (OLD, OLD, b"one\ntwo\n") == (content(path), content(f"{path}.prev"), content(f"{path}.kept-1"))
     assert 1 == capfd.readouterr().err.count("let one program write it")
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, os.mkdir], ids=["fifo", "directory"])
+def test_lines_are_kept_beside_a_path_that_is_taken(
+    path: str, put: Callable[[str], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What was acknowledged is in the deleted file alone, which ends with the descriptor."""
+    Path(f"{path}.kept-1").write_bytes(OLD)
+    file = AppendFile.create(path, options=Options(look_seconds=0))
+    file.append(b"one")
+    os.unlink(path)
+    put(path)
+    with pytest.raises(OSError, match=r"Is a directory|not a regular file"):
+        file.append(b"two")
+    assert (OLD, b"one\n") == (content(f"{path}.kept-1"), content(f"{path}.kept-2"))
+    assert f"the 4 bytes until here are in {path}.kept-2\n" in capfd.readouterr().err
 
 
 def test_a_descriptor_that_the_program_closed_is_not_used(path: str, tmp_path: Path) -> None:

@@ -107,7 +107,8 @@ class AppendFile:
 
     Threads may share it. A signal handler may append while it interrupts ``append``: its line is written right
     after the interrupted one. After a fork the child's handle is dead. When the path no longer names the file, because
-    it was deleted, moved or replaced, the file is written there again with all its lines.
+    it was deleted, moved or replaced, the file is written there again with all its lines; if that cannot be, since a
+    FIFO or a directory is there, or another program replaces the file each time, they are kept in ``<path>.kept-N``.
     """
 
     _descriptor = -1
@@ -358,7 +359,7 @@ class AppendFile:
             return
         is_replaced = os.path.lexists(self._place)
         if is_replaced and self._was_replaced:
-            self._give_up("another program replaced the file twice; let one program write it")
+            self._give_up(f"another program replaced the file twice; let one program write it; {self._kept()}")
             self._check_open()
         self._was_replaced = self._was_replaced or is_replaced
         try:
@@ -367,7 +368,7 @@ class AppendFile:
             self._next_look = _monotonic()
             if error.errno not in PASSING_ERRORS:
                 fact = "the file was deleted, moved or replaced, and could not be written there again"
-                self._give_up(f"{fact} ({cause_of(error)})")
+                self._give_up(f"{fact} ({cause_of(error)}); {self._kept()}")
             raise named(error, self.path) from None
         self._check_size()
 
@@ -402,9 +403,19 @@ class AppendFile:
             raise
         say(f"{self.path}: another program cut the file short while it was open; {lost} bytes are lost")
 
-    def _start_again(self) -> None:
-        os.makedirs(os.path.dirname(self._place), exist_ok=True)
-        fresh = opening.replace(self._place, self.calls)
+    def _kept(self) -> str:
+        """Write all lines into a file beside the path, which something else has taken; say where they are."""
+        lines = f"the {self.committed} bytes until here"
+        try:
+            fresh = opening.create(next(opening.free_names(f"{self._place}.kept", first=1)), self.calls)
+            self._copied_to(fresh)
+            self.calls.close(fresh.descriptor)
+        except OSError as error:
+            return f"{lines} are lost ({cause_of(error)})"
+        return f"{lines} are in {fresh.path}"
+
+    def _copied_to(self, fresh: opening.Opened) -> int:
+        """Copy all lines into the empty file *fresh*, and return the number of bytes; close it if that fails."""
         try:
             copied = copy_bytes(self._descriptor, fresh.descriptor, self.committed, self.calls)
             sync_file(self.calls, fresh.descriptor)
@@ -416,6 +427,12 @@ class AppendFile:
             with contextlib.suppress(OSError):
                 self.calls.close(fresh.descriptor)
             raise
+        return copied
+
+    def _start_again(self) -> None:
+        os.makedirs(os.path.dirname(self._place), exist_ok=True)
+        fresh = opening.replace(self._place, self.calls)
+        copied = self._copied_to(fresh)
         old, self._descriptor, self._opened = self._descriptor, fresh.descriptor, fresh
         with contextlib.suppress(OSError):
             self.calls.close(old)
