@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import toyspec
 from property_examples import examples
-from toyspec.agents.cursors import AnswerCursor, LogPlace
 from toyspec.agents.digest import TooFewTokensError, count_tokens, digest
+from toyspec.agents.digested_run import AnswerCursor, LogPlace
 from toyspec.core.command_line.main import main
 from toyspec.core.errors import StreamReplacedError
 from toyspec.core.files import read_resource
@@ -229,9 +229,9 @@ def test_values_of_an_attempt_that_was_given_up_are_left_out(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("plain_python")
-@pytest.mark.parametrize(("ranks", "expected"), [(0, 2), (1, 9)])
-def test_run_is_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, expected: int) -> None:
-    """One reading finds the facts and the resumptions, one the values and alerts; a check is a reading of its own.
+@pytest.mark.parametrize(("ranks", "expected"), [(0, 3), (1, 9)])
+def test_run_is_read_three_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int, expected: int) -> None:
+    """One reading finds the facts and the resumptions, one the values, one the alerts; a check is a reading of its own.
 
     The stream of each of several ranks is read for its alerts, for its findings, and twice for how far it came.
     """

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
 
 import toyspec
+from toyspec.agents import evidence
 from toyspec.agents.evidence import differences, evidence_of, evidence_page
 from toyspec.core.command_line.main import main
 from toyspec.core.files import read_resource
@@ -29,33 +30,37 @@ def audited(tmp_path: Path) -> Path:
     return tmp_path / "a"
 
 
-def powered(directory: Path, name: str, samples: list[tuple[float, float]], **start: Any) -> None:
-    """Write a stream whose samples of power are *samples*."""
-    lines: list[dict[str, Any]] = [{"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", **start}]
-    lines += [
-        {"kind": "system", "t": t, "extra": {"gpu/0/power_watts": watts, "gpu/0/other": 1}} for t, watts in samples
-    ]
-    lines.append({"kind": "run_end", "t": 100.0, "reason": "completed"})
-    directory.mkdir(exist_ok=True)
-    (directory / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
-
-
 def test_document_has_what_is_asked(audited: Path) -> None:
-    """Facts, results with lines, decisions and digests are there; what is missing is listed."""
+    """Facts, metrics, decisions and digests are there; what is missing is listed."""
     found = evidence_of(audited)
     schema = json.loads(read_resource("schemas", "answers", "v1", "evidence.json"))
     jsonschema.Draft202012Validator(schema).validate(found)
-    loss = found["results"]["metrics"]["loss"]
-    assert {"not finite": (2, "nan"), "lowest": (5, 0.6), "highest": (1, 3.0)} == {
-        point["role"]: (point["step"], point["value"]) for point in loss["extremes"]
-    }
-    assert 5 == loss["last"]["step"]
+    loss = found["metrics"]["loss"]
+    assert (5, 1, 3.0, 0.6, 5) == tuple(loss[name] for name in ("count", "nan", "first", "best", "best_step"))
+    assert ("a", "completed", 0.5) == (found["run"]["run_id"], found["end"]["reason"], found["settings"]["lr"])
     assert [{"name": "books"}] == found["data"]
     (note,) = found["decisions"]
     assert {"kind": "human", "name": "Ada"} == note["by"]
     assert ["events.jsonl", "notes.txt"] == [file["path"] for file in found["files"]]
     assert {"code", "changes.diff", "seal"} <= set(found["not_recorded"])
     assert "data" not in found["not_recorded"]
+
+
+def test_machine_of_each_process_is_listed(tmp_path: Path) -> None:
+    """Each process says where it ran, in its own stream."""
+    for rank, name in enumerate(["events.jsonl", "events.rank-1.jsonl"]):
+        start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "rank": rank, "world_size": 2}
+        (tmp_path / name).write_text(json.dumps(start | {"host": {"name": f"host-{rank}"}}) + "\n")
+    machines = evidence_of(tmp_path)["machines"]
+    assert [(0, "host-0"), (1, "host-1")] == [(each["rank"], each["host"]["name"]) for each in machines]
+
+
+def test_records_beyond_the_limit_are_counted(audited: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log of many notes gives a document of bounded size, which says what is not in it."""
+    monkeypatch.setattr(evidence, "_MOST_RECORDS", 0)
+    found = evidence_of(audited)
+    assert [] == found["decisions"]
+    assert "0 metrics and 1 records beyond the limits" in found["not_recorded"]
 
 
 def test_named_files_are_listed_with_what_is_wrong_with_them(tmp_path: Path) -> None:
@@ -79,33 +84,6 @@ def test_named_files_are_listed_with_what_is_wrong_with_them(tmp_path: Path) -> 
     assert {"file of line 2", "file of line 4"} <= set(found["not_recorded"])
 
 
-def test_energy_is_integrated_and_gaps_are_named(tmp_path: Path) -> None:
-    """Between near samples the energy is the area below; a pause is left out and named."""
-    powered(tmp_path / "r", "events.jsonl", [(0.0, 100.0), (10.0, 200.0), (20.0, 200.0), (90.0, 200.0), (100.0, 0.0)])
-    energy = evidence_of(tmp_path / "r")["energy"]
-    assert 1500.0 + 2000.0 + 1000.0 == energy["joules"]
-    (device,) = energy["devices"]
-    assert (30.0, 70.0) == (device["measured_seconds"], device["left_out_seconds"])
-    assert any(gap.startswith("70.000 seconds of gpu/0/power_watts") for gap in energy["not_measured"])
-
-
-@pytest.mark.parametrize(("second", "joules"), [("one", 2000.0), ("two", 4000.0)])
-def test_device_of_a_machine_counts_once(tmp_path: Path, second: str, joules: float) -> None:
-    """Two processes of one machine sample the same device; those of two machines do not."""
-    samples = [(0.0, 100.0), (10.0, 100.0), (20.0, 100.0)]
-    for rank, (name, host) in enumerate([("events.jsonl", "one"), ("events.rank-1.jsonl", second)]):
-        powered(tmp_path / "r", name, samples, rank=rank, world_size=3, host={"name": host})
-    powered(tmp_path / "r", "events.rank-2.jsonl", [], rank=2, world_size=3, host={"name": second})
-    energy = evidence_of(tmp_path / "r")["energy"]
-    assert joules == energy["joules"]
-    assert "rank 2: it has no samples of power" in energy["not_measured"]
-
-
-def test_energy_without_samples_is_unknown(audited: Path) -> None:
-    """Without samples the energy is null, never 0."""
-    assert evidence_of(audited)["energy"]["joules"] is None
-
-
 @pytest.mark.parametrize("change", ["none", "file", "log", "added"])
 def test_document_is_verified(audited: Path, change: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A document holds until the log or a file of the run changes."""
@@ -122,7 +100,7 @@ def test_document_is_verified(audited: Path, change: str, tmp_path: Path, capsys
     capsys.readouterr()
     assert (0 if change == "none" else 1) == main(["evidence", str(audited), "--verify", str(file)])
     output = capsys.readouterr().out
-    assert {"none": "it holds", "file": "/files/1/sha256", "log": "/extremes/2/value", "added": "/files"}[
+    assert {"none": "it holds", "file": "/files/1/sha256", "log": "/metrics/loss/first", "added": "/files"}[
         change
     ] in output
 

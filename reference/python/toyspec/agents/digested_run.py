@@ -1,14 +1,14 @@
-"""One run as a digest sees it: exact values with their lines, from one pass over its records after its summary."""
+"""One run as a digest sees it: exact values with their lines, and the cursor that says where an answer stopped."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.agents.cursors import LogPlace
 from toyspec.core.errors import StreamReplacedError
 from toyspec.core.reading.attempts import Placing
 from toyspec.core.reading.log_detection import HEAD_BYTES
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.reading.records import Record
     from toyspec.core.runs.summary import RunSummary
-    from toyspec.health.alerts import HealthAlert
-    from toyspec.health.checking import RecordHealth
 
 MOST_METRICS: Final = 10_000
 """Metrics beyond these are counted, and not kept."""
@@ -29,9 +27,54 @@ MOST_RECORDS: Final = 10_000
 """Notes and resumptions beyond these, each, are counted, and not kept."""
 _SPREAD = 8
 _BESIDE = 2
+_TEXT = re.compile(r"c1((?:-\d+\.[0-9a-f]{6}(?:\.\d+)?)+)(?:~(\d+)\.(\d+)\.(\d+))?")
+_PART = re.compile(r"-(\d+)\.([0-9a-f]{6})(?:\.(\d+))?")
+_MOST_DIGITS = 18
 
 Role = Literal["first", "last", "lowest", "highest", "not finite", "between", "at or before", "after"]
 """Why a point is in a digest. ``not finite`` is the first value that is NaN, infinite or null."""
+
+
+class LogPlace(NamedTuple):
+    """What a cursor knows of one run."""
+
+    line: int
+    """The answer is about the lines after this one."""
+    digest: str
+    """The first 6 hexadecimal digits of the SHA-256 of the first line, which tells another log apart."""
+    until: int | None = None
+    """The last line that the answer is about; None for all lines that there are."""
+
+
+class AnswerCursor(NamedTuple):
+    """Asks for what comes after an answer."""
+
+    places: tuple[LogPlace, ...]
+    """One for each run, in the order in which the runs were named."""
+    item: tuple[int, int, int] | None = None
+    """The next item: number of its section, of its run, and of the item in both, counted from 0; None for all."""
+
+    def __str__(self) -> str:
+        parts = (f"-{line}.{digest}" + ("" if until is None else f".{until}") for line, digest, until in self.places)
+        rest = "" if self.item is None else "~" + ".".join(map(str, self.item))
+        return "c1" + "".join(parts) + rest
+
+    @classmethod
+    def parse(cls, text: str) -> AnswerCursor:
+        """Return the cursor that ``str`` wrote as *text*; raise ValueError for anything else."""
+        found = _TEXT.fullmatch(text)
+        if (
+            found is None
+            or not text.isascii()
+            or any(len(number) > _MOST_DIGITS for number in re.findall(r"\d+", text))
+        ):
+            raise ValueError(f"{text[:80]!r} is not a cursor; give one that a digest printed, unchanged")
+        places = tuple(
+            LogPlace(int(line), digest, int(until) if until else None)
+            for line, digest, until in _PART.findall(found[1])
+        )
+        item = (int(found[2]), int(found[3]), int(found[4])) if found[2] else None
+        return cls(places, item)
 
 
 class DigestPoint(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -126,8 +169,6 @@ class DigestedRun:
         self._until = since.until if since else None
         self._around = around
         self._unnamed: set[str] = set()
-        self.alerts: list[HealthAlert] = []
-        """What health rules and the log itself report, in all of its lines."""
         self._attempts = summary.attempts
         self._placing = Placing(self._attempts)
         self._digest = _first_line(path)
@@ -153,12 +194,10 @@ class DigestedRun:
         """Return whether *line* is one of these or comes after all: an end without LF is reported until it is whole."""
         return line is None or (line > self.since and (line <= self.until or line > self.last_line))
 
-    def read(self, choice: DialectChoice, health: RecordHealth | None = None) -> None:
-        """Read the run once, and give *health* each record; raise StreamReplacedError if it is shorter than it was."""
+    def read(self, choice: DialectChoice) -> None:
+        """Read the run once; raise StreamReplacedError if it is shorter than it was."""
         with read(self.path, mode="salvage", dialect=choice) as reading:
             for record in reading:
-                if health is not None:
-                    self.alerts += health.take(record)
                 if not self._attempts.are_values_abandoned(record):
                     self._take(record)
             report = reading.report

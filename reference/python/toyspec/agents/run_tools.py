@@ -7,7 +7,7 @@ import os
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
-from toyspec.agents.digest import digest
+from toyspec.agents.digest import FACTS, digest
 from toyspec.core.errors import ToyspecError
 from toyspec.core.escaping import clipped, shortened
 from toyspec.core.format.profiles import EVENTS_FILE
@@ -33,8 +33,7 @@ _MOST_ROWS = 200
 _MOST_POINTS = 2000
 _MOST_RUNS = 50
 _MOST_CHARS = 300
-_COLUMNS = ("run", "name", "group", "tags", "state", "ended", "reason", "last_step", "progress", "final_loss",
-            "seconds", "started_at")  # fmt: skip
+_COLUMNS = ("run", "name", "group", "tags", *FACTS)
 _SHOWN_CHARS = 200
 
 

@@ -36,21 +36,14 @@ def tool_server(root: str) -> MCPServer[Any]:
     for tool in (tools.list_runs, tools.digest, tools.compare, tools.curve, tools.findings, tools.query):
         server.add_tool(_answering(tool), annotations=reads, structured_output=False)
     server.resource("toyspec://skill", mime_type="text/markdown")(skill)
-    server.resource("toyspec://runs", mime_type="application/json")(_runs(tools))
+    about = {"name": "runs", "description": "List the runs, best first.", "mime_type": "application/json"}
+    server.resource("toyspec://runs", **about)(lambda: tools.list_runs("."))
     return server
 
 
 def skill() -> str:
     """Return how to log training runs with toyspec, and how to read them."""
     return read_resource("reference/skill", "SKILL.md").decode()
-
-
-def _runs(tools: RunTools) -> Callable[[], str]:
-    def runs() -> str:
-        """List the runs, best first."""
-        return tools.list_runs()
-
-    return runs
 
 
 def _answering(tool: Callable[..., str]) -> Callable[..., str]:

@@ -24,13 +24,10 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Write what an auditor asks about a run, from its log and the files beside it:
-command, code (commit, changes), data, environment, machines, energy, duration,
-results with their lines, notes (who decided what), files with their digests,
-those that the log names and the run lacks, and the seal. What the log does not
-have is listed as not_recorded.
-
-Energy is integrated from samples of power, as toyspec.System() logs them;
-not_measured lists what they do not cover.
+command, code (commit, changes), data, environment, settings, machines, how the
+run ended, what each metric comes to, notes (who decided what) with their lines,
+files with their digests, those that the log names and the run lacks, and the
+seal. What the log does not have is listed as not_recorded.
 
 --verify compares a document with the run, without a network: each part that
 differs is named. A page (.html) is for people and cannot be verified."""
