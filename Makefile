@@ -67,14 +67,15 @@ test: $(DEV) ## check a change: drift, lint, docs, languages, the tests that fin
 test-all: $(DEV_ALL) ## run every check: those of `make test`, the slow tests, the browser, the wheel
 	@$(CHECKS) drift lint docs $(LANGUAGES) engine wheel_test pytest plain_tests
 
-# The two lanes use two cores. What writes the same files is in one lane: the programs of the other languages are built
-# before `conform` runs them, the site and the engine before the tests use them.
+# The two lanes use two cores and end at about the same time. What writes the same files is in one lane: the programs of
+# the other languages are built before `conform` and their part of the tests run them. The site and the engine, which
+# both lanes use, are built before.
 
 .PHONY: ci
 ci: $(DEV_ALL) ## run what CI runs, in two lanes, and print what each part took (at most 25 minutes on two idle cores)
-	@$(CHECKS) --budget 25 --limit 80 drift lint docs \
-		--lane viewer engine 'pytest ci' \
-		--lane $(filter-out viewer,$(LANGUAGES)) conform outsider 'packages_test c gem go npm opam vscode' plain_tests wheel_test fresh
+	@$(CHECKS) --budget 25 --limit 80 drift lint docs engine \
+		--lane viewer 'pytest ci python' plain_tests wheel_test fresh \
+		--lane $(filter-out viewer,$(LANGUAGES)) conform outsider 'packages_test c gem go npm opam vscode' 'pytest ci languages'
 
 # Slow for what they find: builds and services of other projects, figures, and the same tests once more.
 .PHONY: everything

@@ -31,7 +31,8 @@ POLL_SECONDS = 0.1
 class Outcome:
     """What became of one session, and what it took."""
 
-    name: str
+    words: str
+    """The session with its arguments."""
     status: str
     seconds: float
     cpu_seconds: float
@@ -51,7 +52,7 @@ class Checks:
         """Run the sessions of *lane* one after another."""
         for words in lane:
             if self._is_over():
-                self.outcomes.append(Outcome(_named(words), "NOT RUN", 0, 0))
+                self.outcomes.append(Outcome(words, "NOT RUN", 0, 0))
             else:
                 self._check(words)
 
@@ -68,7 +69,7 @@ class Checks:
         name, *arguments = shlex.split(words)
         began = time.monotonic()
         self._say(f"\n== {words}{'' if self._is_streamed else ' (its output follows when it has ended)'}\n")
-        path = LOGS / f"{name}.log"
+        path = _log(words)
         with path.open("wb") as log:
             # A group of its own, so that all of it can be ended; a file and no pipe, so that nothing that it leaves
             # behind holds up the end.
@@ -89,7 +90,7 @@ class Checks:
             self._say(f"\n== output of {words}: {status}, {seconds:.0f} s\n", path.read_bytes())
         if status == "ok" and re.search(rb"^left out: ", path.read_bytes(), re.MULTILINE):
             status = "left out"
-        self.outcomes.append(Outcome(name, status, seconds, cpu_seconds))
+        self.outcomes.append(Outcome(words, status, seconds, cpu_seconds))
 
     def _wait(self, process: subprocess.Popen[bytes], log: BinaryIO) -> tuple[str, float]:
         """Return the status of *process*, and the processor time that it took; show what it prints meanwhile."""
@@ -113,8 +114,9 @@ class Checks:
             sys.stdout.buffer.flush()
 
 
-def _named(words: str) -> str:
-    return shlex.split(words)[0]
+def _log(words: str) -> Path:
+    """Return the log of a session with these arguments: two parts of one session have two logs."""
+    return LOGS / f"{re.sub('[^A-Za-z0-9_]+', '-', words).strip('-')[:100]}.log"
 
 
 def main() -> int:
@@ -149,15 +151,16 @@ def main() -> int:
 
 def conclude(outcomes: list[Outcome], seconds: float, budget: float | None) -> int:
     """Print what each session took, and all together; return the exit status."""
-    lines = ["", "== summary", f"  {'':18} {'':8} {'elapsed':>7}  {'CPU':>7}"]
-    lines += [f"  {each.name:18} {each.status:8} {each.seconds:5.0f} s  {each.cpu_seconds:5.0f} s" for each in outcomes]
-    lines.append(f"  {'all':18} {'':8} {seconds:5.0f} s  {sum(each.cpu_seconds for each in outcomes):5.0f} s")
+    lines = ["", "== summary", f"  {'':19} {'':8} {'elapsed':>7}  {'CPU':>7}"]
+    rows = [(each.words[:19], each.status, each.seconds, each.cpu_seconds) for each in outcomes]
+    lines += [f"  {name:19} {status:8} {elapsed:5.0f} s  {cpu:5.0f} s" for name, status, elapsed, cpu in rows]
+    lines.append(f"  {'all':19} {'':8} {seconds:5.0f} s  {sum(each.cpu_seconds for each in outcomes):5.0f} s")
     if budget is not None:
         word = "within" if seconds <= budget * 60 else "OVER"
         lines.append(f"  {word} the budget: {seconds / 60:.0f} of {budget:.0f} minutes")
     for each in outcomes:
-        if each.seconds and (counts := _counts(LOGS / f"{each.name}.log")):
-            lines.append(f"{each.name}: {counts}")
+        if each.seconds and (counts := _counts(_log(each.words))):
+            lines.append(f"{each.words}: {counts}")
     print("\n".join(lines))
     return int(any(each.status not in {"ok", "left out"} for each in outcomes))
 
