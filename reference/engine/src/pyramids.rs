@@ -1,4 +1,4 @@
-//! The buckets of curves that grow: `toyspec.view.pyramids` and `toyspec.view.buckets` say the same in Python.
+//! The buckets of curves that grow: `toyspec.view.pyramids` says the same in Python.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import sys
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
@@ -42,9 +41,9 @@ _BOTTOM = 9
 """Pixels of the layout at the bottom of a chart that the marks are in, and no curve."""
 _FREE = 8
 """Pixels around a place without a mark that have none."""
-_SETTLED = """([manner, knowsMarks]) => {
+_SETTLED = """manner => {
     const {dataset} = document.querySelector(".chart-canvas");
-    return dataset.manner === manner && (!knowsMarks || dataset.marks === "0");
+    return dataset.manner === manner && dataset.marks === "0";
 }"""
 
 
@@ -134,11 +133,6 @@ def _looked_at(browser: Browser, planted: Planted, folder: Path) -> Iterator[tup
         yield f"canvas, {ways} ways", _sum(_on_canvas(browser, address, planted, width) for width in _WIDTHS)
         for kind in ("PNG", "SVG"):
             yield f"{kind}, 4 ways", _exported(browser, address, planted, kind, folder)
-    report = folder / f"report-{planted.runs}.html"
-    command = [sys.executable, "-m", "toyspec", "report", str(planted.root), "-o", str(report)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    address = f"{report.as_uri()}#charts?focus=loss"
-    yield f"report, {ways} ways", _sum(_on_canvas(browser, address, planted, width) for width in _WIDTHS)
 
 
 def _ways() -> Iterator[tuple[int, str]]:
@@ -181,8 +175,7 @@ def _look(page: Page, address: str, runs: int) -> None:
     chosen = dict(parse_qsl(place.partition("?")[2]))
     logs = ["true" if axis in chosen.get("log", "") else "false" for axis in "xy"]
     manner = ",".join(["step", chosen.get("smooth", "0"), chosen.get("by", ""), *logs])
-    # A report asks for nothing: it has the places of marks.
-    page.wait_for_function(_SETTLED, arg=[manner, address.startswith("http")])
+    page.wait_for_function(_SETTLED, arg=manner)
     shown(page, runs)
 
 

@@ -14,7 +14,7 @@ from toyspec.view.curve_store import Packing
 from toyspec.view.pyramids import EnginePyramid, Pyramid, new_pyramid
 
 if TYPE_CHECKING:
-    from toyspec.view.buckets import Buckets
+    from toyspec.view.pyramids import Buckets
 
 pytestmark = pytest.mark.usefixtures("compiled_engine")
 

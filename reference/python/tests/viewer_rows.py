@@ -16,8 +16,8 @@ from toyspec.core.findings import FileReport
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import rank_file
 from toyspec.view.curve_store import CurveStore
-from toyspec.view.identities import NO_IDENTITY
-from toyspec.view.ranks import shown_ranks
+from toyspec.view.details import shown_ranks
+from toyspec.view.opened_files import NO_IDENTITY
 from toyspec.view.scanning import ScanWork, scan_stream
 
 if TYPE_CHECKING:

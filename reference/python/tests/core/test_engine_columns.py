@@ -13,7 +13,7 @@ import pytest
 
 from run_facts import facts
 from toyspec.core.runs.rows import row_of
-from toyspec.view.scanned_runs import ScannedRun
+from toyspec.view.scans import ScannedRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,8 +17,7 @@ from toyspec.core.reading.attempts import Attempts, Placing
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
 from toyspec.core.runs.summarizing import summarize_run
-from toyspec.view.scanned_runs import ScannedRun
-from toyspec.view.scans import Scan
+from toyspec.view.scans import Scan, ScannedRun
 
 Places = set[tuple[str, float, float]]
 

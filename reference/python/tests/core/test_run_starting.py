@@ -33,7 +33,7 @@ from toyspec.core.writing.processes import TrainingProcess
 from toyspec.core.writing.run_starting import start_run
 from toyspec.testing import ManualClock
 from toyspec.view.details import detail_of
-from toyspec.view.identities import identity_at
+from toyspec.view.opened_files import identity_at
 from toyspec.view.scanning import ScanWork, quick_row
 
 SHA = "4bf48d3e" * 5

@@ -25,7 +25,7 @@ from toyspec.core.runs.columns import has_field, places_by, value_of
 from toyspec.logs.dialects import Keys, TimeUnit, dialect_of, dialects
 from toyspec.logs.documents import DocumentCutter
 from toyspec.logs.mapping import ReadAs, time_of
-from toyspec.view.scanned_runs import ScannedRun
+from toyspec.view.scans import ScannedRun
 
 SAMPLES = Path(__file__).parents[1] / "dialects"
 EVERY = 29 if PROFILE == "quick" else 7

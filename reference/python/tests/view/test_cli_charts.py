@@ -17,7 +17,7 @@ from toyspec.core.command_line.columns import width
 from toyspec.core.command_line.main import main
 from toyspec.view.charts import NOT_FINITE, chart
 from toyspec.view.drawn_curves import DrawnCurve, Stretch, drawn_curve, read_curves
-from toyspec.view.scanned_runs import LiveCurves, ScannedRun
+from toyspec.view.scans import LiveCurves, ScannedRun
 from view_client import END, START, step, write_run
 
 RESUME = b'{"kind":"run_resume","t":9.0,"from_step":%d}\n'

@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toyspec.core.runs.curves import Curve
-from toyspec.view.buckets import Buckets
-from toyspec.view.pyramids import Pyramid
+from toyspec.view.pyramids import Buckets, Pyramid
 
 MOST = 8
 NUMBERS = st.floats(-1e9, 1e9) | st.just(nan) | st.sampled_from([1e308, -1e308, 0.0])

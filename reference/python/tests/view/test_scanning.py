@@ -13,7 +13,7 @@ import pytest
 
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.view import scanning
-from toyspec.view.identities import identity_at
+from toyspec.view.opened_files import identity_at
 from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers
 
 if TYPE_CHECKING:

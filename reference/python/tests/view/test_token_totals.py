@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.view import requests
+from toyspec.view import curve_frames
+from toyspec.view.curve_frames import token_totals
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.drawn_curves import drawn_curve, read_curves
 from toyspec.view.live_runs import LiveRuns
 from toyspec.view.pyramids import Pyramid
 from toyspec.view.requests import Answers
-from toyspec.view.token_totals import token_totals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from toyspec.view.buckets import Buckets
+    from toyspec.view.pyramids import Buckets
 
 
 def _stream(path: Path, counts: list[int], name: str = "tokens") -> str:
@@ -80,7 +80,7 @@ def test_request_adds_tokens_up_once_for_a_run_and_only_for_their_axis(
     """With five metrics of each run, most of the time of a first view went into sums that no axis showed."""
     _stream(tmp_path / "events.jsonl", [512, 512])
     summing = Mock(side_effect=token_totals)
-    monkeypatch.setattr(requests, "token_totals", summing)
+    monkeypatch.setattr(curve_frames, "token_totals", summing)
     catalog = LiveRuns(str(tmp_path), store=CurveStore(str(tmp_path / "cache")))
     catalog.start()
     answers = Answers(catalog)

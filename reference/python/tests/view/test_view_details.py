@@ -39,14 +39,14 @@ def test_findings_and_notes_have_a_place_on_every_axis(tmp_path: Path) -> None:
 
 
 def test_findings_are_where_the_tokens_of_all_steps_put_them(tmp_path: Path) -> None:
-    """``tokens`` of a step are those of the step alone; after steps that were abandoned, how many is not known."""
+    """``tokens`` of a step are those of the step alone; steps that were abandoned count no longer."""
     steps = [b'{"kind":"step","t":%d.0,"step":%d,"loss":1.0,"tokens":512}\n' % (at, at) for at in (1, 2, 3)]
     resume = b'{"kind":"run_resume","t":4.0,"from_step":2}\n'
     notes = [b'{"kind":"note","t":%d.5,"text":"here"}\n' % at for at in (2, 3, 4)]
     write_run(tmp_path / "runs" / "run", START, *steps[:2], notes[0], steps[2], notes[1], resume, notes[2], END)
     with served(tmp_path / "runs", tmp_path / "cache") as client:
         shown = client.json("/api/run", run="run")["notes"]
-    assert [1024, 1536, None] == [note["tokens"] for note in shown]
+    assert [1024, 1024, 1024] == [note["tokens"] for note in shown]
 
 
 @pytest.mark.parametrize(

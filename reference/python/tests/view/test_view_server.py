@@ -19,8 +19,8 @@ import toyspec
 from toyspec.view import server
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.live_runs import LiveRuns
+from toyspec.view.opened_files import open_file
 from toyspec.view.scanning import ScanWorkers
-from toyspec.view.sent_files import open_file
 from view_client import END, START, Client, row_with_late_quick_row, served, step, write_run
 
 if TYPE_CHECKING:

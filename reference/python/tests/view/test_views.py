@@ -15,7 +15,7 @@ from toyspec.core.errors import StreamMissingError
 from toyspec.core.runs.ends import summarize_ends
 from toyspec.core.runs.summarizing import summarize_run
 from toyspec.core.runs.views import views_of
-from toyspec.view.scanned_runs import ScannedRun
+from toyspec.view.scans import ScannedRun
 
 
 def stream(*records: Any) -> bytes:

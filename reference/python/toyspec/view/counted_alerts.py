@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from toyspec.core.reading.log_detection import DialectChoice
-    from toyspec.view.identities import Identity
+    from toyspec.view.opened_files import Identity
     from toyspec.view.scanning import ScanWork
 
 _LEAST_PAUSE_SECONDS = 5.0

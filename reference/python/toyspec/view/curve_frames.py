@@ -1,4 +1,4 @@
-"""Makes the frames of a curve from its buckets."""
+"""Makes the frames of the curves of a run from their buckets."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ from array import array
 from bisect import bisect_left
 from itertools import chain
 from math import isfinite, nan
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-from toyspec.view.buckets import Buckets, span
+from toyspec.core.generated.runs import TOKEN_COUNTS
 from toyspec.view.frames import exact_column, frame, mean_column
+from toyspec.view.pyramids import Buckets, span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from toyspec.view.split_buckets import SplitBuckets
+    from toyspec.view.curve_store import StoredCurves
+    from toyspec.view.scans import LiveCurves
 
+    Curves: TypeAlias = StoredCurves | LiveCurves
     Deepen = Callable[[int, int], Buckets | None]
     Encode = Callable[[Mapping[str, array[float]]], Iterable[tuple[dict[str, Any], bytes]]]
 
@@ -27,27 +30,6 @@ _SPARSE = 4
 _FIGURES = ("last", "min", "max", "mean")
 
 
-class FramedCurve(NamedTuple):
-    """One curve of a run and what is known around it."""
-
-    run: str
-    metric: str
-    revision: str
-    buckets: Buckets | None
-    abandoned: list[Buckets]
-    tokens: Buckets | None
-    """Its ``last`` is the number of tokens up to there."""
-    gaps: list[dict[str, Any]]
-    resumes: list[dict[str, Any]]
-    alerts: list[dict[str, Any]]
-    """Those about the metric, and those about none."""
-    best: tuple[int, float] | None
-    first: tuple[float, float, float] | None
-    """Step, time and epoch of the first point."""
-    split: SplitBuckets | None = None
-    """What is drawn of the whole curve in place of its buckets."""
-
-
 class Request(NamedTuple):
     """Which part of a curve is wanted, and how."""
 
@@ -56,49 +38,104 @@ class Request(NamedTuple):
     low: float | None = None
     high: float | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """True for all of a curve by step: each point has one, so its buckets may be those that were halved before."""
+        return self.axes == ("step",) and self.low is None and self.high is None
 
-def curve_frames(
-    curve: FramedCurve, request: Request, deepen: Deepen | None = None, encode: Encode | None = None
+
+def curve_frames(  # noqa: PLR0913 - each has its own source
+    curves: Curves,
+    run: str,
+    metric: str,
+    request: Request,
+    tokens: Buckets | None,
+    *,
+    deepen: Deepen | None = None,
+    encode: Encode | None = None,
 ) -> Iterator[bytes]:
-    """Yield the frames of *curve*; *deepen* returns finer buckets of the file for the span of some buckets."""
+    """Yield the frames of a curve of *curves*, which are those of *run*; *tokens* are what ``tokens_of`` returns.
+
+    *deepen* returns finer buckets of the file for the span of some buckets.
+    """
     encode = encode or _plain
     axis = request.axes[0]
-    if curve.buckets is not None and curve.buckets.number:
-        whole, unplaced = _placed(curve.buckets, axis, curve.tokens)
-        chosen, counts = curve.split or (_chosen(whole, request, curve.tokens, deepen), None)
-        header = {
-            **_header(curve, "latest", request),
+    found = curves.latest(metric, request.buckets if request.is_whole else None)
+    header = {"run": run, "metric": metric, "axes": list(request.axes), "revision": str(curves.identity[2])}
+    if found is not None and found.number:
+        whole, unplaced = _placed(found, axis, tokens)
+        chosen = _chosen(whole, request, tokens, deepen)
+        alerts = [alert for alert in curves.alerts if alert.get("metric", metric) == metric]
+        gaps, resumes, alerts = (
+            [_mark(mark, tokens, request.axes) for mark in marks] for marks in (curves.gaps, curves.resumes, alerts)
+        )
+        latest = {
+            **header,
+            "attempt": "latest",
             "points": whole.points,
             "level": chosen.level,
             "buckets": chosen.number,
-            "range": _range(whole, request.axes, curve.tokens, curve.first),
+            "range": _range(whole, request.axes, tokens, curves.first(metric)),
             **({"unplaced": unplaced} if unplaced else {}),
-            "gaps": [_mark(gap, curve, request.axes) for gap in curve.gaps],
-            "resumes": [_mark(mark, curve, request.axes) for mark in curve.resumes],
-            **({"alerts": [_mark(mark, curve, request.axes) for mark in curve.alerts]} if curve.alerts else {}),
-            "best": _best(curve, request.axes),
+            "gaps": gaps,
+            "resumes": resumes,
+            **({"alerts": alerts} if alerts else {}),
+            "best": _best(curves.best.get(metric), found, tokens, request.axes),
         }
-        yield _frame(header, chosen, counts, (request.axes, curve.tokens), encode)
-    if curve.abandoned:
-        joined, counts = _joined([each.fitting(max(2, request.buckets)) for each in curve.abandoned])
-        header = {
-            **_header(curve, "abandoned", request),
-            "points": sum(each.points for each in curve.abandoned),
+        yield _frame(latest, chosen, None, (request.axes, tokens), encode)
+    if stretches := curves.abandoned(metric):
+        joined, counts = _joined([each.fitting(max(2, request.buckets)) for each in stretches])
+        abandoned = {
+            **header,
+            "attempt": "abandoned",
+            "points": sum(each.points for each in stretches),
             "level": joined.level,
             "buckets": joined.number,
-            "range": _range(joined, request.axes, curve.tokens, None),
+            "range": _range(joined, request.axes, tokens, None),
         }
-        yield _frame(header, joined, counts, (request.axes, curve.tokens), encode)
+        yield _frame(abandoned, joined, counts, (request.axes, tokens), encode)
 
 
-def _header(curve: FramedCurve, attempt: str, request: Request) -> dict[str, Any]:
-    return {
-        "run": curve.run,
-        "metric": curve.metric,
-        "attempt": attempt,
-        "axes": list(request.axes),
-        "revision": curve.revision,
-    }
+def tokens_of(curves: Curves, axes: Sequence[Axis]) -> Buckets | None:
+    """Return the number of tokens of a run up to each bucket; None without them, or where no axis of *axes* is theirs.
+
+    Adding them up costs as much as several curves: do it once for all metrics of a run.
+    """
+    if "tokens" not in axes:
+        return None
+    name = next((name for name in TOKEN_COUNTS if name in curves.metrics), None)
+    tokens = None if name is None else curves.latest(name)
+    return None if tokens is None else token_totals(tokens)
+
+
+def token_totals(tokens: Buckets) -> Buckets:
+    """Return *tokens* with the number of tokens up to the end of each bucket as ``last``.
+
+    A count that rises at every point is such a number already. Another one is that of each step, as ``tokens`` of
+    toy/v1, and is added up.
+    """
+    points = [tokens.level - others for others in tokens.columns["nan"]]
+    if points:
+        points[-1] += tokens.tail - tokens.level
+    if _rises(tokens.columns, points):
+        return tokens
+    totals, total = array("d"), 0.0
+    for mean, number in zip(tokens.columns["mean"], points, strict=True):
+        if number:
+            total += mean * number
+        totals.append(total)
+    return Buckets({**tokens.columns, "last": totals}, tokens.level, tokens.tail)
+
+
+def _rises(columns: Mapping[str, array[float]], points: Sequence[float]) -> bool:
+    """Return whether each bucket with finite *points* is above the one before, and its last point its highest."""
+    before = -1.0
+    for low, high, last, number in zip(columns["min"], columns["max"], columns["last"], points, strict=True):
+        if number:
+            if low <= before or high > last or (low == high and number > 1):
+                return False
+            before = last
+    return True
 
 
 def places(buckets: Buckets, axis: Axis, tokens: Buckets | None) -> array[float]:
@@ -159,18 +196,25 @@ def _range(
     return found
 
 
-def _mark(mark: dict[str, Any], curve: FramedCurve, axes: Sequence[Axis]) -> dict[str, Any]:
+def _mark(mark: dict[str, Any], tokens: Buckets | None, axes: Sequence[Axis]) -> dict[str, Any]:
     at: dict[str, Any] = {axis: mark.get(axis) for axis in axes}
-    if "tokens" in at and curve.tokens is not None and mark.get("step") is not None:
-        at["tokens"] = _at_step(curve.tokens, mark["step"], "tokens", curve.tokens)
+    if "tokens" in at:
+        at["tokens"] = tokens_at(tokens, mark.get("step"))
     return at | {name: mark[name] for name in ("line", "offset", "length", "rule", "level") if name in mark}
 
 
-def _best(curve: FramedCurve, axes: Sequence[Axis]) -> dict[str, Any] | None:
-    if curve.best is None or curve.buckets is None:
+def tokens_at(tokens: Buckets | None, step: float | None) -> float | None:
+    """Return the number of tokens up to *step*; None where one of the two is not known."""
+    return None if tokens is None or step is None else _at_step(tokens, step, "tokens", tokens)
+
+
+def _best(
+    best: tuple[int, float] | None, buckets: Buckets, tokens: Buckets | None, axes: Sequence[Axis]
+) -> dict[str, Any] | None:
+    if best is None:
         return None
-    step, value = curve.best
-    found = {axis: step if axis == "step" else _at_step(curve.buckets, step, axis, curve.tokens) for axis in axes}
+    step, value = best
+    found = {axis: step if axis == "step" else _at_step(buckets, step, axis, tokens) for axis in axes}
     return found | {"value": value}
 
 

@@ -24,16 +24,14 @@ from toyspec.core.engine import native
 from toyspec.core.files import open_file
 from toyspec.core.reading.attempts import Attempts
 from toyspec.version import __version__
-from toyspec.view.buckets import COLUMNS, Buckets
-from toyspec.view.pyramids import MOST_BUCKETS, EnginePyramid
+from toyspec.view.pyramids import COLUMNS, MOST_BUCKETS, Buckets, EnginePyramid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.view.identities import Identity
+    from toyspec.view.opened_files import Identity
     from toyspec.view.pyramids import AnyPyramid
-    from toyspec.view.scanned_runs import ScannedRun
-    from toyspec.view.scans import Scan
+    from toyspec.view.scans import Scan, ScannedRun
 
 VARIABLE = "TOYSPEC_CACHE"
 """The environment variable that names the cache directory."""
@@ -166,7 +164,7 @@ class CurveStore:
     def save(self, path: str, head: dict[str, Any], columns: bytes) -> None:
         """Keep the curves of the stream at *path*; do nothing if they cannot be written."""
         text = msgspec.json.encode(head)
-        self._write(self._file(path), len(text).to_bytes(ITEM, "little") + text + columns)
+        write_whole(self._file(path), len(text).to_bytes(ITEM, "little") + text + columns)
 
     def load_rows(self, root: str) -> dict[str, tuple[Identity, dict[str, Any]]]:
         """Return the rows of the runs below *root*, with the identities of their streams, by path."""
@@ -182,7 +180,7 @@ class CurveStore:
     def save_rows(self, root: str, rows: dict[str, tuple[Identity, dict[str, Any]]]) -> None:
         """Keep the rows of the runs below *root*."""
         listed = [(path, at, row) for path, (at, row) in rows.items() if _is_text(path)]
-        self._write(self._rows_file(root), msgspec.json.encode({"format": FORMAT, "rows": listed}))
+        write_whole(self._rows_file(root), msgspec.json.encode({"format": FORMAT, "rows": listed}))
 
     def frames_file(self, roots: Sequence[str]) -> str:
         """Return the file of the frames that were sent of the runs below *roots*."""
@@ -216,15 +214,17 @@ class CurveStore:
     def _rows_file(self, root: str) -> str:
         return os.path.join(self.directory, f"toyspec-{_digest(root)}.rows")
 
-    def _write(self, path: str, data: bytes) -> None:
-        beside = f"{path}.{os.getpid()}"
-        try:
-            with open(beside, "wb") as file:
-                file.write(data)
-            os.replace(beside, path)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(beside)
+
+def write_whole(path: str, data: bytes) -> None:
+    """Write *data* beside *path* and rename it; leave what is there if that is impossible."""
+    beside = f"{path}.{os.getpid()}"
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+        os.replace(beside, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(beside)
 
 
 def default_directory() -> str:

@@ -1,12 +1,15 @@
-"""One run whole: what its page shows. See PROTOCOL.md of the viewer."""
+"""One run whole: what its page shows, of its ranks too. See PROTOCOL.md of the viewer."""
 
 from __future__ import annotations
 
 import os
+import threading
+import time
+from collections import OrderedDict
 from contextlib import closing
 from itertools import islice
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -15,20 +18,19 @@ from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable
 from toyspec.core.format.profiles import EVENTS_FILE, SEAL_FILE, stream_name
 from toyspec.core.generated.rules import SEAL_BROKEN
-from toyspec.core.generated.runs import TOKEN_COUNTS
 from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import count_missing, nothing_missing
-from toyspec.core.reading.run_files import RunFile, files_of, run_of
+from toyspec.core.reading.run_files import RunFile, files_of, ranks_beside, run_of
 from toyspec.core.runs.metric_names import defined
+from toyspec.core.runs.ranks import ranks_of, ranks_row
 from toyspec.core.runs.run_facts import finite
 from toyspec.core.runs.summary import start_after
 from toyspec.health.alerts import Incidents
 from toyspec.health.checking import RecordHealth
 from toyspec.health.rules import project_rules
-from toyspec.view.identities import identity_at
-from toyspec.view.sent_files import open_file
-from toyspec.view.token_totals import TokenPlaces
+from toyspec.view.curve_frames import tokens_at
+from toyspec.view.opened_files import identity_at, open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.reading.records import Record
     from toyspec.health.alerts import HealthAlert
+    from toyspec.view.opened_files import Identity
+    from toyspec.view.pyramids import Buckets
+    from toyspec.view.viewed_runs import ViewedRun
 
 MOST_ITEMS = 2000
 _MOST_RECORDS = 500
@@ -56,17 +61,23 @@ _LISTS = {
 }
 _NAMING = ("kind", "gram", "param", "name")
 _REGIONS = ("region_enter", "region_exit")
+_MOST_KEPT = 64
+# For the ranks, every stream of the run is read whole: while it is written, at most one part in so many of the time.
+_SHARE = 20
 
 
-def detail_of(path: str, row: dict[str, Any], dialect: DialectChoice, report: FileReport | None) -> dict[str, Any]:
+def detail_of(
+    path: str, row: dict[str, Any], dialect: DialectChoice, report: FileReport | None, tokens: Buckets | None = None
+) -> dict[str, Any]:
     """Return what the page of the run with the stream at *path* shows; *row* is its row, *report* that of a check.
 
-    Raises StreamError if it cannot be read. Lists are cut to ``MOST_ITEMS``, and what is left out is counted.
-    Alerts are those of the log, and what the health rules of the project report.
+    *tokens* are those of the run, as ``tokens_of`` returns them. Lists are cut to ``MOST_ITEMS``, and what is left out
+    is counted. Alerts are those of the log, and what the health rules of the project report. Raises StreamError if the
+    run cannot be read.
     """
     found = _Collected()
     checked = _checked(path, report)
-    places = _Places(checked["findings"])
+    places = _Places(checked["findings"], tokens)
     health = RecordHealth(project_rules())
     reading = read(path, mode="salvage", dialect=dialect)
     with reading:
@@ -149,27 +160,25 @@ def _account_of(report: ReadReport) -> dict[str, Any]:
 class _Places:
     """Adds the place on each axis to findings: that of the record of the line, or of the last one before it."""
 
-    def __init__(self, findings: list[dict[str, Any]]) -> None:
+    def __init__(self, findings: list[dict[str, Any]], tokens: Buckets | None) -> None:
         self._left = sorted((each for each in findings if each["line"]), key=lambda each: each["line"], reverse=True)
         self._now: dict[str, int | float | None] = dict.fromkeys(("step", "t", "epoch"))
-        self._tokens = TokenPlaces()
+        self._tokens = tokens
         self._first_time: float | None = None
         for each in findings:
-            self._place(each)
+            each.update(self._place())
 
     def take(self, record: Record) -> None:
         """Take in the next record."""
         while self._left and self._left[-1]["line"] < record.line:
-            self._place(self._left.pop())
+            self._left.pop().update(self._place())
         time = self._since_first(record.time) if record.time_origin == "unix" else record.time
         said = {"step": record.step, "t": time, "epoch": record.epoch}
-        tokens = next((record.values[name] for name in TOKEN_COUNTS if name in record.values), None)
-        self._tokens.take({**said, "kind": record.kind, "from_step": record.get("from_step")}, finite(tokens))
         for name in self._now:
             if (value := finite(said.get(name))) is not None:
                 self._now[name] = value
         while self._left and self._left[-1]["line"] == record.line:
-            self._place(self._left.pop())
+            self._left.pop().update(self._place())
 
     def _since_first(self, time: float | None) -> float | None:
         self._first_time = time if self._first_time is None else self._first_time
@@ -177,19 +186,16 @@ class _Places:
 
     def add_to(self, note: dict[str, Any]) -> None:
         """Add the place of the last record to a note, where it does not say its own."""
-        note.update({name: value for name, value in self._now.items() if name not in note})
-        if "tokens" not in note:
-            self._tokens.place(note)
+        note.update({name: value for name, value in self._place().items() if name not in note})
 
-    def _place(self, finding: dict[str, Any]) -> None:
-        finding.update(self._now)
-        self._tokens.place(finding)
+    def _place(self) -> dict[str, Any]:
+        """Return the place of the last record."""
+        return {**self._now, "tokens": tokens_at(self._tokens, self._now["step"])}
 
     def finish(self) -> None:
         """Place the findings after the last record."""
         while self._left:
-            self._place(self._left.pop())
-        self._tokens.finish()
+            self._left.pop().update(self._place())
 
 
 class _Collected:
@@ -389,3 +395,55 @@ def _count_lines(path: str) -> int | None:
             return sum(block.count(b"\n") for block in file.blocks(0, file.size))
     except (OSError, StreamError):
         return None
+
+
+def shown_ranks(path: str, run: str) -> dict[str, Any] | None:
+    """Return what the ranks of the run with the stream at *path* have logged; None where only one has a stream.
+
+    *run* is the id of the run; the stream of another rank has an id below it. Raises StreamError if none can be read.
+    """
+    return _shown(path, run) if ranks_beside(path) else None
+
+
+def _shown(path: str, run: str) -> dict[str, Any]:
+    found = ranks_row(ranks_of(path))
+    for each in found["ranks"]:
+        name = os.path.basename(each.pop("path"))
+        del each["regions"], each["last_at"]
+        each["run"] = f"{run}/{name}" if each["rank"] else run
+    found["errors"] = [f"{os.path.basename(each['path'])}: {each['message']}" for each in found["errors"]]
+    del found["directory"], found["run_id"]
+    return found
+
+
+class ShownRanks:
+    """The last answers about ranks, as JSON. Any thread may ask."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+
+    def find(self, entry: ViewedRun) -> bytes:
+        """Return what ``shown_ranks`` does of a run, as of some time ago while it is written; raise StreamError."""
+        beside = ranks_beside(entry.path)
+        if not beside:
+            return msgspec.json.encode(None)
+        identities = [identity_at(path) for path in (entry.path, *beside.values())]
+        with self._lock:
+            kept = self._kept.get(entry.path)
+            began = time.monotonic()
+            if kept is not None and (kept.identities == identities or began < kept.next_at):
+                return kept.data
+            data = msgspec.json.encode(_shown(entry.path, entry.run))
+            ended = time.monotonic()
+            self._kept[entry.path] = _Kept(identities, data, ended + _SHARE * (ended - began))
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        return data
+
+
+class _Kept(NamedTuple):
+    identities: list[Identity]
+    data: bytes
+    next_at: float
+    """When it may be made again, on the monotonic clock."""

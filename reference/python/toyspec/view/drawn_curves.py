@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 from array import array
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.stream_files import locate_stream
-from toyspec.view.curve_frames import AXES, places
+from toyspec.view.curve_frames import AXES, places, tokens_of
 from toyspec.view.pyramids import MOST_BUCKETS
-from toyspec.view.requests import curve_of, tokens_of
-from toyspec.view.scanned_runs import LiveCurves, ScannedRun
+from toyspec.view.scans import LiveCurves, ScannedRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from toyspec.core.runs.summary import RunSummary
-    from toyspec.view.buckets import Buckets
-    from toyspec.view.curve_frames import Axis
-    from toyspec.view.curve_store import StoredCurves
+    from toyspec.view.curve_frames import Axis, Curves
+    from toyspec.view.pyramids import Buckets
 
 
 class Stretch(NamedTuple):
@@ -52,16 +49,14 @@ class DrawnCurve(NamedTuple):
     """Place of the first point, where it is known: the first bucket has that of its last point."""
 
 
-def drawn_curve(
-    curves: StoredCurves | LiveCurves, metric: str, axis: Axis = "step", most: int = MOST_BUCKETS
-) -> DrawnCurve:
+def drawn_curve(curves: Curves, metric: str, axis: Axis = "step", most: int = MOST_BUCKETS) -> DrawnCurve:
     """Return what is drawn of *metric* over *axis*, in at most *most* buckets; points without a place are left out."""
-    curve = curve_of(curves, "", metric, tokens_of(curves, (axis,)))
-    latest = None if curve.buckets is None else _stretch(curve.buckets.fitting(most), axis, curve.tokens)
-    abandoned = [_stretch(each.fitting(most), axis, curve.tokens) for each in curve.abandoned]
-    first = None if curve.first is None or axis == "tokens" else curve.first[AXES.index(axis)]
+    tokens, whole, begin = tokens_of(curves, (axis,)), curves.latest(metric), curves.first(metric)
+    latest = None if whole is None else _stretch(whole.fitting(most), axis, tokens)
+    abandoned = [_stretch(each.fitting(most), axis, tokens) for each in curves.abandoned(metric)]
+    first = None if begin is None or axis == "tokens" else begin[AXES.index(axis)]
     known = first if first is not None and isfinite(first) else None
-    return DrawnCurve(latest, abandoned, _known(curve.gaps, axis), _known(curve.resumes, axis), known)
+    return DrawnCurve(latest, abandoned, _known(curves.gaps, axis), _known(curves.resumes, axis), known)
 
 
 def _known(marks: Iterable[Mapping[str, Any]], axis: Axis) -> list[float]:
@@ -88,6 +83,6 @@ def read_curves(
     file = ScannedRun(stream, choice, wanted=wanted)
     try:
         file.read_whole()
-        return LiveCurves(file, threading.Lock()), file.scan.summary
+        return LiveCurves(file), file.scan.summary
     finally:
         file.close()

@@ -22,10 +22,10 @@ from toyspec.core.runs.walking import Stream, ranks_in
 from toyspec.core.system_calls import cause_of, is_locked
 from toyspec.view.counted_alerts import CountedAlerts
 from toyspec.view.curve_store import CurveStore
-from toyspec.view.identities import identity_at
+from toyspec.view.opened_files import identity_at
 from toyspec.view.roots import CatalogRoot, roots_of, run_id
-from toyspec.view.scanned_runs import LiveCurves, ScannedRun
 from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers, quick_row, row_of_work, scan_stream
+from toyspec.view.scans import LiveCurves, ScannedRun
 from toyspec.view.viewed_runs import ViewedCatalogRun, ViewedRun, visits
 from toyspec.view.watching import watch_of
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from toyspec.view.curve_store import StoredCurves
-    from toyspec.view.identities import Identity
+    from toyspec.view.opened_files import Identity
     from toyspec.view.roots import Root, ShownRun
 
 

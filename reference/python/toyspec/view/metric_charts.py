@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toyspec.core.command_line.terminal import Terminal
     from toyspec.view.charts import Scale
     from toyspec.view.drawn_curves import DrawnCurve
-    from toyspec.view.scanned_runs import LiveCurves
+    from toyspec.view.scans import LiveCurves
 
 __all__ = ["chart_lines", "print_charts", "read_curves", "require_metrics"]
 

@@ -7,7 +7,7 @@ import gzip
 import hashlib
 import os
 import re
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,16 +23,13 @@ from toyspec.core.workers.running import Threads, Work, results_of
 from toyspec.core.writing.clocks import utc_text
 from toyspec.health.checking import counted_incidents
 from toyspec.version import __version__
-from toyspec.view.curve_frames import AXES, Request, curve_frames
-from toyspec.view.details import detail_of
+from toyspec.view.curve_frames import AXES, Request, curve_frames, tokens_of
+from toyspec.view.details import detail_of, shown_ranks
 from toyspec.view.frames import frame, short_columns
-from toyspec.view.ranks import shown_ranks
-from toyspec.view.requests import curve_of, tokens_of
-from toyspec.view.scanned_runs import LiveCurves, ScannedRun
+from toyspec.view.opened_files import open_file
 from toyspec.view.scanning import ALONE_BYTES
-from toyspec.view.sent_files import open_file
+from toyspec.view.scans import LiveCurves, ScannedRun
 from toyspec.view.server import app_files
-from toyspec.view.split_buckets import split_buckets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -137,11 +134,12 @@ def _reported(path: str, run: str, buckets: int, choice: DialectChoice) -> _Repo
 
         report = check_run(path, choice)
         row["findings"] = counted(report)
-        detail = detail_of(path, row, choice, report)
+        curves = LiveCurves(file)
+        detail = detail_of(path, row, choice, report, tokens_of(curves, ("tokens",)))
         ranks = shown_ranks(path, run)
         # What is found between ranks is not in the stream of one.
         row.update(detail["incidents"] if ranks is None else counted_incidents(path, choice) or {})
-        frames = list(_frames(file, run, buckets))
+        frames = list(_frames(curves, run, buckets))
         for rank, stream in ranks_beside(path).items():
             frames += _frames_of_rank(stream, f"{run}/{rank_file(rank)}", buckets, choice)
         return _Reported(row, detail, ranks, frames)
@@ -208,38 +206,20 @@ def _number_shared(paths: Sequence[list[str]]) -> int:
 
 
 def _frames_of_rank(path: str, run: str, buckets: int, choice: DialectChoice) -> Iterator[bytes]:
-    try:
-        file = ScannedRun(path, choice)
-    except StreamError:
-        # The facts about the ranks name it.
-        return
-    try:
+    # The facts about the ranks name one that cannot be read.
+    with suppress(StreamError), closing(ScannedRun(path, choice)) as file:
         file.read_whole()
-        yield from _frames(file, run, buckets)
-    except StreamError:
-        return
-    finally:
-        file.close()
+        yield from _frames(LiveCurves(file), run, buckets)
 
 
-def _frames(file: ScannedRun, run: str, buckets: int) -> Iterator[bytes]:
-    import threading
-
-    curves = LiveCurves(file, threading.Lock())
+def _frames(curves: LiveCurves, run: str, buckets: int) -> Iterator[bytes]:
     tokens = tokens_of(curves, AXES)
-    framed = {metric: curve_of(curves, run, metric, tokens) for metric in curves.metrics}
-    drawn = {metric: curve.buckets.fitting(buckets) for metric, curve in framed.items() if curve.buckets is not None}
-    split = split_buckets(file, drawn)
-    for metric, curve in framed.items():
-        axes = tuple(axis for axis in AXES if axis in ("step", "time") or _has(curve, axis))
-        request = Request(axes, buckets)
-        yield from curve_frames(curve._replace(split=split.get(metric)), request, encode=short_columns)
-
-
-def _has(curve: Any, axis: str) -> bool:
-    if axis == "tokens":
-        return curve.tokens is not None
-    return curve.buckets is not None and any(map(isfinite, curve.buckets.columns["epoch"]))
+    for metric in curves.metrics:
+        whole = curves.latest(metric)
+        has_epochs = whole is not None and any(map(isfinite, whole.columns["epoch"]))
+        is_missing = {"epoch": not has_epochs, "tokens": tokens is None}
+        request = Request(tuple(axis for axis in AXES if not is_missing.get(axis)), buckets)
+        yield from curve_frames(curves, run, metric, request, tokens, encode=short_columns)
 
 
 def _page(files: dict[str, bytes], data: str) -> str:

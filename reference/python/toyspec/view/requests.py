@@ -14,31 +14,30 @@ import msgspec
 from toyspec.core.errors import StreamError, must_be_one_of
 from toyspec.core.escaping import encodable
 from toyspec.core.generated.media import EXTENSIONS
-from toyspec.core.generated.runs import TOKEN_COUNTS
 from toyspec.core.places.addresses import path_in
-from toyspec.core.reading.number_blocks import StepBlockFeed, StepFeed
+from toyspec.core.reading.number_blocks import StepBlockFeed
+from toyspec.core.reading.records import RecordFeed
 from toyspec.core.reading.run_files import media_file, rank_of
 from toyspec.core.reading.stream_files import is_compressed
 from toyspec.core.system_calls import cause_of
 from toyspec.version import __version__
-from toyspec.view.curve_frames import AXES, Axis, FramedCurve, Request, curve_frames, places
+from toyspec.view.curve_frames import AXES, Axis, Request, curve_frames, places, tokens_of
 from toyspec.view.curve_store import FORMAT, StoredCurves
 from toyspec.view.edits import RefusedError
 from toyspec.view.frames import frame
+from toyspec.view.opened_files import is_inside, open_file
 from toyspec.view.roots import CatalogRoot
 from toyspec.view.scans import Scan
-from toyspec.view.sent_files import is_inside, open_file
 from toyspec.view.sent_frames import SentFrames
-from toyspec.view.token_totals import token_totals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from toyspec.view.buckets import Buckets
+    from toyspec.view.curve_frames import Curves
+    from toyspec.view.details import ShownRanks
     from toyspec.view.live_runs import LiveRuns
-    from toyspec.view.ranks import ShownRanks
-    from toyspec.view.scanned_runs import LiveCurves
-    from toyspec.view.sent_files import OpenFile
+    from toyspec.view.opened_files import OpenFile
+    from toyspec.view.pyramids import Buckets
     from toyspec.view.viewed_runs import ViewedRun
 
     Query = Mapping[str, Sequence[str]]
@@ -51,6 +50,8 @@ MOST_DRAWN = 50
 MOST_SEEN = 200
 """Number of runs whose rows a request may have read at once: more than a screen shows."""
 _PIECE_BYTES = 1 << 16
+# No part of a file that is read for one point has as many values.
+_MOST_POINTS = 1 << 24
 # A part of a file that is read for one finer curve.
 _MOST_PART_BYTES = 256 << 20
 _NO_FILE = "the run has no such file; `api/run` lists its files"
@@ -72,7 +73,7 @@ class Answers:
     @cached_property
     def _ranks(self) -> ShownRanks:
         # Imported here, as below: a list of runs and their curves need none of it, and start-up time counts.
-        from toyspec.view.ranks import ShownRanks
+        from toyspec.view.details import ShownRanks
 
         return ShownRanks()
 
@@ -110,7 +111,9 @@ class Answers:
             from toyspec.core.checker.checking import check_run
 
             report = check_run(entry.path, dialect)
-            return msgspec.json.encode(detail_of(entry.path, self.catalog.row(entry), dialect, report))
+            curves = self.catalog.curves(entry)
+            tokens = None if curves is None else tokens_of(curves, ("tokens",))
+            return msgspec.json.encode(detail_of(entry.path, self.catalog.row(entry), dialect, report, tokens))
         except StreamError as error:
             raise RefusedError(404, f"{error.fact}; check the run with `toyspec check`") from error
 
@@ -157,7 +160,7 @@ class Answers:
 
     def _sent_before(self, run: str, entry: ViewedRun | None, metric: str, request: Request) -> bytes | None:
         """Return the frames of a curve that were sent before; None if they were not."""
-        if entry is None or entry.problem is not None or not _is_whole(request):
+        if entry is None or entry.problem is not None or not request.is_whole:
             return None
         return self._sent.find(run, entry.identity, (metric, request.buckets))
 
@@ -177,14 +180,11 @@ class Answers:
             message = gone if entry is None else self._problem(entry)
             yield from (frame({"run": run, "metric": metric, "message": message}) for metric in metrics)
             return
-        # Every step has a place, so the buckets of the whole curve may be those that were halved before.
-        is_whole = _is_whole(request)
-        most = request.buckets if is_whole else None
         tokens = tokens_of(curves, request.axes)
         for metric in metrics:
-            curve = curve_of(curves, run, metric, tokens, most)
-            data = b"".join(curve_frames(curve, request, partial(finer_buckets, entry.path, curves, metric)))
-            if is_whole and isinstance(curves, StoredCurves):
+            deepen = partial(finer_buckets, entry.path, curves, metric)
+            data = b"".join(curve_frames(curves, run, metric, request, tokens, deepen=deepen))
+            if request.is_whole and isinstance(curves, StoredCurves):
                 self._sent.keep(run, curves.identity, (metric, request.buckets), data)
             yield data
 
@@ -200,19 +200,21 @@ class Answers:
         if at is None or axis not in AXES:
             raise RefusedError(400, "name a point by x, step, time, epoch or tokens, and at, a number")
         curves = self.catalog.curves(entry)
-        curve = None if curves is None else curve_of(curves, entry.run, metric, tokens_of(curves, (axis,)))
-        if curves is None or curve is None or curve.buckets is None:
+        base = None if curves is None else curves.latest(metric)
+        if curves is None or base is None:
             raise RefusedError(404, "the run has no such metric")
-        where = list(places(curve.buckets, axis, curve.tokens))
+        where = list(places(base, axis, tokens_of(curves, (axis,))))
         known = [index for index, place in enumerate(where) if isfinite(place)]
         if not known:
             raise RefusedError(404, f"the metric has no {axis}")
-        begin = next((index for index in known if where[index] >= at), known[-1])
-        found = _nearest(entry, curves, metric, (axis, at), max(0, begin - 1))
-        if found is None:
-            is_known = _profile_of(curves) is not None and axis != "tokens" and not is_compressed(entry.path)
-            raise RefusedError(404, "the stream may have changed; open the run again" if is_known else _NO_LINES)
-        return msgspec.json.encode({"file": os.path.basename(entry.path), **found})
+        begin = max(0, next((index for index in known if where[index] >= at), known[-1]) - 1)
+        has_lines = axis != "tokens" and _profile_of(curves) is not None and not is_compressed(entry.path)
+        part = (begin, min(base.number, begin + 3))
+        found = finer_buckets(entry.path, curves, metric, *part, exact=True) if has_lines else None
+        point = None if found is None else _nearest(entry.path, found, axis, at)
+        if point is None:
+            raise RefusedError(404, "the stream may have changed; open the run again" if has_lines else _NO_LINES)
+        return msgspec.json.encode({"file": os.path.basename(entry.path), **point})
 
     def ranks(self, query: Query) -> bytes:
         """Return what the processes of a run have logged, as ``shown_ranks`` does; null where there is only one."""
@@ -298,46 +300,13 @@ class Answers:
         return entry
 
 
-def _is_whole(request: Request) -> bool:
-    return request.axes == ("step",) and request.low is None and request.high is None
+def finer_buckets(  # noqa: PLR0913 - a part has two ends
+    path: str, curves: Curves, metric: str, begin: int, end: int, *, exact: bool = False
+) -> Buckets | None:
+    """Return the points of the buckets from *begin* to *end* of a curve, from the file; None if that is impossible.
 
-
-def curve_of(
-    curves: StoredCurves | LiveCurves, run: str, metric: str, tokens: Buckets | None, most: int | None = None
-) -> FramedCurve:
-    """Return the curve of one metric of a run with what is known around it; with *most*, it may be halved to fit.
-
-    *tokens* are those of the run, as ``tokens_of`` gives them.
+    If *exact*, each point is a bucket and has its own line.
     """
-    return FramedCurve(
-        run,
-        metric,
-        str(curves.identity[2]),
-        curves.latest(metric, most),
-        curves.abandoned(metric),
-        tokens,
-        curves.gaps,
-        curves.resumes,
-        [alert for alert in curves.alerts if alert.get("metric", metric) == metric],
-        curves.best.get(metric),
-        curves.first(metric),
-    )
-
-
-def tokens_of(curves: StoredCurves | LiveCurves, axes: Sequence[Axis]) -> Buckets | None:
-    """Return the number of tokens of a run up to each bucket; None without them, or where no axis of *axes* is theirs.
-
-    Adding them up costs as much as several curves: do it once for all metrics of a run.
-    """
-    if "tokens" not in axes:
-        return None
-    name = next((name for name in TOKEN_COUNTS if name in curves.metrics), None)
-    tokens = None if name is None else curves.latest(name)
-    return None if tokens is None else token_totals(tokens)
-
-
-def finer_buckets(path: str, curves: StoredCurves | LiveCurves, metric: str, begin: int, end: int) -> Buckets | None:
-    """Return the points of the buckets from *begin* to *end* of a curve, from the file; None if that is impossible."""
     base = curves.latest(metric)
     profile = _profile_of(curves)
     if base is None or profile is None:
@@ -345,17 +314,20 @@ def finer_buckets(path: str, curves: StoredCurves | LiveCurves, metric: str, beg
     reach = _reach(path, curves, base, (begin, end))
     if reach is None:
         return None
-    scan = Scan(path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_ASKED_BUCKETS)
+    most = _MOST_POINTS if exact else 2 * MOST_ASKED_BUCKETS
+    scan = Scan(path, attempts=curves.attempts, wanted=lambda name: name == metric, most=most)
     scan.summary.placing.begin_at(_step_before(curves, base, metric, begin))
-    feed = StepBlockFeed(profile=profile)
+    # A block knows the line of its first point alone.
+    feed = RecordFeed(profile=profile) if exact else StepBlockFeed(profile=profile)
     feed.begin_at(int(base.columns["line"][begin]), reach[0])
-    for chunk in _chunks(path, reach):
-        scan.take(feed.feed(chunk))
+    with closing(open_file(path)) as file:
+        for chunk in file.blocks(*reach):
+            scan.take(feed.feed(chunk))
     found = scan.latest.get(metric)
     return None if found is None else found.buckets()
 
 
-def _step_before(curves: StoredCurves | LiveCurves, base: Buckets, metric: str, begin: int) -> float:
+def _step_before(curves: Curves, base: Buckets, metric: str, begin: int) -> float:
     """Return the step at which the first value of the bucket *begin* is, if its record has none."""
     steps, first = base.columns["step"], curves.first(metric)
     if base.level > 1 and begin == 0 and first is not None:
@@ -364,9 +336,7 @@ def _step_before(curves: StoredCurves | LiveCurves, base: Buckets, metric: str, 
     return steps[begin if base.level == 1 or begin == 0 else begin - 1]
 
 
-def _reach(
-    path: str, curves: StoredCurves | LiveCurves, base: Buckets, part: tuple[int, int]
-) -> tuple[int, int] | None:
+def _reach(path: str, curves: Curves, base: Buckets, part: tuple[int, int]) -> tuple[int, int] | None:
     """Return where the lines of the buckets are in the file; None if they are too much, or the file is compressed."""
     if is_compressed(path):
         return None
@@ -379,47 +349,26 @@ def _reach(
     return (first, last) if last - first <= _MOST_PART_BYTES else None
 
 
-def _profile_of(curves: StoredCurves | LiveCurves) -> Any:
+def _profile_of(curves: Curves) -> Any:
     return curves.profile if curves.profile in ("toy/v1", "metrics/v1") else None
 
 
-def _chunks(path: str, reach: tuple[int, int]) -> Iterator[bytes]:
+def _nearest(path: str, points: Buckets, axis: Axis, wanted: float) -> dict[str, Any] | None:
+    """Return that of *points* whose place is next to *wanted*, and where its line is in the file at *path*."""
+    where, values, offsets, lines = (points.columns[name] for name in (axis, "last", "offset", "line"))
+    known = [at for at, place in enumerate(where) if isfinite(place)]
+    if not known:
+        return None
+    at = min(known, key=lambda at: abs(where[at] - wanted))
+    offset, length = int(offsets[at]), 0
     with closing(open_file(path)) as file:
-        yield from file.blocks(*reach)
-
-
-def _nearest(
-    entry: ViewedRun, curves: StoredCurves | LiveCurves, metric: str, wanted: tuple[Axis, float], begin: int
-) -> dict[str, Any] | None:
-    """Return the point of *metric* next to a place, from the lines of the buckets around it."""
-    base, profile = curves.latest(metric), _profile_of(curves)
-    if base is None or profile is None or wanted[0] == "tokens":
-        return None
-    reach = _reach(entry.path, curves, base, (begin, min(base.number, begin + 3)))
-    if reach is None:
-        return None
-    scan = Scan(entry.path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_ASKED_BUCKETS)
-    scan.summary.placing.begin_at(_step_before(curves, base, metric, begin))
-    feed = StepFeed(profile=profile)
-    feed.begin_at(int(base.columns["line"][begin]), reach[0])
-    best: dict[str, Any] | None = None
-    rest = b""
-    at, line = reach[0], int(base.columns["line"][begin])
-    for chunk in _chunks(entry.path, reach):
-        *lines, rest = (rest + chunk).split(b"\n")
-        for data in lines:
-            scan.latest.clear()
-            scan.take(feed.feed(data + b"\n"))
-            found = scan.latest.get(metric)
-            if found is not None:
-                buckets = found.buckets()
-                place, value = buckets.columns[wanted[0]][0], buckets.columns["last"][0]
-                if best is None or abs(place - wanted[1]) < abs(best["place"] - wanted[1]):
-                    known = value if isfinite(value) else None
-                    best = {"line": line, "offset": at, "length": len(data), "place": place, "value": known}
-            at += len(data) + 1
-            line += 1
-    return best
+        for block in file.blocks(offset, file.size):
+            end = block.find(b"\n")
+            length += len(block) if end < 0 else end
+            if end >= 0:
+                break
+    value = values[at] if isfinite(values[at]) else None
+    return {"line": int(lines[at]), "offset": offset, "length": length, "place": where[at], "value": value}
 
 
 def _one(query: Query, name: str, default: str | None) -> Any:

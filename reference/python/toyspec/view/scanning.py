@@ -19,8 +19,8 @@ from toyspec.core.workers.processes import Processes, cores
 from toyspec.core.workers.running import CrewEndedError, Threads, Work, batches, results_of
 from toyspec.view.counted_alerts import AlertCount, count_alerts
 from toyspec.view.curve_store import CurveStore, pack
-from toyspec.view.identities import identity_at
-from toyspec.view.scanned_runs import ScannedRun
+from toyspec.view.opened_files import identity_at
+from toyspec.view.scans import ScannedRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from toyspec.core.runs.summary import RunSummary
     from toyspec.core.workers.processes import ProcessCrew
     from toyspec.core.workers.running import Call
-    from toyspec.view.identities import Identity
+    from toyspec.view.opened_files import Identity
 
 ALONE_BYTES = 16 << 20
 """Number of bytes that one process reads alone: to start others costs as much."""

@@ -1,18 +1,28 @@
-"""Takes in the records of one run: its summary, and a pyramid of each of its curves."""
+"""One run as a file or object that may grow: reads what is new, keeps its summary and a pyramid of each curve."""
 
 from __future__ import annotations
 
+import threading
 from array import array
+from functools import partial
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
+from toyspec.core.engine import native
+from toyspec.core.errors import StreamUnreadableError
 from toyspec.core.findings import Gap
 from toyspec.core.format.numbers import finite_number
 from toyspec.core.format.record_mapping import mapping_of
-from toyspec.core.reading.number_blocks import NumberBlock, StepBlock, parted
+from toyspec.core.reading.follower import FollowedFeed
+from toyspec.core.reading.live_stream import LiveStream
+from toyspec.core.reading.log_detection import DialectChoice, detect_profile_at
+from toyspec.core.reading.number_blocks import NumberBlock, StepBlock, StepBlockFeed, parted
+from toyspec.core.reading.records import RecordFeed
 from toyspec.core.runs.rows import MOST_METRICS
 from toyspec.core.runs.run_facts import cut
-from toyspec.core.runs.summary import RunSummary, take_extremes
+from toyspec.core.runs.summary import Extent, RunSummary, take_extremes
+from toyspec.core.system_calls import cause_of
+from toyspec.view.opened_files import identity_of
 from toyspec.view.pyramids import MOST_BUCKETS, EnginePyramid, new_pyramid
 
 if TYPE_CHECKING:
@@ -20,13 +30,18 @@ if TYPE_CHECKING:
 
     from toyspec.core.reading.attempts import Attempts
     from toyspec.core.reading.records import Record
-    from toyspec.view.pyramids import AnyPyramid
+    from toyspec.view.opened_files import Identity
+    from toyspec.view.pyramids import AnyPyramid, Buckets
 
     Wanted = Callable[[str], bool]
 
 MOST_MARKS = 2000
 _MAX_STEP = 1 << 63
 _MOST_STRETCHES = 20
+_CHUNK_BYTES = 1 << 18
+_MOST_VERSIONS = 8
+# What each of several threads reads at once.
+_THREAD_BYTES = 1 << 20
 
 
 class Scan:
@@ -221,3 +236,144 @@ def _placed(step: float | None, time: float | None, epoch: float | None) -> tupl
 def _named(place: tuple[float, float, float]) -> dict[str, float | None]:
     names = ("step", "time", "epoch")
     return {name: figure if isfinite(figure) else None for name, figure in zip(names, place, strict=True)}
+
+
+class ScannedRun:
+    """The stream of a run, as far as it was read. It keeps the file open until ``close``."""
+
+    def __init__(
+        self, path: str, dialect: DialectChoice | None = None, *, wanted: Wanted | None = None, threads: int = 1
+    ) -> None:
+        """Open the stream at *path*; raise StreamError. *wanted* chooses metrics by name.
+
+        A stream of a profile may be read on *threads* threads.
+        """
+        self.path = path
+        self._dialect = dialect or DialectChoice()
+        self._wanted = wanted
+        self._threads = threads
+        chunk_bytes = _CHUNK_BYTES if threads == 1 or native() is None else threads * _THREAD_BYTES
+        self._stream = LiveStream(lambda: path, chunk_bytes=chunk_bytes, nul="trust")
+        self._stream.open()
+        self._begin(None)
+
+    def _begin(self, attempts: Attempts | None) -> None:
+        self.scan = Scan(self.path, attempts=attempts, wanted=self._wanted)
+        detect = partial(detect_profile_at, self.path)
+        plain = partial(StepBlockFeed, detect=detect, threads=self._threads)
+        self._feed = FollowedFeed(self._dialect, plain, self.path, detect)
+
+    def read(self) -> bool:
+        """Read what is new; return whether anything was. A file that was replaced or cut is read from its start.
+
+        Raises StreamUnreadableError where it is gone or cannot be read.
+        """
+        is_new = False
+        resumes = len(self.scan.resumes)
+        for change in self._stream.poll():
+            is_new = True
+            if isinstance(change, bytes):
+                self.scan.take(self._feed.feed(change))
+            elif change == "uncommitted-changed":
+                self._feed.drop_fragment()
+            elif change != "gone":
+                self._begin(None)
+                resumes = 0
+        self._demand_whole()
+        if resumes and len(self.scan.resumes) > resumes and not self.scan.needs_second:
+            # What a new resumption supersedes was taken in as the latest attempt.
+            self._read_again(None)
+        if self.scan.needs_second:
+            self._read_again(self.scan.summary.attempts)
+        self._describe()
+        return is_new
+
+    def _demand_whole(self) -> None:
+        error = self._stream.trouble
+        if self._stream.is_gone:
+            raise StreamUnreadableError(self.path, "it was deleted or moved; read it again when it is back")
+        if isinstance(error, OSError):
+            raise StreamUnreadableError(self.path, cause_of(error)) from error
+        if error is not None:
+            raise error
+
+    def _read_again(self, attempts: Attempts | None) -> None:
+        self._begin(attempts)
+        for data in self._stream.again():
+            self.scan.take(self._feed.feed(data))
+
+    def read_whole(self) -> None:
+        """Read all of it, also of an object that is replaced by a longer one meanwhile.
+
+        Raises StreamUnreadableError where that goes on and on.
+        """
+        for _ in range(_MOST_VERSIONS):
+            self.read()
+            if self._stream.is_settled:
+                return
+        raise StreamUnreadableError(self.path, "it changed again and again while it was read; read it again")
+
+    def _describe(self) -> None:
+        feed = self._feed.feed_now
+        summary = self.scan.summary
+        if not isinstance(feed, RecordFeed):
+            summary.dialect = feed.use
+        size = self._stream.size if self._stream.is_compressed else feed.size
+        summary.describe(feed.profile, Extent(feed.state, feed.records, size))
+
+    @property
+    def is_known(self) -> bool:
+        """True if the file follows a profile or a dialect."""
+        feed = self._feed.feed_now
+        return feed.profile is not None or not isinstance(feed, RecordFeed)
+
+    def identity(self) -> Identity:
+        """Return the identity of the file or object when it was read."""
+        return identity_of(self._stream.status)
+
+    def close(self) -> None:
+        """Close the file; further calls do nothing."""
+        self._stream.close()
+
+
+class LiveCurves:
+    """The curves in memory; *lock* keeps others from reading the stream meanwhile."""
+
+    def __init__(self, file: ScannedRun, lock: threading.Lock | None = None) -> None:
+        self._scan = file.scan
+        self._lock = lock or threading.Lock()
+        self.identity = file.identity()
+        self.gaps: list[dict[str, Any]] = self._scan.gaps
+        self.resumes: list[dict[str, Any]] = self._scan.resumes
+        self.alerts: list[dict[str, Any]] = self._scan.alerts
+        self.attempts = self._scan.summary.attempts
+        self.profile = self._scan.summary.profile
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of all metrics."""
+        return list(self._scan.latest)
+
+    @property
+    def best(self) -> dict[str, tuple[int, float]]:
+        """Step and value of the best point of each metric that has a goal."""
+        summary = self._scan.summary
+        found = {name: summary.best(name) for name in list(summary.series)}
+        return {name: pair for name, pair in found.items() if pair is not None}
+
+    def latest(self, name: str, most: int | None = None) -> Buckets | None:  # noqa: ARG002 - the stored ones use it
+        """Return the curve of a metric as the latest attempt made it; None if the run does not have it."""
+        with self._lock:
+            curve = self._scan.latest.get(name)
+            return None if curve is None else curve.buckets().copy()
+
+    def first(self, name: str) -> tuple[float, float, float] | None:
+        """Return step, time and epoch of the first point of a metric, NaN where unknown; None without the metric."""
+        with self._lock:
+            curve = self._scan.latest.get(name)
+            return None if curve is None else curve.first_places
+
+    def abandoned(self, name: str) -> list[Buckets]:
+        """Return what later attempts did again, a curve for each stretch."""
+        with self._lock:
+            return [stretch[name].buckets().copy() for stretch in self._scan.abandoned if name in stretch]

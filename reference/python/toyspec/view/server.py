@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from toyspec.view.live_runs import LiveRuns
+    from toyspec.view.opened_files import OpenFile
     from toyspec.view.requests import Query
-    from toyspec.view.sent_files import OpenFile
 
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)

@@ -13,16 +13,16 @@ from toyspec.core.runs.rank_states import states_of_other_ranks
 from toyspec.core.runs.rows import annotated, with_ranks
 from toyspec.core.runs.walking import Stream, ranks_in
 from toyspec.core.system_calls import cause_of
-from toyspec.view.identities import NO_IDENTITY, found_at, listed_identity
+from toyspec.view.opened_files import NO_IDENTITY, found_at, listed_identity
 from toyspec.view.scanning import ScanWork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from toyspec.core.reading.annotations import Annotations
-    from toyspec.view.identities import Identity
+    from toyspec.view.opened_files import Identity
     from toyspec.view.roots import CatalogRoot, Root, ShownRun
-    from toyspec.view.scanned_runs import ScannedRun
+    from toyspec.view.scans import ScannedRun
 
 # The ends of an object cost two requests and 128 KiB.
 _CHEAP_BYTES = 256 << 10

@@ -12,7 +12,7 @@ from toyspec.core.errors import CatalogError
 from toyspec.core.escaping import encodable
 from toyspec.core.reading.log_detection import usual_names
 from toyspec.core.runs.listing import streams_below
-from toyspec.view.identities import identity_at
+from toyspec.view.opened_files import identity_at
 from toyspec.view.roots import CatalogRoot
 from toyspec.view.viewed_runs import ViewedCatalogRun
 

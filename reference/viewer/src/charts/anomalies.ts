@@ -146,9 +146,7 @@ export function anomaliesOf(series: Series, x: Range, isLog: boolean): Anomaly[]
 }
 
 function isWhole({ points }: Curve["header"], count: Float64Array): boolean {
-  if (points <= count.length * count[0]!) return true;
-  // In a report buckets have different numbers of points.
-  return points <= count.reduce((sum, some) => sum + some, 0);
+  return points <= count.length * count[0]!;
 }
 
 function foundSpikes(curve: Curve, isLog: boolean): Spike[] {

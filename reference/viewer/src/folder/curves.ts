@@ -1,11 +1,11 @@
 /** Makes the frames of a curve from its buckets: see "GET api/curve" of ../../PROTOCOL.md. */
 
 import { firstAt } from "../frames.js";
+import { TOKEN_COUNTS } from "../generated/runs.js";
 import type { Axis, CurveHeader, CurveRequest, Frame } from "../protocol.js";
 import { type Buckets, type Columns, COLUMNS, fitting, part, type PlaceOf, type Pyramid } from "./pyramid.js";
 import { goalOf } from "./rows.js";
 import type { Scan } from "./scan.js";
-import { TOKENS, tokenTotals } from "./token-totals.js";
 
 export const MOST_FINE = 8192;
 
@@ -50,8 +50,39 @@ export async function framesOf(scan: Scan, run: string, request: CurveRequest, d
 
 /** Returns the number of tokens up to each bucket as its `last`, null where the run counts none. */
 export function tokensOf(scan: Scan): Buckets | null {
-  const name = TOKENS.find((each) => scan.latest.has(each));
+  const name = TOKEN_COUNTS.find((each) => scan.latest.has(each));
   return name === undefined ? null : tokenTotals(scan.latest.get(name)!.buckets());
+}
+
+/**
+ * Returns buckets with the number of tokens up to the end of each one as `last`.
+ *
+ * A count that rises at every point is such a number already. Another one is that of each step, as `tokens` of toy/v1,
+ * and is added up.
+ */
+function tokenTotals(tokens: Buckets): Buckets {
+  const { mean, nan } = tokens.columns;
+  const points = tokens.count.map((count, at) => count - nan[at]!);
+  if (rises(tokens.columns, points)) return tokens;
+  let total = 0;
+  const last = mean.map((each, at) => (total += points[at]! > 0 ? each * points[at]! : 0));
+  return { ...tokens, columns: { ...tokens.columns, last } };
+}
+
+/** Returns whether each bucket with finite points is above the one before, and its last point its highest. */
+function rises({ min, max, last }: Columns, points: Float64Array): boolean {
+  let before = -1;
+  for (const [at, end] of last.entries()) {
+    if (points[at] === 0) continue;
+    if (min[at]! <= before || max[at]! > end || (min[at] === max[at] && points[at]! > 1)) return false;
+    before = end;
+  }
+  return true;
+}
+
+/** Returns the number of tokens up to a step, null where one of the two is not known. */
+export function tokensAt(tokens: Buckets | null, step: number | null): number | null {
+  return tokens === null || step === null ? null : tokens.columns.last[indexAt(tokens.columns.step, step)]!;
 }
 
 type Place = (buckets: Buckets) => Float64Array;
@@ -59,7 +90,7 @@ type Place = (buckets: Buckets) => Float64Array;
 /** Returns the function that gives the place of each bucket. */
 export function placing(axis: Axis, tokens: Buckets | null): Place {
   if (axis !== "tokens") return ({ columns }) => columns[axis];
-  return ({ columns }) => (tokens === null ? columns.step.map(() => NaN) : columns.step.map((step) => tokens.columns.last[indexAt(tokens.columns.step, step)]!));
+  return ({ columns }) => columns.step.map((step) => tokensAt(tokens, step) ?? NaN);
 }
 
 function indexAt(ascending: Float64Array, value: number): number {

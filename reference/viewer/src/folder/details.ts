@@ -5,8 +5,9 @@ import type { FileReport } from "../../../typescript/src/checker.js";
 import type { AxisPlace, Detail, Finding, Histogram, HistogramSeries, Json, Region, Run } from "../protocol.js";
 import { chunks } from "../../../typescript/page/unpacking.js";
 import type { Stream } from "../../../typescript/page/selection.js";
+import { tokensAt, tokensOf } from "./curves.js";
+import type { Buckets } from "./pyramid.js";
 import type { Members, Scan } from "./scan.js";
-import { TokenPlaces, TOKENS } from "./token-totals.js";
 
 type Account = Pick<Report, "records" | "committed" | "fragment" | "gapBytes" | "size"> & Pick<Detail, "gaps">;
 
@@ -34,7 +35,7 @@ export async function detailOf(stream: Stream, scan: Scan, row: Run, { report, p
     const { rule, severity, line, offset, pointer, message, help, sidecar } = each;
     return { rule, severity, file: sidecar ?? stream.name, line, offset, pointer, message, help, ...(known?.get(each) ?? NOWHERE) };
   });
-  const places = new FindingPlaces(findings);
+  const places = new FindingPlaces(findings, tokensOf(scan));
   const account = scan.dialect === null ? await recordsOf(stream, scan, found, places) : accountOf(scan);
   if (scan.dialect === null) places.finish();
   const { config, kind: _kind, t: _t, ...metadata } = scan.start ?? {};
@@ -97,36 +98,35 @@ function sealOf({ sealed }: Stream, report: FileReport | null): Detail["seal"] {
 /** Gives findings a place on each axis: that of the record of the line, or of the last one before it. */
 class FindingPlaces {
   private readonly left: Finding[];
-  private readonly tokens = new TokenPlaces();
   private now: Omit<AxisPlace, "tokens"> = { step: null, t: null, epoch: null };
 
-  constructor(findings: readonly Finding[]) {
+  constructor(findings: readonly Finding[], private readonly tokens: Buckets | null) {
     this.left = findings.filter(({ line }) => line > 0).sort((a, b) => b.line - a.line);
   }
 
   take(line: number, value: Members): void {
     this.place((each) => each < line);
-    const { step, t, epoch, values } = value;
-    const counts = (typeof values === "object" && values !== null ? values : value) as Members;
-    this.tokens.take(value, TOKENS.map((name) => counts[name]).find((count) => count !== undefined));
+    const { step, t, epoch } = value;
     for (const [name, found] of Object.entries({ step, t, epoch })) if (typeof found === "number") this.now = { ...this.now, [name]: found };
     this.place((each) => each === line);
   }
 
   /** Adds the place of the last record to a note, where it does not say its own. */
   addTo(note: Members): void {
-    for (const [name, place] of Object.entries(this.now)) note[name] ??= place;
-    if (note["tokens"] === undefined) this.tokens.place(note);
+    for (const [name, place] of Object.entries(this.here())) note[name] ??= place;
   }
 
   /** Places the findings after the last record. */
   finish(): void {
     this.place(() => true);
-    this.tokens.finish();
   }
 
   private place(isDue: (line: number) => boolean): void {
-    for (let next = this.left.at(-1); next && isDue(next.line); next = this.left.at(-1)) this.tokens.place(Object.assign(this.left.pop()!, this.now));
+    for (let next = this.left.at(-1); next && isDue(next.line); next = this.left.at(-1)) Object.assign(this.left.pop()!, this.here());
+  }
+
+  private here(): AxisPlace {
+    return { ...this.now, tokens: tokensAt(this.tokens, this.now.step) };
   }
 }
 

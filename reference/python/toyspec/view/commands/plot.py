@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toyspec.view.curve_frames import Axis
     from toyspec.view.drawn_curves import DrawnCurve, Stretch
     from toyspec.view.pictures import Layout, PictureFormat, PicturePanel
-    from toyspec.view.scanned_runs import LiveCurves
+    from toyspec.view.scans import LiveCurves
 
 _FORMATS = ("svg", "png", "pdf")
 _NAME_COLUMNS = 40

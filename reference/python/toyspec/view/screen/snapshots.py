@@ -112,11 +112,13 @@ class SnapshotReader:
         self._revision = listing["revision"]
 
     def _curves(self, wanted: Wanted) -> dict[tuple[str, str], DrawnCurve]:
-        found = {}
+        found: dict[tuple[str, str], DrawnCurve] = {}
         for run in wanted.runs:
             entry = self._catalog.entry(run)
             with suppress(StreamError, OSError):
                 curves = None if entry is None else self._catalog.curves(entry)
-                for metric in () if curves is None else wanted.metrics:
-                    found[run, metric] = drawn_curve(curves, metric, wanted.axis, _BUCKETS)  # type: ignore[arg-type]
+                if curves is not None:
+                    found |= {
+                        (run, metric): drawn_curve(curves, metric, wanted.axis, _BUCKETS) for metric in wanted.metrics
+                    }
         return found

@@ -1,4 +1,4 @@
-"""The bytes of files and objects that are sent or read in part: open once, and of one version while they are open."""
+"""Which file or object a stream is and at what time, and its bytes: of one version while it is open."""
 
 from __future__ import annotations
 
@@ -7,16 +7,56 @@ from typing import TYPE_CHECKING, Protocol
 
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.stream_files import open_stream
-from toyspec.view.identities import identity_of
+from toyspec.core.runs.walking import version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from toyspec.core.reading.live_stream import Status
     from toyspec.view.roots import Root
 
 _CHUNK_BYTES = 1 << 18
 # Each block of an object is a request.
 _REQUEST_BYTES = 1 << 22
+
+Identity = tuple[int, int, int, int]
+"""Device, number of the file, size in bytes, and a number that each change alters: for a file, its time."""
+
+NO_IDENTITY: Identity = (0, 0, 0, 0)
+
+
+def identity_of(status: Status) -> Identity:
+    """Return the identity of what has *status*."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def identity_at(path: str) -> Identity:
+    """Return the identity of the file or object at *path* now; ``NO_IDENTITY`` without one. It asks a store once."""
+    try:
+        return found_at(path)[1]
+    except OSError:
+        return NO_IDENTITY
+
+
+def found_at(path: str) -> tuple[str, Identity]:
+    """Return version and identity of the file or object at *path* now, as a search finds them; raise OSError."""
+    if is_address(path):
+        from toyspec.core.places.place import place_of
+        from toyspec.core.reading.live_stream import status_of
+
+        entry = place_of(path).status(path)
+        return entry.identity, identity_of(status_of(entry.size, entry.identity))
+    status = os.stat(path)
+    return version_of(status), identity_of(status)
+
+
+def listed_identity(path: str, size: int, version: str) -> Identity:
+    """Return the identity of what a listing has found at *path*; an object is not asked for again."""
+    if not is_address(path):
+        return identity_at(path)
+    from toyspec.core.reading.live_stream import status_of
+
+    return identity_of(status_of(size, version))
 
 
 class OpenFile(Protocol):
