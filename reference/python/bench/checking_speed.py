@@ -26,7 +26,7 @@ from toyspec import open_run
 from toyspec.core import engine
 from toyspec.core.checker import check
 from toyspec.core.generated.toy_v1 import ToyV1Record
-from toyspec.core.runs.listing import list_runs
+from toyspec.core.runs.run import list_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,7 +16,7 @@ from toyspec.convert.protobuf import field, integer_field
 from toyspec.convert.wandb_files import BLOCK_BYTES, FILE_HEADER
 from toyspec.core.checker import check
 from toyspec.core.reading.reader import read
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

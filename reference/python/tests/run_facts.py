@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from toyspec import StreamError
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_run
 
 
 def facts(path: Path) -> tuple[Any, ...] | str:

@@ -9,7 +9,7 @@ from toyspec.core.checker import check, check_bytes
 from toyspec.core.errors import UnknownFormatError
 from toyspec.core.format.known_formats import look_of
 from toyspec.core.reading.reader import look_at, read, unknown_format
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_run
 
 CHAT = b'{"type":"user","message":"hi"}\n'
 FOREIGN = {

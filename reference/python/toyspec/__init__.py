@@ -55,9 +55,8 @@ if TYPE_CHECKING:
     from toyspec.core.reading.reader import Reading, read
     from toyspec.core.reading.records import Record, Row
     from toyspec.core.runs.history import History, history
-    from toyspec.core.runs.listing import Runs, list_runs
     from toyspec.core.runs.ranks import Ranks, ranks_of
-    from toyspec.core.runs.run import Run, open_run
+    from toyspec.core.runs.run import Run, Runs, list_runs, open_run
     from toyspec.core.runs.run_facts import MetricFacts, RunFacts
     from toyspec.core.watching import Watch
     from toyspec.core.workers.running import Workers
@@ -126,7 +125,7 @@ _HOMES = {
     "RunConversion": "convert.reports",
     "RunFacts": "core.runs.run_facts",
     "RunWriter": "core.writing.run_writer",
-    "Runs": "core.runs.listing",
+    "Runs": "core.runs.run",
     "Selecting": "convert.mirrors.settings",
     "ServiceRefusedError": "convert.destinations.destination",
     "SourceError": "core.errors",
@@ -159,7 +158,7 @@ _HOMES = {
     "grad_norm": "core.metrics.log",
     "history": "core.runs.history",
     "import_runs": "convert.importing",
-    "list_runs": "core.runs.listing",
+    "list_runs": "core.runs.run",
     "ranks_of": "core.runs.ranks",
     "open_run": "core.runs.run",
     "read": "core.reading.reader",

@@ -11,8 +11,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from browser.watching import Watch
-from toyspec.core.runs.listing import list_runs
-from toyspec.core.runs.run import open_run
+from toyspec.core.runs.run import list_runs, open_run
 from toyspec.view import notebook
 from view_client import END, step, write_run
 

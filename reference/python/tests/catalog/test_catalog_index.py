@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from toyspec.catalog.index import Files, IndexComparison
 from toyspec.catalog.records import record_of
 from toyspec.core.errors import CatalogError
-from toyspec.core.runs.walking import Stream
+from toyspec.core.runs.discovery import Stream
 
 if TYPE_CHECKING:
     from pathlib import Path

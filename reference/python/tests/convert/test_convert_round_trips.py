@@ -20,7 +20,7 @@ from conversions import SAMPLES, exported, imported, losses, records, scalars, w
 from property_examples import examples
 from toyspec import history, list_runs
 from toyspec.convert.yaml_text import parsed, written
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_run
 
 OWN = ["csv", "json", "tensorboard", "dvclive", "mllog", "kaun"]
 

@@ -16,7 +16,7 @@ import toyspec
 from command_line import toyspec_within
 from toyspec.core.reading.annotations import NONE, read_annotations
 from toyspec.core.runs.rows import annotated, row_of
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_run
 from toyspec.core.writing.append_file import AppendFile
 from toyspec.view.live_runs import LiveRuns
 

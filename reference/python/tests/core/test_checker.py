@@ -16,7 +16,7 @@ from toyspec.core.findings import FileReport, PathError
 from toyspec.core.format.date_times import is_date_time
 from toyspec.core.generated.limits import EXCERPT_BYTES
 from toyspec.core.generated.rules import ORDER
-from toyspec.core.runs.walking import Found, Stream
+from toyspec.core.runs.discovery import Found, Stream
 from toyspec.core.workers.running import batches
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'

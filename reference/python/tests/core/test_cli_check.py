@@ -12,7 +12,7 @@ from command_line import toyspec_within as toyspec
 from toyspec.core.checker import check, check_bytes
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
-from toyspec.core.commands.formats import FormatOptions, open_format
+from toyspec.core.commands.report_formats import FormatOptions, open_format
 
 RUNS = Path(__file__).parents[1] / "transcripts" / "runs"
 RUN_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.core.command_line.columns import _spans, cut, cut_apart, cut_middle, cut_start, padded, width, wrapped
+from toyspec.core.command_line.tables import _spans, cut, cut_apart, cut_middle, cut_start, padded, width, wrapped
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ import pytest
 from toyspec.core.checker import Summary, check
 from toyspec.core.command_line.main import main
 from toyspec.core.command_line.objects import inert_json
-from toyspec.core.commands.formats import FORMATS, FormatOptions, open_format
-from toyspec.core.commands.formats.sarif import relative_address
+from toyspec.core.commands.report_formats import FORMATS, FormatOptions, open_format, relative_address
 from toyspec.core.files import read_resource
 from toyspec.core.findings import FileReport, Finding, PathError
 from toyspec.core.generated.rules import ORDER, SUMMARY

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.columns import width
 from toyspec.core.command_line.main import main
+from toyspec.core.command_line.tables import width
 from view_client import END, step, write_run
 
 HOSTILE = "\x1b[2J\u202e=cmd()|`x`"

@@ -18,11 +18,10 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.figures import duration, figure, when
 from toyspec.core.command_line.main import main
 from toyspec.core.command_line.tables import csv_row
-from toyspec.core.runs import ends
-from toyspec.core.runs.curves import Curve, sparkline
-from toyspec.core.runs.listing import list_runs
-from toyspec.core.runs.series import Series, common_steps
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs import summary as ends
+from toyspec.core.runs.curves import Curve, Series, common_steps, sparkline
+from toyspec.core.runs.run import list_runs
+from toyspec.core.runs.summary import summarize_run
 
 RUNS = Path(__file__).parents[1] / "transcripts" / "runs"
 HOSTILE = '\x1b[2J\u009b31m\u202e\u2028\n::error::x ##[command]y\x7f"'

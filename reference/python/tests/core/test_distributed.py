@@ -17,7 +17,7 @@ from toyspec import start_run
 from toyspec.core.checker import checking
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
-from toyspec.core.runs.walking import Stream
+from toyspec.core.runs.discovery import Stream
 from toyspec.core.workers.processes import OUT_OF_MEMORY, Processes
 from toyspec.core.workers.running import Finished, Threads, Work, Workers, batches, results_of
 

@@ -21,7 +21,7 @@ from toyspec.core import engine
 from toyspec.core.checker import CheckOptions, open_checker
 from toyspec.core.checker.engines import NativeThreads
 from toyspec.core.findings import FileReport, PathError, Skipped
-from toyspec.core.runs.walking import Stream
+from toyspec.core.runs.discovery import Stream
 from toyspec.version import __version__
 
 DECLARATIONS = Path(__file__).resolve().parents[3] / "engine" / "toyspec_engine.pyi"

@@ -17,11 +17,9 @@ from property_examples import examples
 from toyspec.catalog.reading_runs import Job, Plan, digested, read_batch
 from toyspec.catalog.records import records_below, stream_of
 from toyspec.core.reading.log_detection import DialectChoice
-from toyspec.core.runs.discovery import find_streams
-from toyspec.core.runs.ends import engine_ends, summarize_ends
-from toyspec.core.runs.listing import list_runs
-from toyspec.core.runs.summarizing import summarize_run
-from toyspec.core.runs.walking import Stream
+from toyspec.core.runs.discovery import Stream, find_streams
+from toyspec.core.runs.run import list_runs
+from toyspec.core.runs.summary import engine_ends, summarize_ends, summarize_run
 from toyspec.core.writing.run_starting import start_run
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
     from toyspec.catalog.reading_runs import ReadRun
     from toyspec.core.findings import PathError
-    from toyspec.core.runs.listing import Runs
+    from toyspec.core.runs.run import Runs
 
 pytestmark = pytest.mark.usefixtures("compiled_engine")
 

@@ -16,7 +16,7 @@ from toyspec.core.findings import FileReport
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record
 from toyspec.core.reading.stream_files import GzipData, GzipDataError
-from toyspec.core.runs.ends import summarize_ends
+from toyspec.core.runs.summary import summarize_ends
 
 STREAM = (
     b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n'

@@ -23,7 +23,7 @@ from toyspec.core.command_line.commands import ANSWERS, COMMANDS, command_parser
 from toyspec.core.command_line.exit_codes import MEANINGS, OK, USAGE
 from toyspec.core.commands.schema import answer_schema
 from toyspec.core.generated.runs import COLUMNS
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_run
 
 ADAPTER = Path(__file__).parents[2] / "conform/adapter.py"
 HUB = f"hf://{loopback_hub.NAME}/all"

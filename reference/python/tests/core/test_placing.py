@@ -16,7 +16,7 @@ from toyspec.catalog.rows import row_of
 from toyspec.core.reading.attempts import Attempts, Placing
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_run
 from toyspec.view.scans import Scan, ScannedRun
 
 Places = set[tuple[str, float, float]]

@@ -13,10 +13,10 @@ import toyspec
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.core.reading.run_files import other_ranks, rank_file, ranks_beside
-from toyspec.core.runs import rank_states
-from toyspec.core.runs.rank_states import states_of_other_ranks
+from toyspec.core.runs import stream_ends as rank_states
 from toyspec.core.runs.ranks import ranks_row
 from toyspec.core.runs.run_facts import RankState
+from toyspec.core.runs.stream_ends import states_of_other_ranks
 from view_client import served
 
 if TYPE_CHECKING:

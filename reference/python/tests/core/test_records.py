@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from property_examples import examples
 from toyspec import read
 from toyspec.core.format.record_mapping import with_lost_numbers
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_run
 from toyspec.core.writing.logged_values import nonfinite
 from toyspec.health.checking import recorded_alert
 

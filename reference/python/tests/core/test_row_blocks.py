@@ -13,7 +13,7 @@ from property_examples import examples
 from toyspec import check_bytes, read
 from toyspec.convert import import_runs
 from toyspec.core.reading.records import Row, RowBlock
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_run
 from toyspec.logs.row_feed import RowFeed
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 from core.test_cli_runs import steps, write_run
 from loopback_store import BUCKET
 from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.arguments import runs_at
 from toyspec.core.command_line.main import main
-from toyspec.core.command_line.run_arguments import runs_at
 from toyspec.core.commands import tail
 from toyspec.core.reading.log_detection import DialectChoice
 

@@ -16,12 +16,10 @@ from toyspec.core.command_line.main import main
 from toyspec.core.generated.runs import COLUMNS
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
-from toyspec.core.runs import ends as run_ends
 from toyspec.core.runs import stream_ends
-from toyspec.core.runs.ends import summarize_ends
+from toyspec.core.runs import summary as run_ends
 from toyspec.core.runs.stream_ends import BLOCK_BYTES
-from toyspec.core.runs.summarizing import summarize_run
-from toyspec.core.runs.summary import RunSummary
+from toyspec.core.runs.summary import RunSummary, summarize_ends, summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,7 +14,7 @@ from toyspec.core.reading.records import state_of
 from toyspec.core.runs.rows import row_of, unreadable_row
 from toyspec.core.runs.run import open_run
 from toyspec.core.runs.run_facts import cut, settings_of
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_run
 
 if TYPE_CHECKING:
     from pathlib import Path

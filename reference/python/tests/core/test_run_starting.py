@@ -25,9 +25,8 @@ from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.generated.toy_v1 import Git, Model
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
-from toyspec.core.runs.ends import summarize_ends
-from toyspec.core.runs.listing import list_runs
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.run import list_runs
+from toyspec.core.runs.summary import summarize_ends, summarize_run
 from toyspec.core.writing.environment import git_head, git_revision, this_host, uncommitted_changes
 from toyspec.core.writing.processes import TrainingProcess
 from toyspec.core.writing.run_starting import start_run

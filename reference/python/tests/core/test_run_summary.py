@@ -10,10 +10,8 @@ import pytest
 
 from toyspec import history, list_runs
 from toyspec.core.reading.number_blocks import StepBlockFeed
-from toyspec.core.runs.ends import summarize_ends
-from toyspec.core.runs.metric_names import goal_of, loss_among, losses_first
-from toyspec.core.runs.summarizing import summarize_run
-from toyspec.core.runs.summary import Extent, RunSummary
+from toyspec.core.runs.run_facts import goal_of, loss_among, losses_first
+from toyspec.core.runs.summary import Extent, RunSummary, summarize_ends, summarize_run
 from toyspec.view.scans import Scan
 
 _START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a"}

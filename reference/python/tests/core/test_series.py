@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property_examples import examples
-from toyspec.core.runs.series import Series, common_steps, spread, thinned
+from toyspec.core.runs.curves import Series, common_steps, spread, thinned
 
 STEPS = st.integers(-3, 12)
 VALUES = st.sampled_from([0.5, 1.0, 1.5, 2.0, -4.0, inf, -inf, nan])

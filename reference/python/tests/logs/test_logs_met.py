@@ -14,7 +14,7 @@ from toyspec.convert import export_runs, import_runs
 from toyspec.core import files
 from toyspec.core.checker import check
 from toyspec.core.command_line.main import main
-from toyspec.core.runs.listing import list_runs
+from toyspec.core.runs.run import list_runs
 from toyspec.logs.dialects import dialects
 from toyspec.logs.recognition import recognize
 

@@ -31,9 +31,8 @@ from toyspec.core.places.addresses import is_address, public, secret_of, without
 from toyspec.core.places.place import Entry
 from toyspec.core.places.remote_files import keep_block, kept_block
 from toyspec.core.reading.stream_files import locate_stream
-from toyspec.core.runs.discovery import find_streams
-from toyspec.core.runs.summarizing import summarize_run
-from toyspec.core.runs.walking import Stream
+from toyspec.core.runs.discovery import Stream, find_streams
+from toyspec.core.runs.summary import summarize_run
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 

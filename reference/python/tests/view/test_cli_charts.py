@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.columns import width
 from toyspec.core.command_line.main import main
+from toyspec.core.command_line.tables import width
 from toyspec.view.charts import NOT_FINITE, chart
 from toyspec.view.drawn_curves import DrawnCurve, Stretch, drawn_curve, read_curves
 from toyspec.view.scans import LiveCurves, ScannedRun

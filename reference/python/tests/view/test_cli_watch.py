@@ -20,8 +20,8 @@ import pytest
 
 from command_line import command, environment
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.columns import width
 from toyspec.core.command_line.main import main
+from toyspec.core.command_line.tables import width
 from toyspec.health.rules import preset_rules
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.live_runs import LiveRuns

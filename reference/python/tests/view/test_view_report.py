@@ -21,10 +21,9 @@ from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, stream
 from toyspec.core.checker import checking
 from toyspec.core.errors import StreamError
-from toyspec.core.runs.listing import list_runs
-from toyspec.core.runs.markdown import markdown_table
-from toyspec.core.runs.summarizing import summarize_run
-from toyspec.core.runs.summary import RunSummary
+from toyspec.core.runs.markup import markdown_table
+from toyspec.core.runs.run import list_runs
+from toyspec.core.runs.summary import RunSummary, summarize_run
 from toyspec.view import report as report_module
 from toyspec.view.frames import short_columns
 from toyspec.view.notebook import report

@@ -12,8 +12,7 @@ from hypothesis import given, strategies
 from toyspec import list_runs, open_run
 from toyspec.core.engine import _loaded
 from toyspec.core.errors import StreamMissingError
-from toyspec.core.runs.ends import summarize_ends
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_ends, summarize_run
 from toyspec.core.runs.views import views_of
 from toyspec.view.scans import ScannedRun
 

@@ -17,10 +17,9 @@ from toyspec.core.places.addresses import public
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.stream_files import locate_stream
-from toyspec.core.runs.metric_names import losses_first
 from toyspec.core.runs.ranks import ranks_of
-from toyspec.core.runs.run_facts import differing
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.run_facts import differing, losses_first
+from toyspec.core.runs.summary import summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -15,7 +15,7 @@ from toyspec.core.reading.reader import read
 from toyspec.core.reading.run_files import media_file, ranks_beside
 from toyspec.core.reading.sealed_files import covered_files, digest_in
 from toyspec.core.reading.stream_files import locate_stream
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,11 +13,11 @@ from toyspec.core.escaping import clipped, shortened
 from toyspec.core.format.profiles import EVENTS_FILE
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.stream_files import found_at
+from toyspec.core.runs.curves import common_steps, spread, thinned
 from toyspec.core.runs.history import history
-from toyspec.core.runs.listing import list_runs
+from toyspec.core.runs.run import list_runs
 from toyspec.core.runs.run_facts import differing
-from toyspec.core.runs.series import common_steps, spread, thinned
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

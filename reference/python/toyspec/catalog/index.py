@@ -16,7 +16,7 @@ from toyspec.core.files import open_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from toyspec.core.runs.walking import Stream
+    from toyspec.core.runs.discovery import Stream
 
 Kind = Literal["r", "l", "o", "x", "h", "e"]
 """What a stream was: a run; a run that was live; of another format; such a one without an identity; hinted and not a

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from toyspec.catalog.layout import Manifest
-    from toyspec.core.runs.listing import Runs
+    from toyspec.core.runs.run import Runs
 
 _ZONED = "TIMESTAMP WITH TIME ZONE"
 # A name that fewer runs have is a column of a query that mentions it, and no column of ``select *``.

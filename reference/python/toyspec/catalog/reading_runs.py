@@ -18,12 +18,9 @@ from toyspec.core.reading.attempts import Placing, is_listed
 from toyspec.core.reading.log_detection import LogNames, usual_names
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record, RecordFeed
-from toyspec.core.runs.each_result import each_result
-from toyspec.core.runs.ends import summarize_ends
-from toyspec.core.runs.rank_states import states_of_other_ranks
-from toyspec.core.runs.summarizing import summarize_run
-from toyspec.core.runs.summary import Extent, RunSummary, take_extremes
-from toyspec.core.runs.walking import ranks_in
+from toyspec.core.runs.discovery import each_result, ranks_in
+from toyspec.core.runs.stream_ends import states_of_other_ranks
+from toyspec.core.runs.summary import Extent, RunSummary, summarize_ends, summarize_run, take_extremes
 from toyspec.health.checking import incidents_of
 
 if TYPE_CHECKING:
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     from toyspec.catalog.index import Kind
     from toyspec.catalog.rows import Findings
     from toyspec.core.reading.log_detection import DialectChoice
-    from toyspec.core.runs.walking import Stream
+    from toyspec.core.runs.discovery import Stream
     from toyspec.health.rules import AnyRule
 
 

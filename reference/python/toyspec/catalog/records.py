@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from toyspec.core.errors import CatalogError
 from toyspec.core.findings import PathError
 from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE
-from toyspec.core.runs.discovery import find_records
-from toyspec.core.runs.walking import Stream
+from toyspec.core.runs.discovery import Stream, find_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from toyspec.catalog.layout import Manifest
     from toyspec.core.runs.expressions import Expression
-    from toyspec.core.runs.listing import Runs
+    from toyspec.core.runs.run import Runs
 
 Order = Literal["loss", "name", "state", "steps", "took", "started"]
 """What runs are sorted by: the lowest loss, the longest and the most steps are first."""
@@ -96,8 +96,7 @@ class RunTable:
         field that no run has.
         """
         # Imported when used: a build makes no run.
-        from toyspec.core.runs.listing import Runs
-        from toyspec.core.runs.run import Run
+        from toyspec.core.runs.run import Run, Runs
 
         fields = [] if sort in ORDERS else [sort]
         asked = [*fields, *(each for filter_ in filters for each in filter_.fields)]

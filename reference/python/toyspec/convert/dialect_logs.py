@@ -26,7 +26,7 @@ from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Row
 from toyspec.core.reading.stream_files import GzipDataError, unpacked_head
-from toyspec.core.runs.walking import is_older_checkpoint
+from toyspec.core.runs.discovery import is_older_checkpoint
 from toyspec.logs import mapping as dialect_mapping
 from toyspec.logs.dialects import dialect_named, dialects
 from toyspec.logs.forms import form_of, has_repeated_key, may_repeat_keys, repeated_members

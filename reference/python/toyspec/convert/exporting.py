@@ -22,8 +22,7 @@ from toyspec.core.escaping import encodable
 from toyspec.core.findings import PathError
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.reader import read
-from toyspec.core.runs.discovery import find_streams
-from toyspec.core.runs.walking import Stream
+from toyspec.core.runs.discovery import Stream, find_streams
 from toyspec.core.watching import Total
 from toyspec.core.workers.processes import Processes
 from toyspec.core.workers.running import Work, results_of

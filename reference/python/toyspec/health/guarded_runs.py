@@ -6,12 +6,11 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.objects import inert_json
-from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.terminal import Terminal, tell
 from toyspec.core.reading.run_files import ranks_beside
-from toyspec.core.runs.discovery import find_streams
-from toyspec.core.runs.walking import Stream
+from toyspec.core.runs.discovery import Stream, find_streams
 from toyspec.health.actions import AlertDispatcher, message_of
 from toyspec.health.live import WatchedRun
 from toyspec.health.options import alert_line

@@ -14,8 +14,7 @@ from toyspec.core.format.known_formats import Look, known_start
 from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, detect_profile_at, first_object, is_binary
 from toyspec.core.reading.readers import SURE
 from toyspec.core.reading.stream_files import STREAM_NAMES, unpacked_head
-from toyspec.core.runs.discovery import MAY_BE_LOGS
-from toyspec.core.runs.walking import ENVIRONMENT, OF_A_BUNDLE, is_passed_over
+from toyspec.core.runs.discovery import ENVIRONMENT, MAY_BE_LOGS, OF_A_BUNDLE, is_passed_over
 from toyspec.core.system_calls import cause_of
 from toyspec.logs.reader import DialectLog
 from toyspec.logs.recognition import has_step_word

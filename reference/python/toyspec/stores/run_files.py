@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from toyspec.core.format.profiles import ANNOTATIONS_FILE, METRICS_FILE, SEAL_FILE
 from toyspec.core.reading.run_files import files_of, is_media_file, rank_of
 from toyspec.core.reading.sealed_files import TEMPORARY_FILE
-from toyspec.core.runs.walking import SIDECARS
+from toyspec.core.runs.discovery import SIDECARS
 
 if TYPE_CHECKING:
     from collections.abc import Container

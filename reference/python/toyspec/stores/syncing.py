@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, cast
 from toyspec.core.errors import PlaceError
 from toyspec.core.places.addresses import BUCKETS, is_address, is_nearly_address, parts_of, public
 from toyspec.core.places.place import place_of, request_seconds
-from toyspec.core.runs.discovery import find_streams
-from toyspec.core.runs.walking import Stream
+from toyspec.core.runs.discovery import Stream, find_streams
 from toyspec.stores.results import RunResult, SyncReport
 from toyspec.stores.run_files import run_above
 from toyspec.stores.run_sync import RunSync, SyncSettings

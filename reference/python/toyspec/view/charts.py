@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite, log10
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from toyspec.core.command_line.columns import cut, padded, width
+from toyspec.core.command_line.tables import cut, padded, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -22,9 +22,8 @@ from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import count_missing, nothing_missing
 from toyspec.core.reading.run_files import RunFile, files_of, ranks_beside, run_of
-from toyspec.core.runs.metric_names import defined
 from toyspec.core.runs.ranks import ranks_of, ranks_row
-from toyspec.core.runs.run_facts import finite
+from toyspec.core.runs.run_facts import defined, finite
 from toyspec.core.runs.summary import start_after
 from toyspec.health.alerts import Incidents
 from toyspec.health.checking import RecordHealth

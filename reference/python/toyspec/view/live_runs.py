@@ -17,8 +17,8 @@ from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import rank_of
+from toyspec.core.runs.discovery import Stream, ranks_in
 from toyspec.core.runs.rows import unread_row, unreadable_row
-from toyspec.core.runs.walking import Stream, ranks_in
 from toyspec.core.system_calls import cause_of, is_locked
 from toyspec.view.counted_alerts import CountedAlerts
 from toyspec.view.curve_store import CurveStore

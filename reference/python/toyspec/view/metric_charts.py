@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.core.command_line.columns import some_of, wrapped
 from toyspec.core.command_line.parsers import UsageError, did_you_mean
+from toyspec.core.command_line.tables import some_of, wrapped
 from toyspec.core.command_line.terminal import columns
 from toyspec.core.escaping import shortened
 from toyspec.view.charts import NO_PLACE, NOT_FINITE, Chart, chart

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.stream_files import open_stream
-from toyspec.core.runs.walking import version_of
+from toyspec.core.runs.discovery import version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,8 +16,8 @@ from toyspec.core.errors import StreamError
 from toyspec.core.places.addresses import is_address, path_in, public
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import media_file, rank_file, ranks_beside
-from toyspec.core.runs.listing import named_streams
 from toyspec.core.runs.rows import row_of
+from toyspec.core.runs.run import named_streams
 from toyspec.core.workers.processes import Processes, cores
 from toyspec.core.workers.running import Threads, Work, results_of
 from toyspec.core.writing.clocks import utc_text
@@ -34,7 +34,7 @@ from toyspec.view.server import app_files
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from toyspec.core.runs.walking import Stream
+    from toyspec.core.runs.discovery import Stream
 
 DEFAULT_BUCKETS = 1000
 # A page of more is slow to open and to send.

@@ -18,8 +18,8 @@ from toyspec.core.errors import CatalogError
 from toyspec.core.escaping import encodable
 from toyspec.core.places.addresses import is_address, public
 from toyspec.core.reading.run_files import run_of
+from toyspec.core.runs.discovery import ranks_in
 from toyspec.core.runs.rows import row_of
-from toyspec.core.runs.walking import ranks_in
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence

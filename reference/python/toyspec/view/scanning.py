@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.core.errors import StreamError, UnknownFormatError
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.run_files import ranks_beside
-from toyspec.core.runs.ends import summarize_ends
-from toyspec.core.runs.rank_states import states_of_other_ranks
 from toyspec.core.runs.rows import row_of, unreadable_row
+from toyspec.core.runs.stream_ends import states_of_other_ranks
+from toyspec.core.runs.summary import summarize_ends
 from toyspec.core.system_calls import cause_of
 from toyspec.core.workers.processes import Processes, cores
 from toyspec.core.workers.running import CrewEndedError, Threads, Work, batches, results_of

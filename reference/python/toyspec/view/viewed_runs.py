@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from toyspec.core.reading.annotations import NONE, read_annotations
-from toyspec.core.runs.each_result import each_result
-from toyspec.core.runs.rank_states import states_of_other_ranks
+from toyspec.core.runs.discovery import Stream, each_result, ranks_in
 from toyspec.core.runs.rows import annotated, with_ranks
-from toyspec.core.runs.walking import Stream, ranks_in
+from toyspec.core.runs.stream_ends import states_of_other_ranks
 from toyspec.core.system_calls import cause_of
 from toyspec.view.opened_files import NO_IDENTITY, found_at, listed_identity
 from toyspec.view.scanning import ScanWork

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from toyspec.core.errors import CatalogError
 from toyspec.core.escaping import encodable
 from toyspec.core.reading.log_detection import usual_names
-from toyspec.core.runs.listing import streams_below
+from toyspec.core.runs.run import streams_below
 from toyspec.view.opened_files import identity_at
 from toyspec.view.roots import CatalogRoot
 from toyspec.view.viewed_runs import ViewedCatalogRun

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from toyspec.agents.digest import COUNTING_RULE, DEFAULT_TOKENS, TooFewTokensError, digest
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.columns import wrapped
-from toyspec.core.command_line.dialect_options import add_dialect, add_profile, dialect_choice, settings
+from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, runs_at, settings
 from toyspec.core.command_line.parsers import Parser, UsageError, number_from
-from toyspec.core.command_line.run_arguments import runs_at
+from toyspec.core.command_line.tables import wrapped
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.errors import StreamError
 from toyspec.core.places.addresses import public

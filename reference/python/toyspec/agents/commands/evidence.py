@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.dialect_options import add_dialect, add_profile, dialect_choice
+from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice
+from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.objects import inert, inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
-from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable, printable

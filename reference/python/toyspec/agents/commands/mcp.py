@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
-from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.terminal import tell
 
 if TYPE_CHECKING:

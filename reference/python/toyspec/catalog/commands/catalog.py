@@ -6,13 +6,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.dialect_options import add_dialect, dialect_choice, settings
+from toyspec.core.command_line.arguments import add_dialect, add_workers, chosen_workers, dialect_choice, settings
+from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
-from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.terminal import tell
-from toyspec.core.command_line.workers import add_workers, chosen_workers
 from toyspec.core.errors import CatalogError
 from toyspec.core.escaping import encodable
 from toyspec.core.places.addresses import public

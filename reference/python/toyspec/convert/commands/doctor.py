@@ -9,20 +9,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.columns import cut_start, width
-from toyspec.core.command_line.dialect_options import add_dialect, add_profile, dialect_choice, settings
-from toyspec.core.command_line.figures import size
+from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, settings
+from toyspec.core.command_line.figures import counted, shown, size
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, local_path
-from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.progress import Progress
-from toyspec.core.command_line.tables import Side, joined, lined_up
-from toyspec.core.command_line.tally import counted
+from toyspec.core.command_line.tables import Side, cut_start, joined, lined_up, width
 from toyspec.core.command_line.terminal import Terminal, columns
 from toyspec.core.escaping import encodable, printable
 from toyspec.core.reading.run_files import rank_of
 from toyspec.core.reading.stream_files import STREAM_NAMES
-from toyspec.core.runs.walking import is_older_checkpoint
+from toyspec.core.runs.discovery import is_older_checkpoint
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -146,7 +143,7 @@ def _of_all(path: str, found: Survey, choice: DialectChoice) -> Iterator[str]:
         yield f"  all of them: `toyspec import {_quoted(path)} --out runs`"
         return
     from toyspec.core.reading.log_detection import usual_names
-    from toyspec.core.runs.listing import streams_below
+    from toyspec.core.runs.run import streams_below
 
     listed = {stream.path for stream in streams_below([path], usual_names(choice))[1]}
     others = [log for log, sort in found.logs.items() if not _is_listed(log, sort, listed)]

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from toyspec.convert import import_runs, importable
 from toyspec.convert.commands.conversions import add_report, show
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.dialect_options import add_keys, keys_of, settings
+from toyspec.core.command_line.arguments import add_keys, add_workers, chosen_workers, keys_of, settings
+from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean, local_path
-from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.terminal import tell
-from toyspec.core.command_line.workers import add_workers, chosen_workers
 from toyspec.core.places.addresses import public
 from toyspec.core.reading.log_detection import DialectChoice
 

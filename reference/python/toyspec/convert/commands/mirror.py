@@ -13,8 +13,7 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path, number_from, seconds
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.errors import StreamError, ToyspecError
-from toyspec.core.runs.discovery import find_streams
-from toyspec.core.runs.walking import Stream
+from toyspec.core.runs.discovery import Stream, find_streams
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:

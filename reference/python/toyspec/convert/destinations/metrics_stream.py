@@ -13,7 +13,7 @@ from toyspec.core.format.canonical import encode
 from toyspec.core.format.profiles import METRICS_FILE
 from toyspec.core.generated.limits import BINARY32_LIMIT
 from toyspec.core.generated.runs import LOSS_NAMES
-from toyspec.core.runs.metric_names import loss_among
+from toyspec.core.runs.run_facts import loss_among
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

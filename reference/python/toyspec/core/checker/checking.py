@@ -29,8 +29,7 @@ from toyspec.core.reading.log_detection import DialectChoice, usual_names
 from toyspec.core.reading.reader import is_other_document
 from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.stream_files import STREAM_NAMES, Source, may_be_there
-from toyspec.core.runs.discovery import find_streams
-from toyspec.core.runs.walking import STANDARD_INPUT, Found, NoStream, NotALog, Stream
+from toyspec.core.runs.discovery import STANDARD_INPUT, Found, NoStream, NotALog, Stream, find_streams
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from toyspec.core.findings import Excerpt, FileReport, Finding, PathError, Skipp
 from toyspec.core.format.profiles import detect_profile
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.log_detection import detect_profile_at
-from toyspec.core.runs.walking import STANDARD_INPUT, Stream
+from toyspec.core.runs.discovery import STANDARD_INPUT, Stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from toyspec.core.checker.options import CheckOptions
     from toyspec.core.findings import Profile
-    from toyspec.core.runs.walking import Found
+    from toyspec.core.runs.discovery import Found
 
     Verdict = FileReport | PathError | Skipped
 

@@ -18,7 +18,7 @@ from toyspec.core.format.line_validation import spans, validate
 from toyspec.core.format.profiles import MANIFEST_FILE
 from toyspec.core.generated import messages, rules
 from toyspec.core.places.addresses import is_address, path_in
-from toyspec.core.runs.walking import SIDECARS
+from toyspec.core.runs.discovery import SIDECARS
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:

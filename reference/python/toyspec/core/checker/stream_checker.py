@@ -28,7 +28,7 @@ from toyspec.core.generated.streams import STREAMS
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.records import state_of
 from toyspec.core.reading.run_files import rank_of
-from toyspec.core.runs.walking import STANDARD_INPUT
+from toyspec.core.runs.discovery import STANDARD_INPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

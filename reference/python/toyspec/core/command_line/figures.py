@@ -1,15 +1,19 @@
-"""Numbers and values of a log as short text for a person."""
+"""Numbers, values and paths of a log as short text for a person."""
 
 from __future__ import annotations
 
+import os
 import re
 from math import floor, inf
 from typing import TYPE_CHECKING, Any
 
-from toyspec.core.escaping import shortened
+from toyspec.core.escaping import printable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from toyspec.core.findings import Finding
+
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?(Z|[+-]\d\d:\d\d)\Z", re.ASCII)
 _MINUTE = 60.0
@@ -91,3 +95,18 @@ def when(text: str) -> str:
     if not match:
         return figure(text)
     return f"{match[1]} {match[2]}{'' if match[3] in ('Z', '+00:00') else f' {match[3]}'}"
+
+
+def shown(path: str) -> str:
+    """Return *path* for a person, inert, without the ``./`` of a search from the current directory."""
+    return printable(path.removeprefix("./") or path)
+
+
+def place(path: str, finding: Finding) -> str:
+    """Return the path of the file that *finding* is in: the stream at *path*, or a file beside it."""
+    return path if finding.sidecar is None else os.path.join(os.path.dirname(path), finding.sidecar)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return *number* with *noun*, in the plural unless it is one."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal, TextIO
 
-    from toyspec.core.runs.passed_over import PassedOver
+    from toyspec.core.runs.discovery import PassedOver
 
 
 def run() -> int:
@@ -124,8 +124,8 @@ def _command(name: str, arguments: list[str]) -> int:
 
 def _passed_over() -> dict[str, PassedOver]:
     # Only what has listed a store has imported it.
-    counting = sys.modules.get("toyspec.core.runs.passed_over")
-    return {} if counting is None else counting.taken()
+    counting = sys.modules.get("toyspec.core.runs.discovery")
+    return {} if counting is None else counting.taken_passed_over()
 
 
 def _say_passed_over(name: str) -> None:

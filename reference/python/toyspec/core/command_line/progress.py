@@ -7,8 +7,8 @@ import time
 from math import ceil
 from typing import TYPE_CHECKING
 
-from toyspec.core.command_line.columns import cut
 from toyspec.core.command_line.figures import size
+from toyspec.core.command_line.tables import cut
 from toyspec.core.command_line.terminal import columns
 
 if TYPE_CHECKING:

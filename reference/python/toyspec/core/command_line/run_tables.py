@@ -7,10 +7,8 @@ import sys
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from toyspec.core.command_line.columns import wrapped
-from toyspec.core.command_line.figures import cell, duration, figure, share, when
-from toyspec.core.command_line.paths import shown
-from toyspec.core.command_line.tables import Side, filled, fitted, joined, lined, write_csv
+from toyspec.core.command_line.figures import cell, duration, figure, share, shown, when
+from toyspec.core.command_line.tables import Side, filled, fitted, joined, lined, wrapped, write_csv
 from toyspec.core.command_line.terminal import Style, Terminal, columns
 from toyspec.core.escaping import shortened
 from toyspec.core.generated.runs import TITLES
@@ -88,7 +86,7 @@ class ShownTable:
 
     def print_markdown(self) -> None:
         """Print a Markdown table, in which the text of a log is text."""
-        from toyspec.core.runs.markdown import escaped, table_line
+        from toyspec.core.runs.markup import escaped, table_line
 
         lines = [table_line([*_TITLES, *map(escaped, self._more)])]
         rules = ["---:" if side == "right" else "---" for side in _SIDES]

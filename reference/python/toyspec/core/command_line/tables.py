@@ -1,18 +1,138 @@
-"""Rows of cells in columns, and as CSV that a spreadsheet reads as data, never as a formula."""
+"""Text in columns of a terminal, rows of cells, and CSV that a spreadsheet reads as data, never as a formula."""
 
 from __future__ import annotations
 
 import csv
 import io
-from itertools import repeat
+import re
+from itertools import groupby, repeat
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.core.command_line.columns import cut_apart, width
 from toyspec.core.escaping import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import TextIO
+
+
+# Fewer letters of a start say nothing.
+_LEAST_KEPT = 3
+_ELLIPSIS = "…"
+# A point is part of a number.
+_WORDS = re.compile(r"([-_/ ]+)")
+
+
+def width(text: str) -> int:
+    """Return the number of columns that *text* takes: two for a wide character, none for a combining one."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width
+
+    return sum(
+        0 if category(letter) in {"Mn", "Me"} else 2 if east_asian_width(letter) in "WF" else 1 for letter in text
+    )
+
+
+def cut(text: str, limit: int) -> str:
+    """Return *text*, cut at its end to *limit* columns; a cut shows as an ellipsis."""
+    if width(text) <= limit:
+        return text
+    return _fitting(text, limit - 1) + _ELLIPSIS
+
+
+def cut_start(text: str, limit: int) -> str:
+    """Return *text*, cut at its start to *limit* columns; a cut shows as an ellipsis."""
+    if width(text) <= limit:
+        return text
+    return _ELLIPSIS + _fitting(text[::-1], limit - 1)[::-1]
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """Return *text*, cut in its middle to *limit* columns; a cut shows as an ellipsis."""
+    if width(text) <= limit:
+        return text
+    end = (limit - 1) // 2
+    return _fitting(text, limit - 1 - end) + _ELLIPSIS + _fitting(text[::-1], end)[::-1]
+
+
+def cut_apart(texts: Sequence[str], limit: int) -> list[str]:
+    """Return *texts*, cut to *limit* columns, at least 8; all are whole where cuts would make different ones alike.
+
+    Each is cut in its middle. Where that makes two alike, what all share is cut, word by word.
+    """
+    limit = max(limit, 8)
+    different = list(dict.fromkeys(texts))
+    found = {text: cut_middle(text, limit) for text in different}
+    if len(set(found.values())) < len(different):
+        found = _without_shared_words(different, limit) or {text: text for text in different}
+    return [found[text] for text in texts]
+
+
+def _without_shared_words(texts: Sequence[str], limit: int) -> dict[str, str] | None:
+    """Return the cut of each of *texts*, which differ in some of equally many words; None if they do not fit so."""
+    words = [_WORDS.split(text) for text in texts]
+    if len(set(map(len, words))) > 1:
+        return None
+    first = list(words[0])
+    shared = [len(set(column)) == 1 for column in zip(*words, strict=True)]
+    # The start of a name says most; a date and a number at its end say least.
+    for begin, end in reversed([span for span in _spans(shared) if width("".join(words[0][slice(*span)])) > 1]):
+        for each in words:
+            each[begin:end] = [_ELLIPSIS, *([""] * (end - begin - 1))]
+        found = ["".join(each) for each in words]
+        room = limit - max(map(width, found))
+        if room >= 0:
+            # Of a shared start as much is kept as fits.
+            kept = _fitting("".join(first[:end]), room) if begin == 0 and room >= _LEAST_KEPT else ""
+            return {text: kept + cut_text for text, cut_text in zip(texts, found, strict=True)}
+    return None
+
+
+def _spans(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each stretch of true *flags*."""
+    at = 0
+    for is_true, stretch in groupby(flags):
+        begin, at = at, at + len(list(stretch))
+        if is_true:
+            yield begin, at
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """Return at most *most* of *names* in one line, and the number of the others."""
+    left_out = len(names) - most
+    return ", ".join(names[:most]) + (f", and {left_out} more" if left_out > 0 else "")
+
+
+def padded(text: str, columns: int) -> str:
+    """Return *text* filled with spaces to *columns* columns."""
+    return text + " " * (columns - width(text))
+
+
+def wrapped(text: str, limit: int, indent: str = "") -> list[str]:
+    """Return *text* broken between words into lines of at most *limit* columns; those after the first get *indent*.
+
+    A word that is longer than a line stays whole. Spaces at the start of the text stay.
+    """
+    words = text.lstrip(" ").split(" ")
+    lines = [text[: len(text) - len(text.lstrip(" "))] + words[0]]
+    for word in words[1:]:
+        if width(lines[-1]) + 1 + width(word) > limit:
+            lines.append(indent + word)
+        else:
+            lines[-1] += f" {word}"
+    return lines
+
+
+def _fitting(text: str, limit: int) -> str:
+    if text.isascii():
+        return text[: max(limit, 0)]
+    taken = 0
+    for index, letter in enumerate(text):
+        taken += width(letter)
+        if taken > limit:
+            return text[:index]
+    return text
+
 
 Side = Literal["left", "right"]
 _GAP = "  "

@@ -7,8 +7,8 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import Parser, UsageError
-from toyspec.core.command_line.paths import shown
 from toyspec.core.commands.stream_changes import StreamChanges
 from toyspec.core.escaping import shortened
 from toyspec.core.places.addresses import is_address
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.core.reading.annotations import Annotations
-    from toyspec.core.runs.walking import Found, Stream
+    from toyspec.core.runs.discovery import Found, Stream
 
 Outcome = Literal["annotated", "unchanged", "refused", "failed"]
 
@@ -119,9 +119,8 @@ def _runs(paths: list[str]) -> Iterator[Found]:
     """Yield the runs at and below *paths*, each once; ranks of a run are that run."""
     # Imported here: the help needs none of it.
     from toyspec.core.reading.log_detection import DialectChoice, usual_names
-    from toyspec.core.runs.discovery import find_streams
-    from toyspec.core.runs.listing import one_of_each_run
-    from toyspec.core.runs.walking import NotALog, Stream
+    from toyspec.core.runs.discovery import NotALog, Stream, find_streams
+    from toyspec.core.runs.run import one_of_each_run
 
     names = usual_names(DialectChoice())
     found = [each for path in paths if not is_address(path) for each in find_streams(path, hints=names)]

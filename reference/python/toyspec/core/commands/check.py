@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from toyspec.core import rooms
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.dialect_options import add_dialect, dialect_choice, settings
+from toyspec.core.command_line.arguments import add_dialect, add_workers, chosen_workers, dialect_choice, settings
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from, rule_names, seconds
-from toyspec.core.command_line.workers import add_workers, chosen_workers
-from toyspec.core.commands.formats import FORMATS, STREAMING, FormatOptions, open_format
+from toyspec.core.commands.report_formats import FORMATS, STREAMING, FormatOptions, open_format
 from toyspec.core.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
 from toyspec.core.places.addresses import public
 
@@ -164,13 +163,13 @@ def run(options: Namespace) -> int:
     verdict = Verdict(output)
     interrupted = False
     if options.follow:
-        from toyspec.core.commands.check_follow import follow
+        from toyspec.core.commands.verdicts import follow
 
         interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout, health=rules)
     else:
         more: list[MoreFindings] = [] if rules is None else [rooms.health_options.HealthCheck(rules, choice)]
         if options.media:
-            from toyspec.core.commands.media_check import MediaCheck
+            from toyspec.core.commands.verdicts import MediaCheck
 
             more.append(MediaCheck(wanted.reports, options.max_line_bytes))
         check_paths(options.paths, wanted, verdict, workers=workers, more=more)

@@ -10,24 +10,32 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.columns import cut, cut_apart, some_of, width, wrapped
-from toyspec.core.command_line.dialect_options import add_dialect, add_profile, dialect_choice
-from toyspec.core.command_line.figures import duration, figure
+from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, runs_at
+from toyspec.core.command_line.figures import duration, figure, shown
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from
-from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.progress import Progress
-from toyspec.core.command_line.run_arguments import runs_at
-from toyspec.core.command_line.tables import Cell, Side, csv_row, fitted, joined, lined_up
+from toyspec.core.command_line.tables import (
+    Cell,
+    Side,
+    csv_row,
+    cut,
+    cut_apart,
+    fitted,
+    joined,
+    lined_up,
+    some_of,
+    width,
+    wrapped,
+)
 from toyspec.core.command_line.terminal import Terminal, columns, tell
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable, printable, shortened
 from toyspec.core.generated.runs import COLUMNS, TITLES
 from toyspec.core.places.addresses import public
-from toyspec.core.runs.metric_names import losses_first
+from toyspec.core.runs.curves import Series, common_steps, spread
 from toyspec.core.runs.rows import distinct_names
-from toyspec.core.runs.run_facts import differing, flat
-from toyspec.core.runs.series import Series, common_steps, spread
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.run_facts import differing, flat, losses_first
+from toyspec.core.runs.summary import summarize_run
 
 if TYPE_CHECKING:
     from argparse import Namespace

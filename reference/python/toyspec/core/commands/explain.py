@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.columns import wrapped
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, did_you_mean
+from toyspec.core.command_line.tables import wrapped
 from toyspec.core.command_line.terminal import Style, Terminal, columns
 from toyspec.core.generated.rules import LAYER, SEVERITY, SUMMARY
 

@@ -13,12 +13,11 @@ import msgspec
 
 from toyspec.core import rooms
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.dialect_options import add_dialect, add_profile, dialect_choice, settings
+from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, run_filter, settings
+from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.objects import dialect_object
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from
-from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.progress import Progress
-from toyspec.core.command_line.run_arguments import run_filter
 from toyspec.core.command_line.run_tables import ShownTable
 from toyspec.core.command_line.terminal import Terminal, tell
 from toyspec.core.errors import CatalogError, ExpressionError
@@ -43,8 +42,7 @@ if TYPE_CHECKING:
     from toyspec.catalog.reading import Catalog
     from toyspec.core.findings import PathError
     from toyspec.core.reading.log_detection import DialectChoice
-    from toyspec.core.runs.listing import Extent, Runs
-    from toyspec.core.runs.run import Run
+    from toyspec.core.runs.run import Extent, Run, Runs
     from toyspec.core.runs.run_facts import RunFacts
 
 _MOST_NAMED = 5
@@ -308,7 +306,7 @@ def _names(text: str) -> list[str]:
 
 
 def _listed(roots: list[str], extent: Extent, dialect: DialectChoice) -> Runs:
-    from toyspec.core.runs.listing import list_runs
+    from toyspec.core.runs.run import list_runs
 
     progress, looked = Progress("reading"), count(1)
     try:

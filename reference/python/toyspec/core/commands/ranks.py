@@ -6,12 +6,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.columns import some_of
-from toyspec.core.command_line.figures import cell, duration, metric_figure
+from toyspec.core.command_line.figures import cell, duration, metric_figure, shown
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, add_color, local_path
-from toyspec.core.command_line.paths import shown
-from toyspec.core.command_line.tables import Side, joined, lined_up
+from toyspec.core.command_line.tables import Side, joined, lined_up, some_of
 from toyspec.core.command_line.terminal import Terminal, tell
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import printable, shortened

@@ -7,9 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.figures import counted, shown
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
-from toyspec.core.command_line.paths import shown
-from toyspec.core.command_line.tally import counted
 from toyspec.core.commands.stream_changes import StreamChanges
 from toyspec.core.escaping import printable_bytes, shortened
 from toyspec.core.files import open_file
@@ -20,7 +19,7 @@ from toyspec.core.writing.repairing import repair as repair_stream
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.core.runs.walking import Stream
+    from toyspec.core.runs.discovery import Stream
 
 Outcome = Literal["sound", "repaired", "torn", "refused", "failed"]
 Asks = Literal["plan", "ask", "cut"]

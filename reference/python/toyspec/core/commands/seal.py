@@ -6,22 +6,19 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.core.command_line.figures import size
+from toyspec.core.command_line.figures import counted, shown, size
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
-from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.progress import Progress
-from toyspec.core.command_line.tally import counted
 from toyspec.core.commands.stream_changes import StreamChanges
 from toyspec.core.findings import PathError
 from toyspec.core.format.profiles import SEAL_FILE
-from toyspec.core.runs.discovery import find_streams
-from toyspec.core.runs.walking import NoStream
+from toyspec.core.runs.discovery import NoStream, find_streams
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
-    from toyspec.core.runs.walking import Found, Stream
+    from toyspec.core.runs.discovery import Found, Stream
 
 Existing = Literal["refuse", "keep"]
 Outcome = Literal["sealed", "intact", "refused", "failed"]

@@ -7,21 +7,20 @@ import sys
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.figures import counted, shown
 from toyspec.core.command_line.objects import inert_json
-from toyspec.core.command_line.paths import shown
-from toyspec.core.command_line.tally import counted
 from toyspec.core.command_line.terminal import Terminal, tell
 from toyspec.core.errors import StreamError, StreamRefusedError
 from toyspec.core.escaping import encodable
 from toyspec.core.findings import PathError
 from toyspec.core.generated import messages
-from toyspec.core.runs.walking import NoStream, NotALog
+from toyspec.core.runs.discovery import NoStream, NotALog
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from toyspec.core.runs.walking import Found, Stream
+    from toyspec.core.runs.discovery import Found, Stream
 
 Form = Literal["text", "json"]
 Outcome = TypeVar("Outcome", bound=str)

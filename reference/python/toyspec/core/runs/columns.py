@@ -10,7 +10,7 @@ from toyspec.core.escaping import shortened
 from toyspec.core.format.numbers import number
 from toyspec.core.generated.runs import ALIASES, COLUMNS, COUNTS, TITLES, RunState
 from toyspec.core.runs.expressions import UNKNOWN, Question, lowered
-from toyspec.core.runs.metric_names import MOST_ALIKE, near_names
+from toyspec.core.runs.run_facts import MOST_ALIKE, near_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

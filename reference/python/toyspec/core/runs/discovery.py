@@ -1,37 +1,251 @@
-"""Finds the streams below a path: see spec/bundle.md."""
+"""Finds the streams below a path or an address: see spec/bundle.md."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
+from fnmatch import fnmatchcase
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import msgspec
 
 from toyspec.core.engine import native
+from toyspec.core.errors import StreamError
 from toyspec.core.files import open_file
 from toyspec.core.findings import PathError
-from toyspec.core.format.profiles import SEAL_FILE
-from toyspec.core.places.addresses import is_address, public
+from toyspec.core.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE, SEAL_FILE
+from toyspec.core.places.addresses import WEB, is_address, parts_of, path_in, public
+from toyspec.core.places.place import place_of
 from toyspec.core.reading.log_detection import LogNames, may_be_log
-from toyspec.core.runs.walking import (
-    OF_A_BUNDLE,
-    SIDECARS,
-    STANDARD_INPUT,
-    Found,
-    Listed,
-    Listing,
-    NoStream,
-    NotALog,
-    Stream,
-    listing_of,
-    version_of,
-    walk,
-)
+from toyspec.core.reading.run_files import MEDIA_FOLDER, RANKS_BEGIN, rank_of
+from toyspec.core.reading.stream_files import STREAM_NAMES, entry_in_web, locate_remote, stream_among, unreadable
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from toyspec.core.places.place import Entry, Place
+
+
+STANDARD_INPUT = "-"
+# Each checkpoint of Hugging Face's Trainer has the whole log until then.
+_CHECKPOINT = re.compile(r"checkpoint-\d{1,18}", re.ASCII)
+_CHECKPOINTED = "trainer_state.json"
+SIDECARS = (MANIFEST_FILE, "flow.json")
+"""Names of the files beside a stream that belong to its run."""
+OF_A_BUNDLE = frozenset([*SIDECARS, SEAL_FILE, ANNOTATIONS_FILE])
+"""Names of all files of a run that are not streams."""
+_PASSED_OVER = frozenset([".git", ".hg", ".svn", "node_modules", "site-packages", "__pycache__"])
+ENVIRONMENT = "pyvenv.cfg"
+"""The file by which a virtual environment of Python is known."""
+_RANK_BESIDE = re.compile(rf" {re.escape(RANKS_BEGIN)}([1-9][0-9]{{0,8}})\.jsonl (\S*)", re.ASCII)
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """A stream to check."""
+
+    path: str
+    size: int
+    """Size in bytes when it was found; 0 where it is not known."""
+    root: str | None = None
+    """The directory that was named and searched; None where the stream itself was named."""
+    is_hinted: bool = False
+    """True for a file with a usual name of another program's log, which its content has to confirm."""
+    identity: str = ""
+    """A text that changes with the stream and with the files of its run beside it; empty where it is not known."""
+    version: str = ""
+    """A text that changes with the stream alone; empty where it is not known."""
+    is_link: bool = False
+    """True for a symbolic link that was found below a root."""
+    is_sealed: bool | None = None
+    """Whether a seal is beside it; None where it is not known."""
+
+    @property
+    def may_be_annotated(self) -> bool:
+        """False where it is known that no annotations are beside the stream."""
+        return not self.identity or self.is_hinted or f" {ANNOTATIONS_FILE} " in self.identity
+
+    @property
+    def is_regular(self) -> bool:
+        """False for a FIFO or a device, which only a user can name."""
+        return self.root is not None or os.path.isfile(self.path)
+
+    @property
+    def is_below(self) -> bool:
+        """True where neither the stream nor the directory that it is in was named."""
+        return self.root is not None and os.path.dirname(self.path) != self.root.rstrip(os.sep)
+
+
+def ranks_in(identity: str) -> dict[int, str]:
+    """Return the ranks from 1 on whose logs are beside the stream of *identity*, each with the version of its log."""
+    return dict(sorted((int(rank), version) for rank, version in _RANK_BESIDE.findall(identity)))
+
+
+class NoStream(msgspec.Struct, frozen=True):
+    """A directory that was named and has no stream in it or below."""
+
+    path: str
+    is_bundle: bool = False
+    """True where it has other files of a run."""
+    candidates: tuple[str, ...] = ()
+    """Some of the files in it that may be logs, though no dialect fits."""
+
+
+class NotALog(msgspec.Struct, frozen=True):
+    """A file in a directory that was searched, which has the name of text and is not a log that is recognized."""
+
+    path: str
+
+
+class Listed(NamedTuple):
+    """A file or a directory in a directory."""
+
+    name: str
+    path: str
+    size: int = 0
+    """Number of bytes of a file; 0 where it is not known."""
+    version: str = ""
+    """See Stream."""
+    beside: str = ""
+    """A text that changes with the files of the run beside a stream."""
+    is_link: bool = False
+    is_sealed: bool | None = None
+    """See Stream."""
+
+
+class Listing(NamedTuple):
+    """What a search for streams needs of a directory; both are sorted by name."""
+
+    files: list[Listed]
+    """See ``listing_of``."""
+    folders: list[Listed]
+
+
+Found = Stream | NoStream | NotALog | PathError
+Item = TypeVar("Item")
+"""What a place gives for a file."""
+
+
+def listing_of(
+    files: Mapping[str, Item], folders: Mapping[str, str], hints: Sequence[str], listed: Callable[[Item], Listed]
+) -> Listing:
+    """Return what a search goes on with, of all *files* and *folders* in a directory, by their names.
+
+    Without a stream, these are the files that *hints* name. Media of a run are not searched, since what it shows,
+    tables among it, is not a log; nor is installed software. *listed* is called for the files that are needed.
+    """
+    if ENVIRONMENT in files:
+        return Listing([], [])
+    names = sorted(files)
+    streams = [name for name in names if name in STREAM_NAMES]
+    beside = "".join(f" {name} {listed(files[name]).version}" for name in names if is_beside(name))
+    return Listing(
+        [
+            listed(files[name])._replace(beside=beside, is_sealed=SEAL_FILE in files)
+            for name in streams or [name for name in names if is_hinted(name, hints)]
+        ],
+        [
+            Listed(name, folders[name])
+            for name in sorted(folders)
+            if not is_passed_over(name) and not (streams and name == MEDIA_FOLDER)
+        ],
+    )
+
+
+def is_beside(name: str) -> bool:
+    """Return whether the file *name* belongs to the run whose stream is beside it."""
+    return name in OF_A_BUNDLE or bool(rank_of(name))
+
+
+def is_passed_over(name: str) -> bool:
+    """Return whether directories of *name*, below one that was named, have no runs: they hold installed software."""
+    return name in _PASSED_OVER
+
+
+def walk(
+    root: str, hints: Sequence[str], listed: Callable[[str, Sequence[str]], Listing]
+) -> Iterator[Stream | PathError]:
+    """Yield the streams at or below *root*; *listed* returns what is in a directory, by hints, or raises OSError."""
+    pending = [(root, hints)]
+    while pending:
+        directory, hints = pending.pop()
+        try:
+            files, folders = listed(directory, hints)
+        except OSError as error:
+            yield PathError(directory, cause_of(error))
+            continue
+        for file in files:
+            yield Stream(
+                file.path,
+                file.size,
+                root,
+                is_hinted=file.name not in STREAM_NAMES,
+                identity=file.version + file.beside,
+                version=file.version,
+                is_link=file.is_link,
+                is_sealed=file.is_sealed,
+            )
+        older = {folder.name for folder in folders if _CHECKPOINT.fullmatch(folder.name)}
+        if older and not any(file.name == _CHECKPOINTED for file in files):
+            older.remove(max(older, key=_step_of))
+        pending += [(folder.path, () if folder.name in older else hints) for folder in reversed(folders)]
+
+
+def is_older_checkpoint(path: str) -> bool:
+    """Return whether a later ``trainer_state.json`` has everything that the one at *path* has."""
+    directory, name = os.path.split(os.path.abspath(path))
+    place, folder = os.path.split(directory)
+    if name != _CHECKPOINTED or not _CHECKPOINT.fullmatch(folder):
+        return False
+    others = [os.path.join(place, each) for each in os.listdir(place) if _CHECKPOINT.fullmatch(each)]
+    later = [each for each in others if _step_of(each) > _step_of(folder)]
+    return any(os.path.isfile(os.path.join(each, _CHECKPOINTED)) for each in (place, *later))
+
+
+def _step_of(checkpoint: str) -> int:
+    return int(checkpoint.rpartition("-")[2])
+
+
+def is_hinted(name: str, hints: Sequence[str]) -> bool:
+    """Return whether one of the patterns *hints* fits the file name *name*, which is not that of annotations."""
+    return name != ANNOTATIONS_FILE and any(fnmatchcase(name, pattern) for pattern in hints)
+
+
+def version_of(status: os.stat_result) -> str:
+    """Return the version of a stream whose file has *status*; see Stream."""
+    return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
+
+
+class PassedOver(NamedTuple):
+    """Objects below an address that are not part of a run."""
+
+    number: int
+    example: str
+    """The address of the first one."""
+
+
+# A page of a list has so many: fewer cost no request of their own.
+WORTH_SAYING = 1000
+_noted: dict[str, PassedOver] = {}
+
+
+def note_passed_over(address: str, found: PassedOver) -> None:
+    """Keep what the last listing of *address* has passed over, if it is worth saying."""
+    _noted.pop(address, None)
+    if found.number >= WORTH_SAYING:
+        _noted[address] = found
+
+
+def taken_passed_over() -> dict[str, PassedOver]:
+    """Return what was noted since the last call, by the addresses that were listed."""
+    found = dict(_noted)
+    _noted.clear()
+    return found
+
 
 # Few enough for little memory, enough that a call costs nothing.
 _BATCH = 1024
@@ -58,7 +272,6 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
         return
     if is_address(path):
         # Imported with the first address: start-up time counts.
-        from toyspec.core.runs.remote_discovery import find_remote
 
         yield from find_remote(public(path), hints)
         return
@@ -140,7 +353,7 @@ def _walked(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
     """Yield what ``walk`` yields for a directory on this machine, by the compiled engine if there is one."""
     engine = native()
     if engine is None or os.name == "nt":
-        yield from walk(root, hints, _listed)
+        yield from walk(root, hints, _listed_directory)
         return
     steps = engine.Walk(root, list(hints))
     for found in _steps(iter(lambda: steps.next(_BATCH), []), root):
@@ -183,7 +396,7 @@ def _steps(batches: Iterable[list[Any]], root: str) -> Iterator[bytes | Stream |
             yield PathError(path, words if number is None else os.strerror(number))
 
 
-def _listed(directory: str, hints: Sequence[str]) -> Listing:
+def _listed_directory(directory: str, hints: Sequence[str]) -> Listing:
     with os.scandir(directory) as listing:
         entries = list(listing)
     files = {entry.name: entry for entry in entries if entry.is_file()}
@@ -197,3 +410,154 @@ def _listed_file(entry: os.DirEntry[str]) -> Listed:
     except OSError:
         return Listed(entry.name, entry.path)
     return Listed(entry.name, entry.path, status.st_size, version_of(status), is_link=entry.is_symlink())
+
+
+def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
+    """Yield what ``find_streams`` yields, for an address; memory does not grow with the number of other objects."""
+    try:
+        place = place_of(address)
+        if parts_of(address).scheme in WEB:
+            yield _only(entry_in_web(place, address), address)
+            return
+        if address.rpartition("/")[2] in STREAM_NAMES:
+            yield _only(place.status(address), address)
+            return
+        tree = _Tree(place, address, hints)
+        if tree.is_empty:
+            yield _only(place.status(address), address)
+            return
+    except StreamError as error:
+        yield PathError(address, error.fact)
+    except FileNotFoundError:
+        yield PathError(address, "No such object, and none below it")
+    except OSError as error:
+        yield PathError(address, cause_of(error))
+    else:
+        anything = False
+        for found in walk(address, hints, tree.listed):
+            anything = True
+            yield found
+        if not anything:
+            yield NoStream(address, not OF_A_BUNDLE.isdisjoint(tree.names))
+
+
+def locate_all(address: str, names: Sequence[str], hints: Sequence[str]) -> tuple[str | None, list[Stream]]:
+    """Return the stream at *address*, as ``locate_stream`` does; in a directory that is not a run, the streams below.
+
+    A store is listed once. Raises StreamError.
+    """
+    is_web = parts_of(address).scheme in WEB
+    if is_web or address.rpartition("/")[2] in (*names, *STREAM_NAMES):
+        return locate_remote(address, names), []
+    try:
+        tree = _Tree(place_of(address), address, [*names, *hints], last=(*names, *STREAM_NAMES)[0])
+    except OSError as error:
+        raise unreadable(address, error) from error
+    if tree.is_empty:
+        return address, []
+    among = [name for name in tree.names if not is_beside(name)]
+    stream = stream_among(among, (*names, *STREAM_NAMES))
+    if stream is not None:
+        return path_in(address, stream), []
+    return None, [found for found in walk(address, hints, tree.listed) if isinstance(found, Stream)]
+
+
+def _only(entry: Entry, named: str) -> Stream:
+    """Return the one stream that is *named*, itself or by its directory."""
+    root = None if entry.address == named else named
+    return Stream(entry.address, entry.size, root, identity=entry.identity, version=entry.identity)
+
+
+class _Tree:
+    """The directories below *root* that have something to read, from one listing.
+
+    The listing ends with the file *last* in the root, if that is given.
+    """
+
+    def __init__(self, place: Place, root: str, hints: Sequence[str], *, last: str = "") -> None:
+        self._root = root
+        self._files: dict[str, dict[str, Entry]] = {root: {}}
+        self._folders: dict[str, dict[str, str]] = {root: {}}
+        self.is_empty = True
+        """True if nothing is below the root: it is an object, or nothing."""
+        others, example = 0, ""
+        for entry in place.entries(root):
+            if entry.address == root:
+                continue
+            self.is_empty = False
+            directory, _, name = entry.address.rpartition("/")
+            if name in STREAM_NAMES or name == ENVIRONMENT or is_beside(name) or is_hinted(name, hints):
+                self._directory(directory)[name] = entry
+            else:
+                others, example = others + 1, example or entry.address
+            if directory == root and name == last:
+                break
+        note_passed_over(root, PassedOver(others, example))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the files in the root that are of a run, or may be read."""
+        return list(self._files[self._root])
+
+    def listed(self, directory: str, hints: Sequence[str]) -> Listing:
+        """Return what a search needs of *directory*."""
+        return listing_of(self._files[directory], self._folders[directory], hints, _listed_entry)
+
+    def _directory(self, directory: str) -> dict[str, Entry]:
+        """Return what was found in *directory* so far, which is a folder of the one above from now on."""
+        if directory not in self._files:
+            self._files[directory], self._folders[directory] = {}, {}
+            above, _, name = directory.rpartition("/")
+            self._directory(above)
+            self._folders[above][name] = directory
+        return self._files[directory]
+
+
+def _listed_entry(entry: Entry) -> Listed:
+    return Listed(entry.address.rpartition("/")[2], entry.address, entry.size, entry.identity)
+
+
+Result = TypeVar("Result")
+
+# A request takes much longer than the work on its answer.
+_REQUESTS = 16
+
+
+def each_result(
+    streams: Iterable[Stream], work: Callable[[Stream], Result]
+) -> Iterator[tuple[Stream, Callable[[], Result]]]:
+    """Yield each of *streams*, in order, and a function that returns the result of *work* on it, or raises as that.
+
+    From the first remote one on, several threads do the work, ahead of what is asked for.
+    """
+    others = iter(streams)
+    for stream in others:
+        if is_address(stream.path):
+            yield from _at_once(chain([stream], others), work)
+        else:
+            yield stream, partial(work, stream)
+
+
+def _at_once(
+    streams: Iterable[Stream], work: Callable[[Stream], Result]
+) -> Iterator[tuple[Stream, Callable[[], Result]]]:
+    # Imported with the first address: start-up time counts.
+    from concurrent.futures import Future
+
+    from toyspec.core.workers.running import Threads, Work, results_of
+
+    def outcome(stream: Stream) -> Callable[[], Result]:
+        future: Future[Result] = Future()
+        try:
+            future.set_result(work(stream))
+        except Exception as error:  # noqa: BLE001 - whoever asks for the result raises it
+            future.set_exception(error)
+        return future.result
+
+    each: Work[Stream, Callable[[], Result]] = Work(lambda batch: [*map(outcome, batch)], lambda _: 0, _never)
+    with contextlib.closing(results_of(streams, each, Threads(_REQUESTS))) as results:
+        yield from results
+
+
+def _never(stream: Stream, reason: str) -> Callable[[], Result]:
+    raise AssertionError(f"{stream.path}: {reason}")

@@ -22,7 +22,7 @@ from toyspec.core.reading.number_blocks import NumberBlock, latest
 from toyspec.core.reading.reader import AttemptView, read
 from toyspec.core.reading.records import RowBlock, count_missing, nothing_missing
 from toyspec.core.reading.stream_files import locate_stream
-from toyspec.core.runs.metric_names import near_names
+from toyspec.core.runs.run_facts import near_names
 
 if TYPE_CHECKING:
     from toyspec.core.reading.records import Record

@@ -17,7 +17,7 @@ from toyspec.core.generated.runs import RunState
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.run_files import is_of_latest_attempt, rank_streams
 from toyspec.core.reading.stream_files import found_at, locate_stream
-from toyspec.core.runs.summarizing import summarize_run
+from toyspec.core.runs.summary import summarize_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,19 +1,22 @@
-"""What every run has, by the names of schemas/runs.json: commands, catalogs, the viewer and filters use these."""
+"""What every run has, by the names of schemas/runs.json, and what names of metrics say: the loss, and their goals."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import islice
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from toyspec.core.escaping import shortened
 from toyspec.core.findings import DialectUse, Severity, state_text
 from toyspec.core.format.numbers import number
-from toyspec.core.generated.runs import COLUMNS, PLANNED_STEPS, RunColumns, RunState
+from toyspec.core.generated.runs import COLUMNS, LOSS_NAMES, PLANNED_STEPS, SMALLER_IS_BETTER, RunColumns, RunState
 from toyspec.core.reading.run_files import is_of_latest_attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 
 _MOST_CHARS = 4096
@@ -247,3 +250,49 @@ def differing(each: Sequence[Mapping[str, Any]]) -> set[str]:
     telling = [members for members in each if members]
     names = {name for members in telling for name in members}
     return {name for name in names if len({repr(members.get(name, differing)) for members in telling}) > 1}
+
+
+Meaning = TypeVar("Meaning")
+
+MOST_ALIKE = 20_000
+"""Number of names among which one that is alike is searched for, which takes a second."""
+
+
+def near_names(name: str, known: Iterable[str]) -> str:
+    """Return the question whether one of *known* was meant by *name*; empty where none is like it."""
+    # Imported here: start-up time counts.
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(islice(known, MOST_ALIKE)), 3, 0.51)
+    return f"did you mean {' or '.join(repr(shortened(each)) for each in near)}?" if near else ""
+
+
+def loss_among(metrics: Container[str]) -> str | None:
+    """Return the name of the training loss among *metrics*; None if it is not there."""
+    return next((name for name in LOSS_NAMES if name in metrics), None)
+
+
+def losses_first(names: Iterable[str]) -> list[str]:
+    """Return *names* in the order of lists: the training loss, other losses, the least nested, then by letters."""
+    return sorted(names, key=lambda name: (name not in LOSS_NAMES, "loss" not in name.lower(), name.count("/"), name))
+
+
+@lru_cache(maxsize=1024)
+def default_goal(name: str) -> str | None:
+    """Return ``min`` for a metric whose name says that smaller values are better, else None."""
+    lowered = name.lower()
+    return "min" if any(word in lowered for word in SMALLER_IS_BETTER) else None
+
+
+def goal_of(name: str, goals: Mapping[str, str]) -> str | None:
+    """Return the goal of the metric *name* by *goals*, whose names may end in ``*``, else by its name."""
+    stated = defined(name, goals)
+    return default_goal(name) if stated is None else stated
+
+
+def defined(name: str, definitions: Mapping[str, Meaning]) -> Meaning | None:
+    """Return what *definitions*, whose names may end in ``*``, say of the metric *name*; None for nothing."""
+    if name in definitions:
+        return definitions[name]
+    fitting = [key for key in definitions if key.endswith("*") and name.startswith(key[:-1])]
+    return definitions[max(fitting, key=len)] if fitting else None

@@ -1,24 +1,32 @@
-"""Reads the first and the last lines of a stream; of a long one, without the rest."""
+"""Reads the ends of streams; of a long one, without the rest: those of a run, and of its other ranks."""
 
 from __future__ import annotations
 
 import os
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Literal
 
+from toyspec.core.errors import StreamError
 from toyspec.core.files import descriptor_of
 from toyspec.core.generated.runs import LOSS_NAMES
-from toyspec.core.places.addresses import is_address
+from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.log_detection import detect_profile_at
+from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record, RecordFeed
+from toyspec.core.reading.run_files import rank_file, ranks_beside
 from toyspec.core.reading.stream_files import GZIP_MAGIC
+from toyspec.core.runs.discovery import ranks_in
+from toyspec.core.runs.run_facts import RankState
+from toyspec.core.system_calls import is_locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from toyspec.core.findings import Gap
+    from toyspec.core.generated.runs import RunState
     from toyspec.core.reading.log_detection import DialectChoice
+
 
 BLOCK_BYTES = 1 << 9
 """Number of bytes that are read of each end at first."""
@@ -188,3 +196,50 @@ def _remote_ends(address: str) -> tuple[Ends, int] | None:
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:
     os.lseek(descriptor, offset, os.SEEK_SET)
     return os.read(descriptor, size)
+
+
+def states_of_other_ranks(stream: str, identity: str = "") -> list[RankState]:
+    """Return the states of the logs of ranks from 1 on, of the run with *stream*.
+
+    A log that cannot be read is damaged, and of a long one only the ends are read. A store is not listed for them: they
+    are those in the *identity* with which a search has found the stream.
+    """
+    if is_address(stream):
+        directory = stream.rpartition("/")[0]
+        found = ranks_in(identity).items()
+        places = {rank: (path_in(directory, rank_file(rank)), version) for rank, version in found}
+        return [
+            RankState(rank, _known_state(path, version) if version else _read_state(path))
+            for rank, (path, version) in places.items()
+        ]
+    return [RankState(rank, _state_at(path)) for rank, path in ranks_beside(stream).items()]
+
+
+def _state_at(path: str) -> RunState:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return "damaged"
+    # Of what is written, nothing is read.
+    if is_locked(path):
+        return "running"
+    return _known_state(path, status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+# A run that is written is listed again and again, and the logs of its other ranks change seldom after their end.
+@lru_cache(maxsize=1 << 14)
+def _known_state(path: str, *_: int | str) -> RunState:
+    return _read_state(path)
+
+
+def _read_state(path: str) -> RunState:
+    ends, _ = ends_at(path) or (None, 0)
+    if ends is not None and ends.profile is not None:
+        return ends.state
+    try:
+        with read(path, mode="salvage") as reading:
+            for _ in reading:
+                pass
+            return reading.report.state
+    except StreamError:
+        return "damaged"

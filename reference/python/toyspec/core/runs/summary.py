@@ -1,54 +1,65 @@
-"""Summarizes a run from its stream; of a torn or damaged one, everything that can be read."""
+"""Summarizes a run from its stream, or from its ends; of a torn or damaged one, everything that can be read."""
 
 from __future__ import annotations
 
 import os
 from array import array
-from functools import cached_property, reduce
+from contextlib import suppress
+from functools import cached_property, partial, reduce
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
 
+from toyspec.core.engine import native
+from toyspec.core.errors import StreamError
+from toyspec.core.files import open_file
 from toyspec.core.format.numbers import finite_number, is_number_or_null, number
 from toyspec.core.format.profiles import closing_kind
 from toyspec.core.format.record_mapping import mapping_of
+from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.generated.runs import LOSS_NAMES
 from toyspec.core.generated.streams import STREAMS
 from toyspec.core.kaun.scalars import is_smaller_better
+from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.annotations import NONE, read_annotations
 from toyspec.core.reading.attempts import Attempts, Placing, is_listed, world_size_of
-from toyspec.core.reading.log_detection import manifest_start, read_manifest
-from toyspec.core.reading.number_blocks import NumberBlock
-from toyspec.core.reading.records import Row, RowBlock, count_missing, nothing_missing
-from toyspec.core.reading.run_files import run_of
+from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, manifest_start, read_manifest
+from toyspec.core.reading.number_blocks import NumberBlock, latest
+from toyspec.core.reading.reader import is_other_document, read, unknown_format
+from toyspec.core.reading.records import Record, RecordFeed, Row, RowBlock, count_missing, nothing_missing
+from toyspec.core.reading.run_files import is_of_latest_attempt, ranks_beside, run_of
 from toyspec.core.reading.sealed_files import has_seal
-from toyspec.core.runs.curves import Curve, TagCurve
-from toyspec.core.runs.metric_names import defined, goal_of, loss_among
-from toyspec.core.runs.rank_states import states_of_other_ranks
+from toyspec.core.reading.stream_files import locate_stream, stream_size, unpacked_head
+from toyspec.core.runs.curves import Curve, Series, TagCurve
 from toyspec.core.runs.run_facts import (
     MetricFacts,
     RunFacts,
+    defined,
+    goal_of,
+    loss_among,
     planned_of,
     progress_of,
     remaining_of,
     settings_of,
     unended,
 )
-from toyspec.core.runs.series import Series
+from toyspec.core.runs.stream_ends import WHOLE_BYTES, Ends, ends_at, records_among, states_of_other_ranks
 from toyspec.core.system_calls import is_locked
 from toyspec.core.writing.clocks import utc_text
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+
+    import toyspec_engine
 
     from toyspec.core.findings import DialectUse, Ended, Profile, ReadReport, State
-    from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.reading.number_blocks import Rows
-    from toyspec.core.reading.records import Record
+    from toyspec.core.runs.discovery import Stream
     from toyspec.core.runs.run_facts import RankState
 
     Taken = Record | NumberBlock | RowBlock
-    import toyspec_engine
+
+    Watch = Callable[[Iterable[Taken], int], Iterable[Taken]]
 
 
 class Extent(NamedTuple):
@@ -544,3 +555,137 @@ def _descriptions(start: Mapping[str, Any], name: str) -> dict[str, Any]:
     found: dict[str, Any] = {key: _text(start.get(key)) or None for key in ("group", "notes")}
     found["tags"] = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
     return found | {"name": name}
+
+
+def summarize_run(
+    path: str, *, metric: str | None = None, watch: Watch | None = None, dialect: DialectChoice | None = None
+) -> RunSummary:
+    """Return the summary of the run at *path*, a run directory or a stream; *metric* is what it keeps whole.
+
+    *watch* is given the records and the size of the stream, and passes the records on. The log of another program is
+    read by a *dialect*, by default the one that is recognized.
+    Raises StreamMissingError, StreamUnreadableError, and UnknownFormatError for what is not a run; damage is skipped
+    and is in the summary's report.
+    """
+    choice = dialect or DialectChoice()
+    stream = locate_stream(path, choice.stream_files)
+    summary = RunSummary(stream, metric)
+    reading = read(stream, mode="salvage", dialect=choice)
+    reading.give_numbers()
+    summary.take(reading if watch is None else watch(reading, _size(stream)), learn="attempts")
+    report = reading.report
+    if report.dialect is None and (report.profile is None or (not report.records and _is_other(stream))):
+        raise unknown_format(stream)
+    if summary.attempts or summary.starts_late:
+        again = RunSummary(stream, metric, attempts=summary.attempts)
+        with read(stream, mode="salvage", profile=report.profile, dialect=choice) as reading:
+            if report.dialect is None:
+                reading.give_numbers("steps")
+            again.take(latest(reading, summary.attempts))
+        summary = again
+    summary.report, summary.choice = report, choice
+    summary.dialect = report.dialect
+    summary.describe(report.profile, Extent(report.state, report.records, report.size))
+    return summary
+
+
+def _is_other(stream: str) -> bool:
+    """Return whether the file *stream*, which has no record, is a document of another program."""
+    try:
+        return is_other_document(stream, unpacked_head(stream, HEAD_BYTES)[0])
+    except (OSError, StreamError):
+        return False
+
+
+def _size(stream: str) -> int:
+    try:
+        return stream_size(stream)
+    except OSError:
+        return 0
+
+
+_RESUMPTION = b"run_resume"
+_PIECE_BYTES = 1 << 20
+
+
+def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_bytes: int | None = None) -> RunSummary:
+    """Return the summary of the run whose stream is at *path*, from the ends of the stream.
+
+    A stream up to *checked_bytes* (by default 1 MiB) is read completely. Of a larger one, more of an end is read, up to
+    a limit, if it has no step with a loss; damage between the ends is not found, as ``extent`` says. Settings that a
+    resumption between them changed are searched for when settings are asked for, unless the stream is in an object
+    store. Streams that cannot be read from the end are passed to ``summarize_run``; raises as that does.
+    """
+    return _summary_of(path, ends_at(path, WHOLE_BYTES if checked_bytes is None else checked_bytes), dialect)
+
+
+def _summary_of(path: str, found: tuple[Ends, int] | None, dialect: DialectChoice | None) -> RunSummary:
+    ends, size = found or (None, 0)
+    # What follows no profile is the log of another program, or not a run, which the other one says.
+    if (
+        ends is None
+        or ends.profile is None
+        or (not ends.head and path.endswith(".json"))
+        or ends.is_doubtful
+        or (dialect is not None and ends.may_be_of(dialect))
+    ):
+        return summarize_run(path, dialect=dialect)
+    summary = RunSummary(path, parts=0)
+    summary.knows_metrics = False
+    if ends.is_resumed():
+        summary.take(ends.latest(summary.attempts))
+    else:
+        summary.take(ends.telling([*ends.head, *ends.tail]), learn="attempts")
+    summary.describe(ends.profile, Extent(ends.state, ends.count, size, ends.count is not None))
+    if not summary.extent.is_checked and ends.profile == "toy/v1" and not is_address(path):
+        summary.find_resumptions = partial(_resumptions, path)
+    return summary
+
+
+def _resumptions(path: str) -> Iterator[Record]:
+    """Yield the resumptions in the stream at *path*; none if it cannot be read any more."""
+    rest = b""
+    with suppress(OSError), open_file(path).detach() as file:
+        while piece := file.read(_PIECE_BYTES):
+            block = rest + piece
+            end = block.rfind(b"\n") + 1
+            rest = block[end:] if len(block) - end <= MAX_LINE_BYTES else b""
+            at = block.find(_RESUMPTION, 0, end)
+            while at >= 0:
+                after = block.find(b"\n", at) + 1
+                line = block[block.rfind(b"\n", 0, at) + 1 : after]
+                yield from (each for each in records_among(RecordFeed(profile="toy/v1").feed(line)) if each.goes_on)
+                at = block.find(_RESUMPTION, after, end)
+
+
+def engine_ends(streams: Sequence[Stream]) -> dict[str, RunSummary]:
+    """Return the summaries of runs with short streams that the compiled engine reads, by path; others are left out."""
+    engine = native()
+    if engine is None:
+        return {}
+    found = engine.ends([stream.path for stream in streams], WHOLE_BYTES)
+    runs = {}
+    for stream, each in zip(streams, found, strict=True):
+        if each is not None:
+            profile, state, count, size, lines = each[:5]
+            run = RunSummary(stream.path, parts=0)
+            run.knows_metrics = False
+            run.take(RecordFeed(profile=profile).feed(lines), learn="attempts")
+            run.describe(profile, Extent(state, count, size))
+            runs[stream.path] = run
+    return runs
+
+
+def latest_ranks(stream: str) -> dict[int, str]:
+    """Return the paths of the logs of other ranks of the run with *stream*, without torn ones of an earlier attempt."""
+    paths = ranks_beside(stream)
+    broken = unended(states_of_other_ranks(stream), None)
+    if not broken:
+        return paths
+    try:
+        summary = summarize_ends(stream)
+        summary.settle()
+    except StreamError:
+        return paths
+    gone = {each.rank for each in broken if not is_of_latest_attempt(each.rank, summary.world_size)}
+    return {rank: path for rank, path in paths.items() if rank not in gone}

@@ -7,9 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.dialect_options import add_dialect, dialect_choice, settings
+from toyspec.core.command_line.arguments import add_dialect, dialect_choice, settings
+from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from, seconds
-from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.reading.configuration import ConfigurationError
 from toyspec.health.options import all_rules

@@ -8,9 +8,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
-from toyspec.core.command_line.paths import shown
 from toyspec.core.escaping import printable
 from toyspec.core.files import open_file
 from toyspec.core.reading.configuration import FILE, find_configuration

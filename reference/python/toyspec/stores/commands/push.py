@@ -7,10 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.figures import size
+from toyspec.core.command_line.figures import counted, size
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
 from toyspec.core.command_line.progress import Progress
-from toyspec.core.command_line.tally import counted
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.errors import PlaceError
 from toyspec.core.escaping import printable

@@ -6,13 +6,11 @@ import sys
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.figures import size
+from toyspec.core.command_line.figures import counted, shown, size
 from toyspec.core.command_line.objects import inert_json
-from toyspec.core.command_line.paths import shown
-from toyspec.core.command_line.tally import counted
 from toyspec.core.command_line.terminal import Terminal, tell
 from toyspec.core.escaping import printable
-from toyspec.core.runs.passed_over import WORTH_SAYING
+from toyspec.core.runs.discovery import WORTH_SAYING
 
 if TYPE_CHECKING:
     from argparse import Namespace

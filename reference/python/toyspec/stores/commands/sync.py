@@ -8,9 +8,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from toyspec.core.command_line.figures import size
+from toyspec.core.command_line.figures import shown, size
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path, seconds
-from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.escaping import printable

@@ -9,13 +9,11 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.columns import cut_apart
-from toyspec.core.command_line.dialect_options import add_dialect, dialect_choice
+from toyspec.core.command_line.arguments import add_dialect, dialect_choice, run_filter
+from toyspec.core.command_line.figures import counted, shown
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean
-from toyspec.core.command_line.paths import shown
-from toyspec.core.command_line.run_arguments import run_filter
-from toyspec.core.command_line.tally import counted
+from toyspec.core.command_line.tables import cut_apart
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.errors import ExpressionError, StreamError
 from toyspec.core.escaping import encodable, shortened
@@ -230,7 +228,7 @@ def _layout(options: Namespace) -> Layout:
 def _read(options: Namespace, choice: DialectChoice) -> list[_PlottedRun]:
     """Return the curves and the summary of each run at and below the paths; raise StreamError."""
     from toyspec.core.generated.runs import TOKEN_COUNTS
-    from toyspec.core.runs.listing import named_streams
+    from toyspec.core.runs.run import named_streams
     from toyspec.view.drawn_curves import read_curves
 
     wanted = {*options.metric, *TOKEN_COUNTS}

@@ -7,10 +7,9 @@ import time
 from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.dialect_options import add_dialect, dialect_choice, settings
-from toyspec.core.command_line.figures import size
+from toyspec.core.command_line.arguments import add_dialect, dialect_choice, settings
+from toyspec.core.command_line.figures import shown, size
 from toyspec.core.command_line.parsers import Parser, UsageError, number_from
-from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.errors import StreamError
@@ -81,9 +80,9 @@ def run(options: Namespace) -> int:
 
 
 def _table(options: Namespace, choice: DialectChoice) -> str:
-    from toyspec.core.runs.listing import list_runs
-    from toyspec.core.runs.markdown import markdown_table
-    from toyspec.core.runs.summarizing import summarize_run
+    from toyspec.core.runs.markup import markdown_table
+    from toyspec.core.runs.run import list_runs
+    from toyspec.core.runs.summary import summarize_run
     from toyspec.view.metric_charts import require_metrics
 
     listed = list_runs(*options.runs, dialect=choice)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from toyspec.core.command_line.dialect_options import dialect_choice, settings
+from toyspec.core.command_line.arguments import dialect_choice, settings
+from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import UsageError
-from toyspec.core.command_line.paths import shown
 from toyspec.core.errors import CatalogError
 from toyspec.core.escaping import printable
 

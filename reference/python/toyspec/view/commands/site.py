@@ -6,12 +6,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.dialect_options import add_dialect, dialect_choice
-from toyspec.core.command_line.figures import size
+from toyspec.core.command_line.arguments import add_dialect, dialect_choice
+from toyspec.core.command_line.figures import counted, shown, size
 from toyspec.core.command_line.parsers import Parser, number_from
-from toyspec.core.command_line.paths import shown
 from toyspec.core.command_line.progress import Progress
-from toyspec.core.command_line.tally import counted
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.errors import StreamError
 

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.dialect_options import add_dialect, settings
+from toyspec.core.command_line.arguments import add_dialect, settings
 from toyspec.core.command_line.parsers import Parser, UsageError, number_from
 from toyspec.core.command_line.terminal import Terminal, tell
 from toyspec.core.errors import CatalogError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from toyspec.core.command_line.dialect_options import add_dialect, settings
+from toyspec.core.command_line.arguments import add_dialect, settings
 from toyspec.core.command_line.parsers import Parser, UsageError
 from toyspec.health.options import all_rules
 from toyspec.view.commands.shown_roots import add_roots, catalog_of, names_of, require_answers

@@ -13,9 +13,9 @@ from textual.binding import Binding
 from textual.containers import Grid
 from textual.widgets import Input, Static
 
-from toyspec.core.command_line.columns import cut, cut_apart
 from toyspec.core.command_line.exit_codes import INTERRUPTED, TERMINATED
-from toyspec.core.command_line.tally import counted
+from toyspec.core.command_line.figures import counted
+from toyspec.core.command_line.tables import cut, cut_apart
 from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.errors import ExpressionError
 from toyspec.core.escaping import printable, shortened

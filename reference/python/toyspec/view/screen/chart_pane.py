@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.text import Text
 from textual.widget import Widget
 
-from toyspec.core.command_line.columns import cut
+from toyspec.core.command_line.tables import cut
 from toyspec.core.escaping import shortened
 from toyspec.view.charts import NO_PLACE, chart
 from toyspec.view.screen.run_list import COLORS

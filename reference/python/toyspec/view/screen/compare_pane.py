@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from rich.text import Text
 from textual.widget import Widget
 
-from toyspec.core.command_line.columns import cut, cut_apart, cut_middle, padded, width
 from toyspec.core.command_line.figures import cell, duration, figure
+from toyspec.core.command_line.tables import cut, cut_apart, cut_middle, padded, width
 from toyspec.core.escaping import shortened
-from toyspec.core.runs.metric_names import losses_first
-from toyspec.core.runs.run_facts import differing
+from toyspec.core.runs.run_facts import differing, losses_first
 from toyspec.view.screen.run_list import COLORS, end_of
 
 if TYPE_CHECKING:

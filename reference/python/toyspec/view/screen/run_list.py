@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 from textual.widget import Widget
 
-from toyspec.core.command_line.columns import cut_apart, padded, width
 from toyspec.core.command_line.figures import cell, duration, share
 from toyspec.core.command_line.run_tables import colored_as
+from toyspec.core.command_line.tables import cut_apart, padded, width
 from toyspec.core.escaping import shortened
 from toyspec.core.findings import state_text
 from toyspec.core.runs.columns import asks_for_hidden, in_order, meets
-from toyspec.core.runs.metric_names import losses_first
 from toyspec.core.runs.rows import facts_of_row
+from toyspec.core.runs.run_facts import losses_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
