@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
-
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-    ExportMetricsServiceResponse,
-)
 
 CollectorBehaviour = Literal["good", "fails", "keeps and fails", "refuses one"]
 
@@ -36,23 +32,24 @@ class LoopbackCollector:
         self.metrics: dict[str, Any] = {}
         """The last message of each metric, by its name."""
         self.paths: set[str] = set()
+        self.headers: dict[str, str] = {}
         left = list(behaviours)
         collector = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                sent = ExportMetricsServiceRequest.FromString(self.rfile.read(int(self.headers["Content-Length"])))
+                sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 behaviour = left.pop(0) if left else "good"
                 collector.paths.add(self.path)
-                answer = ExportMetricsServiceResponse()
+                collector.headers = {name.lower(): value for name, value in self.headers.items()}
+                answer: dict[str, Any] = {"partialSuccess": {}}
                 if behaviour != "fails":
                     collector._keep(sent)
                 if behaviour == "refuses one":
-                    answer.partial_success.rejected_data_points = 1
-                    answer.partial_success.error_message = "too old"
-                body = answer.SerializeToString()
+                    answer["partialSuccess"] = {"rejectedDataPoints": "1", "errorMessage": "too old"}
+                body = json.dumps(answer).encode()
                 self.send_response(500 if "fails" in behaviour else 200)
-                self.send_header("Content-Type", "application/x-protobuf")
+                self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -79,15 +76,16 @@ class LoopbackCollector:
         return [value for *_, value in sorted(found)]
 
     def _keep(self, sent: Any) -> None:
-        for resource in sent.resource_metrics:
-            self.resources.append({each.key: each.value.string_value for each in resource.resource.attributes})
-            for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
-                self.metrics[metric.name] = metric
-                for point in getattr(metric, metric.WhichOneof("data")).data_points:
-                    attributes = tuple(sorted((each.key, each.value.string_value) for each in point.attributes))
-                    self.points.append(ReceivedPoint(metric.name, attributes, point.time_unix_nano, _value(point)))
+        for resource in sent["resourceMetrics"]:
+            self.resources.append(_texts(resource["resource"]["attributes"]))
+            for metric in (metric for scope in resource["scopeMetrics"] for metric in scope["metrics"]):
+                self.metrics[metric["name"]] = metric
+                (kind,) = metric.keys() - {"name", "unit", "description"}
+                for point in metric[kind]["dataPoints"]:
+                    attributes = tuple(sorted(_texts(point["attributes"]).items()))
+                    value = float(point["count" if kind == "histogram" else "asDouble"])
+                    self.points.append(ReceivedPoint(metric["name"], attributes, int(point["timeUnixNano"]), value))
 
 
-def _value(point: Any) -> float:
-    kind = "count" if hasattr(point, "bucket_counts") else point.WhichOneof("value")
-    return float(getattr(point, kind))
+def _texts(attributes: list[Any]) -> dict[str, str]:
+    return {each["key"]: each["value"]["stringValue"] for each in attributes}

@@ -87,17 +87,17 @@ class HttpDestination(Destination):
         self._knowledge = knowledge
 
     def open(self, run: RunHead, place: Any = None) -> int | None:
-        """Return the number of rows where the service counts them."""
+        """Return the number after its last row where the service counts them."""
         self.run = run
         rows = self._call(None)
-        return len(rows) if self._knowledge == "counts" else None
+        return 1 + max((row["number"] for row in rows), default=-1) if self._knowledge == "counts" else None
 
     def missing(self, rows: Sequence[ItemRow]) -> Sequence[ItemRow]:
         """Return the rows that the service does not have, where it is asked."""
         if self._knowledge != "is asked":
             return rows
-        there = {row["line"] for row in self._call(None)}
-        return [row for row in rows if row.line not in there]
+        there = {row["number"] for row in self._call(None)}
+        return [row for row in rows if row.number not in there]
 
     def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
         """Send the values of *rows*; the row of the start has none."""
@@ -106,9 +106,10 @@ class HttpDestination(Destination):
             {
                 "run": self.run.identity,
                 "line": row.line,
+                "number": row.number,
                 "step": row.step,
                 "values": {item.name: item.value for item in row.items if item.kind == "measure"},
-                "id": f"{self.run.identity}-{row.line}" if has_ids else None,
+                "id": f"{self.run.identity}-{row.number}" if has_ids else None,
             }
             for row in rows
             if row.number >= 0

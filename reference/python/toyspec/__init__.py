@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from toyspec.catalog.reading import Catalog
     from toyspec.convert import ConversionReport, RunConversion, export_runs, import_runs
     from toyspec.convert.destinations.destination import ServiceRefusedError
+    from toyspec.convert.mirrors.mirroring import MirrorBusyError
     from toyspec.convert.mirrors.settings import Mirror, Selecting
-    from toyspec.convert.mirrors.state import MirrorBusyError
     from toyspec.core.checker import CheckOptions, UnknownRuleError, check, check_bytes
     from toyspec.core.checker.stream_checker import StreamChecker
     from toyspec.core.errors import (
@@ -108,7 +108,7 @@ _HOMES = {
     "MetricsLog": "core.metrics.log",
     "MetricsLogError": "core.metrics.log",
     "Mirror": "convert.mirrors.settings",
-    "MirrorBusyError": "convert.mirrors.state",
+    "MirrorBusyError": "convert.mirrors.mirroring",
     "PathError": "core.findings",
     "PlaceError": "core.errors",
     "ProfileError": "core.errors",

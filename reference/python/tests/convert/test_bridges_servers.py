@@ -1,19 +1,13 @@
-"""Sends runs to collectors that are not of this project, on loopback: that of OpenTelemetry, and Prometheus.
-
-``nox -s interop_bridges`` builds the first one and says where the second comes from; tests without theirs are skipped.
-"""
+"""Sends runs to the collector of OpenTelemetry on loopback, which ``nox -s interop_bridges`` builds."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import socket
 import subprocess
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,20 +15,14 @@ from typing import Any
 
 import pytest
 
-import toyspec
 from command_line import command, environment
 from mirror_services import write_steps
 
-pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
-pytest.importorskip("prometheus_client", reason="the extra prometheus is not installed")
-
 COLLECTOR = shutil.which("toyspec-test-collector", path=os.environ.get("TOYSPEC_BRIDGES", ""))
-PROMETHEUS = shutil.which("prometheus")
 SECONDS = 300.0
 LOSSES = [None if at == 7 else at / 8 for at in range(40)]
 
 needs_collector = pytest.mark.skipif(COLLECTOR is None, reason="no collector; `nox -s interop_bridges` builds it")
-needs_prometheus = pytest.mark.skipif(PROMETHEUS is None, reason="prometheus is not installed; apt has it")
 
 
 def free_port() -> int:
@@ -112,42 +100,3 @@ def losses_in(text: str) -> list[str]:
             points = re.findall(r"^Timestamp: (.+?) UTC$\n^Value: (\S+)$", part, flags=re.MULTILINE)
             found |= {at: value if value == "NaN" else str(float(value)) for at, value in points}
     return [found[at] for at in sorted(found)]
-
-
-@needs_prometheus
-def test_prometheus(tmp_path: Path) -> None:
-    """It reads two live runs of a folder, and the last value of each, also of the one that has just ended."""
-    assert PROMETHEUS is not None
-    port, served, log = free_port(), free_port(), tmp_path / "log"
-    config = tmp_path / "prometheus.yml"
-    jobs = f"[{{job_name: toyspec, static_configs: [{{targets: ['127.0.0.1:{served}']}}]}}]"
-    config.write_text(f"global: {{scrape_interval: 200ms}}\nscrape_configs: {jobs}\n")
-    words: list[str | bytes] = [
-        PROMETHEUS, f"--config.file={config}", f"--storage.tsdb.path={tmp_path / 'data'}",
-        f"--web.listen-address=127.0.0.1:{port}", "--log.level=error",
-    ]  # fmt: skip
-    runs = tmp_path / "runs"
-    runs.mkdir()
-    follow = command("mirror", str(runs), "--to", "prometheus", "--into", f"127.0.0.1:{served}")
-    with started(words, log, port), started(follow, tmp_path / "mirror", served):
-        first = toyspec.start_run(runs, run_id="a", config={"max_steps": 8})
-        second = toyspec.start_run(runs, run_id="b")
-        for at in range(4):
-            first.step(loss=1.0 / (at + 1))
-            second.step(loss=2.0, extra={"val/acc": 0.5})
-        until(lambda: asked(port, "toyspec_loss") == {"a": 0.25, "b": 2.0}, tmp_path / "mirror")
-        assert {"b": 0.5} == asked(port, 'toyspec_val_acc{metric="val/acc"}')
-        assert {"a": 0.5} == asked(port, "toyspec_run_progress_ratio")
-        first.step(loss=0.125)
-        first.close()
-        until(lambda: asked(port, "toyspec_run_ended") == {"a": 1.0}, tmp_path / "mirror")
-        assert {"a": 0.125, "b": 2.0} == asked(port, "toyspec_loss")
-        second.close()
-
-
-def asked(port: int, query: str) -> dict[str, float]:
-    """Return what Prometheus answers to *query*, by run."""
-    address = f"http://127.0.0.1:{port}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
-    with urllib.request.urlopen(address, timeout=300) as answer:
-        found = json.load(answer)["data"]["result"]
-    return {each["metric"]["run"]: float(each["value"][1]) for each in found}

@@ -15,8 +15,6 @@ import toyspec as library
 from command_line import command, environment, toyspec, toyspec_within
 from conversions import imported, scalars
 from mirror_services import write_steps
-from toyspec.convert.destinations.destination import Destination
-from toyspec.core.command_line.main import main
 
 
 def sent(directory: Path, out: Path) -> dict[str, list[float | None]]:
@@ -36,7 +34,7 @@ def test_backfill_sends_every_run_below_a_directory(tmp_path: Path) -> None:
 
 
 def test_choice_of_points_is_kept_for_later_calls(tmp_path: Path) -> None:
-    """A call without a choice goes on with that of the call before; a larger one sends the rest."""
+    """A call without a choice goes on with that of the call before."""
     run = tmp_path / "runs" / "a"
     words = ["mirror", "--backfill", "runs/a", "--to", "tensorboard", "--into", "tb"]
     write_steps(run, [1.0, 2.0, 3.0, 4.0], ending=None)
@@ -44,8 +42,6 @@ def test_choice_of_points_is_kept_for_later_calls(tmp_path: Path) -> None:
     write_steps(run, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], ending="completed")
     toyspec_within(*words, cwd=tmp_path)
     assert {"a": [2.0, 4.0, 6.0]} == sent(tmp_path / "tb", tmp_path / "first")
-    toyspec_within(*words, "--points-per-minute", "0", cwd=tmp_path)
-    assert {"a": [2.0, 4.0, 6.0, 1.0, 3.0, 5.0]} == sent(tmp_path / "tb", tmp_path / "second")
 
 
 @pytest.mark.parametrize(
@@ -133,19 +129,3 @@ def test_mirror_that_cannot_run_stops_no_training(
         run.step(loss=2.5)
     assert 1 == capfd.readouterr().err.count("could not be started (No such file or directory")
     assert "complete" == library.check(tmp_path).files[0].state
-
-
-@pytest.mark.parametrize(("status", "waits"), [(0, [True]), (1, [])])
-def test_services_are_read_once_more_after_success_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, waits: list[bool]
-) -> None:
-    """A server that is asked for figures keeps them until it was; after a failure nothing waits."""
-    found: list[bool] = []
-    monkeypatch.setattr(Destination, "wait_until_read", lambda *_: found.append(True))
-    run = tmp_path / "runs" / "a"
-    if status == 0:
-        write_steps(run, [1.0], ending="completed")
-    words = ["mirror", "--backfill", str(tmp_path / "runs"), "--to", "tensorboard", "--into", str(tmp_path / "tb")]
-    (tmp_path / "runs").mkdir(exist_ok=True)
-    assert bool(status) == bool(main(words))
-    assert waits == found

@@ -22,7 +22,7 @@ import toyspec
 from mirror_services import FAST, Behaviour, HttpDestination, Knowledge, RowService, write_steps
 from property_examples import examples
 from toyspec.convert.destinations.destination import Destination, Lost, RunHead
-from toyspec.convert.mirrors.mirroring import mirror_run
+from toyspec.convert.mirrors.mirroring import Timing, mirror_run
 from toyspec.convert.mirrors.settings import Mirror, Selecting
 from toyspec.convert.run_items import ItemRow
 
@@ -80,27 +80,25 @@ def test_torn_run_is_sent_as_far_as_it_is(service: RowService, tmp_path: Path) -
 @given(
     st.lists(st.sampled_from(get_args(Behaviour)), max_size=6),
     st.sampled_from(get_args(Knowledge)),
-    st.sampled_from([None, 60]),
+    st.sampled_from([1, 3]),
     st.integers(1, 40),
 )
 def test_every_row_arrives_once_whatever_the_service_does(
     tmp_path_factory: pytest.TempPathFactory,
     behaviours: list[Behaviour],
     knowledge: Knowledge,
-    rate: int | None,
+    every: int,
     count: int,
 ) -> None:
     """Lost answers, half kept batches and hang-ups leave neither a hole nor a double."""
     run = write_steps(tmp_path_factory.mktemp("r") / "a", [float(at) for at in range(count)], ending="completed")
-    mirror = Mirror(to="wandb", patience=300.0, select=Selecting(points_per_minute=rate))
+    mirror = Mirror(to="wandb", patience=300.0, select=Selecting(every=every))
     with pytest.MonkeyPatch.context() as patch, RowService(behaviours) as service:
         use(service, patch, knowledge)
-        patch.setattr("toyspec.convert.mirrors.delivery.BATCH", 7)
+        patch.setattr("toyspec.convert.mirrors.mirroring.BATCH", 7)
         outcomes = [mirror_run(run, mirror, timing=FAST) for _ in range(2)]
     assert ["ended", "ended"] == outcomes
-    found = lines(service)
-    assert found == sorted(set(found))
-    assert len(found) == count if rate is None else found[-1] == count + 1
+    assert [step + 1 for step in range(1, count + 1) if step % every == 0] == lines(service)
 
 
 def test_rows_that_the_service_has_lost_are_sent_again(service: RowService, tmp_path: Path) -> None:
@@ -137,12 +135,45 @@ class Forgetful(Destination):
 
 
 def test_service_that_loses_rows_each_time_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rewind does not renew the patience."""
+    """Only rows that it never had before renew the patience, and a rewind does not."""
     run = write_steps(tmp_path / "a", [float(at) for at in range(5)], ending="completed")
     monkeypatch.setattr(Mirror, "destination", lambda _: Forgetful())
-    monkeypatch.setattr("toyspec.convert.mirrors.delivery.BATCH", 2)
+    monkeypatch.setattr("toyspec.convert.mirrors.mirroring.BATCH", 2)
     monkeypatch.setattr(Forgetful, "end", time.monotonic() + 120)
     assert "abandoned" == mirror_run(run, ALL, timing=FAST)
+
+
+class Recovering(Destination):
+    """A service that keeps one row more each time, and then fails and has lost all."""
+
+    count = 0
+    most = 0
+
+    def open(self, run: RunHead, place: Any = None) -> int | None:
+        """Return how many rows it has now."""
+        del run, place
+        return Recovering.count
+
+    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
+        """Keep one row more than ever before, then fail, and lose all."""
+        sent = [row for row in rows if row.number >= 0]
+        if sent and Recovering.count > Recovering.most:
+            Recovering.most, Recovering.count = Recovering.count, 0
+            raise ConnectionError("lost")
+        Recovering.count += len(sent)
+        return []
+
+
+def test_what_a_service_takes_after_it_lost_rows_renews_the_patience(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each attempt brings a row more than all before, so the mirror goes on, however long they take together."""
+    run = write_steps(tmp_path / "a", [float(at) for at in range(8)], ending="completed")
+    monkeypatch.setattr(Mirror, "destination", lambda _: Recovering())
+    monkeypatch.setattr("toyspec.convert.mirrors.mirroring.BATCH", 1)
+    clock = iter(range(10_000))
+    timing = Timing(poll=0.01, first_retry=0.001, longest_retry=0.01, clock=lambda: float(next(clock)))
+    assert "ended" == mirror_run(run, Mirror(to="wandb", patience=1.5), timing=timing)
 
 
 def test_service_that_is_away_costs_patience_and_one_message(
@@ -177,28 +208,15 @@ def test_run_is_followed_while_it_is_written(service: RowService, tmp_path: Path
     assert (["ended"], [2, 3]) == (outcomes, lines(service))
 
 
-def test_window_that_nothing_follows_is_sent_once(service: RowService, tmp_path: Path) -> None:
-    """Where a torn run is sent to its end, its open window ends there for every later reading too."""
-    mirror = Mirror(to="wandb", select=Selecting(points_per_minute=6))
-    run = write_steps(tmp_path / "a", [float(at) for at in range(20)], ending=None)
-    mirror_run(run, mirror, timing=FAST)
-    assert [21] == state(run)["passes"][0]["cuts"]
-    before = lines(service)
-    write_steps(run, [float(at) for at in range(40)], ending="completed")
-    mirror_run(run, mirror, timing=FAST)
-    assert before == lines(service)[: len(before)]
-    assert lines(service) == sorted(set(lines(service)))
-
-
-def test_backfill_of_a_larger_choice_sends_what_was_left_out(service: RowService, tmp_path: Path) -> None:
-    """After a mirror with a budget, one without it completes the run, and nothing is there twice."""
-    run = write_steps(tmp_path / "a", [float(at % 7) for at in range(100)], ending="completed")
-    mirror_run(run, Mirror(to="wandb", select=Selecting(points_per_minute=6)), timing=FAST)
-    few = len(service.rows)
+def test_other_choice_holds_from_then_on(service: RowService, tmp_path: Path) -> None:
+    """A row has the number of its record, so that a later choice sends nothing twice; it is kept for later calls."""
+    run = write_steps(tmp_path / "a", [float(at) for at in range(6)], ending=None)
+    mirror_run(run, Mirror(to="wandb", select=Selecting(every=3)), timing=FAST)
+    write_steps(run, [float(at) for at in range(10)], ending=None)
+    mirror_run(run, Mirror(to="wandb", select=Selecting(every=2)), timing=FAST)
+    write_steps(run, [float(at) for at in range(14)], ending="completed")
     mirror_run(run, ALL, timing=FAST)
-    assert few == len(service.rows) < 50
-    mirror_run(run, Mirror(to="wandb", select=Selecting()), timing=FAST)
-    assert list(range(2, 102)) == sorted(lines(service))
+    assert [line - 1 for line in lines(service)] == [3, 6, 8, 10, 12, 14]
 
 
 def test_two_mirrors_at_once_are_refused(service: RowService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,25 +274,24 @@ KILLED = """
 import sys
 from pathlib import Path
 from mirror_services import FAST, HttpDestination
-from toyspec.convert.mirrors import mirroring, delivery
+from toyspec.convert.mirrors import mirroring
 from toyspec.convert.mirrors.settings import Mirror, Selecting
-delivery.BATCH = 5
+mirroring.BATCH = 5
 Mirror.destination = lambda _: HttpDestination(sys.argv[2], sys.argv[3])
-rate = None if sys.argv[4] == "all" else int(sys.argv[4])
 print("ready", flush=True)
-mirroring.mirror_run(sys.argv[1], Mirror(to="wandb", select=Selecting(points_per_minute=rate)), timing=FAST)
+mirroring.mirror_run(sys.argv[1], Mirror(to="wandb", select=Selecting(every=int(sys.argv[4]))), timing=FAST)
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("knowledge", get_args(Knowledge))
-@pytest.mark.parametrize("rate", ["all", "120"])
-def test_mirror_killed_at_any_moment_sends_every_row_once(knowledge: Knowledge, rate: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", ["1", "7"])
+def test_mirror_killed_at_any_moment_sends_every_row_once(knowledge: Knowledge, every: str, tmp_path: Path) -> None:
     """After SIGKILL at random moments, each time with a longer run, nothing is double and nothing is missing."""
-    chance, run = random.Random(f"{knowledge}{rate}"), tmp_path / "a"
+    chance, run = random.Random(f"{knowledge}{every}"), tmp_path / "a"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent)])}
     with RowService() as service:
-        command = [sys.executable, "-c", KILLED, str(run), service.url, knowledge, rate]
+        command = [sys.executable, "-c", KILLED, str(run), service.url, knowledge, every]
         kills = 0
         for count in range(100, 600, 100):
             is_last = count == 500
@@ -288,6 +305,5 @@ def test_mirror_killed_at_any_moment_sends_every_row_once(knowledge: Knowledge, 
                 kills += process.wait() == -signal.SIGKILL
         found = lines(service)
     assert kills
-    assert found == sorted(set(found))
-    assert list(range(2, 502)) == found if rate == "all" else (2, 501) == (found[0], found[-1])
+    assert [step + 1 for step in range(1, 501) if step % int(every) == 0] == found
     assert ["completed"] == service.endings

@@ -45,10 +45,7 @@ class ExportedRun:
                 if record.kind == "run_start" and not self.start:
                     self.start = annotations.over(record.value) if annotations.count else record.value
                     self._first = record.offset
-                if record.end is not None:
-                    self.end = Ending(str(record.get("reason") or "completed"), float(record.time or 0.0), record.end)
-                elif record.goes_on:
-                    self.end = None
+                self.end = Ending.after(record, self.end)
             profile = reading.report.profile
         if profile != "toy/v1":
             fact = "not a toy/v1 run" if profile is None else f"a {profile} run"

@@ -72,12 +72,10 @@ class ItemRow(NamedTuple):
 
     record: Record
     items: tuple[Item, ...]
-    indexes: tuple[int, ...] = ()
-    """Place of each item in its record, counted from 0; empty for all of a record."""
-    number: int = 0
-    """Place of the row in all that is sent of its run, counted from 0."""
+    number: int = -1
+    """Place of the record in its run, counted from 0 after the one of the start."""
     alerts: int = 0
-    """For an alert: the number of alerts of its rule and level until here."""
+    """For an alert that is mirrored: the number of alerts of its rule and level until here."""
 
     @property
     def line(self) -> int:

@@ -1,4 +1,4 @@
-"""``toyspec mirror``: send runs on to other trackers, within a budget."""
+"""``toyspec mirror``: send runs on to other trackers."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Send each RUN on to a service while it is written, and end when it has ended. A
 RUN is a toy/v1 run, or a directory with some below: then new runs are mirrored
-as they come, until Ctrl-C. SERVICE is wandb, mlflow, trackio, tensorboard,
-otel (metrics for an OpenTelemetry collector) or prometheus.
+as they come, until Ctrl-C. SERVICE is wandb, mlflow, trackio, tensorboard or
+otel (metrics for an OpenTelemetry collector).
 
 The bundle stays the truth. A state file beside it keeps how far the service is,
 so that whatever is interrupted goes on with the next row, and nothing is sent
 twice. While the service does not answer, the mirror waits and tries again.
 
-Above --points-per-minute, the first, last, smallest, largest and null values of
-each stretch are sent. Without options that choose points, a run is sent as by
-the mirror before; --points-per-minute 0 sends what its budget has left out."""
+--metrics and --every choose what is sent from now on. Without them, a run is
+sent as by the mirror before."""
 
 _EPILOG = """\
 Weights & Biases: the network is used as wandb is configured; WANDB_MODE=offline
@@ -42,9 +41,7 @@ writes files. MLflow: the default is MLFLOW_TRACKING_URI. Trackio: a local
 database. Login and keys are those of the service's own tools.
 
 OpenTelemetry: values go by OTLP over HTTP, each with the time of its record, to
-OTEL_EXPORTER_OTLP_ENDPOINT or http://localhost:4318. Prometheus: the last
-values of all runs are at http://127.0.0.1:9464/metrics, those of an ended run
-for 5 minutes; the command ends once they were read, or after --patience.
+OTEL_EXPORTER_OTLP_ENDPOINT or http://localhost:4318.
 
 exit status:
   0  all was sent
@@ -52,10 +49,9 @@ exit status:
   2  wrong usage, or a run cannot be mirrored
 
 examples:
-  toyspec mirror runs/a --to wandb --metrics 'loss,val/*' --points-per-minute 60
+  toyspec mirror runs/a --to wandb --metrics 'loss,val/*' --every 10
   toyspec mirror runs/ --to tensorboard --into tb/
-  toyspec mirror --backfill runs/a --to mlflow --into sqlite:///mlflow.db
-  toyspec mirror runs/ --to prometheus --into 127.0.0.1:9464"""
+  toyspec mirror --backfill runs/a --to mlflow --into sqlite:///mlflow.db"""
 
 _POLL_SECONDS = 2.0
 _PATIENCE = 60.0
@@ -74,17 +70,13 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--into",
         metavar="PLACE",
-        help="a directory; for mlflow a tracking URI, for otel an address, for prometheus HOST:PORT",
+        help="a directory; for mlflow a tracking URI, for otel an address",
     )
     parser.add_argument("--backfill", action="store_true", help="send what is missing now, and end")
     parser.add_argument(
         "--metrics", metavar="GLOBS", action="append", type=_globs, help="send only these, separated by commas"
     )
     parser.add_argument("--every", metavar="N", type=number_from(0), help="of steps, send multiples of N; 0 sends none")
-    parser.add_argument(
-        "--points-per-minute", metavar="N", type=number_from(0), help="most points in a minute of the run; 0: all"
-    )
-    parser.add_argument("--points", metavar="N", type=number_from(0), help="most points in the whole run; 0: all")
     parser.add_argument("--state", metavar="DIR", help="directory of state files; default: .mirrors beside the run")
     parser.add_argument(
         "--patience",
@@ -124,13 +116,11 @@ def _globs(text: str) -> list[str]:
 
 def _selecting(options: Namespace) -> Selecting | None:
     """Return the choice of points; None where no option makes one."""
-    if all(value is None for value in (options.metrics, options.every, options.points_per_minute, options.points)):
+    if options.metrics is None and options.every is None:
         return None
     return Selecting(
         metrics=tuple(glob for globs in options.metrics or [["*"]] for glob in globs),
         every=1 if options.every is None else options.every,
-        points_per_minute=options.points_per_minute or None,
-        points=options.points or None,
     )
 
 
@@ -143,17 +133,10 @@ class _Mirrors:
         self._status = exit_codes.OK
         self._known: set[str] = set()
         # A package that is missing is wrong usage, and said before anything starts.
-        self._destination = mirror.destination()
-        self._destination.listen()
+        mirror.destination()
 
     def run(self, paths: list[str], *, is_backfill: bool) -> int:
         """Mirror all below *paths*; without *is_backfill* follow them, and directories of runs until Ctrl-C."""
-        self._mirror_all(paths, is_backfill=is_backfill)
-        if not self._status:
-            self._destination.wait_until_read(self._over, self._mirror.patience)
-        return self._status
-
-    def _mirror_all(self, paths: list[str], *, is_backfill: bool) -> None:
         named = [list(_streams(path)) for path in paths]
         for path, streams in zip(paths, named, strict=True):
             if not streams and is_backfill:
@@ -161,7 +144,7 @@ class _Mirrors:
         if is_backfill:
             for stream in (stream for streams in named for stream in streams):
                 self._mirror_one(stream.path, is_backfill=True)
-            return
+            return self._status
         roots = [path for path, streams in zip(paths, named, strict=True) if _is_root(streams)]
         threads = self._started(stream for streams in named for stream in streams)
         while roots and not self._over.wait(_POLL_SECONDS):
@@ -169,6 +152,7 @@ class _Mirrors:
         for thread in threads:
             while thread.is_alive():
                 thread.join(_POLL_SECONDS)
+        return self._status
 
     def _started(self, streams: Iterable[Stream]) -> list[threading.Thread]:
         found = [stream.path for stream in streams if stream.path not in self._known]

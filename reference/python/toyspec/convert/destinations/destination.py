@@ -14,10 +14,10 @@ from toyspec.core.format.date_times import unix_seconds
 from toyspec.core.reading.run_files import media_file
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toyspec.convert.run_items import Item, ItemRow
+    from toyspec.core.reading.records import Record
 
 DEFAULT_PROJECT: Final = "toyspec"
 BATCH: Final = 500
@@ -112,6 +112,13 @@ class Ending(NamedTuple):
     t: float
     record: dict[str, Any]
 
+    @classmethod
+    def after(cls, record: Record, before: Self | None) -> Self | None:
+        """Return how a run has ended once it has *record*, None if it goes on; *before* is its end before that."""
+        if record.end is not None:
+            return cls(str(record.get("reason") or "completed"), float(record.time or 0.0), record.end)
+        return None if record.goes_on else before
+
 
 class Lost(NamedTuple):
     """What a destination has changed or dropped of an item."""
@@ -134,8 +141,6 @@ class Destination:
     """Whether an export must know all metrics of a run before it is opened."""
     holds_attempts = False
     """Whether a run has what a resumption supersedes as well."""
-    is_in_memory = False
-    """Whether nothing of a run is there once the process has ended: each process sends all of it."""
     place: Any = None
     """Where the next row goes, as a JSON value, for a tool that does not know what it has."""
 
@@ -176,12 +181,6 @@ class Destination:
 
     def close(self, end: Ending | None) -> None:
         """End the run, or, with None, leave it as one that may be opened again, and hold nothing."""
-
-    def listen(self) -> None:
-        """Let a tool that comes for values find this process, also before there is a run."""
-
-    def wait_until_read(self, over: threading.Event, patience: float) -> None:
-        """Wait until a tool that comes for values has the last ones, *over* is set, or *patience* seconds passed."""
 
     def complete(self, target: str) -> None:
         """Complete the files of an export before they are moved to the directory *target*."""

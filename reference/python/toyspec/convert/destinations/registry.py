@@ -36,8 +36,7 @@ TOOLS: Final = {
     "csv": Tool("csv_tables", "CsvTables"),
     "json": Tool("json_array", "JsonArray"),
     "parquet": Tool("parquet_tables", "ParquetTables", "parquet"),
-    "otel": Tool("otel_metrics", "OtelMetrics", "otel", None, is_mirrored=True),
-    "prometheus": Tool("prometheus_values", "PrometheusValues", "prometheus", None, is_mirrored=True),
+    "otel": Tool("otel_metrics", "OtelMetrics", None, None, is_mirrored=True),
 }
 
 

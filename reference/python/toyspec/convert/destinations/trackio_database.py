@@ -89,7 +89,7 @@ class TrackioDatabase(Destination):
         for row in rows:
             self._values, alerts = {}, len(self._alerts)
             lost += super().put([row])
-            log_id = f"toyspec-{self.run.key}-{row.line}-{','.join(map(str, row.indexes))}"
+            log_id = f"toyspec-{self.run.key}-{row.number}"
             if self._values:
                 found.append((self._values, row.step or 0, _time(self.run.wall(row.t)), log_id))
             self._alerts[alerts:] = [(*alert, log_id) for alert in self._alerts[alerts:]]

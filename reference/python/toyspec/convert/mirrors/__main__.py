@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING
 
-from toyspec.convert.mirrors.mirroring import mirror_run
+from toyspec.convert.mirrors.mirroring import MirrorBusyError, mirror_run
 from toyspec.convert.mirrors.settings import MirrorOrder
-from toyspec.convert.mirrors.state import MirrorBusyError
 from toyspec.core.errors import ToyspecError
 from toyspec.core.system_calls import cause_of
 from toyspec.core.writing.companions import end_of_training, give_up, order_of_training
@@ -28,18 +26,11 @@ def main() -> int:
     if order is None:
         return 0
     over = end_of_training()
-    terminated = threading.Event()
-
-    def terminate(*_: object) -> None:
-        over.set()
-        terminated.set()
-
-    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
     deadline: float | None = None
     while True:
         try:
             remark = _remark(mirror_run(order.stream, order.mirror, until="end", over=over), order)
-            order.mirror.destination().wait_until_read(terminated, order.mirror.patience)
         except MirrorBusyError as error:
             # The mirror of an earlier attempt at this run still sends.
             now = time.monotonic()

@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
 import threading
 import time
-from array import array
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from toyspec.convert.destinations.destination import Ending, RunHead
-from toyspec.convert.mirrors.delivery import Abandoned, Delivery, Rewound
-from toyspec.convert.mirrors.selection import Selection, item_id
-from toyspec.convert.mirrors.settings import Selecting
-from toyspec.convert.mirrors.state import MirrorProgress, Pass, StateFile, identity_of, state_path
+from toyspec.convert.destinations.destination import BATCH, Ending, RunHead, ServiceRefusedError
+from toyspec.convert.mirrors.selection import Selection
+from toyspec.convert.mirrors.settings import Selecting, Service
 from toyspec.convert.run_items import ItemRow, start_items
 from toyspec.core.errors import ToyspecError
+from toyspec.core.files import open_file
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.follower import TailEvent, follow
-from toyspec.core.reading.reader import read
 from toyspec.core.reading.stream_files import locate_stream
-from toyspec.core.system_calls import say
+from toyspec.core.system_calls import NO_LINK, SYSTEM_CALLS, cause_of, say, try_lock, write_new_file
 
 if TYPE_CHECKING:
-    from toyspec.convert.destinations.destination import Destination
+    from collections.abc import Sequence
+
+    from toyspec.convert.destinations.destination import Lost
     from toyspec.convert.mirrors.settings import Mirror
     from toyspec.core.reading.records import Record
 
 Outcome = Literal["ended", "sent", "replaced", "abandoned"]
-"""What became of a run: its end was sent, all that is there was sent, another run took its place, or the service did
-not answer for as long as the patience lasted."""
+"""What became of a run: its end was sent, all that is there was sent, another run took its place, or the service took
+nothing more for as long as the patience lasted."""
 
-_IDLE_SECONDS = 60.0
+DIRECTORY = ".mirrors"
 _REPLACED = frozenset(["rotated", "truncated", "replaced"])
+
+
+class MirrorBusyError(ToyspecError, BlockingIOError):
+    """Another process sends the same run to the same place."""
+
+
+class Abandoned(Exception):  # noqa: N818 - ends a mirror, and is not an error of its caller
+    """The service takes nothing, and nothing more is waited for."""
+
+
+class Rewound(Exception):  # noqa: N818 - likewise
+    """The service has fewer rows than it has acknowledged."""
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +57,198 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     first_retry: float = 1.0
     longest_retry: float = 300.0
     clock: Callable[[], float] = time.monotonic
+
+
+class MirrorProgress(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """The content of a state file: how far a mirror has come."""
+
+    run: str
+    to: Service
+    into: str | None = None
+    rows: int = 0
+    """Number after the last row that the service has acknowledged."""
+    place: Any = None
+    """Where the next row goes, as the destination understands it."""
+    ended: bool = False
+    """Whether the end of the run was acknowledged too."""
+    select: Selecting = Selecting()
+    """Which points are sent."""
+    losses: dict[str, int] = {}
+    """How often each cause has changed or dropped an item."""
+
+
+class StateFile:
+    """The state of one run and one destination; while it is open, no other process has it."""
+
+    def __init__(self, path: str, progress: MirrorProgress) -> None:
+        """Open the file at *path*, which gets *progress* where it is new; raise MirrorBusyError, or OSError."""
+        self.path = path
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | NO_LINK | getattr(os, "O_CLOEXEC", 0), 0o666)
+        try:
+            try_lock(SYSTEM_CALLS, self._lock)
+        except BlockingIOError:
+            os.close(self._lock)
+            fact = f"another process mirrors this run to {progress.to}; wait until it has ended"
+            raise MirrorBusyError(f"{path}: {fact}") from None
+        self.progress = _read(path) or progress
+
+    def save(self) -> None:
+        """Write the progress: the file has the old content or the new one, whatever happens meanwhile."""
+        new = f"{self.path}.new"
+        write_new_file(SYSTEM_CALLS, new, [msgspec.json.encode(self.progress) + b"\n"])
+        os.replace(new, self.path)
+
+    def close(self) -> None:
+        """Let other processes have it."""
+        with contextlib.suppress(OSError):
+            os.close(self._lock)
+
+
+class Patience:
+    """When to try again, and when to give up: what the service takes beyond all that it ever had renews it."""
+
+    def __init__(self, seconds: float, over: threading.Event, timing: Timing) -> None:
+        """Give up an ended run, for which *over* is set, after *seconds* in which nothing more was taken."""
+        self._seconds = seconds
+        self._over = over
+        self._timing = timing
+        self._deadline: float | None = None
+        self._farthest = 0
+
+    def note(self, rows: int) -> None:
+        """Take that the service has *rows*: a service that loses them each time takes the same ones once more."""
+        if rows > self._farthest:
+            self._farthest, self._deadline = rows, None
+
+    def wait(self, failures: int) -> None:
+        """Wait before the next attempt; raise Abandoned where the run is over and the patience too."""
+        seconds = min(self._timing.first_retry * 2 ** min(failures, 20), self._timing.longest_retry)
+        if not self._over.wait(seconds):
+            return
+        now = self._timing.clock()
+        if self._deadline is None:
+            self._deadline = now + self._seconds
+        if now >= self._deadline:
+            raise Abandoned
+        time.sleep(min(seconds, self._deadline - now))
+
+
+class Delivery:
+    """The rows of one run on their way to a destination, with how far they are on disk."""
+
+    def __init__(self, run: RunHead, start: ItemRow, mirror: Mirror, state: StateFile, patience: Patience) -> None:
+        """Send the rows of *run*, which begins with the row *start*."""
+        self.run = run
+        self._start = start
+        self._destination = mirror.destination()
+        self._state = state
+        self._patience = patience
+        self._waiting: list[ItemRow] = []
+        self._is_open = False
+        self._in_doubt = 0
+
+    def offer(self, row: ItemRow) -> None:
+        """Take the next *row*, and send what waits once it is much."""
+        if row.number >= self._state.progress.rows:
+            self._waiting.append(row)
+        if len(self._waiting) >= BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send all that waits, however long it takes; raise Abandoned, or Rewound."""
+        while self._waiting:
+            self._until_done(self._send)
+
+    def finish(self, end: Ending) -> None:
+        """Send what waits, and the end of the run; report what was not carried."""
+        self.flush()
+        progress = self._state.progress
+        if progress.ended:
+            return
+        self._until_done(lambda: self._destination.close(end))
+        progress.ended = True
+        self._state.save()
+        if progress.losses:
+            causes = ", ".join(f"{cause} {number}" for cause, number in progress.losses.items())
+            say(f"{progress.to}: run {self.run.run_id} is there with items changed or dropped ({causes})")
+
+    def close(self) -> None:
+        """Leave the destination and the state."""
+        self._leave()
+        self._state.close()
+
+    def _send(self) -> None:
+        batch = self._waiting[:BATCH]
+        if not batch:
+            # The service turned out to have them.
+            return
+        doubtful, self._in_doubt = self._in_doubt, BATCH
+        missing = [*self._destination.missing(batch[:doubtful]), *batch[doubtful:]] if doubtful else batch
+        lost = self._destination.put(missing)
+        progress = self._state.progress
+        progress.place = self._destination.place
+        progress.rows = batch[-1].number + 1
+        progress.ended = False
+        self._count(lost)
+        self._state.save()
+        self._patience.note(progress.rows)
+        self._in_doubt = 0
+        del self._waiting[: len(batch)]
+
+    def _count(self, lost: Sequence[Lost]) -> None:
+        for each in lost:
+            losses = self._state.progress.losses
+            losses[each.cause.name] = losses.get(each.cause.name, 0) + 1
+
+    def _until_done(self, action: Callable[[], None]) -> None:
+        failures = 0
+        while True:
+            try:
+                if not self._is_open:
+                    self._open()
+                action()
+            except (Abandoned, Rewound, ServiceRefusedError):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever a service raises, it may pass
+                if not failures:
+                    what = f"{type(error).__name__}: {cause_of(error)}"
+                    say(f"{self._state.progress.to} failed ({what}); the mirror of run {self.run.run_id} tries again")
+                if self._is_open:
+                    self._leave()
+                self._patience.wait(failures)
+                failures += 1
+            else:
+                if failures:
+                    say(f"{self._state.progress.to} answers again; the mirror of run {self.run.run_id} goes on")
+                return
+
+    def _open(self) -> None:
+        progress = self._state.progress
+        received = self._destination.open(self.run, progress.place)
+        self._is_open = True
+        lost = self._destination.put([self._start])
+        if not progress.rows and not progress.losses:
+            self._count(lost)
+        # The last batch before may have arrived, in whole or in part.
+        self._in_doubt = BATCH
+        if received is None or received == progress.rows:
+            return
+        has_less = received < progress.rows
+        if not received:
+            progress.losses.clear()
+        progress.rows = received
+        self._state.save()
+        if has_less:
+            raise Rewound
+        self._waiting = [row for row in self._waiting if row.number >= received]
+
+    def _leave(self) -> None:
+        self._is_open = False
+        try:
+            self._destination.close(None)
+        except Exception as error:  # noqa: BLE001 - the run there is left unchanged
+            say(f"{self._state.progress.to}: {type(error).__name__}: {cause_of(error)}")
 
 
 def mirror_run(
@@ -58,19 +263,19 @@ def mirror_run(
 
     With *until* ``"end"``, follow the run until it has ended; once *over* is set nothing more is waited for. Raise
     ImportError where the package of the service is not installed, MirrorBusyError where another process sends this run
-    there, ToyspecError for what is not a toy/v1 run.
+    there, ToyspecError for what is not a toy/v1 run, or has settings that exceed the budget.
     """
     over = over or threading.Event()
     if until == "now":
         over.set()
-    deadline: float | None = None
+    timing = timing or Timing()
+    patience = Patience(mirror.patience, over, timing)
     while True:
-        mirroring = _Mirroring(os.fspath(path), mirror, over, timing or Timing(), deadline)
         try:
-            return mirroring.run()
+            return _Mirroring(os.fspath(path), mirror, over, timing, patience).run()
         except Rewound:
             # The service has lost rows that it had acknowledged: they are made again from the start.
-            deadline = mirroring.deadline
+            continue
         except Abandoned:
             return "abandoned"
 
@@ -78,32 +283,24 @@ def mirror_run(
 class _Mirroring:
     """One reading of a run from its start."""
 
-    def __init__(
-        self, path: str, mirror: Mirror, over: threading.Event, timing: Timing, deadline: float | None
-    ) -> None:
+    def __init__(self, path: str, mirror: Mirror, over: threading.Event, timing: Timing, patience: Patience) -> None:
         self._path = path
         self._mirror = mirror
         self._over = over
-        self._timing = timing
+        self._poll_seconds = timing.poll
+        self._patience = patience
         self._attempts = Attempts()
-        self._destination: Destination = mirror.destination()
         self._delivery: Delivery | None = None
-        self._selection: Selection | None = None
+        self._selection: Selection
         self._end: Ending | None = None
         """The end of the run, until it goes on."""
-        self._line = 0
-        self._last_record = timing.clock()
         self._is_caught_up = False
-        self._is_mute = False
-        self._is_deadline_fixed = deadline is not None
-        self.deadline = deadline
-        """When the patience ends; that of a reading before, if the service lost rows after it had failed."""
 
     def run(self) -> Outcome:
         outcome: Outcome = "sent"
         try:
             with follow(
-                self._path, poll_seconds=self._timing.poll, stop=lambda: self._is_caught_up, sleep=self._between_polls
+                self._path, poll_seconds=self._poll_seconds, stop=lambda: self._is_caught_up, sleep=self._between_polls
             ) as follower:
                 for item in follower:
                     if not isinstance(item, TailEvent):
@@ -115,8 +312,7 @@ class _Mirroring:
                 self._delivery.flush()
                 if self._end is not None and outcome != "replaced":
                     outcome = "ended"
-                    if not self._is_mute:
-                        self._delivery.finish(self._end)
+                    self._delivery.finish(self._end)
         finally:
             if self._delivery is not None:
                 self._delivery.close()
@@ -124,106 +320,71 @@ class _Mirroring:
 
     def _take(self, record: Record) -> None:
         self._attempts.learn(record)
-        is_first = self._selection is None
-        if is_first:
-            self._begin(record)
-        self._line, self._last_record = record.line, self._timing.clock()
-        assert self._selection is not None
-        assert self._delivery is not None
-        if record.end is not None:
-            self._end = Ending(str(record.get("reason") or "completed"), float(record.time or 0.0), record.end)
-        elif record.goes_on:
-            self._end = None
-        if self._is_mute or (is_first and record.kind == "run_start"):
-            return
+        self._end = Ending.after(record, self._end)
+        if self._delivery is None:
+            self._delivery = self._begun(record)
+            if record.kind == "run_start":
+                return
         was_spent = self._selection.is_spent
-        self._delivery.offer(self._selection.take(record, self._attempts))
+        row = self._selection.row(record, self._attempts)
+        if row is not None:
+            self._delivery.offer(row)
         if self._selection.is_spent and not was_spent:
             run_id = self._delivery.run.run_id
-            say(f"{self._mirror.to}: the budget of run {run_id} is used up; only its last values are still sent")
-        if record.kind == "run_end":
-            self._delivery.offer(self._selection.finish())
+            say(f"{self._mirror.to}: the budget of run {run_id} is used up; no more of its points are sent")
 
-    def _begin(self, record: Record) -> None:
-        """Open the state of the run that begins with *record*, and offer what the service lacks of earlier passes."""
+    def _begun(self, record: Record) -> Delivery:
+        """Return the delivery of the run that begins with *record*, whose state is opened."""
         if record.profile != "toy/v1":
             raise ToyspecError(
                 f"{self._path}: not a toy/v1 run; only these are mirrored. `toyspec import` makes a toy/v1 run of it"
             )
         stream = locate_stream(self._path)
-        identity = identity_of(record.raw)
+        # Another run at the same path has another first line.
+        identity = _digest(record.raw)
         value = record.value if record.kind == "run_start" else {}
         run = RunHead.of(stream, value, project=self._mirror.project, identity=identity)
         progress = MirrorProgress(run=run.run_id, to=self._mirror.to, into=self._mirror.into)
-        state = StateFile(state_path(stream, self._mirror, identity), progress)
-        if self._destination.is_in_memory:
-            state.progress = progress
-        passes = _passes(state.progress, self._mirror.select)
+        state = StateFile(_state_path(stream, self._mirror, identity), progress)
+        state.progress.select = self._mirror.select or state.progress.select
+        self._selection = Selection(state.progress.select, run.config)
+        if self._selection.is_spent:
+            state.close()
+            raise ToyspecError(f"the settings of run {run.run_id} alone exceed the budget")
         start = ItemRow(record, tuple(start_items(record, value)))
-        self._delivery = Delivery(run, start, self._destination, state, self._wait)
-        sent: array[int] = array("Q")
-        for earlier in passes[:-1]:
-            sent = array("Q", sorted([*sent, *self._replay(stream, earlier, sent)]))
-        self._selection = Selection(passes[-1].select, passes[-1].cuts, sent or None)
-        if not self._selection.start(run.config):
-            say(f"{self._mirror.to}: the settings of run {run.run_id} alone exceed the budget; nothing is sent")
-            self._is_mute = True
-
-    def _replay(self, stream: str, earlier: Pass, sent: array[int]) -> array[int]:
-        """Offer the rows of an *earlier* pass, of which the service may lack some; return the ids of its items."""
-        found: array[int] = array("Q")
-        selection, attempts = Selection(earlier.select, earlier.cuts, sent or None), Attempts()
-        left = earlier.rows or 0
-        with read(stream, mode="salvage") as reading:
-            for record in reading:
-                attempts.learn(record)
-                if record.line == 1:
-                    selection.start(record.get("config"))
-                    if record.kind == "run_start":
-                        continue
-                rows = selection.take(record, attempts)
-                rows = (rows if record.end is None else rows + selection.finish())[:left]
-                left -= len(rows)
-                assert self._delivery is not None
-                self._delivery.offer(rows)
-                found.extend(item_id(row.line, index) for row in rows for index in row.indexes)
-                if not left:
-                    break
-        return found
+        return Delivery(run, start, self._mirror, state, self._patience)
 
     def _between_polls(self, seconds: float) -> None:
         """Send what waits; called when all that is in the stream was read."""
         is_over = self._over.is_set()
-        if self._delivery is not None and self._selection is not None:
-            if self._selection.is_open and (is_over or self._timing.clock() - self._last_record >= _IDLE_SECONDS):
-                self._delivery.note_cut(self._line)
-                self._delivery.offer(self._selection.cut())
+        if self._delivery is not None:
             self._delivery.flush()
         if is_over:
             self._is_caught_up = True
         else:
             self._over.wait(seconds)
 
-    def _wait(self, failures: int) -> None:
-        """Wait before the next attempt; raise Abandoned where the run is over and the patience too."""
-        seconds = min(self._timing.first_retry * 2 ** min(failures, 20), self._timing.longest_retry)
-        if not self._over.wait(seconds):
-            return
-        now = self._timing.clock()
-        if self.deadline is None or not (failures or self._is_deadline_fixed):
-            self.deadline = now + self._mirror.patience
-        if now >= self.deadline:
-            raise Abandoned
-        time.sleep(min(seconds, self.deadline - now))
+
+def _state_path(stream: str, mirror: Mirror, identity: str) -> str:
+    """Return the path of the state file of the run of this *identity* in the file *stream*."""
+    bundle = os.path.dirname(os.path.abspath(stream))
+    directory = mirror.state or os.path.join(os.path.dirname(bundle), DIRECTORY)
+    is_default = mirror.into is None and mirror.project is None
+    place = "" if is_default else f"-{_digest(f'{mirror.project} {mirror.into}'.encode())}"
+    return os.path.join(directory, f"{os.path.basename(bundle)}-{identity}.{mirror.to}{place}.json")
 
 
-def _passes(progress: MirrorProgress, wanted: Selecting | None) -> list[Pass]:
-    """Return the passes of *progress*; another choice of points than the last one begins a pass of its own."""
-    passes = progress.passes
-    if not passes:
-        passes.append(Pass(select=wanted or Selecting()))
-    elif wanted is not None and wanted != passes[-1].select:
-        passes[-1].rows = progress.rows - sum(earlier.rows or 0 for earlier in passes[:-1])
-        passes.append(Pass(select=wanted))
-        progress.ended = False
-    return passes
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:8]
+
+
+def _read(path: str) -> MirrorProgress | None:
+    try:
+        with open_file(path) as file:
+            return msgspec.json.decode(file.read(), type=MirrorProgress)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise ToyspecError(
+            f"{path}: not a state file of a mirror ({error}); delete it to send the whole run again"
+        ) from None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toyspec.convert.destinations.destination import Destination
     from toyspec.core.writing.run_writer import RunWriter
 
-Service = Literal["wandb", "mlflow", "trackio", "tensorboard", "otel", "prometheus"]
+Service = Literal["wandb", "mlflow", "trackio", "tensorboard", "otel"]
 """What runs can be sent to: a tracker, or a collector of metrics."""
 
 WAIT_SECONDS = 10.0
@@ -32,20 +32,14 @@ class Selecting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Patterns of the names that are sent, for example ``("loss", "val/*")``."""
     every: int = 1
     """Of ``step`` events, those whose step is a multiple of it; 0 for none."""
-    points_per_minute: int | None = None
-    """Most points in a minute of the run; above it, first, last, smallest, largest and null values are kept."""
-    points: int | None = None
-    """Most points in the whole run."""
     megabytes: float | None = None
     """Most megabytes of JSON text in the whole run, settings included; one has 1,000,000 bytes."""
     prefixes: dict[str, str] = {}
     """What the names in ``step`` and ``eval`` events begin with; nothing and the name of the evaluation by default."""
 
     def __post_init__(self) -> None:
-        for name, least in (("every", 0), ("points_per_minute", 1), ("points", 1)):
-            value = getattr(self, name)
-            if value is not None and (type(value) is not int or value < least):
-                raise ValueError(f"{name} is {value!r}; it must be an integer ≥ {least}")
+        if type(self.every) is not int or self.every < 0:
+            raise ValueError(f"every is {self.every!r}; it must be an integer ≥ 0")
         if self.megabytes is not None and not self.megabytes >= 0:
             raise ValueError(f"megabytes is {self.megabytes!r}; it must be a number ≥ 0")
         if isinstance(self.metrics, str) or not self.metrics:
@@ -60,19 +54,18 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
     """A copy of a run in another tracker: what is sent, and where to. See ``start_run``."""
 
     to: Service
-    """``"wandb"``, ``"mlflow"``, ``"trackio"``, ``"tensorboard"``, ``"otel"`` or ``"prometheus"``; its package must be
-    installed."""
+    """``"wandb"``, ``"mlflow"``, ``"trackio"``, ``"tensorboard"`` or ``"otel"``; its package must be installed."""
     project: str | None = None
     """Project, experiment or name of the service there; None means the group of the run, else ``toyspec``."""
     into: str | None = None
-    """A directory, for MLflow a tracking URI, for OpenTelemetry the address of a collector, for Prometheus the
-    ``HOST:PORT`` that it reads from; None means what the service is configured for."""
+    """A directory, for MLflow a tracking URI, for OpenTelemetry the address of a collector; None means what the
+    service is configured for."""
     select: Selecting | None = None
-    """Which points are sent; None means those of the mirror before, and all where there was none."""
+    """Which points are sent from now on; None means those of the mirror before, and all where there was none."""
     state: str | None = None
     """Directory of the state file; None means ``.mirrors`` beside the run's directory."""
     patience: float = 300.0
-    """Seconds for which an ended run is tried again while the service does not answer."""
+    """Seconds for which an ended run is tried again while the service takes nothing more."""
 
     def __post_init__(self) -> None:
         check_choice("to", self.to, get_args(Service))
