@@ -47,6 +47,7 @@ be asked
 examples:
   toyspec conform --adapter ./adapter
   toyspec conform doctor --adapter 'node adapter.js'
+  toyspec conform --level minimal --adapter ./adapter
   toyspec conform --adapter ./adapter --select toy-v1/step-skipped
   toyspec conform --adapter ./adapter --select proves:encoding/strict-json
   toyspec conform --adapter ./adapter --baseline known.json --junit report.xml
@@ -54,6 +55,10 @@ examples:
   toyspec conform interop --adapter ./adapter
   toyspec conform --adapter ./adapter --report report.json
   toyspec conform matrix report.json --registry conformance/published"""
+
+
+LEVELS = ("minimal", "quick", "whole")
+"""How much of the corpus is asked."""
 
 
 class UsageError(Exception):
@@ -79,9 +84,11 @@ def configure(parser: ArgumentParser) -> None:
     add("--count", type=int, default=10_000, metavar="N", help="random numbers of each width, for interop")
     add("--revision", metavar="N.N", help="ask what this revision of the specification asked (default: the newest)")
     add(
-        "--core",
-        action="store_true",
-        help="ask few questions: those that catch our mutants, and for each MUST at least one",
+        "--level",
+        choices=LEVELS,
+        default="whole",
+        help="what is asked: minimal, what every emitter needs; quick, few questions that catch our mutants and are at "
+        "least one for each MUST; or the whole corpus (default)",
     )
     add("--fail-fast", action="store_true", help="stop at the first failure; the rest counts as not asked")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="number of programs to run in parallel")
@@ -326,7 +333,7 @@ def _as_it_runs(adapter: Adapter, options: Namespace) -> tuple[Callable[[int], N
         if not adapter.lines and seconds > _LONG_SECONDS:
             sys.stderr.write(
                 f"conform: the adapter is started for each of {questions} questions: about {seconds / 60:.0f} minutes. "
-                "With --lines it is started once; --core asks only few questions: one at least for each MUST.\n"
+                "With --lines it is started once; --level quick asks only few questions: one at least for each MUST.\n"
             )
 
     def show(result: Result) -> None:

@@ -14,14 +14,18 @@ from conformance import frozen
 from conformance.loading import CASES, find, load_folder
 from conformance.probes.roles import questions
 from conformance.revisions import CURRENT
-from conformance.session_cases import SESSIONS
+from conformance.session_cases import SESSIONS, Session
 from conformance.session_cases import load as load_sessions
+from conformance.statements import minimal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from conformance.cases import Case
     from conformance.probes.question import Question
+
+MINIMAL_KINDS = frozenset({"run_start", "step", "run_end"})
+"""The kinds that every emitter writes."""
 
 
 def selected(patterns: Collection[str], root: str = CASES, revision: str = CURRENT) -> Iterator[Case]:
@@ -58,6 +62,20 @@ def _named(folder: str, root: str) -> str:
 def questions_of(cases: Iterable[Case], roles: Collection[str]) -> list[Question]:
     """Return all questions about *cases* to an implementation with *roles*."""
     return [question for case in cases for question in questions(case, roles)]
+
+
+def minimal_questions(questions: Iterable[Question]) -> list[Question]:
+    """Return those of *questions* that an emitter can answer which knows no more than ``spec/minimal.md``."""
+    return [question for question in questions if _is_minimal(question)]
+
+
+def _is_minimal(question: Question) -> bool:
+    case = question.case
+    if question.role != "writer" or question.detail == "misuse" or case.profile != "toy/v1":
+        return False
+    is_new = not isinstance(case, Session) or (len(case.runs) == 1 and case.runs[0].get("exist") == "replace")
+    kinds = {record.get("kind") for record in case.records if isinstance(record, dict)}
+    return is_new and kinds <= MINIMAL_KINDS and not minimal().isdisjoint((*case.accepts, *case.rejects))
 
 
 @cache

@@ -54,17 +54,22 @@ def prove(
     revision = _revision_of(adapter, options)
     tables.follow(revision)
     roles = [role for role in adapter.hello["roles"] if not options.role or role in options.role]
+    if options.level == "minimal" and "writer" not in roles:
+        raise UsageError("the level minimal is asked of writers, and the adapter does not name this role")
     asking = _Asking(adapter, options, revision, on_result)
     # One program per question takes minutes: the first failure is there before the rest is loaded.
-    is_early = revision == CURRENT and (options.core or not adapter.lines)
+    is_early = revision == CURRENT and (options.level == "quick" or (options.level == "whole" and not adapter.lines))
     for part in first_questions.parts(roles, options.select) if is_early else ():
         asking.ask(part)
-    if options.core:
+    if options.level == "quick":
         questions = [result.question for result in asking.known.values()]
         cases = list({question.case.name: question.case for question in questions}.values())
     else:
         cases = corpus.cases(tuple(options.select), revision)
         questions = corpus.questions_of(cases, roles)
+    if options.level == "minimal":
+        questions = corpus.minimal_questions(questions)
+        cases = list({question.case.name: question.case for question in questions}.values())
     if not questions:
         raise UsageError(f"nothing to ask: {len(cases)} cases are selected, the roles are {', '.join(roles) or 'none'}")
     rest = [question for question in questions if question.name not in asking.known]
@@ -73,7 +78,8 @@ def prove(
     asking.ask(rest)
     # Of a run that stopped at its first failure, the rest is absent, which denies conformance.
     results = [decided(asking.known[question.name]) for question in questions if question.name in asking.known]
-    is_whole = not (options.select or options.role or options.core)
+    is_narrowed = bool(options.select or options.role)
+    is_whole = options.level == "whole" and not is_narrowed
     results, unused = baseline.apply(asking.known_failures, results)
     stale = unused if is_whole and len(results) == len(questions) else []
     return Run(
@@ -85,6 +91,7 @@ def prove(
         corpus=corpus.version(revision),
         cases=len(cases),
         is_whole=is_whole,
+        is_minimal=options.level == "minimal" and not is_narrowed,
     )
 
 
@@ -128,8 +135,8 @@ def _revision_of(adapter: Adapter, options: Namespace) -> str:
     if wanted not in known:
         names = ", ".join(own)
         raise UsageError(f"the adapter names the revisions {names}, not {wanted}; ask with --revision {own[-1]}")
-    if options.core and wanted != CURRENT:
-        raise UsageError(f"the core is a part of revision {CURRENT} only; leave out --core or --revision")
+    if options.level == "quick" and wanted != CURRENT:
+        raise UsageError(f"the level quick is of revision {CURRENT} only; leave out --level or --revision")
     return wanted
 
 

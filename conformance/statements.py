@@ -45,6 +45,12 @@ def musts_of(roles: Iterable[str]) -> set[str]:
 
 
 @cache
+def minimal() -> frozenset[str]:
+    """Return the statements that every emitter needs: those of the page ``spec/minimal.md``."""
+    return frozenset(entry["id"] for entry in _entries() if entry.get("level") == "minimal")
+
+
+@cache
 def _keywords() -> dict[str, str]:
     return {entry["id"]: entry["keyword"] for entry in _entries()}
 

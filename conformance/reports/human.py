@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.baseline import STALE
 from conformance.escaping import printable
 from conformance.revisions import named
+from conformance.statements import minimal
 from conformance.verdicts import BAD, MEANINGS, VERDICTS
 
 if TYPE_CHECKING:
@@ -114,6 +115,9 @@ def conclusion(run: Run) -> str:
         fact = f"{bad} of {tally.expected} questions failed" if tally.ran else "nothing ran"
         rest = tally.expected - tally.ran
         return f"{name} does not conform: {fact}" + (f"; {rest} were not asked" if tally.ran and rest else "")
+    if run.is_minimal:
+        asked = f"{tally.expected} questions about the {len(minimal())} statements of spec/minimal.md"
+        return f"{name} conforms as minimal emitter of toy/v1 revision {run.revision}: {asked}"
     if not run.is_whole:
         return f"{name}: no failure in the selected part of the corpus"
     profiles = ", ".join(f"{profile} revision {named(profile, run.revision)}" for profile in run.hello["profiles"])

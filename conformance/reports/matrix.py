@@ -45,6 +45,8 @@ def badge_text(run: Run) -> tuple[str, str]:
     """Return the message of a badge and its colour."""
     if not run.is_good:
         return "does not conform", "#c0392b"
+    if run.is_minimal:
+        return "minimal", "#2e7d32"
     if not run.is_whole:
         return "partly run", "#8d6e00"
     # A badge has room for a word; the claim in the report names what was not asked.

@@ -53,9 +53,9 @@ def test_few_questions_are_loaded_first(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("mode", ["lines", "oneshot"])
 def test_core_alone(mode: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --core, only its questions are asked, and no conformance is claimed."""
+    """At the level quick, only its questions are asked, and no conformance is claimed."""
     monkeypatch.chdir(registry.ROOT)
-    arguments = ["--adapter", ORACLE, "--core", "--role", "canonical-writer", "--mode", mode]
+    arguments = ["--adapter", ORACLE, "--level", "quick", "--role", "canonical-writer", "--mode", mode]
     assert GOOD == main(arguments)
     assert "no failure in the selected part of the corpus" in capsys.readouterr().out
 

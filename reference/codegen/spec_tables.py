@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from codegen import sources
 from codegen.bundling import bundle
+from codegen.site.statements import statements
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FIELDS = re.compile(r"(<!-- generated:fields -->\n).*?(<!-- /generated -->)", re.DOTALL)
+_STATEMENTS = re.compile(r"(<!-- generated:statements -->\n).*?(<!-- /generated -->)", re.DOTALL)
 _RULE = re.compile(r"(<!-- generated:rule -->\n).*?(<!-- /generated -->)", re.DOTALL)
 
 Schema = dict[str, Any]
@@ -29,7 +31,14 @@ def spec_pages() -> dict[str, str]:
             _fill(pages, f"spec/{profile}/{kind}.md", _FIELDS, table)
     for rule in sources.rules():
         _fill(pages, f"spec/rules/{rule['id']}.md", _RULE, _rule_facts(rule))
+    _fill(pages, "spec/minimal.md", _STATEMENTS, _minimal())
     return pages
+
+
+def _minimal() -> str:
+    """Return the statements that every emitter needs, each with a link to its place."""
+    found = [statement for statement in statements() if statement.entry.get("level") == "minimal"]
+    return "".join(f"- {each.text} [{each.id}]({each.page}#{each.anchor})\n" for each in found)
 
 
 def _fill(pages: dict[str, str], path: str, part: re.Pattern[str], content: str) -> None:
