@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toyspec.convert.destinations.registry import TOOLS
-from toyspec.convert.finding import FORMATS, load
+from toyspec.convert.finding import FORMATS, importer
 
 _PAGE = Path(__file__).resolve().parents[3] / "docs/reference/formats.md"
 
@@ -21,7 +21,7 @@ def test_format_has_a_row_and_a_section(name: str, tmp_path: Path) -> None:
     _, imports, exports, _ = page.partition(f"| [{known.title}](#{name}) | ")[2].partition("\n")[0].split(" | ")
     assert imports == _support(known.needs)
     assert exports == (_support(TOOLS[name].extra) if name in TOOLS else "no")
-    assert not load(name).recognise(str(tmp_path))
+    assert [] == list(importer(name).find_runs(str(tmp_path)))
 
 
 def _support(extra: str | None) -> str:

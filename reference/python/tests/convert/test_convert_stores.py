@@ -15,7 +15,7 @@ import pytest
 from conversions import SAMPLES, imported, records
 from toyspec.convert import export_runs, exportable, importable, mlflow_store, trackio_store
 from toyspec.convert.destinations.mlflow_runs import MlflowRuns, image_name
-from toyspec.convert.finding import FORMATS, importer, load
+from toyspec.convert.finding import importer
 from toyspec.convert.importing import import_runs
 from toyspec.convert.intake import Intake
 from toyspec.convert.reports import Ledger
@@ -51,7 +51,6 @@ def test_folder_without_a_run_says_what_is_expected(name: str, tmp_path: Path) -
 def test_unknown_formats_name_the_known_ones() -> None:
     """The message has the name and all that may be chosen."""
     for call, name, fact in (
-        (load, "none", f"unknown format 'none'; known are {', '.join(FORMATS)}"),
         (importer, "none", f"'none' cannot be imported; known are {', '.join(importable())}"),
         (
             partial(export_runs, runs=[], out="out"),

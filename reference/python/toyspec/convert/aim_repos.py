@@ -18,8 +18,7 @@ from toyspec.convert.reports import (
     Cause,
     is_number,
 )
-from toyspec.convert.sources import identity_of, needed, size_of
-from toyspec.core.errors import SourceError
+from toyspec.convert.sources import needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,40 +33,24 @@ _CHUNKS = os.path.join("meta", "chunks")
 _SEQUENCES = os.path.join("seqs", "chunks")
 
 
-def recognise(path: str) -> bool:
-    """Return whether *path* is a repository, or a directory with one in it or below."""
-    return next(_repositories(path), None) is not None
+def find_runs(path: str) -> Iterator[ForeignRun]:
+    """Yield the runs of the repositories at *path* and below."""
+    for repository in _repositories(path):
+        for name in sorted(os.listdir(os.path.join(repository, _CHUNKS))):
+            places = [os.path.join(repository, part, name) for part in (_CHUNKS, _SEQUENCES)]
+            walks = [found for place in places for found in os.walk(place)]
+            files = sorted(os.path.join(folder, file) for folder, _, names in walks for file in names)
+            read = partial(_records, repository, name)
+            yield ForeignRun.of(name, f"{repository}#{name}", files, read, name, parts=[repository])
 
 
 def _repositories(path: str) -> Iterator[str]:
-    if not os.path.isdir(path):
-        return
     for directory, folders, _ in os.walk(path):
         if os.path.basename(os.path.abspath(directory)) == _REPOSITORY:
             folders.clear()
             if os.path.isdir(os.path.join(directory, _CHUNKS)):
                 yield directory
         folders.sort()
-
-
-def find_runs(path: str) -> Iterator[ForeignRun]:
-    """Yield the runs of the repositories at *path* and below."""
-    repositories = list(_repositories(path))
-    if not repositories:
-        raise SourceError(path, f"no repository of Aim: a directory {_REPOSITORY} with runs is expected")
-    for repository in repositories:
-        for name in sorted(os.listdir(os.path.join(repository, _CHUNKS))):
-            places = [os.path.join(repository, part, name) for part in (_CHUNKS, _SEQUENCES)]
-            walks = [found for place in places for found in os.walk(place)]
-            files = sorted(os.path.join(folder, file) for folder, _, names in walks for file in names)
-            yield ForeignRun(
-                name=name,
-                source=f"{repository}#{name}",
-                identity=identity_of(files, name),
-                size=size_of(files),
-                records=partial(_records, repository, name),
-                parts=(repository,),
-            )
 
 
 def _records(repository: str, name: str, intake: Intake) -> Iterator[bytes]:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.convert.formats import ForeignRun
+from toyspec.convert.formats import FileOwners, ForeignRun
 from toyspec.convert.intake import PHASES
 from toyspec.convert.reports import NO_PLACE, REPEATED, Cause, drop_damage, is_number
-from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below, size_of
-from toyspec.core.errors import SourceError, StreamError
+from toyspec.convert.sources import files_below, head_of, is_file, name_below
+from toyspec.core.errors import StreamError
 from toyspec.core.files import open_file
 from toyspec.core.format.flattening import flattened
 from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice
@@ -27,9 +27,9 @@ from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Row
 from toyspec.core.reading.stream_files import GzipDataError, unpacked_head
 from toyspec.core.runs.discovery import is_older_checkpoint
-from toyspec.logs import mapping as dialect_mapping
 from toyspec.logs.dialects import dialect_named, dialects
 from toyspec.logs.forms import form_of, has_repeated_key, may_repeat_keys, repeated_members
+from toyspec.logs.mapping import Mapping as LogMapping
 from toyspec.logs.mapping import count_of, prefix_of, time_of
 from toyspec.logs.reader import DialectLog
 from toyspec.logs.recognition import has_text, recognize
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from toyspec.convert.formats import FileOwners
     from toyspec.convert.intake import Intake
     from toyspec.core.reading.records import RowBlock
     from toyspec.logs.dialects import Dialect
@@ -46,146 +45,208 @@ if TYPE_CHECKING:
 
 
 _SKIPPED = (".py", ".md", ".png", ".pt", ".bin", ".safetensors", ".yaml", ".toml", ".npy", ".npz")
+PHASE = Cause("phase", "changed", "a phase that toy/v1 does not have is put before the names")
 
-
-def names() -> list[str]:
-    """Return the names of all dialects."""
-    return [dialect.name for dialect in dialects()]
+# Some programs write other records before those with times and settings.
+_FIRST_ROWS = 1000
+_ADVANCE_BYTES = 1 << 16
+_DIGITS = re.compile(r"\d+", re.ASCII)
+# The first file may have other records than those that the dialect is known by.
+_MOST_HEADS = 4
+_PIECE_BYTES = 1 << 20
+_Key = tuple[float, float]
+_FIRST: _Key = (-float("inf"), -float("inf"))
 
 
 class DialectImporter:
     """Imports one dialect, or any."""
 
-    def __init__(
-        self, name: str | None = None, others: FileOwners | None = None, dialect: DialectChoice | None = None
-    ) -> None:
+    def __init__(self, name: str | None, others: FileOwners | None, dialect: DialectChoice | None) -> None:
         """Import the dialect *name*; any without. The files of *others* are left out.
 
         *dialect* has the dialects of the user, and the key of the step.
         """
         self._choice = dialect or DialectChoice()
         self._name = name
-        self._others = others
-
-    def recognise(self, path: str) -> bool:
-        """Return whether the file *path* is of the dialect, or a directory with such files."""
-        if not os.path.isdir(path):
-            return self._recognised(path) is not None
-        return next(self._logs(path), None) is not None
+        self._others = others or FileOwners()
 
     def find_runs(self, path: str) -> Iterator[ForeignRun]:
-        """Yield a run for each log at *path* and below."""
-        found = False
-        for log, read_as, name in self._logs(path):
-            found = True
-            yield from _runs(log, read_as, name)
-        if not found:
-            wanted = f"a log of the dialect {self._name}" if self._name else "a log of a known dialect"
-            raise SourceError(path, f"there is not {wanted}")
-
-    def _logs(self, path: str) -> Iterator[tuple[str | LogInParts, ReadAs, str]]:
+        """Yield a run for each log at *path* and below; a file is read by the dialect that the user named."""
         if not os.path.isdir(path):
-            chosen = self._read_as(path)
-            if chosen is not None:
-                yield path, chosen, _stem(path)
+            alone = _Log([path])
+            chosen = self._chosen(alone, self._name or self._choice.name)
+            yield from () if chosen is None else _runs(alone, chosen, alone.stem)
             return
         folders = {
-            directory: [file for file in files if self._others is None or self._others.owner_of(file) is None]
-            for directory, files in files_below(path, _may_be_log)
+            directory: [file for file in files if self._others.owner_of(file) is None]
+            for directory, files in files_below(path, lambda name: not name.endswith(_SKIPPED))
         }
-        in_parts = logs_in_parts([file for files in folders.values() for file in files])
+        in_parts = list(_logs_in_parts([file for files in folders.values() for file in files]))
         parts = {file for log in in_parts for file in log.files}
         for directory, files in folders.items():
-            alone = [file for file in files if file not in parts and not is_older_checkpoint(file)]
-            logs: list[str | LogInParts] = [*(log for log in in_parts if log.directory == directory), *alone]
-            chosen_of = [(log, chosen) for log in logs if (chosen := self._recognised(log)) is not None]
-            name = name_below(path, directory)
-            for log, chosen in chosen_of:
-                stem = f"-{_stem(log)}" if isinstance(log, str) and len(chosen_of) > 1 else ""
-                yield log, chosen, name + stem
+            logs = [log for log in in_parts if os.path.dirname(log.files[0]) == directory]
+            logs += [_Log([file]) for file in files if file not in parts and not is_older_checkpoint(file)]
+            found = [(log, chosen) for log in logs if (chosen := self._recognised(log)) is not None]
+            for log, chosen in found:
+                stem = f"-{log.stem}" if log.dialect is None and len(found) > 1 else ""
+                yield from _runs(log, chosen, name_below(path, directory) + stem)
 
-    def _dialect(self, name: str) -> Dialect:
-        return next((each for each in self._choice.own if each.name == name), None) or dialect_named(name)
-
-    def _read_as(self, path: str) -> ReadAs | None:
-        """Return how the file *path* is read, in the dialect that the user named if there is one."""
-        return _chosen(path, self._name or self._choice.name, self._choice)
-
-    def _recognised(self, log: str | LogInParts) -> ReadAs | None:
+    def _recognised(self, log: _Log) -> ReadAs | None:
         """Return how *log* is read if its content is of the dialect."""
-        if self._name and not has_text(_head_of(log), self._dialect(self._name)):
-            return None
-        found = _chosen(log, "auto" if self._name else self._choice.name, self._choice)
+        if self._name:
+            own = next((each for each in self._choice.own if each.name == self._name), None)
+            if not has_text(log.head, own or dialect_named(self._name)):
+                return None
+        found = self._chosen(log, "auto" if self._name else self._choice.name)
         return found if found is None or self._name in (None, found.dialect.name) else None
 
-
-def _chosen(log: str | LogInParts, name: str | None, choice: DialectChoice) -> ReadAs | None:
-    head = _head_of(log)
-    path = log if isinstance(log, str) else log.files[0]
-    found = DialectChoice(name, keys=choice.keys, own=choice.own).choose(head, path=path) if head else None
-    return found if isinstance(found, DialectLog) else None
+    def _chosen(self, log: _Log, name: str | None) -> ReadAs | None:
+        head, choice = log.head, DialectChoice(name, keys=self._choice.keys, own=self._choice.own)
+        found = choice.choose(head, path=log.files[0]) if head else None
+        return found if isinstance(found, DialectLog) else None
 
 
-def _head_of(log: str | LogInParts) -> bytes:
-    """Return the first bytes of *log*, unpacked; none of what is not one, and of damaged gzip data."""
-    if isinstance(log, LogInParts):
-        return log.head
-    try:
-        return unpacked_head(log, HEAD_BYTES)[0] if is_file(log) else b""
-    except (StreamError, GzipDataError):
-        return b""
+class _Log(NamedTuple):
+    """A log in one file, or in several: successive ones, or files that grow together."""
+
+    files: list[str]
+    """Their paths, in order."""
+    dialect: Dialect | None = None
+    """The dialect of a log in several files."""
+
+    @property
+    def stem(self) -> str:
+        """The name of the first file without what is after its last dot."""
+        return os.path.splitext(os.path.basename(self.files[0]).removesuffix(".gz"))[0]
+
+    @property
+    def head(self) -> bytes:
+        """The first bytes of the log, unpacked; none of what is not one, and of damaged gzip data."""
+        if self.dialect is None:
+            try:
+                return unpacked_head(self.files[0], HEAD_BYTES)[0] if is_file(self.files[0]) else b""
+            except (StreamError, GzipDataError):
+                return b""
+        found = b""
+        for piece in self._pieces(self.dialect):
+            found += piece
+            if len(found) >= HEAD_BYTES:
+                break
+        return found[:HEAD_BYTES]
+
+    @contextmanager
+    def merged(self) -> Iterator[str]:
+        """Give the path of the log: of several files, that of a temporary file; raise OSError."""
+        if self.dialect is None:
+            yield self.files[0]
+            return
+        with tempfile.TemporaryDirectory(prefix="toyspec-") as directory:
+            path = os.path.join(directory, os.path.basename(self.files[0]))
+            with open(path, "xb") as file:
+                file.writelines(self._pieces(self.dialect))
+            yield path
+
+    def _pieces(self, dialect: Dialect) -> Iterator[bytes]:
+        """Yield the lines of all files, long ones in pieces.
+
+        Lines of files that grow together are in the order of their times, and of their steps within one time. A file
+        without an LF at its end has one added, unless it is the last, so that no line goes on in the next file.
+        """
+        if dialect.parts == "together":
+            keyed = (_keyed(path, dialect) for path in self.files)
+            yield from (piece for _, piece in heapq.merge(*keyed, key=lambda each: each[0]))
+            return
+        for path in self.files:
+            yield from _pieces_of(path, is_last=path == self.files[-1])
 
 
-def _stem(path: str) -> str:
-    return os.path.splitext(os.path.basename(path).removesuffix(".gz"))[0]
+def _keyed(path: str, dialect: Dialect) -> Iterator[tuple[_Key, bytes]]:
+    """Yield the lines of a file in pieces, each with what orders it; times do not go back."""
+    form, key, is_start = form_of(dialect), _FIRST, True
+    for piece in _pieces_of(path, is_last=False):
+        line = piece.rstrip(b"\r\n") if is_start else b""
+        record = form.read(line, first=False) or form.validate(line, first=False).value or {}
+        times = (time_of(record.get(each.key), each.unit) for each in dialect.time)
+        time = next((found[0] for found in times if found is not None), None)
+        if time is not None:
+            steps = (count_of(record.get(name)) for name in dialect.step)
+            key = max(key, (time, next((float(step) for step in steps if step is not None), _FIRST[1])))
+        yield key, piece
+        is_start = piece.endswith(b"\n")
 
 
-def _may_be_log(name: str) -> bool:
-    return not name.endswith(_SKIPPED)
+def _logs_in_parts(files: Sequence[str]) -> Iterator[_Log]:
+    """Yield the logs that some of the paths *files* are parts of, by the names and the first records of these."""
+    for dialect in dialects():
+        folders: dict[str, list[str]] = {}
+        for path in files if dialect.parts else ():
+            if any(fnmatchcase(os.path.basename(path), pattern) for pattern in dialect.files):
+                folders.setdefault(os.path.dirname(path), []).append(path)
+        for named in folders.values():
+            if parts := _parts_of(dialect, named):
+                yield _Log(parts, dialect)
 
 
-def _runs(log: str | LogInParts, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
+def _parts_of(dialect: Dialect, named: Sequence[str]) -> list[str]:
+    """Return which of the paths *named* are parts of one log of *dialect*, in order; none if they are one file."""
+    if dialect.parts == "successive":
+        ordered = sorted(named, key=_place)
+        heads = islice(filter(None, (head_of(path, HEAD_BYTES) for path in ordered)), _MOST_HEADS)
+        return ordered if any(recognize(head, [dialect]) for head in heads) else []
+    order = [path for each in dialect.files for path in sorted(named) if fnmatchcase(os.path.basename(path), each)]
+    heads_of = {path: head_of(path, HEAD_BYTES) for path in order}
+    fits = [path for path, head in heads_of.items() if b"\n" not in head or recognize(head, [dialect])]
+    return fits if any(heads_of[path] for path in fits) else []
+
+
+def _place(path: str) -> str:
+    """Return what orders *path* by the numbers in its name, however many digits each has."""
+    return _DIGITS.sub(lambda digits: digits[0].zfill(20), os.path.basename(path))
+
+
+def _pieces_of(path: str, *, is_last: bool) -> Iterator[bytes]:
+    """Yield the lines of a file, long ones in pieces."""
+    piece = b"\n"
+    with open_file(path) as file:
+        while read := file.readline(_PIECE_BYTES):
+            yield (piece := read)
+    if not (is_last or piece.endswith(b"\n")):
+        yield b"\n"
+
+
+def _runs(log: _Log, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
     attempts = 1
-    source, files = (log, [log]) if isinstance(log, str) else (log.directory, log.files)
+    source = log.files[0] if log.dialect is None else os.path.dirname(log.files[0])
     # No dialect in parts has attempts.
-    if isinstance(log, str) and read_as.dialect.restart is not None:
-        with read(log, mode="salvage", dialect=choice_of(read_as)) as reading:
+    if log.dialect is None and read_as.dialect.restart is not None:
+        with read(source, mode="salvage", dialect=_choice_of(read_as)) as reading:
             attempts = max((row.attempt for row in reading), default=1)
     for attempt in range(1, attempts + 1):
-        yield ForeignRun(
-            name=name if attempt == 1 else f"{name}-attempt-{attempt}",
-            source=source if attempt == 1 else f"{source}#{attempt}",
-            identity=identity_of(files, f"{read_as.dialect.name} {read_as.step} {attempt}"),
-            size=size_of(files) // attempts,
-            records=partial(_records, log, read_as, name, attempt),
+        yield ForeignRun.of(
+            name if attempt == 1 else f"{name}-attempt-{attempt}",
+            source if attempt == 1 else f"{source}#{attempt}",
+            log.files,
+            partial(_records, log, read_as, name, attempt),
+            f"{read_as.dialect.name} {read_as.step} {attempt}",
+            share=attempts,
             dialect=read_as.dialect.name,
-            parts=tuple(files),
         )
 
 
-def _records(log: str | LogInParts, read_as: ReadAs, name: str, attempt: int, intake: Intake) -> Iterator[bytes]:
-    if isinstance(log, str):
-        yield from DialectImport(log, read_as, attempt, intake).lines(name)
-        return
+def _records(log: _Log, read_as: ReadAs, name: str, attempt: int, intake: Intake) -> Iterator[bytes]:
     with log.merged() as path:
-        yield from DialectImport(path, read_as, attempt, intake).lines(name)
-    intake.ledger.note(f"lines are counted through its {len(log.files)} files, as they are read")
+        yield from _DialectImport(path, read_as, attempt, intake).lines(name)
+    if log.dialect is not None:
+        intake.ledger.note(f"lines are counted through its {len(log.files)} files, as they are read")
 
 
-PHASE = Cause("phase", "changed", "a phase that toy/v1 does not have is put before the names")
-
-# Some programs write other records before those with times and settings.
-_FIRST_ROWS = 1000
-_ADVANCE_BYTES = 1 << 16
-
-
-def choice_of(read_as: ReadAs) -> DialectChoice:
+def _choice_of(read_as: ReadAs) -> DialectChoice:
     """Return the choice of the dialect of *read_as*, which may be one of the user, and of its step."""
     step = () if read_as.step is None else (read_as.step,)
     return DialectChoice(read_as.dialect.name, own=(msgspec.structs.replace(read_as.dialect, step=step),))
 
 
-class DialectImport:
+class _DialectImport:
     """Hands one attempt of the log at a path to an intake."""
 
     def __init__(self, path: str, read_as: ReadAs, attempt: int, intake: Intake) -> None:
@@ -196,7 +257,7 @@ class DialectImport:
         self._ledger = intake.ledger
         self._config: Mapping[str, Any] = {}
         self._is_json = read_as.dialect.form.type not in {"csv", "pattern"}
-        self._mapping = dialect_mapping.Mapping(read_as)
+        self._mapping = LogMapping(read_as)
         self._step = read_as.step
         self._time = read_as.time.key if read_as.time else None
 
@@ -221,7 +282,7 @@ class DialectImport:
                 yield from self._of_row(each)
 
     def _rows(self) -> Iterator[Row | RowBlock]:
-        with read(self._path, mode="salvage", dialect=choice_of(self._read_as)) as reading:
+        with read(self._path, mode="salvage", dialect=_choice_of(self._read_as)) as reading:
             reading.give_numbers()
             offset = 0
             row: Any
@@ -242,7 +303,7 @@ class DialectImport:
         """Take the settings from the first record with some; return origin and time of the first one with a time."""
         origin, time = None, None
         has_config, has_times = bool(self._read_as.dialect.config), self._read_as.time is not None
-        with read(self._path, mode="salvage", dialect=choice_of(self._read_as)) as reading:
+        with read(self._path, mode="salvage", dialect=_choice_of(self._read_as)) as reading:
             own = (row for row in reading if row.attempt == self._attempt)
             row: Any
             for row in islice(own, _FIRST_ROWS):
@@ -335,103 +396,3 @@ class DialectImport:
             self._ledger.carry()
         else:
             self._ledger.lose(NO_PLACE, f"{place}: {key}", value, name=key)
-
-
-_DIGITS = re.compile(r"\d+", re.ASCII)
-# The first file may have other records than those that the dialect is known by.
-_MOST_HEADS = 4
-_PIECE_BYTES = 1 << 20
-_Key = tuple[float, float]
-_FIRST: _Key = (-float("inf"), -float("inf"))
-
-
-class LogInParts(NamedTuple):
-    """A log in several files."""
-
-    dialect: Dialect
-    files: list[str]
-    """Their paths, in order."""
-
-    @property
-    def directory(self) -> str:
-        """The directory of the first file."""
-        return os.path.dirname(self.files[0])
-
-    @property
-    def head(self) -> bytes:
-        """The first bytes of the merged log."""
-        found = b""
-        for piece in self._pieces():
-            found += piece
-            if len(found) >= HEAD_BYTES:
-                break
-        return found[:HEAD_BYTES]
-
-    @contextmanager
-    def merged(self) -> Iterator[str]:
-        """Return the path of a temporary file with the whole log; raise OSError."""
-        with tempfile.TemporaryDirectory(prefix="toyspec-") as directory:
-            path = os.path.join(directory, os.path.basename(self.files[0]))
-            with open(path, "xb") as file:
-                file.writelines(self._pieces())
-            yield path
-
-    def _pieces(self) -> Iterator[bytes]:
-        if self.dialect.parts == "together":
-            yield from (piece for _, piece in heapq.merge(*map(self._keyed, self.files), key=lambda each: each[0]))
-            return
-        for path in self.files:
-            yield from _pieces_of(path, is_last=path == self.files[-1])
-
-    def _keyed(self, path: str) -> Iterator[tuple[_Key, bytes]]:
-        """Yield the lines of a file in pieces, each with what orders it; times do not go back."""
-        form, key, is_start = form_of(self.dialect), _FIRST, True
-        for piece in _pieces_of(path, is_last=False):
-            line = piece.rstrip(b"\r\n") if is_start else b""
-            record = form.read(line, first=False) or form.validate(line, first=False).value
-            times = (time_of((record or {}).get(each.key), each.unit) for each in self.dialect.time)
-            time = next((found[0] for found in times if found is not None), None)
-            if record is not None and time is not None:
-                steps = (count_of(record.get(name)) for name in self.dialect.step)
-                key = max(key, (time, next((float(step) for step in steps if step is not None), _FIRST[1])))
-            yield key, piece
-            is_start = piece.endswith(b"\n")
-
-
-def logs_in_parts(files: Sequence[str]) -> list[LogInParts]:
-    """Return the logs that some of the paths *files* are parts of, by the names and the first records of these."""
-    found: list[LogInParts] = []
-    for dialect in dialects():
-        folders: dict[str, list[str]] = {}
-        for path in files if dialect.parts else ():
-            if any(fnmatchcase(os.path.basename(path), pattern) for pattern in dialect.files):
-                folders.setdefault(os.path.dirname(path), []).append(path)
-        found += [LogInParts(dialect, parts) for named in folders.values() if (parts := _parts_of(dialect, named))]
-    return found
-
-
-def _parts_of(dialect: Dialect, named: Sequence[str]) -> list[str]:
-    """Return which of the paths *named* are parts of one log of *dialect*, in order; none if they are one file."""
-    if dialect.parts == "successive":
-        ordered = sorted(named, key=_place)
-        heads = islice(filter(None, (head_of(path, HEAD_BYTES) for path in ordered)), _MOST_HEADS)
-        return ordered if any(recognize(head, [dialect]) for head in heads) else []
-    order = [path for each in dialect.files for path in sorted(named) if fnmatchcase(os.path.basename(path), each)]
-    heads_of = {path: head_of(path, HEAD_BYTES) for path in order}
-    fits = [path for path, head in heads_of.items() if b"\n" not in head or recognize(head, [dialect])]
-    return fits if any(heads_of[path] for path in fits) else []
-
-
-def _place(path: str) -> str:
-    """Return what orders *path* by the numbers in its name, however many digits each has."""
-    return _DIGITS.sub(lambda digits: digits[0].zfill(20), os.path.basename(path))
-
-
-def _pieces_of(path: str, *, is_last: bool) -> Iterator[bytes]:
-    """Yield the lines of a file, long ones in pieces."""
-    piece = b"\n"
-    with open_file(path) as file:
-        while read := file.readline(_PIECE_BYTES):
-            yield (piece := read)
-    if not (is_last or piece.endswith(b"\n")):
-        yield b"\n"

@@ -15,9 +15,8 @@ from toyspec.convert.reports import (
     DAMAGED,
     REPEATED,
 )
-from toyspec.convert.sources import drop_files, files_below, head_of, identity_of, name_below, size_of
+from toyspec.convert.sources import drop_files, files_at, files_below, head_of, name_below
 from toyspec.convert.yaml_text import parsed
-from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
 from toyspec.core.format.flattening import flattened
 from toyspec.logs.mapping import not_finite
@@ -37,36 +36,15 @@ _LONGEST = 1 << 24
 _LIMIT = 1 << 63
 
 
-def recognise(path: str) -> bool:
-    """Return whether the directory *path*, or one below, is of DVCLive."""
-    return next(_directories(path), None) is not None
-
-
-def _directories(path: str) -> Iterator[str]:
-    if os.path.isdir(path):
-        for directory, _ in files_below(path, lambda name: name == LATEST):
-            if os.path.isdir(os.path.join(directory, TABLES)):
-                yield directory
-
-
 def find_runs(path: str) -> Iterator[ForeignRun]:
-    """Yield the run in the directory *path*, or in each such directory below."""
-    found = False
-    for directory in _directories(path):
-        found = True
-        tables = [file for _, files in files_below(os.path.join(directory, TABLES), _is_table) for file in files]
-        others = [os.path.join(directory, name) for name in (LATEST, PARAMS)]
-        files = tables + [file for file in others if os.path.isfile(file)]
-        name = name_below(path, directory)
-        parts = (*files, os.path.join(directory, _PLOTS))
-        read = partial(_records, directory, tables, name)
-        yield ForeignRun(name, directory, identity_of(files), size_of(files), read, parts=parts)
-    if not found:
-        raise SourceError(path, f"no directory with {LATEST} and {TABLES}")
-
-
-def _is_table(name: str) -> bool:
-    return name.endswith(".tsv")
+    """Yield the run in the directory *path*, and in each such directory below."""
+    for directory, _ in files_below(path, lambda name: name == LATEST) if os.path.isdir(path) else ():
+        if os.path.isdir(os.path.join(directory, TABLES)):
+            tables = list(files_at(os.path.join(directory, TABLES), lambda name: name.endswith(".tsv")))
+            others = [os.path.join(directory, name) for name in (LATEST, PARAMS)]
+            files = tables + [file for file in others if os.path.isfile(file)]
+            name, parts = name_below(path, directory), (*files, os.path.join(directory, _PLOTS))
+            yield ForeignRun.of(name, directory, files, partial(_records, directory, tables, name), parts=parts)
 
 
 def _records(directory: str, tables: list[str], name: str, intake: Intake) -> Iterator[bytes]:

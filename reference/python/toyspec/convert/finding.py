@@ -6,13 +6,14 @@ import os
 from contextlib import closing, suppress
 from fnmatch import fnmatchcase
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.formats import FileOwners, Format, converters
 from toyspec.convert.sources import files_below, head_of
 from toyspec.core.errors import SourceError, ToyspecError
 from toyspec.core.files import open_file
 from toyspec.core.findings import PathError
+from toyspec.core.reading import readers
 from toyspec.core.reading.log_detection import DialectChoice, usual_names
 from toyspec.core.reading.stream_files import unpacked_head
 from toyspec.core.system_calls import cause_of
@@ -22,22 +23,59 @@ if TYPE_CHECKING:
 
     from toyspec.convert.formats import Importer
 
+_BELOW = "in the directory or below"
 FORMATS = {
     known.name: known
     for known in (
-        Format("tensorboard", "TensorBoard event files", "tensorboard", item="values"),
-        Format("wandb", "W&B offline runs", "wandb_files"),
-        Format("mlflow", "MLflow", "mlflow_store"),
-        Format("trackio", "Trackio", "trackio_store"),
-        Format("dvclive", "DVCLive", "dvclive_files"),
-        Format("aim", "Aim", "aim_repos", needs="aim"),
-        Format("kaun", "kaun/v1", "kaun_streams"),
-        Format("munin", "munin", "munin_runs"),
-        Format("metrics", "metrics/v1", "metrics_streams"),
-        Format("json", "JSON array", "json_arrays", item="records"),
-        Format("parquet", "Parquet", "parquet", needs="parquet"),
-        Format("neptune", "Neptune exports", "neptune_files", item="rows", needs="parquet"),
-        Format("wandb-history", "W&B history as Parquet", "wandb_history", needs="parquet"),
+        Format(
+            "tensorboard",
+            "TensorBoard event files",
+            "tensorboard",
+            f"no event files (*tfevents*) {_BELOW}",
+            item="values",
+        ),
+        Format("wandb", "W&B offline runs", "wandb_files", f"no run files (*.wandb) {_BELOW}"),
+        Format(
+            "mlflow",
+            "MLflow",
+            "mlflow_store",
+            "no run of MLflow: neither a database with runs nor a directory `mlruns`",
+        ),
+        Format("trackio", "Trackio", "trackio_store", "no database of Trackio and no fragments of its JSON Lines mode"),
+        Format("dvclive", "DVCLive", "dvclive_files", "no directory with metrics.json and plots/metrics"),
+        Format("aim", "Aim", "aim_repos", "no repository of Aim: a directory .aim with runs is expected", needs="aim"),
+        Format("kaun", "kaun/v1", "own_formats:KAUN", "no run of kaun/v1"),
+        Format("munin", "munin", "munin_runs", "no run of munin: run.json with schema_version 2 is expected"),
+        Format("metrics", "metrics/v1", "own_formats:METRICS", "no run of metrics/v1"),
+        Format(
+            "json",
+            "JSON array",
+            "own_formats:JSON",
+            "no JSON array of toy/v1 records: `[`, then one record on each line",
+            item="records",
+        ),
+        Format(
+            "parquet",
+            "Parquet",
+            "parquet",
+            "a directory with runs.parquet and values.parquet is expected",
+            needs="parquet",
+        ),
+        Format(
+            "neptune",
+            "Neptune exports",
+            "neptune_files",
+            "no Parquet file with the columns project_id, run_id, attribute_path, attribute_type, timestamp",
+            needs="parquet",
+            item="rows",
+        ),
+        Format(
+            "wandb-history",
+            "W&B history as Parquet",
+            "wandb_history",
+            "no Parquet file with the columns _step and _timestamp or _runtime",
+            needs="parquet",
+        ),
     )
 }
 """The formats in the order in which a source is tried; dialects come after them."""
@@ -45,22 +83,25 @@ FORMATS = {
 ANY_LOG = "log"
 """Stands for whichever dialect is recognized."""
 
-
-def load(name: str) -> Any:
-    """Return the module of the format *name*; raise ValueError if there is none."""
-    if name not in FORMATS:
-        raise ValueError(f"unknown format {name!r}; known are {', '.join(FORMATS)}")
-    return import_module(f"toyspec.convert.{FORMATS[name].module}")
+_OWN_NAMES = ("*.db", "*.sqlite", "*.wandb", "*tfevents*", "*.parquet", "metrics.json", "meta.yaml")
+_PARQUET, _DATABASE = b"PAR1", b"SQLite format 3\0"
+# Of MLflow and Trackio.
+_TABLES = frozenset(["runs", "metrics", "experiments", "configs"])
 
 
-def importer(name: str, dialect: DialectChoice | None = None) -> Importer:
-    """Return what imports the format *name*; *dialect* says how logs of other programs are read."""
+def importer(name: str, dialect: DialectChoice | None = None, others: FileOwners | None = None) -> Importer:
+    """Return what imports the format *name*; raise ValueError if nothing does.
+
+    *dialect* says how logs of other programs are read; those that are parts of the runs of *others* are left out.
+    """
     if name in FORMATS:
-        return cast("Importer", load(name))
-    if name in [ANY_LOG, *dialect_names(), *(each.name for each in (dialect.own if dialect else ()))]:
+        module, _, attribute = FORMATS[name].module.partition(":")
+        found: Any = import_module(f"toyspec.convert.{module}")
+        return getattr(found, attribute) if attribute else found  # type: ignore[no-any-return]
+    if name in [ANY_LOG, *readers.dialects().names(), *(each.name for each in (dialect.own if dialect else ()))]:
         from toyspec.convert.dialect_logs import DialectImporter
 
-        return DialectImporter(None if name == ANY_LOG else name, dialect=dialect)
+        return DialectImporter(None if name == ANY_LOG else name, others, dialect)
     other = converters().get(name)
     if other is not None and other.importer is not None:
         return other.importer
@@ -69,12 +110,13 @@ def importer(name: str, dialect: DialectChoice | None = None) -> Importer:
 
 def importable() -> list[str]:
     """Return the names of the formats that can be imported; dialects come after ours and those of other packages."""
-    return list(dict.fromkeys([*FORMATS, *of_packages(), *dialect_names()]))
+    return list(dict.fromkeys([*tried(), *readers.dialects().names()]))
 
 
-def of_packages() -> list[str]:
-    """Return the names of the formats that other packages import."""
-    return [name for name, each in converters().items() if each.importer is not None and name not in FORMATS]
+def tried() -> list[str]:
+    """Return the names of the formats that are tried before dialects: ours, then those that other packages import."""
+    of_packages = [name for name, each in converters().items() if each.importer is not None]
+    return list(dict.fromkeys([*FORMATS, *of_packages]))
 
 
 def described(name: str) -> tuple[str, str]:
@@ -85,36 +127,11 @@ def described(name: str) -> tuple[str, str]:
     return (name, "members") if other is None else (other.title, other.item)
 
 
-def dialect_names() -> list[str]:
-    """Return the names of the dialects."""
-    # Imported when used: start-up time counts.
-    from toyspec.convert.dialect_logs import names
-
-    return list(names())
-
-
-_OWN_NAMES = ("*.db", "*.sqlite", "*.wandb", "*tfevents*", "*.parquet", "metrics.json", "meta.yaml")
-_PARQUET, _DATABASE = b"PAR1", b"SQLite format 3\0"
-# Of MLflow and Trackio.
-_TABLES = frozenset(["runs", "metrics", "experiments", "configs"])
-
-
-def recognised(path: str, dialect: DialectChoice | None = None) -> list[str]:
-    """Return the names of the formats of what is at *path*, a file or a directory; ANY_LOG, the last, for dialects.
-
-    A file has one format at most. *dialect* says how logs of other programs are read.
-    Raise OSError if it cannot be read.
-    """
-    found = _own_formats(path)
-    if os.path.isdir(path):
-        return [*found, ANY_LOG] if importer(ANY_LOG, dialect).recognise(path) else found
-    return found[:1] or ([ANY_LOG] if importer(ANY_LOG, dialect).recognise(path) else [])
-
-
-def _own_formats(path: str) -> list[str]:
-    ours = [name for name in FORMATS if load(name).recognise(path)]
-    # Those of other packages are asked where none of ours knows it.
-    return ours or [name for name in of_packages() if importer(name).recognise(path)]
+def expected(name: str) -> str:
+    """Return what an import by *name* finds, where there is nothing of it."""
+    if name in FORMATS:
+        return FORMATS[name].expected
+    return "there is not a log of a known dialect" if name == ANY_LOG else f"there is not a log of the dialect {name}"
 
 
 class ImportableRuns:
@@ -123,10 +140,7 @@ class ImportableRuns:
     def __init__(self, root: str) -> None:
         """Find the runs at *root*, a file or a directory."""
         self._parts = FileOwners()
-        names: list[str] = []
-        with suppress(OSError):
-            names = _own_formats(root)
-        for name in names:
+        for name in tried():
             # What is wrong with a source, and the package that it needs, is reported when it is imported.
             with suppress(OSError, ToyspecError, ImportError):
                 for run in importer(name).find_runs(root):
@@ -138,8 +152,14 @@ class ImportableRuns:
 
     def format_of(self, path: str) -> str | None:
         """Return the format of the file *path*, whatever lies beside it; None if it is not known."""
-        with suppress(OSError):
-            return next(iter(_own_formats(path)), None)
+        for name in tried():
+            try:
+                if next(iter(importer(name).find_runs(path)), None) is not None:
+                    return name
+            except (ToyspecError, ImportError):
+                return name
+            except OSError:
+                return None
         return None
 
     def damage_of(self, path: str) -> str | None:

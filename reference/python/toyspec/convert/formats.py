@@ -1,14 +1,15 @@
-"""Describes a foreign format as data, and what its module defines."""
+"""What an importer is, and what it finds: runs in a foreign format; and what other packages bring."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from toyspec.convert.sources import identity_of
 from toyspec.core.entry_points import brought, entry_points_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toyspec.convert.destinations.destination import Destination
     from toyspec.convert.intake import Intake
@@ -28,6 +29,8 @@ class Format(NamedTuple):
     name: str
     title: str
     module: str
+    expected: str
+    """What an import of it finds, for the error where there is nothing."""
     needs: str | None = None
     """The extra to install."""
     item: str = "items"
@@ -54,15 +57,36 @@ class ForeignRun(NamedTuple):
     other_sources: tuple[str, ...] = ()
     """Paths that were the source of this run for an import that did not find all of its parts."""
 
+    @classmethod
+    def of(  # noqa: PLR0913 - each is a fact of its own
+        cls,
+        name: str,
+        source: str,
+        files: Sequence[str],
+        records: Callable[[Intake], Iterator[bytes]],
+        mark: str = "",
+        *,
+        share: int = 1,
+        parts: Sequence[str] = (),
+        other_sources: tuple[str, ...] = (),
+        dialect: str = "",
+    ) -> ForeignRun:
+        """Return the run in *files*, which may have *share* runs, each with a *mark* of its own; raise OSError.
+
+        *parts* is what it is made of, if these are not its files.
+        """
+        size = sum(map(os.path.getsize, files)) // share
+        return cls(name, source, identity_of(files, mark), size, records, dialect, tuple(parts or files), other_sources)
+
 
 class Importer(Protocol):
     """What the module of a format that can be imported defines."""
 
-    def recognise(self, path: str) -> bool:
-        """Return whether the file or directory at *path* is of this format; raise OSError if it cannot be read."""
-
     def find_runs(self, path: str) -> Iterator[ForeignRun]:
-        """Yield the runs at *path*; raise SourceError if there is none, OSError if it cannot be read."""
+        """Yield the runs at *path*, a file or a directory, and below: none if nothing there is of this format.
+
+        Raise SourceError or OSError if it cannot be read.
+        """
 
 
 class Converter(NamedTuple):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import structs
 
-from toyspec.convert.finding import ANY_LOG, described, importer, recognised, unreadable
+from toyspec.convert.finding import ANY_LOG, described, expected, importer, tried, unreadable
 from toyspec.convert.formats import FileOwners, paths_of
 from toyspec.convert.intake import Intake
 from toyspec.convert.reports import MAX_EXAMPLES, REPORT_FILE, ConversionReport, Ledger, RunConversion
@@ -171,50 +171,35 @@ class Asked(NamedTuple):
 
 def _find(source: str, asked: Asked, report: ConversionReport) -> Iterator[tuple[str, ForeignRun]]:
     """Yield each run at *source* with its format; one in a format that cannot be read does not stop the others."""
-    names = [] if asked.format is None else [asked.format]
     own_names = {dialect.name for dialect in asked.dialect.own}
-    damaged: list[PathError] = []
+    errors = ConversionReport(direction="import")
+    missing: list[ImportError] = []
     parts = FileOwners()
-    with _reported(source, report):
-        names = names or recognised(source, asked.dialect)
-        if not names:
-            damaged = list(unreadable(source, lambda _: False))
-        if not names and not damaged:
-            fact = "no known format; name it, as in `toyspec import csv PATH` (see `toyspec import --help`)"
-            raise SourceError(source, fact)
-    for each in names:
-        with _reported(source, report), _without_packages(source, report, is_one_of_many=len(names) > 1):
-            if each == ANY_LOG and len(names) > 1:
-                yield from ((each, run) for run in _other_logs(source, parts, asked.dialect))
-                continue
-            for run in importer(each, asked.dialect).find_runs(source):
-                parts.add(each, run)
-                # A dialect of the user is a log like any other, whose run names it.
-                yield ANY_LOG if each in own_names else each, run
-    if names and asked.format is None and os.path.isdir(source):
-        damaged = list(unreadable(source, lambda path: parts.owner_of(path) is not None))
-    known = {error.path for error in report.errors}
-    report.errors += [error for error in damaged if error.path not in known]
-
-
-@contextlib.contextmanager
-def _without_packages(source: str, report: ConversionReport, *, is_one_of_many: bool) -> Iterator[None]:
-    """Add to *report* that a package is missing, unless the source is in its format alone."""
-    try:
-        yield
-    except ImportError as error:
-        if not is_one_of_many:
-            raise
-        report.errors.append(PathError(source, str(error)))
-
-
-def _other_logs(source: str, parts: FileOwners, dialect: DialectChoice) -> Iterator[ForeignRun]:
-    """Yield the logs in the directory *source* that are not parts of other runs."""
-    # Imported when used: start-up time counts.
-    from toyspec.convert.dialect_logs import DialectImporter
-
-    logs = DialectImporter(others=parts, dialect=dialect)
-    return iter(logs.find_runs(source) if logs.recognise(source) else ())
+    is_found = False
+    for name in [*tried(), ANY_LOG] if asked.format is None else [asked.format]:
+        # A file has one format.
+        if (is_found or errors.errors or missing) and not os.path.isdir(source):
+            break
+        with _reported(source, errors):
+            try:
+                for run in importer(name, asked.dialect, parts).find_runs(source):
+                    is_found = True
+                    parts.add(name, run)
+                    # A dialect of the user is a log like any other, whose run names it.
+                    yield ANY_LOG if name in own_names else name, run
+            except ImportError as error:
+                missing.append(error)
+    found = [*errors.errors, *(PathError(source, str(error)) for error in missing)]
+    if len(missing) == 1 and len(found) == 1 and not is_found:
+        raise missing[0]
+    if asked.format is None and (os.path.isdir(source) or not found):
+        known = {error.path for error in found}
+        others = unreadable(source, lambda path: parts.owner_of(path) is not None)
+        found += [error for error in others if error.path not in known]
+    if not found and not is_found:
+        fact = "no known format; name it, as in `toyspec import csv PATH` (see `toyspec import --help`)"
+        found = [PathError(source, fact if asked.format is None else expected(asked.format))]
+    report.errors += dict.fromkeys(found)
 
 
 def _find_remote(

@@ -16,8 +16,7 @@ from toyspec.convert.databases import databases_with, files_of, opened, queried,
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest, is_wall
 from toyspec.convert.reports import DAMAGED, NO_PLACE, Cause, at_step
-from toyspec.convert.sources import drop_files, files_below, identity_of, size_of
-from toyspec.core.errors import SourceError
+from toyspec.convert.sources import drop_files, files_below
 from toyspec.core.files import open_file
 from toyspec.core.places.addresses import without_secrets
 from toyspec.core.writing.clocks import utc_text
@@ -68,29 +67,16 @@ _FILE_TABLES = (
 )
 
 
-def recognise(path: str) -> bool:
-    """Return whether *path* is a database or a file store of MLflow, or a directory with one of them."""
-    return bool(databases_with(_TABLES, path)) or next(_file_runs(path), None) is not None
-
-
 def find_runs(path: str) -> Iterator[ForeignRun]:
     """Yield the runs of the databases and the file stores at *path*, a file or a directory, and below."""
     found, refused = runs_of(databases_with(_TABLES, path), _RUNS)
     for database, run_id, name in found:
-        yield ForeignRun(
-            name=str(name or run_id),
-            source=f"{database}#{run_id}",
-            identity=identity_of(files_of(database), run_id),
-            size=os.path.getsize(database) // len(found),
-            records=partial(_of_database, database, run_id),
-            parts=(database,),
-        )
-    in_files = list(_file_runs(path))
-    yield from in_files
+        read = partial(_of_database, database, run_id)
+        source, files = f"{database}#{run_id}", files_of(database)
+        yield ForeignRun.of(str(name or run_id), source, files, read, run_id, share=len(found), parts=[database])
+    yield from _file_runs(path)
     if refused:
         raise refused[0]
-    if not found and not in_files:
-        raise SourceError(path, "no run of MLflow: neither a database with runs nor a directory `mlruns`")
 
 
 def _of_database(path: str, run_id: str, intake: Intake) -> Iterator[bytes]:
@@ -229,13 +215,8 @@ def _file_runs(path: str) -> Iterator[ForeignRun]:
             continue
         files = sorted(os.path.join(place, name) for place, _, names in os.walk(directory) for name in names)
         own = [file for file in files if not file.startswith(os.path.join(directory, "artifacts"))]
-        yield ForeignRun(
-            name=known.get("run_name") or known["run_id"],
-            source=directory,
-            identity=identity_of(own),
-            size=size_of(own),
-            records=partial(_of_files, directory, known),
-        )
+        name, read = known.get("run_name") or known["run_id"], partial(_of_files, directory, known)
+        yield ForeignRun.of(name, directory, own, read, parts=[directory])
 
 
 def _of_files(directory: str, known: dict[str, str], intake: Intake) -> Iterator[bytes]:

@@ -10,11 +10,10 @@ import msgspec
 
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest, is_wall
-from toyspec.convert.native_profiles import records
+from toyspec.convert.own_formats import records
 from toyspec.convert.reports import PART_DROPPED, Cause, Ledger, is_number, step_of
 from toyspec.convert.shown_tables import table_of_file
-from toyspec.convert.sources import MISSING_FILE, file_below, files_below, identity_of, object_in, size_of
-from toyspec.core.errors import SourceError
+from toyspec.convert.sources import MISSING_FILE, file_below, files_at, files_below, object_in
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE
 from toyspec.core.writing.media import File
 
@@ -33,47 +32,16 @@ _GOALS = {"minimize": "min", "maximize": "max"}
 _FRAMING = frozenset(["schema_version", "id", "started_at", "params", "provenance"])
 
 
-def recognise(path: str) -> bool:
-    """Return whether *path* is a run directory of munin, or a directory with some."""
-    return next(_directories(path), None) is not None
-
-
-def _directories(path: str) -> Iterator[str]:
-    if os.path.isdir(path):
-        for directory, _ in files_below(path, lambda name: name == MANIFEST_FILE):
-            if _manifest(directory) is not None:
-                yield directory
-    elif os.path.basename(path) in (EVENTS_FILE, MANIFEST_FILE) and _manifest(os.path.dirname(path)) is not None:
-        yield os.path.dirname(path)
-
-
-def _manifest(directory: str) -> dict[str, Any] | None:
-    """Return the manifest in *directory*; None if it is not one of munin."""
-    value = object_in(os.path.join(directory, MANIFEST_FILE))
-    is_known = value is not None and value.get("schema_version") == _SCHEMA_VERSION and "experiment" in value
-    return value if is_known else None
-
-
 def find_runs(path: str) -> Iterator[ForeignRun]:
-    """Yield the runs at *path* and below."""
-    found = False
-    for directory in _directories(path):
-        manifest = _manifest(directory)
-        if manifest is None:
-            continue
-        found = True
-        files = [os.path.join(directory, name) for name in (MANIFEST_FILE, EVENTS_FILE)]
-        files = [file for file in files if os.path.isfile(file)]
-        name = manifest.get("name") or os.path.basename(os.path.abspath(directory))
-        yield ForeignRun(
-            name=str(name),
-            source=directory,
-            identity=identity_of(files),
-            size=size_of(files),
-            records=partial(_records, directory, manifest),
-        )
-    if not found:
-        raise SourceError(path, f"no run of munin: {MANIFEST_FILE} with schema_version {_SCHEMA_VERSION} is expected")
+    """Yield the runs in the directory *path* and below, or that of a file of one."""
+    if os.path.basename(path) in (EVENTS_FILE, MANIFEST_FILE) and not os.path.isdir(path):
+        path = os.path.dirname(path) or os.curdir
+    for file in files_at(path, lambda name: name == MANIFEST_FILE) if os.path.isdir(path) else ():
+        directory, manifest = os.path.dirname(file), object_in(file) or {}
+        if manifest.get("schema_version") == _SCHEMA_VERSION and "experiment" in manifest:
+            files = [file, *filter(os.path.isfile, [os.path.join(directory, EVENTS_FILE)])]
+            name = str(manifest.get("name") or os.path.basename(os.path.abspath(directory)))
+            yield ForeignRun.of(name, directory, files, partial(_records, directory, manifest), parts=[directory])
 
 
 def _records(directory: str, manifest: dict[str, Any], intake: Intake) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest
 from toyspec.convert.parquet import has_columns, opened_table
 from toyspec.convert.reports import NO_PLACE, Cause, at_step
-from toyspec.convert.sources import file_below, files_below, identity_of, needed, size_of
+from toyspec.convert.sources import file_below, files_at, needed
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
 
@@ -36,41 +36,25 @@ _BATCH = 1 << 14
 _FILES = "files"
 
 
-def recognise(path: str) -> bool:
-    """Return whether *path* is a file of the exporter, or a directory with some."""
-    return next(_files(path), None) is not None
-
-
-def _files(path: str) -> Iterator[str]:
-    if not os.path.isdir(path):
-        if path.endswith(_SUFFIX) and has_columns(path, _MARKS):
-            yield path
-        return
-    for _, found in files_below(path, lambda name: name.endswith(_SUFFIX)):
-        yield from (file for file in found if has_columns(file, _MARKS))
-
-
 def find_runs(path: str) -> Iterator[ForeignRun]:
     """Yield the runs in the files at *path*, in the order of their projects and names."""
     runs: dict[tuple[str, str], list[str]] = {}
-    root = path if os.path.isdir(path) else os.path.dirname(path)
-    wanted = None if os.path.isdir(path) else set(_runs_in(path))
+    is_directory = os.path.isdir(path)
+    root = path if is_directory else os.path.dirname(path)
+    wanted = None if is_directory else set(_runs_in(path)) if _is_export(path) else set()
     # A run has several parts, whichever of them is named.
-    for file in _files(root):
-        for each in _runs_in(file):
+    for file in files_at(root, lambda name: name.endswith(_SUFFIX)) if wanted != set() else ():
+        for each in _runs_in(file) if _is_export(file) else ():
             if wanted is None or each in wanted:
                 runs.setdefault(each, []).append(file)
-    if not runs:
-        raise SourceError(path, f"no Parquet file with the columns {', '.join(_MARKS)}")
     for (project, run), files in sorted(runs.items()):
-        yield ForeignRun(
-            name=f"{project.rpartition('/')[2]}-{run}",
-            source=os.path.join(root, project, run),
-            identity=identity_of(files, f"{project}\0{run}"),
-            size=size_of(files) // max(1, len(runs)),
-            records=partial(_records, root, (project, run), tuple(files)),
-            parts=tuple(files),
-        )
+        name, source = f"{project.rpartition('/')[2]}-{run}", os.path.join(root, project, run)
+        read = partial(_records, root, (project, run), tuple(files))
+        yield ForeignRun.of(name, source, files, read, f"{project}\0{run}", share=len(runs))
+
+
+def _is_export(path: str) -> bool:
+    return path.endswith(_SUFFIX) and has_columns(path, _MARKS)
 
 
 def _runs_in(file: str) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.reports import DAMAGED, Cause, at_step
-from toyspec.convert.sources import files_below, head_of, identity_of, is_file, json_of, needed
+from toyspec.convert.sources import files_below, head_of, is_file, json_of, needed
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
 from toyspec.core.format.canonical import InvalidEventError
@@ -33,47 +33,28 @@ def _pyarrow() -> Any:
     return needed("pyarrow.parquet", "parquet", "Parquet")
 
 
-def recognise(path: str) -> bool:
-    """Return whether *path* is a directory with both tables in it or below, or one of them."""
-    return next(_folders(path), None) is not None
-
-
-def _folders(path: str) -> Iterator[str]:
-    if os.path.isdir(path):
-        for folder, files in files_below(path, lambda name: name in (RUNS, VALUES)):
-            if len(files) == len((RUNS, VALUES)):
-                yield folder
-    elif is_file(path) and head_of(path, 4) == _MAGIC:
-        folder = os.path.dirname(path)
-        if all(os.path.isfile(os.path.join(folder, name)) for name in (RUNS, VALUES)):
-            yield folder
-
-
 def find_runs(path: str) -> Iterator[ForeignRun]:
-    """Yield the runs in the tables of the directory *path* and below."""
-    folders = list(_folders(path))
-    if not folders:
-        raise SourceError(path, f"a directory with {RUNS} and {VALUES} is expected")
+    """Yield the runs in the tables of the directory *path* and below; of one of the tables, those in both."""
+    folders: Iterable[str] = ()
+    if os.path.isdir(path):
+        folders = (folder for folder, _ in files_below(path, lambda name: name == VALUES))
+    elif is_file(path) and head_of(path, len(_MAGIC)) == _MAGIC:
+        folders = [os.path.dirname(path)]
     for folder in folders:
-        yield from _runs_in(folder)
+        files = [os.path.join(folder, name) for name in (RUNS, VALUES)]
+        if all(map(os.path.isfile, files)):
+            yield from _runs_in(folder, files)
 
 
-def _runs_in(folder: str) -> Iterator[ForeignRun]:
-    files = [os.path.join(folder, name) for name in (RUNS, VALUES)]
+def _runs_in(folder: str, files: list[str]) -> Iterator[ForeignRun]:
     rows = _opened(files[0]).read().to_pylist()
     _opened(files[1])
     for row in rows:
         name = row.get("run_id")
         if not isinstance(name, str):
             raise SourceError(files[0], "the column run_id is missing or has a null")
-        yield ForeignRun(
-            name=name,
-            source=os.path.join(folder, name),
-            identity=identity_of(files, name),
-            size=os.path.getsize(files[1]) // len(rows),
-            records=partial(_records, files[1], row),
-            parts=tuple(files),
-        )
+        read = partial(_records, files[1], row)
+        yield ForeignRun.of(name, os.path.join(folder, name), files, read, name, share=len(rows))
 
 
 # pyarrow ends its process for some damaged files, so another one reads a file first.

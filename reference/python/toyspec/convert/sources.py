@@ -107,9 +107,12 @@ def identity_of(files: Iterable[str], extra: str = "") -> str:
     return digest.hexdigest()
 
 
-def size_of(files: Iterable[str]) -> int:
-    """Return the number of bytes in *files*."""
-    return sum(os.stat(file).st_size for file in files)
+def files_at(path: str, wanted: Callable[[str], bool]) -> Iterator[str]:
+    """Yield the file *path*, or each file in the directory *path* and below whose name is *wanted*."""
+    if os.path.isdir(path):
+        yield from (file for _, files in files_below(path, wanted) for file in files)
+    elif is_file(path):
+        yield path
 
 
 def drop_files(root: str, directory: str, ledger: Ledger, *, but: str | None = None) -> None:

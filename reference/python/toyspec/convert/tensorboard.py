@@ -13,7 +13,7 @@ from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest, is_wall
 from toyspec.convert.protobuf import MessageError
 from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, Cause
-from toyspec.convert.sources import files_below, head_of, identity_of, is_file, name_below, size_of
+from toyspec.convert.sources import files_below, head_of, is_file, name_below
 from toyspec.convert.tensorboard_files import (
     FILE_VERSION,
     HEADER_BYTES,
@@ -47,47 +47,20 @@ _LAST_BYTES = 1 << 18
 _NAME = re.compile(r"tfevents\.(?P<time>\d+)\.(?P<process>.+?\.\d+)\.\d+(?:\.|$)", re.ASCII)
 
 
-def recognise(path: str) -> bool:
-    """Return whether *path* is an event file, or a directory with some in it or below."""
-    if not os.path.isdir(path):
-        return is_file(path) and _is_event_file(path)
-    return next(files_below(path, _is_named_so), None) is not None
-
-
-def _is_named_so(name: str) -> bool:
-    return _MARK in name
-
-
-def _is_event_file(path: str) -> bool:
-    data = head_of(path, HEADER_BYTES + 64)
-    return _MARK in os.path.basename(path) or FILE_VERSION.encode() in data[:48]
-
-
 def find_runs(path: str) -> Iterator[ForeignRun]:
-    """Yield the run of the event file *path*, or one for each directory with event files at *path* and below."""
-    if not os.path.isdir(path):
+    """Yield the run of the event file *path*, or those of the event files in each directory at *path* and below."""
+    if os.path.isdir(path):
+        for directory, files in files_below(path, lambda name: _MARK in name):
+            name = name_below(path, directory)
+            yield from (_run(name, directory, writers) for writers in writers_of(files, name))
+    elif is_file(path) and (_MARK in os.path.basename(path) or FILE_VERSION.encode() in head_of(path, 48)):
         yield _run(os.path.basename(os.path.dirname(os.path.abspath(path))), path, EventWriters([[path]]))
-        return
-    found = False
-    for directory, files in files_below(path, _is_named_so):
-        found = True
-        name = name_below(path, directory)
-        yield from (_run(name, directory, writers) for writers in writers_of(files, name))
-    if not found:
-        raise SourceError(path, "no event files (*tfevents*) in the directory or below")
 
 
 def _run(name: str, source: str, writers: EventWriters) -> ForeignRun:
     files = [file for group in writers.groups for file in group]
     name = f"{name}-{writers.process}" if writers.process else name
-    return ForeignRun(
-        name=name,
-        source=files[0] if writers.process else source,
-        identity=identity_of(files),
-        size=size_of(files),
-        records=partial(_records, writers, name),
-        parts=tuple(files),
-    )
+    return ForeignRun.of(name, files[0] if writers.process else source, files, partial(_records, writers, name))
 
 
 def _records(writers: EventWriters, name: str, intake: Intake) -> Iterator[bytes]:

@@ -16,8 +16,7 @@ from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import alert_event, earliest
 from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, Ledger, at_step
 from toyspec.convert.shown_tables import table_of
-from toyspec.convert.sources import MISSING_FILE, file_below, files_below, head_of, identity_of, json_of, size_of
-from toyspec.core.errors import SourceError
+from toyspec.convert.sources import MISSING_FILE, file_below, files_below, head_of, json_of
 from toyspec.core.files import open_file
 from toyspec.core.format.flattening import flattened
 from toyspec.core.writing.media import File, Histogram
@@ -74,13 +73,6 @@ _MARKDOWN = "trackio.markdown"
 _MEDIA = "_type"
 
 
-def recognise(path: str) -> bool:
-    """Return whether *path* is a database of Trackio, or a directory with such or with fragments."""
-    if not os.path.isdir(path):
-        return bool(databases_with(_TABLES, path))
-    return bool(databases_with(_TABLES, path) or _fragments(path))
-
-
 def _fragments(path: str) -> list[str]:
     found = files_below(path, lambda name: name.endswith(".jsonl") and name[:-6].isdecimal())
     # One whose records cannot be read is a fragment by those beside it.
@@ -90,24 +82,17 @@ def _fragments(path: str) -> list[str]:
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
     """Yield the runs in the databases and the fragments at *path*."""
-    is_directory = os.path.isdir(path)
-    databases = databases_with(_TABLES, path) if is_directory else [path]
-    fragments = _fragments(path) if is_directory else []
-    if not databases and not fragments:
-        raise SourceError(path, "no database of Trackio and no fragments of its JSON Lines mode")
-    runs, refused = runs_of(databases, _RUNS)
-    in_fragments = _fragments_of(fragments)
+    runs, refused = runs_of(databases_with(_TABLES, path), _RUNS)
+    in_fragments = _fragments_of(_fragments(path) if os.path.isdir(path) else [])
     for database, run_id, name in runs:
         # A run that was resumed goes on in fragments until Trackio takes them into its database.
         own = in_fragments.pop(run_id, ("", []))[1]
         files = (*files_of(database), *own)
         read = partial(_records, partial(_all_rows, database, own, run_id), str(name), _home_of(database))
-        yield ForeignRun(
-            str(name), f"{database}#{run_id}", identity_of(files, run_id), size_of(files), read, parts=files
-        )
+        yield ForeignRun.of(str(name), f"{database}#{run_id}", files, read, run_id)
     for run_id, (name, own) in in_fragments.items():
         read = partial(_records, partial(_fragment_rows, own, run_id), name, _home_of(own[0]))
-        yield ForeignRun(name, f"{path}#{run_id}", identity_of(own, run_id), size_of(own), read, parts=tuple(own))
+        yield ForeignRun.of(name, f"{path}#{run_id}", own, read, run_id)
     if refused:
         raise refused[0]
 

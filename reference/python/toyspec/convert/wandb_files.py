@@ -19,7 +19,7 @@ from toyspec.convert.intake import NUMBERS, alert_event, earliest
 from toyspec.convert.protobuf import BYTES, FIXED64, VARINT, MessageError, fields, members, signed, text
 from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, at_step
 from toyspec.convert.shown_tables import table_of_file
-from toyspec.convert.sources import MISSING_FILE, file_below, files_below, head_of, identity_of, is_file, size_of
+from toyspec.convert.sources import MISSING_FILE, file_below, files_at, head_of
 from toyspec.convert.tensorboard_files import Damage
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
@@ -40,38 +40,15 @@ _FRAMING = frozenset(["_step", "_timestamp", "_runtime", "_wandb"])
 _MOST_NAMES = 100_000
 
 
-def recognise(path: str) -> bool:
-    """Return whether *path* is a run file, or a directory with some in it or below."""
-    if not os.path.isdir(path):
-        return is_file(path) and head_of(path, len(MAGIC)) == MAGIC
-    return next(files_below(path, _is_named_so), None) is not None
-
-
-def _is_named_so(name: str) -> bool:
-    return name.endswith(".wandb")
-
-
 def find_runs(path: str) -> Iterator[ForeignRun]:
-    """Yield the run in the file *path*, or in each run file at *path* and below."""
-    found = [file for _, files in files_below(path, _is_named_so) for file in files] if os.path.isdir(path) else [path]
-    if not found:
-        raise SourceError(path, "no run files (*.wandb) in the directory or below")
+    """Yield the run in the run file *path*, or in each run file in the directory *path* and below."""
+    found = files_at(path, lambda name: name.endswith(".wandb"))
     files = _Sessions()
-    for run in dict.fromkeys(map(files.of, found)):
-        yield _run(run)
-
-
-def _run(files: tuple[str, ...]) -> ForeignRun:
-    name = os.path.basename(files[0]).removesuffix(".wandb").removeprefix("run-")
-    return ForeignRun(
-        name=name,
-        source=files[0],
-        identity=identity_of(files),
-        size=2 * size_of(files),
-        records=partial(_records, files),
-        parts=tuple(map(_directory_of, files)),
-        other_sources=files[1:],
-    )
+    runs = dict.fromkeys(files.of(file) for file in found if os.path.isdir(path) or head_of(file, len(MAGIC)) == MAGIC)
+    for run in runs:
+        name = os.path.basename(run[0]).removesuffix(".wandb").removeprefix("run-")
+        parts = tuple(map(_directory_of, run))
+        yield ForeignRun.of(name, run[0], run, partial(_records, run), parts=parts, other_sources=run[1:])
 
 
 def _directory_of(path: str) -> str:

@@ -12,8 +12,7 @@ from toyspec.convert.reports import (
     NO_PLACE,
     at_step,
 )
-from toyspec.convert.sources import files_below, identity_of, name_below, object_in, size_of
-from toyspec.core.errors import SourceError
+from toyspec.convert.sources import files_below, name_below, object_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,11 +32,6 @@ def _is_history(path: str) -> bool:
     return is_named and (has_columns(path, ["_timestamp"]) or has_columns(path, ["_runtime"]))
 
 
-def recognise(path: str) -> bool:
-    """Return whether *path* is such a file, or a directory with some."""
-    return next(_groups(path), None) is not None
-
-
 def _groups(path: str) -> Iterator[list[str]]:
     if not os.path.isdir(path):
         if _is_history(path):
@@ -54,23 +48,12 @@ def _groups(path: str) -> Iterator[list[str]]:
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
     """Yield the runs at *path*."""
-    found = False
     for files in _groups(path):
-        found = True
-        directory = os.path.dirname(files[0])
-        is_part = os.path.basename(files[0]).removesuffix(_SUFFIX).isdigit()
-        own = os.path.basename(files[0]).removesuffix(_SUFFIX)
+        directory, own = os.path.dirname(files[0]), os.path.basename(files[0]).removesuffix(_SUFFIX)
+        is_part = own.isdigit()
         name = name_below(path if os.path.isdir(path) else directory, directory) if is_part else own
-        yield ForeignRun(
-            name=name,
-            source=directory if is_part else files[0],
-            identity=identity_of(files),
-            size=size_of(files),
-            records=partial(_records, tuple(files), name),
-            parts=tuple(files),
-        )
-    if not found:
-        raise SourceError(path, "no Parquet file with the columns _step and _timestamp or _runtime")
+        source = directory if is_part else files[0]
+        yield ForeignRun.of(name, source, files, partial(_records, tuple(files), name))
 
 
 def _records(files: tuple[str, ...], name: str, intake: Intake) -> Iterator[bytes]:
