@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from toyspec.core.reading.log_detection import DialectChoice
-from toyspec.health import live
-from toyspec.health.live import WatchedRun
+from toyspec.health import checking
+from toyspec.health.checking import WatchedRun
 from toyspec.health.rules import rule_of
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n'
@@ -131,7 +131,7 @@ def test_disk_of_the_log_is_looked_at(path: Path, monkeypatch: pytest.MonkeyPatc
     """Little room is reported once it is due, and what cannot be asked is not."""
     run = watched(path, {"name": "full", "type": "disk", "free_bytes": 1e30})
     assert [] == said(run)
-    monkeypatch.setattr(live, "_DISK_SECONDS", 0.0)
+    monkeypatch.setattr(checking, "DISK_SECONDS", 0.0)
     assert [("full", "begun", None, None)] == said(run)
     path.unlink()
     assert [] == said(run)

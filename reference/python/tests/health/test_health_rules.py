@@ -12,7 +12,7 @@ import pytest
 
 from toyspec.core.files import read_resource
 from toyspec.core.reading.configuration import Configuration, ConfigurationError, find_configuration
-from toyspec.health.presets import PRESETS
+from toyspec.health import PRESETS
 from toyspec.health.rules import AnyRule, is_among, preset_rules, rule_of, rules_by, rules_of
 
 if TYPE_CHECKING:
@@ -119,12 +119,12 @@ def test_tables_must_be_arrays(tmp_path: Path) -> None:
 
 
 def test_program_names_rules_as_a_preset_or_a_list() -> None:
-    """A program passes a preset, or rules as mappings; what is neither is an error that names the rule."""
+    """A program passes a preset, or rules as mappings; what is neither is an error that names the table."""
     assert preset_rules("strict") == rules_of("strict")
     assert (rule_of({"name": "a", "type": "stall"}),) == rules_of([{"name": "a", "type": "stall"}])
     with pytest.raises(ValueError, match="unknown preset of health rules 'x'; known are default, rl, strict"):
         rules_of("x")
-    with pytest.raises(ValueError, match="health rule 'a': a rule of type stall has no key 'x'"):
+    with pytest.raises(ValueError, match=r"\[\[health\]\] 1: a rule of type stall has no key 'x'"):
         rules_of([{"name": "a", "type": "stall", "x": 1}])
     with pytest.raises(TypeError, match="pass the name of a preset"):
         rules_of(3)  # type: ignore[arg-type]

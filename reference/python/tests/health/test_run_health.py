@@ -15,7 +15,7 @@ import toyspec
 from logged_runs import events, kinds
 from toyspec.core.files import read_resource
 from toyspec.core.writing.run_writer import RunWriter
-from toyspec.health import run_health
+from toyspec.health import checking
 from toyspec.health.checking import check_health
 from toyspec.health.run_health import Health, RunHealth
 
@@ -149,9 +149,9 @@ def test_full_disk_of_the_log_is_reported(monkeypatch: pytest.MonkeyPatch) -> No
     with _start(health=[{"name": "full", "type": "disk", "free_bytes": 1e30}]) as run:
         health = watch_of(run)
         health.poll()
-        monkeypatch.setattr(run_health, "_DISK_SECONDS", 0.0)
+        monkeypatch.setattr(checking, "DISK_SECONDS", 0.0)
         health.poll()
-        monkeypatch.setattr(run_health, "_DISK_SECONDS", 60.0)
+        monkeypatch.setattr(checking, "DISK_SECONDS", 60.0)
         health.poll()
         run.step(1, loss=1.0)
     (found,) = [event for event in events(Path("runs/a")) if event["kind"] == "alert"]
@@ -167,7 +167,7 @@ def test_disk_that_cannot_be_asked_ends_the_watch(
     def fail(_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(run_health, "_DISK_SECONDS", 0.0)
+    monkeypatch.setattr(checking, "DISK_SECONDS", 0.0)
     monkeypatch.setattr("shutil.disk_usage", fail)
     with _start() as run:
         health = watch_of(run)

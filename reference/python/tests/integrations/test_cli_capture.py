@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from command_line import command, environment, toyspec, toyspec_within
 from logged_runs import events, findings
 from strategies import streams
+from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.writing.processes import TrainingProcess
-from toyspec.integrations.capture import Capture
+from toyspec.integrations.commands.capture import Capture
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 
 PROGRAM = """
@@ -55,7 +56,8 @@ def test_filter_reads_standard_input(tmp_path: Path) -> None:
 def test_pattern_names_the_numbers(tmp_path: Path) -> None:
     """Named groups are the values; ``step`` and ``epoch`` are known."""
     pattern = r"epoch (?P<epoch>\d+) at (?P<step>\d+): (?P<loss>\S+)"
-    done = toyspec("capture", "--pattern", pattern, cwd=tmp_path, stdin=b"epoch 2 at 10: 0.5\nstep 11 loss=0.4\n")
+    lines = b"begin\nepoch 2 at 10: 0.5\nstep 11 loss=0.4\n"
+    done = toyspec("capture", "--pattern", pattern, cwd=tmp_path, stdin=lines)
     assert 0 == done.returncode
     (event,) = [event for event in events(tmp_path) if event["kind"] == "scalars"]
     assert (10, 2, {"loss": 0.5}) == (event["step"], event["epoch"], event["values"])
@@ -130,6 +132,6 @@ def test_reader_that_leaves_does_not_stop_the_log(tmp_path: Path) -> None:
 def test_any_bytes_are_taken(data: bytes) -> None:
     """Whatever a program prints, nothing is raised."""
     run = TrainingRun(RunOptions(), Start(framework="run", process=TrainingProcess(1, 2, "test")))
-    capture = Capture(run)
+    capture = Capture(run, DialectChoice())
     capture.feed(data)
-    capture.finish()
+    capture.end("completed")

@@ -8,10 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -118,3 +119,37 @@ def status_within(process: Process, seconds: float) -> int | None:
         return process.wait(seconds)
     except subprocess.TimeoutExpired:
         return None
+
+
+class Forwarding:
+    """Hands SIGTERM and SIGINT within the block to the command that runs: that decides how it ends."""
+
+    def __init__(self) -> None:
+        self.process: Process | None = None
+        """The command that runs now."""
+        self.signal: int | None = None
+        """The last signal that came."""
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._forward) for number in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _forward(self, number: int, _frame: object) -> None:
+        self.signal = number
+        if self.process is not None:
+            send_signal(self.process, number)
+
+
+def send_signal(process: Process, number: int) -> None:
+    """Send a signal to a command that the user gave, and to its children where it has a process group of its own."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg") and process.poll() is None and os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, number)
+        # Ctrl-C on a terminal reaches the processes of its group by itself.
+        elif number != signal.SIGINT or not sys.stdin.isatty():
+            process.send_signal(number)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toyspec.catalog import reading as catalog
     from toyspec.health import checking as health_checking
-    from toyspec.health import live as health_live
     from toyspec.health import options as health_options
     from toyspec.health import run_health
     from toyspec.stores import ray_cluster
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     __all__ = [
         "catalog",
         "health_checking",
-        "health_live",
         "health_options",
         "metric_charts",
         "ray_cluster",
@@ -28,7 +26,6 @@ else:
     _MODULES = {
         "catalog": "toyspec.catalog.reading",
         "health_checking": "toyspec.health.checking",
-        "health_live": "toyspec.health.live",
         "health_options": "toyspec.health.options",
         "metric_charts": "toyspec.view.metric_charts",
         "ray_cluster": "toyspec.stores.ray_cluster",

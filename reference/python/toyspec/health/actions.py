@@ -22,9 +22,9 @@ import msgspec
 from toyspec.core.errors import ToyspecError
 from toyspec.core.format.redaction import text_without_secrets
 from toyspec.core.programs import run_command
-from toyspec.core.reading.configuration import ALLOWED, ConfigurationError, distrust, place_in_settings
+from toyspec.core.reading.configuration import ALLOWED, distrust
 from toyspec.core.system_calls import cause_of, say
-from toyspec.health.rules import HealthRuleError, Level, is_among, meant, misplaced
+from toyspec.health.rules import HealthRuleError, Level, is_among, meant, misplaced, read_each
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
@@ -80,19 +80,11 @@ def actions_by(configuration: Configuration, runs: str | None = None) -> tuple[A
 
     Those of a file that may be another user's, or is in *runs*, are ignored, which standard error reports.
     """
-    actions: list[AlertAction] = []
     path = configuration.path
     if configuration.alerts and path is not None and (reason := distrust(path, runs)):
         say(f"{path}: [[alerts]] are ignored: {reason}; to allow them, set {ALLOWED}={os.path.realpath(path)}")
         return ()
-    for at, table in enumerate(configuration.alerts):
-        try:
-            actions.append(action_of(table))
-        except HealthRuleError as error:
-            assert configuration.path is not None, "actions are from a file"
-            place = place_in_settings(configuration.path, "alerts", at, error.key)
-            raise ConfigurationError(configuration.path, f"{place}: {error}") from None
-    return tuple(actions)
+    return tuple(read_each(configuration.alerts, action_of, "alerts", path))
 
 
 def action_of(table: Mapping[str, Any]) -> AlertAction:

@@ -1,17 +1,22 @@
-"""Compares a whole log with health rules."""
+"""Compares a log with health rules: a whole one, or one that grows."""
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import os
+import shutil
+import time
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.errors import ToyspecError
 from toyspec.core.format.numbers import number
-from toyspec.core.places.addresses import public
+from toyspec.core.places.addresses import is_address, public
+from toyspec.core.reading.follower import follow
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
-from toyspec.core.reading.run_files import ranks_beside
+from toyspec.core.reading.records import Record
+from toyspec.core.reading.run_files import rank_of, ranks_beside, run_of
 from toyspec.core.reading.stream_files import locate_stream
 from toyspec.health.alerts import HealthAlert, Incidents
 from toyspec.health.evaluator import HealthEvaluator
@@ -21,8 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toyspec.core.reading.configuration import Configuration
-    from toyspec.core.reading.records import Record
     from toyspec.health.rules import AnyRule
+
+
+DISK_SECONDS = 60.0
+"""Time between two looks at a disk."""
 
 
 def check_health(
@@ -82,21 +90,42 @@ def counted_incidents(path: str, choice: DialectChoice) -> dict[str, int] | None
 class RecordHealth:
     """What health rules report about records, and what the log itself reports, each once."""
 
-    def __init__(self, rules: Sequence[AnyRule], *, several: bool = False) -> None:
-        self._evaluator = HealthEvaluator(rules, several=several)
-        self._several = several
+    def __init__(self, rules: Sequence[AnyRule], *, several: bool = False, is_live: bool = False) -> None:
+        """Begin with a run of which nothing is known.
+
+        Where *is_live*, time and disk are looked at too: an alert of the log whose rule is one of *rules* then is not
+        reported again.
+        """
+        self.evaluator = HealthEvaluator(rules, several=several)
+        self._names = {rule.name for rule in rules} if is_live else set()
         self._reported: set[tuple[str, str, str | None, int | float | None]] = set()
 
     def take(self, record: Record, *, rank: int = 0) -> list[HealthAlert]:
         """Return the alerts that *record* begins or ends, or has; one that was evaluated before is not there again."""
-        found = self._evaluator.take(record, rank=rank)
-        for alert in found:
-            self._reported.add(_identity(alert))
+        found = self.evaluator.take(record, rank=rank)
+        self._reported.update(map(_identity, found))
         if record.kind == "alert" and record.profile == "toy/v1":
-            recorded = recorded_alert(record, rank if self._several else None)
-            if recorded is not None and _identity(recorded) not in self._reported:
+            recorded = recorded_alert(record, rank if self.evaluator.several else None)
+            if recorded is not None and recorded.rule not in self._names and _identity(recorded) not in self._reported:
                 found.append(recorded)
         return found
+
+
+class LogDisk:
+    """The disk of the log at a path, which is looked at now and then."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._last = time.monotonic()
+
+    def look(self, evaluator: HealthEvaluator) -> list[HealthAlert]:
+        """Return the alerts of *evaluator* about the disk, if a look is due; raise OSError if it cannot be asked."""
+        now = time.monotonic()
+        if now - self._last < DISK_SECONDS:
+            return []
+        self._last = now
+        free = shutil.disk_usage(os.path.dirname(os.path.abspath(self._path))).free
+        return evaluator.disk(free_bytes=free, log_bytes=os.path.getsize(self._path), time=now)
 
 
 def _identity(alert: HealthAlert) -> tuple[str, str, str | None, int | float | None]:
@@ -148,3 +177,89 @@ def _timed(rank: int, records: Iterable[Record]) -> Iterator[tuple[float, int, R
         # Times of a resumption may start again; the order within a stream stays.
         last = max(last, record.time or 0.0)
         yield last, rank, record
+
+
+class WatchedRun:
+    """A run that is watched from outside of its process: its stream, and those of its other ranks."""
+
+    def __init__(self, path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> None:
+        """Watch the run of the stream at *path*; nothing is read yet."""
+        self.name = os.path.basename(os.path.abspath(run_of(path)))
+        self._path = path
+        self._choice = choice
+        self._health = RecordHealth(rules, is_live=True)
+        self._streams: dict[int, _WatchedStream] = {}
+        self._disk = LogDisk(path)
+        self.add(path)
+
+    @property
+    def has_ended(self) -> bool:
+        """True once the stream says that the run has ended."""
+        return self._streams[min(self._streams)].has_ended
+
+    @property
+    def has_grown(self) -> bool:
+        """True once something came after the first poll."""
+        return any(stream.has_grown for stream in self._streams.values())
+
+    def add(self, path: str) -> None:
+        """Watch the stream at *path*, the first one or that of another rank."""
+        rank = rank_of(os.path.basename(path)) or 0
+        if rank not in self._streams:
+            if self._streams:
+                self._health.evaluator.expect_several()
+            self._streams[rank] = _WatchedStream(path, self._choice)
+
+    def poll(self) -> list[HealthAlert]:
+        """Return what is new: from the streams, from the time since they grew, and from the disk."""
+        found: list[HealthAlert] = []
+        for rank, stream in self._streams.items():
+            found += stream.poll(self._health, rank)
+        if not is_address(self._path):
+            with contextlib.suppress(OSError):
+                found += self._disk.look(self._health.evaluator)
+        return found
+
+    def restart_clock(self) -> None:
+        """Count the time without progress from now on: the program was started again."""
+        for stream in self._streams.values():
+            stream.last = time.monotonic()
+
+    def close(self) -> None:
+        """Close the files."""
+        for stream in self._streams.values():
+            stream.follower.close()
+
+
+class _WatchedStream:
+    """One stream of a run."""
+
+    def __init__(self, path: str, choice: DialectChoice) -> None:
+        self.follower = follow(path, until="forever", dialect=choice)
+        self.has_ended = False
+        self.has_grown = False
+        self._is_first = True
+        self.last = _last_change(path)
+
+    def poll(self, health: RecordHealth, rank: int) -> list[HealthAlert]:
+        found: list[HealthAlert] = []
+        for item in self.follower.new():
+            if isinstance(item, Record):
+                found += health.take(item, rank=rank)
+                self.has_ended = item.end is not None
+            if not self._is_first:
+                self.has_grown = True
+                self.last = time.monotonic()
+        self._is_first = False
+        if not self.has_ended:
+            found += health.evaluator.idle(time.monotonic() - self.last, rank=rank)
+        return found
+
+
+def _last_change(path: str) -> float:
+    """Return when the file at *path* changed, by the monotonic clock."""
+    now = time.monotonic()
+    if not is_address(path):
+        with contextlib.suppress(OSError):
+            now -= max(0.0, time.time() - os.stat(path).st_mtime)
+    return now

@@ -92,7 +92,8 @@ class HealthEvaluator:
         self._behind: list[RankBehindRule] = []
         self._disk = [rule for rule in rules if isinstance(rule, DiskRule)]
         self._compared = {name for rule in self._rank_rules for name in rule.metric}
-        self._several = False
+        self.several = False
+        """Whether the run has several processes."""
         self._has_pace = any(rule.covers(PACE, "train") for rule in self._of_metrics)
         self._processes: dict[int, _Process] = {}
         self._world_size: int | None = None
@@ -108,7 +109,7 @@ class HealthEvaluator:
 
     def expect_several(self) -> None:
         """Compare the processes of the run with each other from now on."""
-        self._several = True
+        self.several = True
         self._behind = self._rank_rules
         self._has_pace = self._has_pace or bool(self._behind)
 
@@ -251,7 +252,7 @@ class HealthEvaluator:
         if self._metrics > MOST_METRICS:
             self.unwatched += 1
             return _UNWATCHED
-        return WatchedSeries(name, rules, rank if self._several else None) if rules else _UNWATCHED
+        return WatchedSeries(name, rules, rank if self.several else None) if rules else _UNWATCHED
 
     def _note_progress(
         self, process: _Process, step: float | None, time: float | None, phase: str, found: list[HealthAlert]
@@ -354,7 +355,7 @@ class HealthEvaluator:
         return all(len(each.durations.get(name, ())) >= _LEAST_RANK_VALUES for each in self._all())
 
     def _place(self, process: _Process, step: float | None) -> dict[str, Any]:
-        rank = process.rank if self._several else None
+        rank = process.rank if self.several else None
         return {"step": step, "time": process.last_time, "rank": rank}
 
 

@@ -9,7 +9,7 @@ from toyspec.core.command_line.parsers import Parser, UsageError
 from toyspec.core.escaping import printable
 from toyspec.core.findings import Finding, with_findings
 from toyspec.core.reading.configuration import ConfigurationError
-from toyspec.health.presets import PRESETS
+from toyspec.health import PRESETS
 
 if TYPE_CHECKING:
     from argparse import Namespace

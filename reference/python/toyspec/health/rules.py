@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -17,10 +17,10 @@ from toyspec.core.escaping import printable, shortened
 from toyspec.core.files import read_resource
 from toyspec.core.generated.runs import LOSS_NAMES
 from toyspec.core.reading.configuration import ConfigurationError, find_configuration, place_in_settings
-from toyspec.health.presets import PRESETS
+from toyspec.health import PRESETS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from toyspec.core.reading.configuration import Configuration
 
@@ -45,6 +45,7 @@ Positive = Annotated[float, msgspec.Meta(gt=0)]
 NotNegative = Annotated[float, msgspec.Meta(ge=0)]
 Many = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+Result = TypeVar("Result")
 
 
 class HealthRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="type"):
@@ -178,16 +179,7 @@ def rules_by(configuration: Configuration, preset: str | None = None) -> tuple[A
         return preset_rules(preset)
     if not configuration.health:
         return preset_rules("default")
-    rules: dict[str, AnyRule] = {}
-    own: set[str] = set()
-    for at, table in enumerate(configuration.health):
-        try:
-            _add(rules, table, own)
-        except HealthRuleError as error:
-            assert configuration.path is not None, "rules are from a file"
-            place = place_in_settings(configuration.path, "health", at, error.key)
-            raise ConfigurationError(configuration.path, f"{place}: {error}") from None
-    return tuple(rules.values())
+    return _rules_in(configuration.health, configuration.path)
 
 
 @cache
@@ -204,19 +196,37 @@ def rules_of(health: str | Sequence[Mapping[str, Any]] | Configuration) -> tuple
     if isinstance(health, str):
         return preset_rules(health)
     if isinstance(health, list | tuple):
-        rules: dict[str, AnyRule] = {}
-        own: set[str] = set()
-        for table in health:
-            try:
-                _add(rules, table, own)
-            except HealthRuleError as error:
-                raise ValueError(f"health rule '{shortened(str(table.get('name', '')))}': {error}") from None
-        return tuple(rules.values())
+        return _rules_in(health, None)
     from toyspec.core.reading.configuration import Configuration
 
     if not isinstance(health, Configuration):
         raise TypeError(f"health is {shortened(repr(health))}; pass the name of a preset, or a list of rules")
     return rules_by(health)
+
+
+def _rules_in(tables: Sequence[Mapping[str, Any]], path: str | None) -> tuple[AnyRule, ...]:
+    rules: dict[str, AnyRule] = {}
+    own: set[str] = set()
+    read_each(tables, lambda table: _add(rules, table, own), "health", path)
+    return tuple(rules.values())
+
+
+def read_each(
+    tables: Sequence[Mapping[str, Any]], read: Callable[[Mapping[str, Any]], Result], name: str, path: str | None
+) -> list[Result]:
+    """Return what *read* makes of each of the *tables* of the array *name*, from the settings at *path* or a program.
+
+    A wrong one raises ConfigurationError, which names file, line and key, or ValueError, which counts from 1.
+    """
+    found = []
+    for at, table in enumerate(tables):
+        try:
+            found.append(read(table))
+        except HealthRuleError as error:
+            if path is None:
+                raise ValueError(f"[[{name}]] {at + 1}: {error}") from None
+            raise ConfigurationError(path, f"{place_in_settings(path, name, at, error.key)}: {error}") from None
+    return found
 
 
 def _add(rules: dict[str, AnyRule], table: Mapping[str, Any], own: set[str]) -> None:

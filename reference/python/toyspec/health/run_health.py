@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
-
-import msgspec
 
 from toyspec.core.format.record_mapping import mapping_of
 from toyspec.core.generated.fields import FIELDS
@@ -17,8 +14,9 @@ from toyspec.core.reading.records import Record
 from toyspec.core.system_calls import cause_of, say
 from toyspec.core.writing.companions import Companionship
 from toyspec.health.actions import GUARDED, AlertDispatcher, action_of, actions_by
+from toyspec.health.checking import LogDisk
 from toyspec.health.evaluator import NO_PROGRESS, HealthEvaluator
-from toyspec.health.rules import HealthRuleError, rules_of
+from toyspec.health.rules import read_each, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from toyspec.health.rules import AnyRule
 
 _POLL_SECONDS: Final = 5.0
-_DISK_SECONDS: Final = 60.0
 _STOP_SECONDS: Final = 2.0
 _STEP_PLACES = {*mapping_of("toy/v1").places, "extra", "nonfinite"}
 _STEP_METRICS: Final = tuple(name for name in FIELDS["toy/v1"]["step"] if name not in _STEP_PLACES)
@@ -53,7 +50,14 @@ class Health:
         Each incident goes to *alerts*: tables as ``[[alerts]]`` of ``toyspec.toml`` has them, by default these. Raise
         ValueError for a wrong one, and ConfigurationError for a wrong one in the settings of the project.
         """
-        self._rules, self._actions = checked_health(rules, alerts)
+        configuration = find_configuration() if rules is True or alerts is None else Configuration()
+        self._rules = rules_of(configuration if isinstance(rules, bool) else rules)
+        self._actions: Sequence[AlertAction] = ()
+        if alerts is not None:
+            self._actions = read_each(alerts, action_of, "alerts", None)
+        elif not os.environ.get(GUARDED):
+            # What guards this program does it else.
+            self._actions = actions_by(configuration)
 
     def started(self, run: RunWriter) -> RunHealth:
         """Return what looks at each record of *run* from now on."""
@@ -78,11 +82,11 @@ class RunHealth(Companionship):
     ) -> None:
         self._run = run
         self._evaluator: HealthEvaluator | None = HealthEvaluator(rules)
-        self._actions = actions
         self._dispatcher = AlertDispatcher(actions, run=run.run_id, path=run.events_path)
         self._poll_seconds = poll_seconds
         self._lock = threading.Lock()
-        self._last = self._last_disk = time.monotonic()
+        self._disk = LogDisk(run.events_path)
+        self._last = time.monotonic()
         self._stop_alert: HealthAlert | None = None
         self._is_obeyed = False
         self._stopped = threading.Event()
@@ -115,27 +119,21 @@ class RunHealth(Companionship):
         if evaluator is None or kind == "alert":
             return
         try:
-            given = _values_of(step) if step is not None else _scalars_in(line) if kind == "scalars" else None
             with self._lock:
-                if given is not None:
+                if kind not in NO_PROGRESS:
                     self._last = time.monotonic()
-                    values, at, time_, phase = given
-                    found = evaluator.observe(values, step=at, time=time_, phase=phase)
+                if kind in ("run_resume", "run_start"):
+                    self._stop_alert, self._is_obeyed = None, False
+                if step is None:
+                    found = evaluator.take(Record(line, 0, 0, "toy/v1", kind))
                 else:
-                    found = self._take_other(evaluator, line, kind)
+                    phase = step.phase if isinstance(step.phase, str) else None
+                    found = evaluator.observe(_values_of(step), step=step.step, time=step.t, phase=phase)
             # A record after run_end would open the run again.
             if found and kind != "run_end":
                 self._report(found)
         except Exception as error:  # noqa: BLE001 - training goes on
             self._give_up(error)
-
-    def _take_other(self, evaluator: HealthEvaluator, line: bytes, kind: str) -> list[HealthAlert]:
-        """Look at a record that is neither a step nor numbers alone."""
-        if kind not in NO_PROGRESS:
-            self._last = time.monotonic()
-        if kind in ("run_resume", "run_start"):
-            self._stop_alert, self._is_obeyed = None, False
-        return evaluator.take(Record(line, 0, 0, "toy/v1", kind))
 
     def poll(self, *, idle_seconds: float | None = None) -> None:
         """Look at the time since the last record, and at the disk if that is due."""
@@ -144,13 +142,8 @@ class RunHealth(Companionship):
             return
         try:
             with self._lock:
-                now = time.monotonic()
-                found = evaluator.idle(now - self._last if idle_seconds is None else idle_seconds)
-                if now - self._last_disk >= _DISK_SECONDS:
-                    self._last_disk = now
-                    path = self._run.events_path
-                    free = shutil.disk_usage(os.path.dirname(path) or ".").free
-                    found += evaluator.disk(free_bytes=free, log_bytes=os.path.getsize(path), time=now)
+                idle = time.monotonic() - self._last if idle_seconds is None else idle_seconds
+                found = evaluator.idle(idle) + self._disk.look(evaluator)
             self._report(found)
         except Exception as error:  # noqa: BLE001 - training goes on
             self._give_up(error)
@@ -176,29 +169,7 @@ class RunHealth(Companionship):
         say(f"{self._run.events_path}: health rules fail ({cause_of(error)}); the run is not watched from now on")
 
 
-class _PlainScalars(msgspec.Struct, gc=False):
-    """A ``scalars`` event of which only the numbers count."""
-
-    t: float
-    values: dict[str, float]
-    step: int | None = None
-    phase: str | None = None
-
-
-_Given = tuple["Mapping[str, float | None]", int | None, float, str | None]
-_PLAIN_SCALARS: Final = msgspec.json.Decoder(_PlainScalars)
-
-
-def _scalars_in(line: bytes) -> _Given | None:
-    """Return values, step, time and phase of a ``scalars`` event; None for one in which not all values are numbers."""
-    try:
-        found = _PLAIN_SCALARS.decode(line)
-    except msgspec.MsgspecError:
-        return None
-    return found.values, found.step, found.t, found.phase
-
-
-def _values_of(step: Step) -> _Given:
+def _values_of(step: Step) -> Mapping[str, float | None]:
     values: dict[str, float | None] = {
         name: value for name in _STEP_METRICS if (value := getattr(step, name)) is not None
     }
@@ -206,29 +177,4 @@ def _values_of(step: Step) -> _Given:
     if isinstance(extra, dict):
         for name, value in extra.items():
             values[f"extra/{name}" if name in values else name] = value
-    return values, step.step, step.t, step.phase if isinstance(step.phase, str) else None
-
-
-def checked_health(
-    health: bool | str | Sequence[Mapping[str, Any]], alerts: Sequence[Mapping[str, Any]] | None
-) -> tuple[tuple[AnyRule, ...], tuple[AlertAction, ...]]:
-    """Return the rules and actions that a program asks for.
-
-    Raise ValueError for a wrong one, and ConfigurationError for a wrong one in the settings of the project.
-    """
-    configuration = find_configuration() if health is True or alerts is None else Configuration()
-    rules = rules_of(configuration if isinstance(health, bool) else health)
-    return rules, _actions(configuration, alerts)
-
-
-def _actions(configuration: Configuration, alerts: Sequence[Mapping[str, Any]] | None) -> tuple[AlertAction, ...]:
-    if alerts is None:
-        # What guards this program does it.
-        return () if os.environ.get(GUARDED) else actions_by(configuration)
-    actions = []
-    for table in alerts:
-        try:
-            actions.append(action_of(table))
-        except HealthRuleError as error:
-            raise ValueError(str(error)) from None
-    return tuple(actions)
+    return values

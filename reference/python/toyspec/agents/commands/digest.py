@@ -14,8 +14,8 @@ from toyspec.core.command_line.tables import wrapped
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.errors import StreamError
 from toyspec.core.places.addresses import public
+from toyspec.health import PRESETS
 from toyspec.health.options import all_rules
-from toyspec.health.presets import PRESETS
 
 if TYPE_CHECKING:
     from argparse import Namespace

@@ -7,6 +7,7 @@ import os
 import stat
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
 from toyspec.core import rooms
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from toyspec.core.reading.live_stream import Change
     from toyspec.core.reading.records import Record
     from toyspec.core.workers.running import Workers
-    from toyspec.health.live import LiveHealth
+    from toyspec.health.checking import RecordHealth
     from toyspec.health.rules import AnyRule
 
 
@@ -285,7 +286,8 @@ class _CheckedStream:
         self._checker = open_checker(path, options)
         self._shown: set[tuple[str, int, int, str]] = set()
         self._said = ""
-        self._health = health
+        self._rules = health
+        self._health: RecordHealth | None = None
         self._found: list[Finding] = []
         self._begin_health()
 
@@ -296,8 +298,8 @@ class _CheckedStream:
 
     def feed(self, data: bytes) -> None:
         """Check the lines that *data* commits and show their findings."""
-        if self._live is not None:
-            self._look(self._live, data)
+        if self._health is not None:
+            self._look(self._health, data)
         if self._held is not None:
             self._held += data
             if b"\n" not in self._held:
@@ -334,15 +336,22 @@ class _CheckedStream:
 
     def _begin_health(self) -> None:
         self._found = []
-        self._live = (
-            None
-            if self._health is None
-            else rooms.health_live.LiveHealth(self._path, self._health, self._options.choice)
-        )
+        if self._rules is not None:
+            # Imported here: start-up time counts.
+            from toyspec.core.reading.follower import followed_feed
+            from toyspec.core.reading.log_detection import detect_profile_at
+            from toyspec.core.reading.records import RecordFeed
 
-    def _look(self, live: LiveHealth, data: bytes) -> None:
+            self._health = rooms.health_checking.RecordHealth(self._rules)
+            detect = partial(detect_profile_at, self._path)
+            self._records = followed_feed(self._options.choice, partial(RecordFeed), self._path, detect)
+
+    def _look(self, health: RecordHealth, data: bytes) -> None:
         """Show what health rules report about the lines that *data* commits."""
-        found = [rooms.health_options.finding_of(alert) for alert in live.feed(data)]
+        from toyspec.core.reading.records import Record
+
+        records = (item for item in self._records.feed(data) if isinstance(item, Record))
+        found = [rooms.health_options.finding_of(alert) for record in records for alert in health.take(record)]
         self._found += found
         self._show(found)
 

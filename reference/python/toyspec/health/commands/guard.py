@@ -12,8 +12,8 @@ from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.reading.configuration import ConfigurationError
+from toyspec.health import PRESETS
 from toyspec.health.options import all_rules
-from toyspec.health.presets import PRESETS
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -125,8 +125,7 @@ def run(options: Namespace) -> int:
     rules = all_rules(options.health_preset, configuration)
     choice = dialect_choice(options, configuration)
     from toyspec.health.actions import actions_by
-    from toyspec.health.guarded_command import GuardedCommand
-    from toyspec.health.guarded_runs import GuardedRuns
+    from toyspec.health.guarding import GuardedCommand, GuardedRuns
 
     try:
         actions = actions_by(configuration, options.runs)
@@ -186,4 +185,4 @@ def _validate(options: Namespace, causes: frozenset[str]) -> None:
 
 
 if TYPE_CHECKING:
-    from toyspec.health.guarded_runs import GuardedRuns
+    from toyspec.health.guarding import GuardedRuns

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import re
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
 from toyspec.core.format.redaction import command_line_without_secrets
-from toyspec.core.programs import PIPE, start_command
+from toyspec.core.programs import PIPE, Forwarding, start_command
+from toyspec.core.reading import readers
+from toyspec.core.reading.follower import followed_feed
+from toyspec.core.reading.log_detection import DialectChoice, detect_profile_at
+from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.system_calls import cause_of, say
-from toyspec.integrations.capture import Capture
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.core.programs import Process
     from toyspec.core.writing.event_arguments import Reason
 
 _DESCRIPTION = """\
@@ -41,6 +44,7 @@ examples:
   python train.py | toyspec capture --pattern 'at (?P<step>\\d+): (?P<loss>\\S+)'"""
 
 _BLOCK_BYTES = 1 << 16
+_PATTERN = "own-pattern"
 
 
 def configure(parser: Parser) -> None:
@@ -66,32 +70,78 @@ def run(options: Namespace) -> int:
     """Pass everything on, write the run, and return the exit status of the command."""
     if options.pattern is not None and options.dialect is not None:
         raise UsageError("--pattern and --dialect exclude each other: a pattern is a dialect of its own")
-    command = list(options.words)
-    settings = RunOptions(root=options.root, run_id=options.run_id, name=options.name)
-    training = TrainingRun(
-        settings, Start(framework="run", config={"command": command_line_without_secrets(command)} if command else {})
-    )
     try:
-        capture = Capture(training, pattern=options.pattern, dialect=options.dialect)
+        choice = DialectChoice(options.dialect or "auto") if options.pattern is None else _choice_of(options.pattern)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    status = _of_command(command, capture, training) if command else _of_input(capture, training)
+    command = list(options.words)
+    config = {"command": command_line_without_secrets(command)} if command else {}
+    training = TrainingRun(
+        RunOptions(root=options.root, run_id=options.run_id, name=options.name), Start(framework="run", config=config)
+    )
+    capture = Capture(training, choice)
+    status = _of_command(command, capture) if command else _of_input(capture)
     if not capture.records and status != exit_codes.NOT_STARTED:
-        say("capture: no line with a step and a number was found, so no run was written; see --pattern")
+        say("capture: no line with a number was recognized, so no run was written; see --pattern")
     return status
 
 
-def _of_input(capture: Capture, training: TrainingRun) -> int:
+class Capture:
+    """Writes what *run* gets from the output of a program: the records that a reader of *choice* finds in it."""
+
+    def __init__(self, run: TrainingRun, choice: DialectChoice) -> None:
+        self._run = run
+        self._feed = followed_feed(choice, partial(RecordFeed), "", partial(detect_profile_at, ""))
+        self.records = 0
+        """Number of records that were written into the run."""
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes that the program printed."""
+        for record in self._feed.feed(data):
+            if isinstance(record, Record) and record.values:
+                step = None if record.step is None or record.step < 0 else int(record.step)
+                self._run.log(record.values, step=step, epoch=record.epoch)
+                self.records += 1
+
+    def end(self, reason: Reason, cause: str = "") -> None:
+        """Take a last line that has no line feed, and end the run for *reason*."""
+        self.feed(b"\n")
+        if self.records:
+            self._run.end(reason=reason, cause=cause)
+
+
+def _choice_of(pattern: str) -> DialectChoice:
+    """Return the choice of the lines that match *pattern*; raise ValueError for one that is wrong or names nothing."""
+    try:
+        names = re.compile(pattern).groupindex
+    except re.error as error:
+        raise ValueError(f"the pattern is not a regular expression: {error}") from None
+    if not names:
+        raise ValueError("the pattern names no part; write each number as a named group: '(?P<loss>\\S+)'")
+    table = {
+        "name": _PATTERN,
+        "title": "lines that match a pattern",
+        "rank": "shape",
+        "form": {"type": "pattern", "patterns": [pattern]},
+        "recognize": {},
+        "step": ["step"],
+        "epoch": ["epoch"],
+        "non_finite": ["text"],
+    }
+    return DialectChoice(_PATTERN, own=[readers.dialects().made(table)])
+
+
+def _of_input(capture: Capture) -> int:
     try:
         _pass_on(sys.stdin.fileno(), capture)
     except KeyboardInterrupt:
-        _end(training, capture, "interrupted")
+        capture.end("interrupted")
         return exit_codes.INTERRUPTED
-    _end(training, capture, "completed")
+    capture.end("completed")
     return exit_codes.OK
 
 
-def _of_command(command: list[str], capture: Capture, training: TrainingRun) -> int:
+def _of_command(command: list[str], capture: Capture) -> int:
     # A program that writes to a pipe keeps its lines back; PYTHONUNBUFFERED changes that for Python.
     environment = {"PYTHONUNBUFFERED": "1", **os.environ}
     try:
@@ -100,49 +150,18 @@ def _of_command(command: list[str], capture: Capture, training: TrainingRun) -> 
         say(f"capture: {command[0]}: {cause_of(error)}")
         return exit_codes.NOT_STARTED
     assert process.stdout is not None, "a pipe was asked for"
-    with _signals_to(process):
+    with Forwarding() as forwarding:
+        forwarding.process = process
         _pass_on(process.stdout.fileno(), capture)
         status = process.wait()
     if status == 0:
-        _end(training, capture, "completed")
+        capture.end("completed")
     elif status in {-signal.SIGINT, exit_codes.INTERRUPTED}:
-        _end(training, capture, "interrupted")
+        capture.end("interrupted")
     else:
-        _end(training, capture, "errored", cause=f"{os.path.basename(command[0])} ended with {_ending(status)}")
+        ending = f"exit status {status}" if status > 0 else f"signal {-status}"
+        capture.end("errored", f"{os.path.basename(command[0])} ended with {ending}")
     return status if status >= 0 else 128 - status
-
-
-def _end(training: TrainingRun, capture: Capture, reason: Reason, *, cause: str = "") -> None:
-    capture.finish()
-    if capture.records:
-        training.end(reason=reason, cause=cause)
-
-
-def _ending(status: int) -> str:
-    return f"exit status {status}" if status > 0 else f"signal {-status}"
-
-
-class _signals_to:  # noqa: N801 - used like a function
-    """Hands SIGTERM and SIGINT on to *process* within the block: the program decides how it ends."""
-
-    def __init__(self, process: Process) -> None:
-        self._process = process
-        self._before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            # Ctrl-C on a terminal reaches the program by itself.
-            self._before[number] = signal.signal(number, self._forward)
-
-    def __exit__(self, *error: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _forward(self, number: int, frame: object) -> None:
-        del frame
-        if number != signal.SIGINT or not sys.stdin.isatty():
-            with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(number)
 
 
 def _pass_on(source: int, capture: Capture) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from toyspec.core.errors import ToyspecError
 from toyspec.core.reading.run_files import ranks_beside
 from toyspec.health.alerts import Incidents
-from toyspec.health.live import WatchedRun
+from toyspec.health.checking import WatchedRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,25 +1,31 @@
-"""The runs that ``toyspec guard`` watches: finds them, polls them, and hands on their alerts."""
+"""What ``toyspec guard`` does: watches the runs at a path, and runs a command that it may start again."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
+from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.terminal import Terminal, tell
+from toyspec.core.programs import Forwarding, send_signal, start_command, status_within
 from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.runs.discovery import Stream, find_streams
-from toyspec.health.actions import AlertDispatcher, message_of
-from toyspec.health.live import WatchedRun
+from toyspec.core.system_calls import cause_of
+from toyspec.health.actions import GUARDED, AlertDispatcher, message_of
+from toyspec.health.checking import WatchedRun
 from toyspec.health.options import alert_line
 from toyspec.health.rules import StallRule
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from toyspec.core.command_line.terminal import ColorChoice
+    from toyspec.core.programs import Process
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.health.actions import AlertAction
     from toyspec.health.alerts import HealthAlert
@@ -27,6 +33,15 @@ if TYPE_CHECKING:
 
 _SEARCH_SECONDS = 2.0
 _MOST_RUNS = 200
+_MOST_BACKOFF_SECONDS = 600.0
+
+Cause = Literal["kill", "stall", "stop", "error"]
+_WORDS: dict[Cause, str] = {
+    "kill": "the command was killed",
+    "stall": "the command makes no progress",
+    "stop": "a health rule asked the training to stop",
+    "error": "the command failed",
+}
 
 
 class GuardedRuns:
@@ -48,7 +63,6 @@ class GuardedRuns:
         self._actions = actions
         self._terminal = Terminal(sys.stderr, color=color)
         self._writes_json = writes_json
-        self._stalls = frozenset(rule.name for rule in rules if isinstance(rule, StallRule))
         self._runs: dict[str, WatchedRun] = {}
         self._dispatchers: dict[str, AlertDispatcher] = {}
         self._next_search = 0.0
@@ -71,7 +85,8 @@ class GuardedRuns:
     @property
     def has_stalled(self) -> bool:
         """True where a stall of this attempt goes on."""
-        events = [alert.event for alert in self._attempt if alert.rule in self._stalls]
+        stalls = {rule.name for rule in self._rules if isinstance(rule, StallRule)}
+        events = [alert.event for alert in self._attempt if alert.rule in stalls]
         return bool(events) and events[-1] == "begun"
 
     @property
@@ -145,12 +160,10 @@ class GuardedRuns:
                         tell("guard", f"more than {_MOST_RUNS} runs; later ones are not watched")
                     continue
                 self._runs[path] = WatchedRun(path, self._rules, self._choice)
+                self._dispatchers[path] = AlertDispatcher(self._actions, run=self._runs[path].name, path=path)
                 self._last = time.monotonic()
-            self._add_ranks(path)
-
-    def _add_ranks(self, path: str) -> None:
-        for stream in ranks_beside(path).values():
-            self._runs[path].add(stream)
+            for stream in ranks_beside(path).values():
+                self._runs[path].add(stream)
 
     def _hand_on(self, path: str, run: WatchedRun, alert: HealthAlert) -> None:
         self._attempt.append(alert)
@@ -159,6 +172,102 @@ class GuardedRuns:
         if self._writes_json:
             sys.stdout.write(inert_json(message_of(alert, run=run.name, path=path)) + "\n")
             sys.stdout.flush()
-        if path not in self._dispatchers:
-            self._dispatchers[path] = AlertDispatcher(self._actions, run=run.name, path=path)
         self._dispatchers[path].send(alert)
+
+
+class GuardedCommand(Forwarding):
+    """A command, and how often it may be started again, after which causes."""
+
+    def __init__(  # noqa: PLR0913 - the options of the command
+        self,
+        words: Sequence[str],
+        runs: GuardedRuns,
+        *,
+        restarts: int,
+        causes: Collection[str],
+        backoff_seconds: float,
+        grace_seconds: float,
+        poll_seconds: float,
+        obeys: bool,
+    ) -> None:
+        super().__init__()
+        self._words = words
+        self._runs = runs
+        self._left = restarts
+        self._causes = causes
+        self._backoff = backoff_seconds
+        self._grace = grace_seconds
+        self._poll = poll_seconds
+        self._obeys = obeys
+        self._ended_for: Cause | None = None
+
+    def run(self) -> int:
+        """Run the command to its last end; return its status, 128 + N for signal N."""
+        environment = {**os.environ, GUARDED: "1"}
+        is_first = True
+        with self:
+            while True:
+                self._runs.begin(is_first=is_first)
+                is_first = False
+                status = self._attempt(environment)
+                if not self._begins_again(self._cause(status)):
+                    return status if status >= 0 else 128 - status
+                environment["TOYSPEC_EXIST"] = "resume"
+                if (run := self._runs.written_run) is not None:
+                    environment["TOYSPEC_RUN_ID"] = run
+
+    def _begins_again(self, cause: Cause | None) -> bool:
+        """Return whether the command begins again after it ended for *cause*, once its time has come."""
+        if cause is None or not self._left or cause not in self._causes or self.signal is not None:
+            return False
+        self._left -= 1
+        tell("guard", f"{_WORDS[cause]}; starting it again in {self._backoff:g} s, {self._left} restarts left")
+        until = time.monotonic() + self._backoff
+        while self.signal is None and (left := until - time.monotonic()) > 0:
+            time.sleep(min(0.2, left))
+        self._backoff = min(2 * self._backoff, _MOST_BACKOFF_SECONDS)
+        return self.signal is None
+
+    def _attempt(self, environment: dict[str, str]) -> int:
+        self._ended_for = None
+        options: dict[str, Any] = {} if os.name == "nt" else {"process_group": 0}
+        try:
+            self.process = process = start_command(self._words, environment, **options)
+        except OSError as error:
+            tell("guard", f"{self._words[0]}: {cause_of(error)}")
+            return exit_codes.NOT_STARTED
+        try:
+            while (status := status_within(process, self._poll)) is None:
+                self._runs.poll()
+                self._end_if_due(process)
+        finally:
+            self.process = None
+        self._runs.poll_last()
+        return status
+
+    def _end_if_due(self, process: Process) -> None:
+        """End a command that hangs and may be started again, and one for which a rule asked, where that is wanted."""
+        cause: Cause | None = None
+        if self._left > 0 and "stall" in self._causes and self._runs.has_stalled:
+            cause = "stall"
+        elif self._obeys and self._runs.should_stop:
+            cause = "stop"
+        if cause is None:
+            return
+        self._ended_for = cause
+        tell("guard", f"{_WORDS[cause]}; ending it by SIGTERM")
+        send_signal(process, signal.SIGTERM)
+        if status_within(process, self._grace) is None:
+            tell("guard", f"it did not end within {self._grace:g} s; ending it by SIGKILL")
+            send_signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+            process.wait()
+
+    def _cause(self, status: int) -> Cause | None:
+        """Return why the command ended; None where it ended as it should."""
+        if self._ended_for is not None:
+            return self._ended_for
+        if self._runs.should_stop:
+            return "stop"
+        if status < 0 or status in (128 + signal.SIGTERM, 137):
+            return "kill"
+        return "error" if status else None
