@@ -60,6 +60,11 @@ examples:
 LEVELS = ("minimal", "quick", "whole")
 """How much of the corpus is asked."""
 
+_LEVEL_HELP = (
+    "what is asked: minimal, what every emitter needs; quick, few questions that catch our mutants and are at "
+    "least one for each MUST; or the whole corpus (default)"
+)
+
 
 class UsageError(Exception):
     """Wrong usage of the command, or nothing can be asked."""
@@ -83,13 +88,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     add("--count", type=int, default=10_000, metavar="N", help="random numbers of each width, for interop")
     add("--revision", metavar="N.N", help="ask what this revision of the specification asked (default: the newest)")
-    add(
-        "--level",
-        choices=LEVELS,
-        default="whole",
-        help="what is asked: minimal, what every emitter needs; quick, few questions that catch our mutants and are at "
-        "least one for each MUST; or the whole corpus (default)",
-    )
+    add("--level", choices=LEVELS, default="whole", help=_LEVEL_HELP)
     add("--fail-fast", action="store_true", help="stop at the first failure; the rest counts as not asked")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="number of programs to run in parallel")
     add("--deadline", type=float, default=ANSWER_SECONDS, metavar="SECONDS", help="time limit for one answer")

@@ -61,15 +61,14 @@ def prove(
     is_early = revision == CURRENT and (options.level == "quick" or (options.level == "whole" and not adapter.lines))
     for part in first_questions.parts(roles, options.select) if is_early else ():
         asking.ask(part)
+    cases = []
     if options.level == "quick":
         questions = [result.question for result in asking.known.values()]
-        cases = list({question.case.name: question.case for question in questions}.values())
     else:
         cases = corpus.cases(tuple(options.select), revision)
         questions = corpus.questions_of(cases, roles)
     if options.level == "minimal":
         questions = corpus.minimal_questions(questions)
-        cases = list({question.case.name: question.case for question in questions}.values())
     if not questions:
         raise UsageError(f"nothing to ask: {len(cases)} cases are selected, the roles are {', '.join(roles) or 'none'}")
     rest = [question for question in questions if question.name not in asking.known]
@@ -89,7 +88,7 @@ def prove(
         stale=stale,
         revision=revision,
         corpus=corpus.version(revision),
-        cases=len(cases),
+        cases=len(cases) if options.level == "whole" else len({question.case.name for question in questions}),
         is_whole=is_whole,
         is_minimal=options.level == "minimal" and not is_narrowed,
     )
