@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.client
 import json
@@ -465,6 +466,22 @@ def test_requests_that_never_end_block_no_one(client: Client) -> None:
     finally:
         for each in halves:
             each.close()
+
+
+def test_oldest_stream_of_changes_gives_way(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many pages as there are connections lock no one out: the oldest stream ends, and its page asks again."""
+    monkeypatch.setattr(server, "_HEARTBEAT_SECONDS", 60.0)
+    with contextlib.ExitStack() as stack:
+        waiting = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", client.server.port), timeout=20))
+            for _ in range(server._MOST_CONNECTIONS)
+        ]
+        for connection in waiting:
+            connection.sendall(f"GET /api/changes HTTP/1.1\r\nHost: 127.0.0.1:{client.server.port}\r\n\r\n".encode())
+            assert connection.recv(1)
+        assert 4 == len(client.rows())
+        while waiting[0].recv(1 << 16):
+            continue
 
 
 def test_folder_that_is_deleted_is_reported(root: Path, tmp_path: Path) -> None:

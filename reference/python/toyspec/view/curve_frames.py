@@ -80,7 +80,7 @@ def curve_frames(  # noqa: PLR0913 - each has its own source
             "gaps": gaps,
             "resumes": resumes,
             **({"alerts": alerts} if alerts else {}),
-            "best": _best(curves.best.get(metric), found, tokens, request.axes),
+            "best": _best(curves.best(metric), found, tokens, request.axes),
         }
         yield _frame(latest, chosen, None, (request.axes, tokens), encode)
     if stretches := curves.abandoned(metric):

@@ -55,7 +55,6 @@ class StoredCurves:
         self.gaps: list[dict[str, Any]] = head["gaps"]
         self.resumes: list[dict[str, Any]] = head["resumes"]
         self.alerts: list[dict[str, Any]] = head["alerts"]
-        self.best: dict[str, tuple[int, float]] = {name: (pair[0], pair[1]) for name, pair in head["best"].items()}
         self.attempts = Attempts.of(*head["attempts"])
         self.identity: Identity = tuple(head["identity"])
         self.profile: str | None = self.row["profile"]
@@ -64,6 +63,11 @@ class StoredCurves:
     def metrics(self) -> list[str]:
         """The names of all metrics."""
         return list(self._head["latest"])
+
+    def best(self, name: str) -> tuple[int, float] | None:
+        """Return step and value of the best point of a metric; None without a goal."""
+        found = self._head["best"].get(name)
+        return None if found is None else (found[0], found[1])
 
     def latest(self, name: str, most: int | None = None) -> Buckets | None:
         """Return the curve of a metric as the latest attempt made it; None if the run does not have it.

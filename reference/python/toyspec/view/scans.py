@@ -354,12 +354,9 @@ class LiveCurves:
         """The names of all metrics."""
         return list(self._scan.latest)
 
-    @property
-    def best(self) -> dict[str, tuple[int, float]]:
-        """Step and value of the best point of each metric that has a goal."""
-        summary = self._scan.summary
-        found = {name: summary.best(name) for name in list(summary.series)}
-        return {name: pair for name, pair in found.items() if pair is not None}
+    def best(self, name: str) -> tuple[int, float] | None:
+        """Return step and value of the best point of a metric; None without a goal."""
+        return self._scan.summary.best(name)
 
     def latest(self, name: str, most: int | None = None) -> Buckets | None:  # noqa: ARG002 - the stored ones use it
         """Return the curve of a metric as the latest attempt made it; None if the run does not have it."""

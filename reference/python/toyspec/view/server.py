@@ -86,6 +86,8 @@ _IDLE_SECONDS = 60.0
 # How long the thread of a connection that was closed for another one may take to end.
 _EVICTION_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 15.0
+# How soon a stream of changes ends that is closed for another connection.
+_LOOK_SECONDS = 0.25
 _GATHER_SECONDS = 0.02
 _SMALL_BYTES = 4096
 _MOST_BODY_BYTES = 1 << 20
@@ -165,7 +167,7 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         return f"http://{name}:{self.port}/" + (f"?token={self.token}" if self.token else "")
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection; when there are too many, close one whose request is not whole, or else this one."""
+        """Answer a connection; when there are too many, close one that only waits, or else this one."""
         if not self._free.acquire(blocking=False) and not (
             self._close_waiting() and self._free.acquire(timeout=_EVICTION_SECONDS)
         ):
@@ -176,7 +178,7 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         super().process_request(request, client_address)
 
     def begin_waiting(self, connection: socket.socket, client: str) -> None:
-        """Take in that *connection* of *client* waits for a whole request: it may be closed for another one."""
+        """Take in that *connection* of *client* waits for a request or changes: it may be closed for another one."""
         with self._waiting_lock:
             self._waiting[connection] = client
 
@@ -184,6 +186,11 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         """Take in that a request of *connection* is whole, or that it has ended."""
         with self._waiting_lock:
             self._waiting.pop(connection, None)
+
+    def may_wait(self, connection: socket.socket) -> bool:
+        """Return whether *connection* was not closed for another one, nor the server."""
+        with self._waiting_lock:
+            return connection in self._waiting and not self.closing.is_set()
 
     def _close_waiting(self) -> bool:
         """Close the oldest waiting connection of the client that has the most; return whether there is one."""
@@ -433,7 +440,8 @@ class ViewHandler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     def _changes(self, _query: Query) -> None:
-        """Send changes until the client goes away."""
+        """Send changes until the client goes away, or the connection is closed for another one."""
+        self.server.begin_waiting(self.connection, self.client_address[0])
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Cache-Control", "no-store")
@@ -441,13 +449,16 @@ class ViewHandler(BaseHTTPRequestHandler):
 
     def _messages(self) -> Iterable[bytes]:
         catalog = self.server.answers.catalog
-        number, is_over = catalog.changes.number, False
+        number, is_over, quiet = catalog.changes.number, False, 0.0
         catalog.be_shown()
         yield b"retry: 1000\n\n"
-        while not is_over and not self.server.closing.is_set():
-            number, changes, is_over = catalog.changes.after(number, _HEARTBEAT_SECONDS)
+        while not is_over and self.server.may_wait(self.connection):
+            number, changes, is_over = catalog.changes.after(number, _LOOK_SECONDS)
+            quiet = 0.0 if changes else quiet + _LOOK_SECONDS
             if not changes:
-                yield b": still here\n\n"
+                if quiet >= _HEARTBEAT_SECONDS:
+                    quiet = 0.0
+                    yield b": still here\n\n"
                 continue
             yield b"".join(b"data: %b\n\n" % msgspec.json.encode(change) for change in changes)
             # A burst of changes becomes few messages.
