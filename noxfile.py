@@ -360,10 +360,9 @@ def ruby(session: nox.Session) -> None:
 
 @nox.session
 def rust(session: nox.Session) -> None:
-    """Test the Rust crate."""
+    """Test the Rust crate; the programs that `conform` and the tests start are built with it."""
     needs(session, "cargo --version", HOW_TO_GET["cargo"])
     with session.chdir("reference/rust"):
-        session.run("cargo", "build", "--release", "--quiet", external=True)
         session.run("cargo", "test", "--quiet", external=True)
 
 

@@ -54,6 +54,7 @@ def errors(asked: Iterable[Question], folder: Path) -> list[str]:
     return [f"{question.name}: {reason}" for question in asked for reason in question.play(stage)]
 
 
+@pytest.mark.slow
 def test_oracle_passes_the_core(tmp_path: Path) -> None:
     """The implementation that mutants are made of answers the questions that kill all of them."""
     assert [] == errors(chain.from_iterable(first_questions.parts(ROLES)), tmp_path)

@@ -34,6 +34,19 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "repair": ("sorts/whole", "more/torn", "more/damaged"),
     "seal": ("sorts/broken",),
     "dialect": ("logs/shapes.txt", "logs/table.txt", "sorts/other/log.csv"),
+    "query": (
+        "'select run, tags, annotated, profile, state, ended, reason, final_loss, errors from runs order by path'",
+        (
+            "'select dialect, first_step, seconds, records, bytes, infos, progress, loss_not_finite"
+            " from runs order by path'"
+        ),
+        "'select run, config, settings, metrics, findings from runs order by path limit 4'",
+        "'select run, metric, step, time, value from values order by all limit 60'",
+        "\"select * from (values (1, 'x'), (null, 'yy'), (22, null)) t(n, s)\"",
+        "'select nothing from runs'",
+        "'drop table runs'",
+        "''",
+    ),
 }
 """What each command is asked of without options, and with --json."""
 SUBJECTS: dict[str, tuple[str, ...]] = {
@@ -57,20 +70,9 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "sync": ("sorts copy",),
     "catalog": ("build --out out sorts more", "update made"),
     "query": (
-        "'select run, tags, annotated, profile, state, ended, reason, final_loss, errors from runs order by path'",
-        (
-            "'select dialect, first_step, seconds, records, bytes, infos, progress, loss_not_finite"
-            " from runs order by path'"
-        ),
-        "'select run, config, settings, metrics, findings from runs order by path limit 4'",
-        "'select run, metric, step, time, value from values order by all limit 60'",
         "\"select 1::decimal(4, 2) a, 2.5::float b, null c, true d, [1, 2] e, {'x': date '2026-01-02'} f, -3 g, '' h\"",
         "\"select 'a' || chr(27) || 'é' a, interval 90 minute b, time '10:00' c, 'x'::blob d, map {'k': 1} e\"",
-        "\"select * from (values (1, 'x'), (null, 'yy'), (22, null)) t(n, s)\"",
         "'select run, bytes from runs where false'",
-        "'select nothing from runs'",
-        "'drop table runs'",
-        "''",
     ),
     "annotate": ("sorts/whole", "sorts/resumed sorts/diverged"),
 }

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 _ROOT = Path(__file__).resolve().parents[3]
-_RUST = _ROOT / "reference/rust/target/release/toyspec-rs"
+_RUST = _ROOT / "reference/rust/target/debug/toyspec-rs"
 _CASES = _ROOT / "conformance/cases"
 # Without integers beyond 2^53: in a number field, a message of Python's may show more of their digits.
 _VALUES = (
@@ -22,7 +22,7 @@ _VALUES = (
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not _RUST.exists(), reason="toyspec-rs is not built: `cargo build --release` in reference/rust"),
+    pytest.mark.skipif(not _RUST.exists(), reason="toyspec-rs is not built: `cargo build` in reference/rust"),
 ]
 
 

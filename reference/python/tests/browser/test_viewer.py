@@ -9,16 +9,13 @@ import math
 import re
 import shutil
 import struct
-import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.conftest import need
 from browser.runs_backend import APP, MadeRun, Values, packed
-from browser.serving import ROOT
 from browser.viewer_pages import Opened, drawn, falling, sweep
 from browser.watching import PHONE, Watch
 
@@ -236,15 +233,6 @@ def test_nothing_is_wider_than_the_window(opened: Opened, size: tuple[int, int])
         page.evaluate("(place) => (location.hash = place)", place)
         page.wait_for_timeout(250)
         assert page.evaluate("document.documentElement.scrollWidth") <= size[0], place
-
-
-def test_built_files_match_their_sources() -> None:
-    """What is committed is what the sources give."""
-    need(shutil.which("npm"), "npm", "apt install npm · brew install node · winget install OpenJS.NodeJS")
-    done = subprocess.run(
-        ["make", "-C", str(ROOT), "viewer", "CI=true"], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_frames_of_the_test_back_end_are_aligned() -> None:

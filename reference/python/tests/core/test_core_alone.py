@@ -6,8 +6,6 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -73,16 +71,13 @@ def test_a_run_is_written_read_and_checked_alone(tmp_path: Path) -> None:
     assert ["complete 3", "[]"] == done.stdout.splitlines()
 
 
-@pytest.mark.parametrize(
-    "words", ["check runs", "show runs/a", "ls runs", "tail --once runs/a", "seal runs/a", "explain", "ranks runs/a"]
-)
-def test_a_command_of_the_core_needs_no_other_package(words: str, tmp_path: Path) -> None:
+def test_commands_of_the_core_need_no_other_package(tmp_path: Path) -> None:
     """Commands of the core, and what they ask rooms without an option, need the packages of the core alone."""
+    lines = ["check runs", "show runs/a", "ls runs", "tail --once runs/a", "seal runs/a", "explain", "ranks runs/a"]
     program = (
         "import toyspec\n"
         "toyspec.start_run('runs', run_id='a', git=None).run_end()\n"
         "from toyspec.core.command_line.main import main\n"
-        f"sys.exit(main({words.split()!r}))\n"
+        f"sys.exit(repr([line for line in {lines!r} if main(line.split())] or ''))\n"
     )
-    done = alone(program, tmp_path, without=())
-    assert (0, "") == (done.returncode, done.stderr)
+    assert "''\n" == alone(program, tmp_path, without=()).stderr
