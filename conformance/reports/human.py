@@ -117,7 +117,8 @@ def conclusion(run: Run) -> str:
         return f"{name} does not conform: {fact}" + (f"; {rest} were not asked" if tally.ran and rest else "")
     if run.is_minimal:
         asked = f"{tally.expected} questions about the {len(minimal())} statements of spec/minimal.md"
-        return f"{name} conforms as minimal emitter of toy/v1 revision {run.revision}: {asked}"
+        limits = "".join(f"; {printable(limit)}" for limit in run.limits())
+        return f"{name} conforms as minimal emitter of toy/v1 revision {run.revision}: {asked}{limits}"
     if not run.is_whole:
         return f"{name}: no failure in the selected part of the corpus"
     profiles = ", ".join(f"{profile} revision {named(profile, run.revision)}" for profile in run.hello["profiles"])
