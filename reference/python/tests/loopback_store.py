@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import sys
 import threading
@@ -49,10 +48,6 @@ class Store:
         """What was written of each object, by its key."""
         self.generations: dict[str, int] = {}
         self.times: dict[str, float] = {}
-        self.uploads: dict[str, dict[int, bytes]] = {}
-        """The parts of unfinished uploads."""
-        self.numbers = itertools.count(1)
-        """Numbers of uploads."""
         self.lock = threading.Lock()
         self.requests: list[Request] = []
         self.answers: list[Callable[[Handler], bool]] = []
@@ -335,9 +330,6 @@ def forget() -> None:
     """Let the next address be opened with the settings of the environment, not those of before."""
     place._opened.cache_clear()
     remote_files._blocks.clear()
-    writing = sys.modules.get("toyspec.stores.s3_buckets")
-    if writing is not None:
-        writing._session.cache_clear()
 
 
 def web(store: Store, key: str) -> str:

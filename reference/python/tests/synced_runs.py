@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from loopback_store import BUCKET
-from toyspec.stores.results import SyncReport
-from toyspec.stores.run_sync import SyncSettings
+from toyspec.stores.run_sync import SyncReport, SyncSettings
 from toyspec.stores.syncing import Syncing
 
 TO = f"s3://{BUCKET}/runs"

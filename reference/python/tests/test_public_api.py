@@ -212,9 +212,8 @@ INTERNAL = {
     "toyspec.trainer.gates.GateError": "ends `toyspec train`",
     "toyspec.trainer.settings.SettingsError": "ends `toyspec train`",
     "toyspec.core.reading.configuration.ConfigurationError": "is about the settings file, which the command line reads",
-    "toyspec.stores.spans.ShortenedError": "lets a file wait for the next pass",
+    "toyspec.stores.transfers.ShortenedError": "lets a file wait for the next pass",
     "toyspec.core.places.place.MalformedAnswerError": "makes a sync compare and try again",
-    "toyspec.stores.targets.CannotExtendError": "makes a sync send the file whole",
     "toyspec.view.edits.RefusedError": "becomes an answer of the server",
     "toyspec.core.files.ResourceMissingError": "says that the installation is broken",
 }
@@ -222,8 +221,7 @@ INTERNAL = {
 
 
 OF_AN_EXTRA = {"toyspec.stores.file_systems": "fsspec", "toyspec.stores.object_stores": "obstore"}
-OF_AN_EXTRA |= {"toyspec.stores.s3_buckets": "boto3"}
-OF_AN_EXTRA |= {f"toyspec.stores.hub.{name}": "huggingface_hub" for name in ("pulling", "pushing", "repository")}
+OF_AN_EXTRA |= {f"toyspec.stores.hub.{name}": "huggingface_hub" for name in ("pushing", "repository")}
 OF_AN_EXTRA |= {f"toyspec.view.screen.{name}": "textual" for name in ("app", "chart_pane", "compare_pane", "run_list")}
 """Modules that cannot be imported without the package of an extra."""
 

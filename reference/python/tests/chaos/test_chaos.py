@@ -144,7 +144,7 @@ def test_process_that_goes_on_is_named(tmp_path: Path) -> None:
 def test_some_seconds_of_chaos(tmp_path: Path, forget: int, status: int) -> None:
     """Nothing is wrong; a writer that acknowledges what it has not logged is found, and the seed is named."""
     pytest.importorskip("obstore", reason="the extra remote is not installed")
-    pytest.importorskip("boto3", reason="the extra sync is not installed")
+    pytest.importorskip("obstore", reason="the extra remote is not installed")
     pytest.importorskip("duckdb", reason="the extra catalog is not installed")
     done = subprocess.run(
         [sys.executable, "-m", "chaos", "--minutes", "0.2", "--seed", "5", "--forget", str(forget)],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,9 +205,10 @@ def test_hub_that_does_not_answer(runs: Path, tmp_path: Path, monkeypatch: pytes
     with loopback_hub.serving(tmp_path / "xet") as gone:
         endpoint = gone.endpoint
     monkeypatch.setattr(hub_package.constants, "ENDPOINT", endpoint)
-    status, _, errors = ran(tmp_path, "pull", TO, "runs")
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    status, _, errors = ran(tmp_path, "push", "runs", TO)
     assert 1 == status
-    assert "toyspec pull: hf://me/runs: the hub does not answer (ConnectError); call it again later" in errors
+    assert "toyspec push: hf://me/runs: the hub does not answer (ConnectError); call it again later" in errors
 
 
 def test_package_that_is_missing(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,60 +231,10 @@ def test_create_makes_a_private_repository(hub: Hub, runs: Path, tmp_path: Path)
 
 
 def test_dry_run_sends_nothing(hub: Hub, runs: Path, tmp_path: Path) -> None:
-    """A dry run says what would be sent and fetched."""
+    """A dry run says what would be sent."""
     del runs
-    assert (0, True) == (ran(tmp_path, "push", "--dry-run", "runs", TO)[0], len(hub.model().commits) == 1)
-    ran(tmp_path, "push", "runs", TO)
-    assert "2 would be fetched" in ran(tmp_path, "pull", "--dry-run", TO, "got")[1]
-    assert ["runs"] == [each.name for each in tmp_path.iterdir() if each.name != "xet"]
-
-
-def test_pull_brings_the_same_bytes(hub: Hub, runs: Path, tmp_path: Path) -> None:
-    """What was pushed comes back, event files do not, and nothing else is left beside it; a second call is idle."""
-    put(tmp_path, "a", b"weights", "checkpoints/model.bin")
-    ran(tmp_path, "push", "--all", "runs", TO)
-    assert 0 == ran(tmp_path, "pull", "--all", TO, "got")[0]
-    for path in (each for each in runs.rglob("*") if each.is_file()):
-        assert path.read_bytes() == (tmp_path / "got" / path.relative_to(runs)).read_bytes()
-    assert not [each for each in tmp_path.iterdir() if each.name.startswith(".")]
-    hub.requests.clear()
-    assert (0, "2 runs → got: nothing to fetch\n", "") == ran(tmp_path, "pull", TO, "got")
-    assert not [each for each in hub.requests if "resolve" in each]
-
-
-def test_pull_continues_a_log_and_replaces_no_other(hub: Hub, tmp_path: Path) -> None:
-    """A log that goes on there goes on here; one of another run, or a longer one, stays."""
-    hub.model().add({f"{name}/events.jsonl": stream(5, run_id=name) for name in "abc"})
-    put(tmp_path, "a", stream(3, run_id="a", end=""))
-    put(tmp_path, "b", stream(3, run_id="another"))
-    longer = stream(5, run_id="c") + NOTE
-    put(tmp_path, "c", longer)
-    status, said, errors = ran(tmp_path, "pull", f"hf://{NAME}", "runs")
-    assert "3 runs → runs: 1 fetched, 1 longer here, 1 of another run here, " in said
-    found = {name: (tmp_path / "runs" / name / "events.jsonl").read_bytes() for name in "abc"}
-    assert (1, {"a": stream(5), "b": stream(3, run_id="another"), "c": longer}) == (status, found)
-    assert ("another run" in errors, "bytes more than the source" in errors) == (True, True)
-
-
-def test_pull_that_failed_goes_on(hub: Hub, tmp_path: Path) -> None:
-    """What has arrived before a failure is kept beside the directory, and is not fetched again."""
-    hub.model().add({f"{name}/events.jsonl": stream(5, run_id=name) for name in "ab"})
-
-    def refuse(handler: Handler) -> bool:
-        is_asked = handler.command == "GET" and "resolve" in handler.path and "/b/" in handler.path
-        if is_asked:
-            handler.fail(400, "", "Not now")
-        return is_asked
-
-    hub.answers.append(refuse)
-    assert 1 == ran(tmp_path, "pull", f"hf://{NAME}", "got")[0]
-    assert (tmp_path / ".got.pull/a/events.jsonl").exists()
-    assert not (tmp_path / "got").exists()
-    hub.requests.clear()
-    assert 0 == ran(tmp_path, "pull", f"hf://{NAME}", "got")[0]
-    fetched = [each for each in hub.requests if each.startswith("GET") and "resolve" in each]
-    assert [True] == ["/b/" in each for each in fetched]
-    assert ["got"] == [each.name for each in tmp_path.iterdir() if each.name != "xet"]
+    status, printed, _ = ran(tmp_path, "push", "--dry-run", "runs", TO)
+    assert (0, 1, True) == (status, len(hub.model().commits), "2 would be sent" in printed)
 
 
 _LISTS: dict[str, object] = {
@@ -296,31 +246,13 @@ _LISTS: dict[str, object] = {
 
 
 @pytest.mark.parametrize("answer", list(_LISTS.values()), ids=list(_LISTS))
-@pytest.mark.parametrize("command", ["push", "pull"])
-def test_list_that_is_none(hub: Hub, tmp_path: Path, command: str, answer: object) -> None:
-    """A list of files that no hub gives is one line and exit code 1, and nothing is sent or fetched."""
+def test_list_that_is_none(hub: Hub, tmp_path: Path, answer: object) -> None:
+    """A list of files that no hub gives is one line and exit code 1, and nothing is sent."""
     put(tmp_path, "a", stream(5))
     answer_always(hub, "/tree/", answer)
-    places = ["runs", f"hf://{NAME}"] if command == "push" else [f"hf://{NAME}", "got"]
-    status, printed, errors = ran(tmp_path, command, *places)
+    status, printed, errors = ran(tmp_path, "push", "runs", f"hf://{NAME}")
     assert (1, "", 1, 1) == (status, printed, errors.count("\n"), len(hub.model().commits)), errors
     assert "the answer of the server has no" in errors
-    assert not (tmp_path / "got").exists()
-
-
-@pytest.mark.parametrize(
-    "content", [b"x" * len(stream(5)), b"{}\n", b"<html>" * 1000], ids=["same size", "short", "long"]
-)
-def test_pull_takes_no_other_bytes(hub: Hub, tmp_path: Path, content: bytes) -> None:
-    """Other bytes than the hub has listed are removed, and the next call fetches the right ones."""
-    hub.model().add({"a/events.jsonl": stream(5)})
-    answer_always(hub, "/resolve/", content)
-    status, _, errors = ran(tmp_path, "pull", f"hf://{NAME}", "got")
-    assert (1, False) == (status, (tmp_path / "got").exists())
-    assert "hf://me/runs/a/events.jsonl: other bytes arrived than the hub has listed" in errors
-    hub.answers.clear()
-    assert 0 == ran(tmp_path, "pull", f"hf://{NAME}", "got")[0]
-    assert stream(5) == (tmp_path / "got/a/events.jsonl").read_bytes()
 
 
 def answer_always(hub: Hub, part: str, answer: object) -> None:
@@ -336,26 +268,7 @@ def answer_always(hub: Hub, part: str, answer: object) -> None:
     hub.answers.append(special)
 
 
-@pytest.mark.parametrize("path", ["../out/events.jsonl", "a/../../out/events.jsonl", "a\\..\\out/events.jsonl"])
-def test_pull_writes_nothing_outside(hub: Hub, tmp_path: Path, path: str) -> None:
-    """Names are data: one that leads out of the directory ends the command before anything is fetched."""
-    hub.model().add({path: stream(2), "b/events.jsonl": stream(2)})
-    status, _, errors = ran(tmp_path, "pull", f"hf://{NAME}", "in/got")
-    assert 1 == status
-    assert "its name is not that of a file in a folder, so nothing was fetched" in errors
-    assert not list(tmp_path.rglob("events.jsonl"))
-
-
-def test_pull_of_nothing(hub: Hub, tmp_path: Path) -> None:
-    """A repository without runs is wrong usage, and leaves nothing here."""
-    hub.model().add({"model.safetensors": b"weights"})
-    status, _, errors = ran(tmp_path, "pull", f"hf://{NAME}", "got")
-    assert 2 == status
-    assert "toyspec pull: hf://me/runs: no run in the repository or in this folder of it" in errors
-    assert not [each for each in tmp_path.iterdir() if each.name != "xet"]
-
-
-def test_bucket_there_and_back(hub: Hub, runs: Path, tmp_path: Path) -> None:
+def test_bucket_is_kept_in_step(hub: Hub, runs: Path, tmp_path: Path) -> None:
     """A bucket, whose content the real ``hf_xet`` keeps, gets the same bytes, grows, and is read in place."""
     hub_package.constants.HF_HUB_DISABLE_XET = False
     changes = {"HF_ENDPOINT": hub.endpoint, "HF_HOME": str(tmp_path / "home"), "HF_XET_CACHE": str(tmp_path / "cache")}
@@ -372,9 +285,7 @@ def test_bucket_there_and_back(hub: Hub, runs: Path, tmp_path: Path) -> None:
     assert log == hub.content("all/a/events.jsonl")
     put(tmp_path, "a", log + NOTE)
     assert 0 == ran_alone("push", "runs", to)[0]
-    shutil.copytree(runs, tmp_path / "before")
-    assert 0 == ran_alone("pull", to, "got")[0]
-    assert (runs / "a/events.jsonl").read_bytes() == (tmp_path / "got/a/events.jsonl").read_bytes()
+    assert log + NOTE == hub.content("all/a/events.jsonl")
     status, printed = ran_alone("ls", to)
     assert (0, 3) == (status, printed.count("\n"))
 

@@ -18,7 +18,6 @@ from toyspec import check, follow, list_runs
 from toyspec.core.places.place import place_of
 
 obstore = pytest.importorskip("obstore", reason="the extra remote is not installed")
-pytest.importorskip("boto3", reason="the extra sync is not installed")
 
 needs_s3 = pytest.mark.skipif(VERSITYGW is None, reason="versitygw is not installed; `nox -s interop_stores` does it")
 needs_azure = pytest.mark.skipif(AZURITE is None, reason="Azurite is not installed; `nox -s interop_stores` does it")
@@ -67,29 +66,6 @@ def test_runs_in_a_real_store(bucket: str) -> None:
     assert 2 == done.returncode
     assert b"403 Forbidden: the credentials do not allow it" in done.stderr
     assert b"404 Not Found: check the name of the bucket" in toyspec("ls", "s3://no-such-bucket/runs").stderr
-
-
-@needs_s3
-def test_hundred_megabytes_grow_in_a_real_store(bucket: str, tmp_path: Path) -> None:
-    """At most 1.2 of the bytes written are sent, and the object is the stream at the end."""
-    from toyspec.stores.run_sync import SyncSettings
-    from toyspec.stores.syncing import Syncing
-
-    path = tmp_path / "runs" / "a" / "events.jsonl"
-    path.parent.mkdir(parents=True)
-    whole = stream(1_300_000)
-    assert 100_000_000 < len(whole)
-    syncing = Syncing(str(tmp_path / "runs"), f"{bucket}/runs", SyncSettings())
-    sent = written = 0
-    with path.open("ab", buffering=0) as file:
-        while written < len(whole):
-            written += file.write(whole[written : written + 1_900_000])
-            report = syncing.once("due")
-            assert [] == report.runs[0].facts
-            sent += report.sent
-    sent += syncing.once().sent
-    assert sent <= 1.2 * len(whole)
-    assert whole == b"".join(place_of(bucket).blocks(f"{bucket}/runs/a/events.jsonl"))
 
 
 @needs_s3

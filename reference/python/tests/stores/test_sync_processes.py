@@ -20,10 +20,9 @@ from command_line import command, environment
 from command_line import toyspec as call
 from loopback_store import BUCKET, Store, silence, status, stream
 from toyspec.core.places import place
-from toyspec.stores.spans import LocalFile, ShortenedError
+from toyspec.stores.transfers import LocalFile, ShortenedError
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
-pytest.importorskip("boto3", reason="the extra sync is not installed")
 
 TO = f"s3://{BUCKET}/runs"
 LOG = "runs/a/events.jsonl"
@@ -124,7 +123,6 @@ def test_killed_at_any_moment(store: Store, tmp_path: Path, monkeypatch: pytest.
     runs = tmp_path / "runs"
     (runs / "a").mkdir(parents=True)
     path = runs / "a" / "events.jsonl"
-    # Long enough to be sent whole first, and to grow by copies then.
     whole = stream(110_000)
     written = 0
     with path.open("ab", buffering=0) as file:
@@ -189,4 +187,4 @@ def test_file_that_was_cut_and_has_grown_is_not_sent_in_part(tmp_path: Path) -> 
             file.write(b"x" * 10_000)
         assert stream(5)[:100] == opened.read(0, 100)
         with pytest.raises(ShortenedError):
-            list(opened.span().blocks(1 << 20))
+            list(opened.blocks(1 << 20))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from errno import EACCES, EIO, ENOENT
+from errno import ENOENT
 from hashlib import md5, sha1, sha256
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from toyspec.core.errors import PlaceError
-from toyspec.core.places.place import ChangedError, Entry, MalformedAnswerError
-from toyspec.stores import comparing, folders, run_sync, spans
-from toyspec.stores.comparing import ends_of, has_digest_of, relation
+from toyspec.core.places.place import ChangedError, Entry
+from toyspec.stores import folders, run_sync, transfers
 from toyspec.stores.folders import Folder
 from toyspec.stores.run_files import files_to_send, is_sent, kept_name
 from toyspec.stores.run_sync import SyncSettings
-from toyspec.stores.spans import LocalFile, ShortenedError
 from toyspec.stores.syncing import Syncing
+from toyspec.stores.transfers import LocalFile, ShortenedError, ends_of, has_digest_of, relation
 
 obstore = pytest.importorskip("obstore", reason="the extra remote is not installed")
 
@@ -65,56 +64,51 @@ def test_only_what_was_seen_is_replaced(kept: Kept, tmp_path: Path) -> None:
     """A new object must not be there, a known one must be the same, and the entry that is returned is the new one."""
     target, address = kept.target, f"{kept.root}/a/x"
     with local(tmp_path / "f", b"one\n") as file:
-        made = target.put(file.span(), address, None)
+        made = target.put(file, address, None)
         assert (b"one\n", 4, address) == (kept.read("a/x"), made.size, made.address)
         assert made.identity == target.status(address).identity
         with pytest.raises(ChangedError):
-            target.put(file.span(), address, None)
+            target.put(file, address, None)
     with local(tmp_path / "f", b"one\ntwo\n") as file:
         kept.write("a/x", b"another")
-        for call in (target.put, lambda *arguments: target.extend(made, *arguments)):
+        for shared in (0, 4):
             with pytest.raises(ChangedError):
-                call(file.span(4), address, made)
+                target.put(file, address, made, shared)
         assert b"another" == kept.read("a/x")
-        again = target.put(file.span(), address, target.status(address))
+        again = target.put(file, address, target.status(address))
         assert (b"one\ntwo\n", 8) == (kept.read("a/x"), again.size)
         with pytest.raises(ChangedError):
-            target.put(file.span(), address, made)
+            target.put(file, address, made)
 
 
 def test_object_grows_by_what_is_new(kept: Kept, tmp_path: Path) -> None:
     """Whether the place appends or gets all of it, the content is that of the file."""
     target, address = kept.target, f"{kept.root}/a/x"
     with local(tmp_path / "f", b"one\n") as file:
-        made = target.put(file.span(), address, None)
+        made = target.put(file, address, None)
     with local(tmp_path / "f", b"one\ntwo\n") as file:
-        grown = target.extend(made, file.span(4), address, made)
+        grown = target.put(file, address, made, 4)
         assert (b"one\ntwo\n", 8) == (kept.read("a/x"), grown.size)
-        other = target.extend(made._replace(size=4), file.span(4), f"{kept.root}/a/y", None)
-        assert (b"one\ntwo\n", 8) == (kept.read("a/y"), other.size)
-    assert target.can_extend(made) == ("file" in kept.root)
-    assert not target.can_extend(made._replace(size=0))
+    assert target.appends == ("file" in kept.root)
 
 
 def test_system_may_take_a_part_of_a_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left of a block follows it."""
     target, address, write = Folder(), f"file://{tmp_path}/p/x", os.write
     with local(tmp_path / "f", b"one\n") as file:
-        made = target.put(file.span(), address, None)
+        made = target.put(file, address, None)
     with local(tmp_path / "f", b"one\ntwo\nthree\n") as file:
         monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:3]))
-        assert 14 == target.extend(made, file.span(4), address, made).size
+        assert 14 == target.put(file, address, made, 4).size
     assert b"one\ntwo\nthree\n" == (tmp_path / "p" / "x").read_bytes()
 
 
-def test_copy_replaces_nothing(kept: Kept) -> None:
+def test_copy_has_the_content(kept: Kept) -> None:
     """The content of one object is that of a new one."""
     kept.write("a/x", b"one\n")
     base = kept.target.status(f"{kept.root}/a/x")
     kept.target.copy(base, f"{kept.root}/b/y")
     assert b"one\n" == kept.read("b/y")
-    with pytest.raises(ChangedError):
-        kept.target.copy(base, f"{kept.root}/b/y")
     found = sorted((entry.address, entry.size) for entry in kept.target.entries(kept.root))
     assert [(f"{kept.root}/a/x", 4), (f"{kept.root}/b/y", 4)] == found
 
@@ -148,11 +142,11 @@ def test_folder_that_another_program_holds_has_changed(tmp_path: Path, monkeypat
 
     target, address = Folder(), f"file://{tmp_path}/p/x"
     with local(tmp_path / "f", b"one\n") as file:
-        made = target.put(file.span(), address, None)
+        made = target.put(file, address, None)
         monkeypatch.setattr(folders, "try_lock", held)
-        for call in (target.put, lambda *arguments: target.extend(made, *arguments)):
+        for shared in (0, 3):
             with pytest.raises(ChangedError):
-                call(file.span(), address, made)
+                target.put(file, address, made, shared)
     assert (["x"], b"one\n") == (os.listdir(tmp_path / "p"), (tmp_path / "p" / "x").read_bytes())
 
 
@@ -165,7 +159,7 @@ def test_leftovers_of_other_machines_go_after_a_day(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"")
         os.utime(tmp_path / name, (at, at))
     with local(tmp_path / "f", b"one\n") as file:
-        Folder().put(file.span(), f"file://{tmp_path}/new", None)
+        Folder().put(file, f"file://{tmp_path}/new", None)
     assert {*stay, "f", "new"} - {".x.elsewhere.7.new"} == set(os.listdir(tmp_path))
     listed = {os.path.basename(entry.address) for entry in Folder().entries(f"file://{tmp_path}")}
     assert {".x.new", "x.elsewhere.7.new", "f", "new"} == listed
@@ -206,7 +200,7 @@ def test_object_is_compared_by_few_bytes(
 ) -> None:
     """Up to 64 KiB all of what both have, else its ends or blocks of it, the last ones first; one byte tells."""
     mine, there, thoroughness, expected, asked = case
-    monkeypatch.setattr(comparing, "_BLOCK_BYTES", 50_000)
+    monkeypatch.setattr(transfers, "_BLOCK_BYTES", 50_000)
     data = bytes(at % 251 for at in range(max(mine, there)))
     with local(tmp_path / "f", data[:mine]) as file:
         place: Any = Bytes(data[:there])
@@ -236,7 +230,7 @@ def test_digest_of_an_object_is_compared_without_asking(tmp_path: Path) -> None:
 
 def test_file_ends_with_its_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is after it is not sent; a file that was cut, or has other bytes now, is not sent in part."""
-    monkeypatch.setattr(spans, "BLOCK_BYTES", 8)
+    monkeypatch.setattr(transfers, "LINE_BYTES", 8)
     path = tmp_path / "f"
     for data, stop, last in (
         (b"", 0, b""), (b"no line", 0, b""), (b"\n", 1, b""), (b"a\nbc\nd", 5, b"bc"), (b"0123456789\n", 11, b""),
@@ -247,13 +241,13 @@ def test_file_ends_with_its_last_line(tmp_path: Path, monkeypatch: pytest.Monkey
         with LocalFile(str(path), lines=True) as file:
             assert (stop, last, len(data)) == (file.stop, file.last_line(), file.size)
             assert (data[:stop], [data[at : min(stop, at + 3)] for at in range(0, stop, 3)]) == (
-                file.span().data(), list(file.span().blocks(3)),
+                file.read(0, stop), list(file.blocks(3)),
             )  # fmt: skip
     path.write_bytes(b"one\ntwo\n")
     with LocalFile(str(path), lines=True) as file:
         path.write_bytes(b"one\nother\n")
         with pytest.raises(ShortenedError, match="it became shorter while it was read"):
-            file.span().data()
+            file.read(0, file.stop)
         assert b"one" == file.read(0, 3)
         path.write_bytes(b"one")
         with pytest.raises(ShortenedError):
@@ -300,15 +294,6 @@ def test_kept_name_is_that_of_the_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "expected"),
-    [(0, 1), (1, 5), (5119, 5120), (5120, 20_480), (20_480, 81_920), (5 << 20, 20 << 20), ((5 << 20) - 1, 5 << 20)],
-)
-def test_next_size_is_the_one_of_the_series(size: int, expected: int) -> None:
-    """Each is four times the one before, and 5 MiB is one of them."""
-    assert expected == run_sync._next_size(size)
-
-
-@pytest.mark.parametrize(
     ("line", "is_end"),
     [
         (b'{"kind":"run_end"}', True), (b'{"kind":"note","text":"run_end"}', False), (b'{"a":"run_end"}', False),
@@ -333,70 +318,10 @@ def test_rehearsal_says_what_would_be_there(tmp_path: Path) -> None:
         chosen = SyncSettings(is_rehearsal=is_rehearsal, on_conflict="keep both")
         report = Syncing(str(tmp_path / "runs"), str(tmp_path / "place"), chosen).once()
         assert is_rehearsal == report.is_rehearsal
-        results.append(
-            [(os.path.basename(run.run), run.outcome, run.files, run.sent, run.copied) for run in report.runs]
-        )
+        results.append([(os.path.basename(run.run), run.outcome, run.files, run.sent) for run in report.runs])
         there = {path.relative_to(tmp_path / "place").as_posix() for path in (tmp_path / "place").rglob("*.jsonl*")}
         if is_rehearsal:
             assert {"grown/events.jsonl", "other/events.jsonl"} == there
-    assert [("grown", "sent", 1, 3, 3), ("new", "sent", 1, 3, 0), ("other", "sent", 1, 3, 3)] == sorted(results[0])
+    assert [("grown", "sent", 1, 3), ("new", "sent", 1, 3), ("other", "sent", 1, 3)] == sorted(results[0])
     assert sorted(results[0]) == sorted(results[1])
     assert 4 == len(there)
-
-
-def _client_error(status: int, code: str) -> Any:
-    from botocore.exceptions import ClientError
-
-    return ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, "Put")
-
-
-S3_ERRORS: list[tuple[Any, type[Exception], str, int | None]] = [
-    (lambda: _client_error(412, ""), ChangedError, "", None),
-    *((lambda code=code: _client_error(400, code), ChangedError, "", None)
-      for code in ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "NoSuchUpload")),
-    (lambda: _client_error(401, ""), PlaceError, "401 Unauthorized: the credentials are missing or wrong", EACCES),
-    (lambda: _client_error(403, ""), PlaceError, "403 Forbidden: the credentials do not allow it, or are", EACCES),
-    (lambda: _client_error(500, ""), PlaceError, "500 Internal Server Error: the server has a problem", EIO),
-    (lambda: _client_error(430, ""), PlaceError, "430: check the address", EIO),
-    (lambda: KeyError("ETag"), MalformedAnswerError, "the answer of the server has no ETag", None),
-]  # fmt: skip
-
-
-def test_errors_of_s3_say_what_to_do() -> None:
-    """Each is one of the place, with the number that tells refusals apart, and without what is secret."""
-    s3 = pytest.importorskip("toyspec.stores.s3_buckets", reason="the extra sync is not installed")
-    from botocore import exceptions
-    from botocore.parsers import ResponseParserError
-
-    fact = "no credentials found; set them as for the program of the store, for example AWS_ACCESS_KEY_ID"
-    more: list[tuple[Any, type[Exception], str, int | None]] = [
-        (exceptions.NoCredentialsError, PlaceError, fact, EACCES),
-        (lambda: exceptions.PartialCredentialsError(provider="p", cred_var="c"), PlaceError, fact, EACCES),
-        (lambda: exceptions.ConnectTimeoutError(endpoint_url="http://secret"), PlaceError, "no answer in time", None),
-        (lambda: exceptions.ReadTimeoutError(endpoint_url="http://secret"), PlaceError, "no answer in time", None),
-        (lambda: exceptions.EndpointConnectionError(endpoint_url="http://secret"), PlaceError, "no connection", None),
-        (lambda: ResponseParserError("secret"), MalformedAnswerError, "has no readable content", None),
-    ]
-    for make, kind, text, number in [*S3_ERRORS, *more]:
-        with pytest.raises(kind) as caught, s3._reported("s3://b/x"):
-            raise make()
-        assert type(caught.value) is kind
-        assert text in str(caught.value)
-        assert "secret" not in str(caught.value)
-        assert number in (None, caught.value.errno)  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize(
-    ("size", "starts"),
-    [
-        (1, [0]),
-        (4 << 30, [0]),
-        ((4 << 30) + (5 << 20) - 1, [0]),
-        ((4 << 30) + (5 << 20), [0, 4 << 30]),
-        (9 << 30, [0, 4 << 30, 8 << 30]),
-    ],
-)
-def test_parts_that_are_copied_are_large_enough(size: int, starts: list[int]) -> None:
-    """A last part that is too small is joined with the one before."""
-    s3 = pytest.importorskip("toyspec.stores.s3_buckets", reason="the extra sync is not installed")
-    assert starts == s3._copied_starts(Entry("x", size, "id"))

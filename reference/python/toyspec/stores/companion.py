@@ -19,7 +19,7 @@ from toyspec.stores.syncing import destination_of, target_of
 if TYPE_CHECKING:
     import threading
 
-    from toyspec.stores.results import RunResult
+    from toyspec.stores.run_sync import RunResult
 
 _RETRY_SECONDS = 2.0
 

@@ -14,12 +14,12 @@ from toyspec.core.errors import PlaceError
 from toyspec.core.files import open_file
 from toyspec.core.places.place import ChangedError, Entry, FetchedBytes
 from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, sync_directory, try_lock, write_new_file
-from toyspec.stores.spans import ShortenedError
+from toyspec.stores.transfers import ShortenedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.stores.spans import Span
+    from toyspec.stores.transfers import LocalFile
 
 _BLOCK_BYTES = 1 << 20
 _DAY_SECONDS = 86_400.0
@@ -30,6 +30,8 @@ _APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "
 
 class Folder:
     """Files by their addresses ``file:///…``; a place for reading too."""
+
+    appends = True
 
     def entries(self, address: str) -> Iterator[Entry]:
         """See Place."""
@@ -57,34 +59,19 @@ class Folder:
             file.seek(offset)
             return FetchedBytes(file.read(size), entry)
 
-    def can_extend(self, entry: Entry) -> bool:
+    def put(self, file: LocalFile, address: str, known: Entry | None, shared: int = 0) -> Entry:
         """See Target."""
-        return entry.size > 0
-
-    def put(self, span: Span, address: str, known: Entry | None) -> Entry:
-        """See Target."""
-        self._write(span.blocks(_BLOCK_BYTES), address, known)
-        return self.status(address)
-
-    def extend(self, base: Entry, span: Span, address: str, known: Entry | None) -> Entry:
-        """Append to the file; a new one gets the content of *base* first."""
-        if known is None or base.address != address:
-            self._write(_joined(_path(base.address), base.size, span), address, known)
-            return self.status(address)
-        with _reported(address):
-            descriptor = os.open(_path(address), _APPEND)
-            try:
-                _lock(descriptor, address)
-                if self.status(address).identity != known.identity:
-                    raise ChangedError(address)
-                _append(descriptor, span, known.size)
-            finally:
-                os.close(descriptor)
+        if known is None or not shared:
+            self._write(file.blocks(_BLOCK_BYTES), address, known)
+        else:
+            with _reported(address), self._locked(address, known) as descriptor:
+                _append(descriptor, file, shared)
         return self.status(address)
 
     def copy(self, base: Entry, address: str) -> None:
         """See Target."""
-        self._write(_joined(_path(base.address), base.size, None), address, None)
+        with _reported(base.address), open_file(_path(base.address)) as file:
+            self._write(iter(lambda: file.read(_BLOCK_BYTES), b""), address, None)
 
     def _write(self, blocks: Iterator[bytes], address: str, known: Entry | None) -> None:
         """Write a file beside the one at *address*, and give it the name at once."""
@@ -103,18 +90,26 @@ class Folder:
             sync_directory(SYSTEM_CALLS, directory)
 
     def _name(self, new: str, path: str, address: str, known: Entry | None) -> None:
-        if known is None:
-            try:
-                os.link(new, path)
-            except FileExistsError:
-                raise ChangedError(address) from None
+        if known is not None:
+            with self._locked(address, known):
+                os.replace(new, path)
             return
-        descriptor = os.open(path, _APPEND)
         try:
-            _lock(descriptor, address)
+            os.link(new, path)
+        except FileExistsError:
+            raise ChangedError(address) from None
+
+    @contextlib.contextmanager
+    def _locked(self, address: str, known: Entry) -> Iterator[int]:
+        """Open the file *known*, which no other process may have locked, for appending."""
+        descriptor = os.open(_path(address), _APPEND)
+        try:
+            try_lock(SYSTEM_CALLS, descriptor)
             if self.status(address).identity != known.identity:
                 raise ChangedError(address)
-            os.replace(new, path)
+            yield descriptor
+        except BlockingIOError:
+            raise ChangedError(address) from None
         finally:
             os.close(descriptor)
 
@@ -124,17 +119,10 @@ def _path(address: str) -> str:
     return path.lstrip("/") if os.name == "nt" else path
 
 
-def _lock(descriptor: int, address: str) -> None:
+def _append(descriptor: int, file: LocalFile, size: int) -> None:
+    """Append *file* from *size* on to a file of so many bytes, or nothing: what a failed write has left is removed."""
     try:
-        try_lock(SYSTEM_CALLS, descriptor)
-    except BlockingIOError:
-        raise ChangedError(address) from None
-
-
-def _append(descriptor: int, span: Span, size: int) -> None:
-    """Append *span* to a file of *size* bytes, or nothing: what a failed write has left is taken back."""
-    try:
-        for block in span.blocks(_BLOCK_BYTES):
+        for block in file.blocks(_BLOCK_BYTES, size):
             rest = memoryview(block)
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
@@ -171,15 +159,6 @@ def _is_gone(name: re.Match[str]) -> bool:
     except (PermissionError, OverflowError):
         return False
     return False
-
-
-def _joined(path: str, size: int, span: Span | None) -> Iterator[bytes]:
-    with open_file(path) as file:
-        while size > 0 and (block := file.read(min(size, _BLOCK_BYTES))):
-            size -= len(block)
-            yield block
-    if span is not None:
-        yield from span.blocks(_BLOCK_BYTES)
 
 
 @contextlib.contextmanager

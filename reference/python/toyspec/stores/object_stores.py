@@ -22,12 +22,19 @@ from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
 
 from toyspec.core.errors import PlaceError
 from toyspec.core.places.addresses import WEB, parts_of
-from toyspec.core.places.place import ChangedError, Entry, FetchedBytes, RangesMissingError, request_seconds
+from toyspec.core.places.place import (
+    ChangedError,
+    Entry,
+    FetchedBytes,
+    MalformedAnswerError,
+    RangesMissingError,
+    request_seconds,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.stores.spans import Span
+    from toyspec.stores.transfers import LocalFile
 
 BLOCK_BYTES = 8 << 20
 WHOLE_BYTES = 256 << 20
@@ -38,6 +45,7 @@ _RETRIES = re.compile(r"after (\d+) retries")
 _MOST_RETRIES = 8
 _CONNECT_SECONDS = 10.0
 _BEYOND = ("StartTooLarge", "status code: 416")
+_NO_TAG = "ETag Header missing"
 _METADATA_HOSTS = ("169.254.169.254", "169.254.170.2", "metadata.google.internal")
 # The variable that names credentials, by a word in the message of each store; the last is for all others.
 _CREDENTIALS = (
@@ -95,6 +103,8 @@ def open_place(scheme: str, host: str, query: str) -> ObjectPlace:
 
 class ObjectPlace:
     """The objects of one bucket or server; those of a bucket are written whole, on conditions. A Target."""
+
+    appends = False
 
     def __init__(self, store: Any, root: str) -> None:
         self.store = store
@@ -154,39 +164,30 @@ class ObjectPlace:
         key = parts_of(address).key
         return unquote(key) if self._is_web else key
 
-    def can_extend(self, entry: Entry) -> bool:
-        """See Target."""
-        del entry
-        return False
-
-    def put(self, span: Span, address: str, known: Entry | None) -> Entry:
+    def put(self, file: LocalFile, address: str, known: Entry | None, shared: int = 0) -> Entry:
         """See Target. Above 256 MiB, the condition is asked for before the first byte is sent, and not again."""
+        del shared
         mode = self._mode(address, known)
-        store, key = self.store, self.key(address)
-        data = span.data() if span.size <= WHOLE_BYTES else None
+        key = self.key(address)
+        data = file.read(0, file.stop) if file.stop <= WHOLE_BYTES else None
         with reported(address):
             try:
                 if data is None:
-                    made = obstore.put(store, key, span.blocks(BLOCK_BYTES), chunk_size=BLOCK_BYTES)
+                    made = obstore.put(self.store, key, file.blocks(BLOCK_BYTES), chunk_size=BLOCK_BYTES)
                 else:
-                    made = obstore.put(store, key, data, mode=cast("Any", mode), use_multipart=False)
+                    made = obstore.put(self.store, key, data, mode=cast("Any", mode), use_multipart=False)
             except AlreadyExistsError:
                 raise ChangedError(address) from None
-        return Entry(address, span.size, made["e_tag"] or "")
-
-    def extend(self, base: Entry, span: Span, address: str, known: Entry | None) -> Entry:
-        """Send the whole file: these stores are not asked to join objects."""
-        del base
-        return self.put(span._replace(start=0), address, known)
+            except FileNotFoundError:
+                # The object was there a moment ago; without one, it is its bucket that is not.
+                fact = fact_of("status code: 404 Not Found")
+                raise (ChangedError(address) if known else PlaceError(address, fact)) from None
+        return Entry(address, file.stop, made["e_tag"] or "")
 
     def copy(self, base: Entry, address: str) -> None:
-        """See Target."""
-        key = self.key
+        """See Target; S3 knows no condition for it."""
         with reported(address):
-            try:
-                obstore.copy(self.store, key(base.address), key(address), overwrite=False)
-            except AlreadyExistsError:
-                raise ChangedError(address) from None
+            obstore.copy(self.store, self.key(base.address), self.key(address))
 
     def _mode(self, address: str, known: Entry | None) -> Any:
         """Return the condition of a write; raise ChangedError where it does not hold already."""
@@ -229,6 +230,8 @@ def reported(address: str) -> Iterator[None]:
         text = str(error)
         if any(mark in text for mark in _BEYOND):
             raise _BeyondError from None
+        if _NO_TAG in text:
+            raise MalformedAnswerError(address, "ETag") from None
         refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
         raise PlaceError(address, fact_of(text), number=EACCES if refused else EIO) from None
 

@@ -1,4 +1,4 @@
-"""Brings one run in step with its place: side files, streams, sidecars, and its seal last."""
+"""Brings one run in step with its place: side files, streams, sidecars, and its seal last; says what became of it."""
 
 from __future__ import annotations
 
@@ -14,24 +14,81 @@ from toyspec.core.places.addresses import path_in
 from toyspec.core.places.place import ChangedError, Entry, MalformedAnswerError
 from toyspec.core.reading.sealed_files import parse_seal_line
 from toyspec.core.system_calls import cause_of, is_locked
-from toyspec.stores.comparing import Relation, Thoroughness, ends_of, has_digest_of, relation
-from toyspec.stores.results import RunResult
 from toyspec.stores.run_files import BundleFile, Extent, files_to_send, kept_name
-from toyspec.stores.spans import LocalFile, ShortenedError, Signature, signature_of
-from toyspec.stores.targets import CannotExtendError
+from toyspec.stores.transfers import (
+    LocalFile,
+    Relation,
+    ShortenedError,
+    Signature,
+    Thoroughness,
+    ends_of,
+    has_digest_of,
+    relation,
+    signature_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.stores.results import Outcome
-    from toyspec.stores.targets import Target
+    from toyspec.stores.transfers import Target
 
 _ATTEMPTS = 4
-# S3 extends an object from this size on. A stream that can only be sent whole is sent at this size, and at a quarter, a
-# sixteenth and so on of it: before it can be extended, that is a third of it in all.
-_EXTENDED_BYTES = 5 << 20
-_WHOLE_BYTES_PER_SECOND = 1 << 11
-_COPIED_BYTES_PER_SECOND = 1 << 25
+# A stream that is sent whole each time costs at most so many bytes a second.
+_WHOLE_BYTES_PER_SECOND = 1 << 16
+
+Outcome = Literal["same", "sent", "waiting", "ahead", "conflict", "failed"]
+"""Same: nothing was to do. Sent: the place has all of the run now. Waiting: less than that, more is sent later.
+Ahead: the place has more than the folder. Conflict: the place has another run there. Failed: the fact says why."""
+
+LEFT: frozenset[Outcome] = frozenset(["ahead", "conflict", "failed"])
+"""The outcomes after which something is left to do for a person."""
+
+
+class RunResult(msgspec.Struct, kw_only=True):
+    """What became of one run."""
+
+    run: str
+    """Path of its directory."""
+    address: str
+    """Where it is in the place."""
+    outcome: Outcome = "same"
+    facts: list[str] = []
+    """What a person has to know."""
+    files: int = 0
+    """Number of files that were sent."""
+    sent: int = 0
+    """Number of bytes that were sent."""
+    fragment: int = 0
+    """Number of bytes after the last committed line, which stay here."""
+    is_ended: bool = False
+    """Whether the last record is a run_end."""
+    is_live: bool = False
+    """Whether a writer has the stream open, where the system tells."""
+
+
+class SyncReport(msgspec.Struct, kw_only=True):
+    """What became of all runs."""
+
+    root: str
+    address: str
+    runs: list[RunResult]
+    passed_over: int = 0
+    """Number of objects of the place that are of none of the runs, as far as it was listed; they do not change."""
+    example: str = ""
+    """The address of the first one."""
+    is_rehearsal: bool = False
+    """Whether nothing was sent, and the report says what would have been."""
+
+    def count(self, *outcomes: Outcome) -> int:
+        """Return the number of runs with one of *outcomes*."""
+        return sum(run.outcome in outcomes for run in self.runs)
+
+    @property
+    def sent(self) -> int:
+        """Number of bytes that were sent."""
+        return sum(run.sent for run in self.runs)
+
+
 _RANK: dict[Outcome, int] = {"same": 0, "sent": 1, "waiting": 2, "ahead": 3, "conflict": 4, "failed": 5}
 
 Pace = Literal["due", "all"]
@@ -46,7 +103,7 @@ class SyncSettings(msgspec.Struct, frozen=True, kw_only=True):
     on_conflict: Literal["leave", "keep both"] = "leave"
     """Whether an object of another run stays, or gets another name before it is replaced."""
     max_delay: float | None = None
-    """Most seconds for which a stream that can only be sent whole waits; None where only its bytes decide."""
+    """Most seconds for which a stream that is sent whole waits; None where only its bytes decide."""
     is_rehearsal: bool = False
     """Whether nothing is sent, and the report says what would be."""
 
@@ -188,8 +245,8 @@ class RunSync:
             more = entry.size - opened.stop
             self._note("ahead", f"its {file.name} has {more} bytes more than the source, and stays")
         elif found == "behind":
-            if self._is_due(file.name, opened, entry):
-                self._send(file, opened, entry, base=entry if self._target.can_extend(entry) else None)
+            if self._is_due(file.name, opened):
+                self._send(file, opened, entry, shared=entry.size)
             else:
                 self._note("waiting")
         else:
@@ -209,14 +266,9 @@ class RunSync:
 
     def _keep(self, name: str, entry: Entry) -> None:
         kept = kept_name(name, entry)
-        try:
-            if not self._settings.is_rehearsal:
-                self._target.copy(entry, path_in(self.address, kept))
-        except ChangedError:
-            # The name says what it is, so it was kept before; unless the object itself is another one now.
-            if self._status(name) != entry:
-                raise
-        self._result.copied += entry.size
+        # The name says what it is: one that is there was kept before.
+        if self._status(kept) is None and not self._settings.is_rehearsal:
+            self._target.copy(entry, path_in(self.address, kept))
         self._note("sent", f"its {name} was another one; it is kept as {kept}")
 
     def _is_in_side_file(self, entry: Entry) -> bool:
@@ -232,54 +284,30 @@ class RunSync:
                     return True
         return False
 
-    def _send(self, file: BundleFile, opened: LocalFile, known: Entry | None, *, base: Entry | None = None) -> None:
+    def _send(self, file: BundleFile, opened: LocalFile, known: Entry | None, *, shared: int = 0) -> None:
+        """Send *opened*, of which the object *known* has the first *shared* bytes."""
         address = path_in(self.address, file.name)
-        if known is None and file.kind == "side file":
-            base = self._renamed(opened)
-        made = Entry(address, opened.stop, "") if self._settings.is_rehearsal else None
-        if made is None and base is not None:
-            try:
-                made = self._target.extend(base, opened.span(base.size), address, known)
-            except CannotExtendError:
-                base = None
-        if made is None:
-            made = self._target.put(opened.span(), address, known)
-        copied = 0 if base is None else base.size
-        self._result.sent += opened.stop - copied
-        self._result.copied += copied
+        shared = shared if self._target.appends else 0
+        if self._settings.is_rehearsal:
+            made = Entry(address, opened.stop, "")
+        else:
+            made = self._target.put(opened, address, known, shared)
+        self._result.sent += opened.stop - shared
         self._result.files += 1
         self._remember(file.name, opened, made, ends=ends_of(opened, made.size))
         self._note("sent")
 
-    def _renamed(self, opened: LocalFile) -> Entry | None:
-        """Return the object with which *opened* begins: a stream that has become a side file is not sent again."""
-        assert self._objects is not None
-        fitting = [
-            entry for entry in self._objects.values() if self._target.can_extend(entry) and entry.size <= opened.stop
-        ]
-        for entry in sorted(fitting, key=lambda entry: -entry.size):
-            if relation(opened, entry, self._target) in ("same", "behind"):
-                return entry
-        return None
-
-    def _is_due(self, name: str, opened: LocalFile, entry: Entry) -> bool:
-        """Return whether it is time to send more of a stream.
-
-        Each time, a small one is sent whole, and the place copies a large one.
-        """
+    def _is_due(self, name: str, opened: LocalFile) -> bool:
+        """Return whether it is time to send more of a stream, of which a store gets all each time."""
         known = self._known.get(name)
-        if self._pace == "all" or self._result.is_ended or known is None:
+        if self._target.appends or self._pace == "all" or self._result.is_ended or known is None:
             return True
-        elapsed = self._clock() - known.at
-        if self._target.can_extend(entry):
-            return elapsed >= entry.size / _COPIED_BYTES_PER_SECOND
-        wait = opened.stop / _WHOLE_BYTES_PER_SECOND
-        limit = self._settings.max_delay
-        return opened.stop >= _next_size(entry.size) or elapsed >= (wait if limit is None else min(wait, limit))
+        wait, limit = opened.stop / _WHOLE_BYTES_PER_SECOND, self._settings.max_delay
+        return self._clock() - known.at >= (wait if limit is None else min(wait, limit))
 
     def _may_seal(self, opened: LocalFile) -> bool:
         """Return whether the place has all that the seal *opened* is of."""
-        lines = map(parse_seal_line, opened.span().data().split(b"\n"))
+        lines = map(parse_seal_line, opened.read(0, opened.stop).split(b"\n"))
         names = {os.fsdecode(line.name) for line in lines if line is not None}
         missing = {name for name in names if name not in self._known}
         if missing:
@@ -306,16 +334,6 @@ class RunSync:
 def _goes_on(opened: LocalFile, known: _Known) -> bool:
     """Return whether *opened* still begins with what it had when it was last compared."""
     return opened.stop >= known.entry.size and known.ends == ends_of(opened, known.entry.size)
-
-
-def _next_size(size: int) -> int:
-    """Return the least size above *size* at which a stream is sent whole again."""
-    found = _EXTENDED_BYTES
-    while found // 4 > size:
-        found //= 4
-    while found <= size:
-        found *= 4
-    return found
 
 
 def _signature(path: str) -> Signature | None:

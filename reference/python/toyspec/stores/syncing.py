@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, cast
 
 from toyspec.core.errors import PlaceError
 from toyspec.core.places.addresses import BUCKETS, is_address, is_nearly_address, parts_of, public
-from toyspec.core.places.place import place_of, request_seconds
+from toyspec.core.places.place import place_of
 from toyspec.core.runs.discovery import Stream, find_streams
-from toyspec.stores.results import RunResult, SyncReport
 from toyspec.stores.run_files import run_above
-from toyspec.stores.run_sync import RunSync, SyncSettings
+from toyspec.stores.run_sync import RunResult, RunSync, SyncReport, SyncSettings
 
 if TYPE_CHECKING:
     import threading
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from toyspec.core.places.place import Entry
     from toyspec.stores.object_stores import ObjectPlace
     from toyspec.stores.run_sync import Pace
-    from toyspec.stores.targets import Target
+    from toyspec.stores.transfers import Target
 
     OnResult = Callable[[RunResult, int, int], None]
 
@@ -129,15 +128,7 @@ def target_of(address: str) -> Target:
 
         return Folder()
     if scheme in BUCKETS:
-        place = cast("ObjectPlace", place_of(address))
-        if scheme in ("gs", "az"):
-            return place
-        try:
-            from toyspec.stores.s3_buckets import S3Bucket
-        except ImportError:
-            fact = "writing it needs boto3; install it with `python -m pip install 'toyspec[sync]'`"
-            raise PlaceError(address, fact) from None
-        return S3Bucket(place, seconds=request_seconds())
+        return cast("ObjectPlace", place_of(address))
     if scheme == "hf":
         raise PlaceError(address, "a commit for each poll is too many; send runs there with `toyspec push`")
     raise PlaceError(address, f"{scheme}:// cannot be kept in step; use s3://, gs://, az:// or a directory")

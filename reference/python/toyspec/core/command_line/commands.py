@@ -44,7 +44,6 @@ COMMANDS: dict[str, str] = {
     "mirror": "send runs on to other trackers while they are written",
     "sync": "keep a bucket in step with a folder of runs",
     "push": "send runs to a repository or bucket of Hugging Face",
-    "pull": "fetch runs from a repository or bucket of Hugging Face",
     "repair": "move the fragment of a torn stream to a side file",
     "seal": "write the digests of all files of a run, to find later changes",
     "evidence": "write what an auditor asks about a run, or verify it",
@@ -81,7 +80,6 @@ _ROOMS: dict[str, str] = {
     "train": "trainer",
     "sync": "stores",
     "push": "stores",
-    "pull": "stores",
 }
 
 
@@ -104,7 +102,6 @@ ANSWERS: dict[str, str] = {
     "export": "schemas/conversion/v1/conversion.json",
     "sync": "schemas/answers/v1/sync.json",
     "push": "schemas/answers/v1/sync.json",
-    "pull": "schemas/answers/v1/sync.json",
     "repair": "schemas/answers/v1/changes.json",
     "seal": "schemas/answers/v1/changes.json",
     "evidence": "schemas/answers/v1/evidence.json",

@@ -36,7 +36,7 @@ class Sync(msgspec.Struct, frozen=True):
     files: Literal["logs", "all"] = "logs"
     """Whether weights, artifacts and all other files of the run are sent too."""
     max_delay: float | None = None
-    """Most seconds for which new lines wait where a stream can only be sent whole; None where only its bytes decide.
+    """Most seconds for which new lines wait where a stream is sent whole; None where only its bytes decide.
 
     Shorter ones cost more: see ``toyspec sync --help``.
     """

@@ -1,1 +1,1 @@
-"""``toyspec sync``, ``push`` and ``pull``."""
+"""``toyspec sync`` and ``push``."""

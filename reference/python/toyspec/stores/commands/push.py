@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.stores.hub.pushing import PushReport
-    from toyspec.stores.results import RunResult
+    from toyspec.stores.run_sync import RunResult
 
 _DESCRIPTION = """\
 Send what the runs below RUNS have and REPOSITORY lacks, and end. REPOSITORY is
@@ -69,7 +69,7 @@ def configure(parser: Parser) -> None:
     )
     parser.add_argument("--no-event-files", action="store_true", help="send no event files of TensorBoard")
     parser.add_argument("--message", metavar="TEXT", default="", help="message of the commits")
-    add_settings(parser, "send", "REPOSITORY")
+    add_settings(parser, "REPOSITORY")
 
 
 def run(options: Namespace) -> int:

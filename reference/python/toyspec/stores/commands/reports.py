@@ -1,9 +1,9 @@
-"""Shows the reports of ``toyspec sync``, ``push`` and ``pull``."""
+"""Shows the reports of ``toyspec sync`` and ``push``."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.figures import counted, shown, size
@@ -16,28 +16,20 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.core.command_line.parsers import Parser
-    from toyspec.stores.results import RunResult, SyncReport
-    from toyspec.stores.run_sync import SyncSettings
+    from toyspec.stores.run_sync import RunResult, SyncReport, SyncSettings
 
 
-Verb = Literal["send", "fetch"]
-"""Send: to a place elsewhere. Fetch: into a directory here."""
-_PAST: dict[Verb, str] = {"send": "sent", "fetch": "fetched"}
-_PLACE: dict[Verb, str] = {"send": "there", "fetch": "here"}
-
-
-def add_settings(parser: Parser, verb: Verb, place: str) -> None:
+def add_settings(parser: Parser, place: str) -> None:
     """Add what ``chosen_settings`` and ``SyncShower`` ask for."""
-    past = _PAST[verb]
     for name, text in {
-        "--all": f"{verb} weights, artifacts and all other files of a run too",
-        "--dry-run": f"{verb} nothing, and say what would be {past}",
+        "--all": "send weights, artifacts and all other files of a run too",
+        "--dry-run": "send nothing, and say what would be sent",
         "--checksum": "compare every byte, not only digests or ends",
-        "--keep-both": f"where {place} has another run, rename that one, and {verb} this one",
+        "--keep-both": f"where {place} has another run, rename that one, and send this one",
         "--json": "print a JSON report",
     }.items():
         parser.add_argument(name, action="store_true", help=text)
-    parser.add_argument("-v", "--verbose", action="store_true", help=f"name each run that was {past}")
+    parser.add_argument("-v", "--verbose", action="store_true", help="name each run that was sent")
 
 
 def chosen_settings(options: Namespace, *, max_delay: float | None = None) -> SyncSettings:
@@ -56,10 +48,9 @@ def chosen_settings(options: Namespace, *, max_delay: float | None = None) -> Sy
 class SyncShower:
     """Shows passes: what a person has to know once, and a summary at the end."""
 
-    def __init__(self, command: str, options: Namespace, *, verb: Verb = "send") -> None:
+    def __init__(self, command: str, options: Namespace) -> None:
         """Show what *command* says; *options* has ``json`` and ``verbose``, and ``watch`` where there are passes."""
         self._command = command
-        self._verb = verb
         self._is_watching = getattr(options, "watch", False)
         self._options = options
         self._terminal = Terminal()
@@ -70,7 +61,7 @@ class SyncShower:
     @property
     def status(self) -> int:
         """The exit code of the last pass."""
-        from toyspec.stores.results import LEFT
+        from toyspec.stores.run_sync import LEFT
 
         left = self._report is not None and self._report.count(*LEFT)
         return exit_codes.FINDINGS if left else exit_codes.OK
@@ -105,14 +96,13 @@ class SyncShower:
         if report is None or self._options.json:
             return
         live = sum(run.is_live for run in report.runs)
-        done, place = _PAST[self._verb], _PLACE[self._verb]
         counts = {
-            f"would be {done}" if report.is_rehearsal else done: len(self._sent),
+            "would be sent" if report.is_rehearsal else "sent": len(self._sent),
             "live": live,
-            f"longer {place}": report.count("ahead"),
-            f"of another run {place}": report.count("conflict"),
+            "longer there": report.count("ahead"),
+            "of another run there": report.count("conflict"),
             "failed": report.count("failed"),
         }
         words = [f"{count} {word}" for word, count in counts.items() if count]
-        words += [size(sum(self._sent.values()))] if self._sent else [] if words else [f"nothing to {self._verb}"]
+        words += [size(sum(self._sent.values()))] if self._sent else [] if words else ["nothing to send"]
         self._terminal.line(f"{counted(len(report.runs), 'run')} → {printable(report.address)}: {', '.join(words)}")

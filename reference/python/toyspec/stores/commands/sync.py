@@ -18,7 +18,7 @@ from toyspec.stores.commands.reports import SyncShower, add_settings, chosen_set
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.stores.results import RunResult
+    from toyspec.stores.run_sync import RunResult
     from toyspec.stores.syncing import Syncing
 
 _DESCRIPTION = """\
@@ -32,18 +32,16 @@ and a log is only replaced by one that continues it, or after it has another
 name. Each write names the object that it replaces, so two of these commands
 never undo each other. After any interruption, call it again.
 
-With --watch, PLACE gets new lines at each poll. A stream that it only takes
-whole (s3:// below 5 MiB, gs://, az://) waits for a second for each 2 KiB of it,
-or until it reaches 5 MiB, a quarter of that, a sixteenth and so on.
---max-delay D sends it after D seconds at the latest. If it takes T seconds to
-reach 5 MiB, that costs up to T/2D times 5 MiB more.
+With --watch, PLACE gets new lines at each poll. A store gets a stream whole, so
+there new lines wait for a second for each 64 KiB of the stream, or --max-delay
+D for D seconds at the latest.
 
 The log of a run is sent: the streams of all ranks, their side files, media,
 annotations, run.json, flow.json and the seal. --all sends all other files too."""
 
 _EPILOG = """\
-Credentials are those of the environment, for example AWS_ACCESS_KEY_ID. s3://
-needs the extra sync: python -m pip install 'toyspec[sync]'.
+Credentials are those of the environment, for example AWS_ACCESS_KEY_ID. Stores
+need the extra remote: python -m pip install 'toyspec[remote]'.
 
 exit status:
   0  PLACE has everything
@@ -77,9 +75,9 @@ def configure(parser: Parser) -> None:
         "--max-delay",
         metavar="SECONDS",
         type=seconds,
-        help="with --watch: most seconds that new lines wait where a stream is only taken whole",
+        help="with --watch: most seconds that new lines wait where a stream is sent whole",
     )
-    add_settings(parser, "send", "PLACE")
+    add_settings(parser, "PLACE")
 
 
 def run(options: Namespace) -> int:

@@ -13,8 +13,7 @@ from toyspec.core.errors import PlaceError
 from toyspec.core.places.place import ChangedError
 from toyspec.core.reading.run_files import files_of
 from toyspec.stores.hub.repository import HubRepository
-from toyspec.stores.results import SyncReport
-from toyspec.stores.run_sync import SyncSettings
+from toyspec.stores.run_sync import SyncReport, SyncSettings
 from toyspec.stores.syncing import Syncing
 from toyspec.version import __version__
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     from toyspec.core.findings import PathError
     from toyspec.stores.hub.locations import HubLocation
-    from toyspec.stores.results import RunResult
+    from toyspec.stores.run_sync import RunResult
 
 _ATTEMPTS = 4
 _LIVELY = "another program changes it all the time; call it again later"

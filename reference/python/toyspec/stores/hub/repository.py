@@ -19,12 +19,9 @@ from huggingface_hub.utils import logging
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from toyspec.core.errors import PlaceError
-from toyspec.core.files import open_text
 from toyspec.core.places.place import ChangedError, Entry, FetchedBytes, MalformedAnswerError
-from toyspec.stores.comparing import Thoroughness, has_digest_of, relation
 from toyspec.stores.run_files import grows, run_above
-from toyspec.stores.spans import LocalFile
-from toyspec.stores.targets import CannotExtendError
+from toyspec.stores.transfers import LocalFile, has_digest_of, relation
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     from huggingface_hub import BucketFile
 
     from toyspec.stores.hub.locations import HubLocation
-    from toyspec.stores.spans import Span
 
 _COMMIT_FILES = 200
 _COMMIT_BYTES = 64 << 20
@@ -44,7 +40,6 @@ _BLOCK_BYTES = 1 << 20
 _HTTP_ERROR: type[Exception] = next(base for base in errors.HfHubHTTPError.__bases__ if base is not OSError)
 _LOGIN = "log in with `hf auth login`, or set HF_TOKEN"
 _TRY_AGAIN = "call it again later; what has arrived stays"
-_OTHER_BYTES = "other bytes arrived than the hub has listed, as from a proxy"
 _MOST_CHARACTERS = 300
 _ABSENT = f"no such {{what}}, or this token may not see it; check the name, {_LOGIN}, or create it: push --create"
 # By the class of an error, else by the status of an answer; the first that fits counts.
@@ -68,6 +63,8 @@ class _Staged(NamedTuple):
 
 class HubRepository:
     """A repository at its newest commit, or a bucket; what is put or copied is there after ``commit``."""
+
+    appends = False
 
     def __init__(self, location: HubLocation, scratch: str) -> None:
         """Keep copies of logs that may grow in the directory *scratch*."""
@@ -175,73 +172,25 @@ class HubRepository:
         root = self.location._replace(revision=self.head or None).root
         return f"{root}/{self.path_of(address)}"
 
-    def is_copy(self, path: str, entry: Entry, thoroughness: Thoroughness = "all") -> bool:
-        """Return whether the file *path* has the bytes of *entry*; raise StreamError.
-
-        A repository has digests. Bytes of a bucket are read, as many as *thoroughness* says.
-        """
+    def is_copy(self, path: str, entry: Entry) -> bool:
+        """Return whether the file *path* has the bytes of *entry*, which a bucket is asked for; raise StreamError."""
         with LocalFile(path, lines=False) as file:
             if self.head or file.stop != entry.size:
                 return has_digest_of(entry, file)
-            return relation(file, entry, self, thoroughness) == "same"
+            return relation(file, entry, self, "all") == "same"
 
-    def fetch(self, entry: Entry, directory: str) -> None:
-        """Fetch *entry* to its path below *directory*; one that is there already with the same content is kept.
-
-        Raises PlaceError where other bytes arrive than the hub has listed; they are removed.
-        """
-        path = self.path_of(entry.address)
-        local = os.path.join(directory, *path.split("/"))
-        with reported(entry.address):
-            if self.location.kind == "bucket":
-                self._fetch_from_bucket(path, local, entry)
-            else:
-                self._fetch_from_repository(path, local, directory, entry)
-
-    def _fetch_from_repository(self, path: str, local: str, directory: str, entry: Entry) -> None:
-        name, kind = self.location.name, self.location.kind
-        try:
-            self._api.hf_hub_download(name, path, repo_type=kind, revision=self.head, local_dir=directory)
-        except OSError as error:
-            # An error of this machine has a number, one of the hub its answer; bytes of another size have neither.
-            if error.errno is not None or isinstance(error, errors.HfHubHTTPError):
-                raise
-            raise PlaceError(entry.address, f"{_OTHER_BYTES}; {_TRY_AGAIN}") from None
-        if not self.is_copy(local, entry):
-            os.unlink(local)
-            raise PlaceError(entry.address, f"{_OTHER_BYTES}; {_TRY_AGAIN}")
-
-    def _fetch_from_bucket(self, path: str, local: str, entry: Entry) -> None:
-        os.makedirs(os.path.dirname(local), exist_ok=True)
-        # Hidden, so that it is not taken for a file of the run.
-        mark = os.path.join(os.path.dirname(local), f".{os.path.basename(local)}.identity")
-        if _text_of(mark) == entry.identity:
-            return
-        self._api.download_bucket_files(self.location.name, [(path, local)], raise_on_missing_files=True)
-        with open(mark, "w", encoding="ascii") as file:
-            file.write(entry.identity)
-
-    def can_extend(self, entry: Entry) -> bool:
-        """See Target."""
-        del entry
-        return False
-
-    def extend(self, base: Entry, span: Span, address: str, known: Entry | None) -> Entry:
-        """See Target; the hub takes whole files."""
-        del base, span, known
-        raise CannotExtendError(address)
-
-    def put(self, span: Span, address: str, known: Entry | None) -> Entry:
-        """Stage *span*. A log may grow until it is committed, so it is copied; *known* is what the commit replaces."""
+    def put(self, file: LocalFile, address: str, known: Entry | None, shared: int = 0) -> Entry:
+        """Stage *file*. A log may grow until it is committed, so it is copied; *known* is what the commit replaces."""
+        del shared
         self._require(address, known)
-        source = span.file.path
+        source = file.path
         if grows(os.path.basename(source)):
             source = os.path.join(self._scratch, f"{next(self._copies)}-{os.path.basename(source)}")
-            with open(source, "wb") as file:
-                file.writelines(span.blocks(_BLOCK_BYTES))
+            with open(source, "wb") as copied:
+                copied.writelines(file.blocks(_BLOCK_BYTES))
         with self._lock:
-            self._staged[address] = _Staged(source, span.size)
-        return Entry(address, span.stop, "staged")
+            self._staged[address] = _Staged(source, file.stop)
+        return Entry(address, file.stop, "staged")
 
     def put_file(self, path: str, address: str) -> None:
         """Stage the file *path* as it is when it is committed."""
@@ -325,14 +274,6 @@ def _parts(staged: dict[str, _Staged], runs: frozenset[str]) -> Iterator[dict[st
         part |= files
     if part:
         yield part
-
-
-def _text_of(path: str) -> str:
-    try:
-        with open_text(path) as file:
-            return file.read()
-    except FileNotFoundError:
-        return ""
 
 
 @contextlib.contextmanager
