@@ -174,14 +174,13 @@ def test_service_is_notified_by_apprise(monkeypatch: pytest.MonkeyPatch, capsys:
         return True
 
     service = SimpleNamespace(add=lambda address: address == "x://a", notify=notify)
-    kinds = SimpleNamespace(INFO="i", WARNING="w", FAILURE="f", SUCCESS="s")
-    monkeypatch.setitem(sys.modules, "apprise", SimpleNamespace(Apprise=lambda: service, NotifyType=kinds))
+    monkeypatch.setitem(sys.modules, "apprise", SimpleNamespace(Apprise=lambda: service))
     monkeypatch.setenv("PLACE", "a")
     dispatcher = _dispatcher({"apprise": "x://${PLACE}"}, {"apprise": "unknown"})
     dispatcher.send(ALERT)
     dispatcher.send(RECOVERED)
     dispatcher.finish()
-    assert [("r-1: loss-spike", "w"), ("r-1: loss-spike recovered", "s")] == [
+    assert [("r-1: loss-spike", "warning"), ("r-1: loss-spike recovered", "success")] == [
         (each["title"], each["notify_type"]) for each in told
     ]
     assert ["loss of *** is 9 (step 7)", "recovered: loss is 2 again (step 7)"] == [each["body"] for each in told]

@@ -41,6 +41,7 @@ _SECONDS_AT_END: Final = 10.0
 _TRIES: Final = 4
 _FIRST_PAUSE: Final = 1.0
 _MOST_ANSWER: Final = 1 << 16
+_ADDRESSES = ("webhook", "headers", "apprise")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 Texts = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
@@ -97,7 +98,7 @@ def action_of(table: Mapping[str, Any]) -> AlertAction:
         if key not in known:
             raise HealthRuleError(str(key), f"[[alerts]] has no key {key!r}{meant(str(key), known)}")
     _refuse_command_line(table.get("command"))
-    given = dict(table)
+    given = {key: _with_variables(value, key) if key in _ADDRESSES else value for key, value in table.items()}
     for key in ("command", "apprise", "rules"):
         if isinstance(given.get(key), str):
             given[key] = [given[key]]
@@ -107,16 +108,8 @@ def action_of(table: Mapping[str, Any]) -> AlertAction:
         raise misplaced(error) from None
     if sum(each is not None for each in (action.command, action.webhook, action.apprise)) != 1:
         raise HealthRuleError("", "[[alerts]] needs one of command, webhook and apprise")
-    if action.webhook is not None:
-        address = _with_variables(action.webhook, "webhook")
-        if urlsplit(address).scheme not in ("http", "https") or not urlsplit(address).hostname:
-            raise HealthRuleError("webhook", "webhook must be an address that begins with https:// or http://")
-        headers = {name: _with_variables(value, "headers") for name, value in action.headers.items()}
-        return msgspec.structs.replace(action, webhook=address, headers=headers)
-    if action.apprise is not None:
-        return msgspec.structs.replace(
-            action, apprise=tuple(_with_variables(each, "apprise") for each in action.apprise)
-        )
+    if action.webhook is not None and not re.match(r"https?://[^/]", action.webhook):
+        raise HealthRuleError("webhook", "webhook must be an address that begins with https:// or http://")
     return action
 
 
@@ -126,42 +119,33 @@ def _refuse_command_line(program: Any) -> None:
         raise HealthRuleError("command", f"no program has the name {program!r}; give its arguments apart: [{words}]")
 
 
-def _with_variables(text: str, key: str) -> str:
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in os.environ:
-            raise HealthRuleError(key, f"the environment variable {found[1]} is not set")
-        return os.environ[found[1]]
-
-    return _VARIABLE.sub(value, text)
+def _with_variables(value: Any, key: str) -> Any:
+    """Return *value* with the environment variables that its texts name; raise HealthRuleError where one is not set."""
+    if isinstance(value, list):
+        return [_with_variables(each, key) for each in value]
+    if isinstance(value, dict):
+        return {name: _with_variables(each, key) for name, each in value.items()}
+    if not isinstance(value, str):
+        return value
+    missing = [name for name in _VARIABLE.findall(value) if name not in os.environ]
+    if missing:
+        raise HealthRuleError(key, f"the environment variable {missing[0]} is not set")
+    return _VARIABLE.sub(lambda found: os.environ[found[1]], value)
 
 
 def message_of(alert: HealthAlert, *, run: str, path: str) -> dict[str, Any]:
     """Return what is sent of *alert*; secrets in texts of the log are replaced."""
-    named = {
-        "metric": alert.metric,
-        "value": alert.value,
-        "threshold": alert.threshold,
-        "step": alert.step,
-        "time": alert.time,
-        "rank": alert.rank,
-        "line": alert.line,
-    }
+    found = msgspec.to_builtins(alert) | {"run": run, "path": path}
+    del found["offset"]
     return {
         "toyspec": __version__,
-        "event": alert.event,
-        "rule": alert.rule,
-        "level": alert.level,
-        "text": text_without_secrets(alert.text),
-        "run": text_without_secrets(run),
-        "path": text_without_secrets(path),
         "at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "stop": alert.stop,
-        **{key: _safe(value) for key, value in named.items() if value is not None},
+        **{
+            key: text_without_secrets(value) if isinstance(value, str) else value
+            for key, value in found.items()
+            if value is not None
+        },
     }
-
-
-def _safe(value: Any) -> Any:
-    return text_without_secrets(value) if isinstance(value, str) else value
 
 
 class AlertDispatcher:
@@ -313,14 +297,10 @@ def _notify(action: AlertAction, message: Mapping[str, Any]) -> None:
     for address in action.apprise or ():
         if not service.add(address):
             raise DeliveryError("apprise does not know an address in it", may_pass=False)
-    kinds = {
-        "info": apprise.NotifyType.INFO,
-        "warning": apprise.NotifyType.WARNING,
-        "error": apprise.NotifyType.FAILURE,
-    }
-    is_over = message["event"] == "recovered"
-    kind = apprise.NotifyType.SUCCESS if is_over else kinds[message["level"]]
     where = f"step {message['step']:g}" if "step" in message else message["at"]
+    is_over = message["event"] == "recovered"
     title = f"{message['run']}: {message['rule']}{' recovered' if is_over else ''}"
+    # Apprise calls an error a failure.
+    kind = "success" if is_over else message["level"].replace("error", "failure")
     if not service.notify(title=title, body=f"{message['text']} ({where})", notify_type=kind):
         raise DeliveryError("apprise could not notify all services", may_pass=True)

@@ -9,8 +9,9 @@ import shutil
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from toyspec.core.errors import ToyspecError
-from toyspec.core.format.numbers import number
 from toyspec.core.places.addresses import is_address, public
 from toyspec.core.reading.follower import follow
 from toyspec.core.reading.log_detection import DialectChoice
@@ -20,7 +21,7 @@ from toyspec.core.reading.run_files import rank_of, ranks_beside, run_of
 from toyspec.core.reading.stream_files import locate_stream
 from toyspec.health.alerts import HealthAlert, Incidents
 from toyspec.health.evaluator import HealthEvaluator
-from toyspec.health.rules import LEVELS, project_rules, rules_of
+from toyspec.health.rules import project_rules, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from toyspec.health.rules import AnyRule
 
 
+_OF_EVENT = ("rule", "level", "text", "metric", "value", "threshold", "rank")
 DISK_SECONDS = 60.0
 """Time between two looks at a disk."""
 
@@ -134,25 +136,13 @@ def _identity(alert: HealthAlert) -> tuple[str, str, str | None, int | float | N
 
 def recorded_alert(record: Record, rank: int | None = None) -> HealthAlert | None:
     """Return the alert that an ``alert`` event has; None where the event is not valid."""
-    value = record.value
-    rule, level, text = value.get("rule"), value.get("level"), value.get("text")
-    if not isinstance(rule, str) or level not in LEVELS or not isinstance(text, str):
+    said = {name: record.value[name] for name in _OF_EVENT if record.value.get(name) is not None}
+    event = "recovered" if record.value.get("event") == "recovered" else "begun"
+    place = {"step": record.step, "time": record.time, "line": record.line, "offset": record.offset}
+    try:
+        return msgspec.convert({"rank": rank, **said, "event": event, **place}, HealthAlert)
+    except msgspec.ValidationError:
         return None
-    metric = value.get("metric")
-    return HealthAlert(
-        rule=rule,
-        level=level,
-        text=text,
-        event="recovered" if value.get("event") == "recovered" else "begun",
-        metric=metric if isinstance(metric, str) else None,
-        value=number(value.get("value")),
-        threshold=number(value.get("threshold")),
-        step=record.step,
-        time=record.time,
-        rank=value.get("rank") if type(value.get("rank")) is int else rank,
-        line=record.line,
-        offset=record.offset,
-    )
 
 
 def _records(streams: Mapping[int, str], choice: DialectChoice) -> Iterator[tuple[int, Record]]:

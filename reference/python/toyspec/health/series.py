@@ -12,7 +12,7 @@ from toyspec.health.alerts import begun, recovered
 from toyspec.health.rules import PACE, BoundRule, NonfiniteRule, PlateauRule, SlowerRule, SpikeRule
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from toyspec.health.alerts import HealthAlert
     from toyspec.health.rules import MetricRule
@@ -39,8 +39,6 @@ _LARGEST = sys.float_info.max
 class _RuleState:
     """Where a metric is with one rule."""
 
-    __slots__ = ("best", "best_step", "broken", "calm", "is_open", "reference", "rule")
-
     def __init__(self, rule: MetricRule) -> None:
         self.rule = rule
         self.broken = 0
@@ -59,30 +57,11 @@ class WatchedSeries:
     ``until_refresh`` down, at 0 of which ``refresh`` is due.
     """
 
-    __slots__ = (
-        "_farthest",
-        "_first_step",
-        "_fixed",
-        "_flagged",
-        "_median",
-        "_name",
-        "_of_windows",
-        "_rank",
-        "_spikes",
-        "_spread",
-        "_states",
-        "calm",
-        "high",
-        "low",
-        "steps",
-        "until_refresh",
-        "window",
-    )  # fmt: skip
-
     def __init__(self, name: str, rules: Sequence[MetricRule], rank: int | None) -> None:
         self._name = name
         self._rank = rank
-        self._states = [_RuleState(rule) for rule in rules]
+        self._of_windows = [_RuleState(rule) for rule in rules if isinstance(rule, PlateauRule | SlowerRule)]
+        self._of_values = [_RuleState(rule) for rule in rules if not isinstance(rule, PlateauRule | SlowerRule)]
         needs = [rule for rule in rules if not isinstance(rule, NonfiniteRule | BoundRule)]
         size = _SLOWER_WINDOW if any(isinstance(rule, SlowerRule) for rule in needs) else WINDOW
         self.window: deque[float] | None = deque(maxlen=size) if needs else None
@@ -93,135 +72,103 @@ class WatchedSeries:
         self._farthest = math.inf
         self._flagged = 0
         self._first_step: float | None = None
-        self._spikes = [rule for rule in rules if isinstance(rule, SpikeRule)]
-        self._fixed = _fixed_bounds(rules)
-        self._of_windows = [state for state in self._states if isinstance(state.rule, PlateauRule | SlowerRule)]
-        self.low, self.high = self._fixed
+        self._bound()
 
     def take(self, value: float | None, step: float) -> list[HealthAlert]:
         """Take in any value, also one that is not finite; None is not finite either. Return the alerts."""
         number = _float(value)
         found: list[HealthAlert] = []
         is_flagged = False
-        for state in self._states:
+        for state in self._of_values:
             broken = self._breaks(state.rule, number)
             is_flagged = is_flagged or (isinstance(state.rule, SpikeRule) and broken is not None)
-            if isinstance(state.rule, PlateauRule | SlowerRule):
-                continue
-            self._count(state, broken, number, step, found)
-        if math.isfinite(number):
-            self._keep(number, step, found, is_flagged=is_flagged)
-        self.calm = not any(state.broken or self._is_counting(state) for state in self._states)
+            found += self._counted(state, broken, number, step)
+        if math.isfinite(number) and self.window is not None:
+            found += self._kept(self.window, number, step, is_flagged=is_flagged)
+        self.calm = not any(state.broken or state.is_open for state in self._of_values)
         return found
 
-    @staticmethod
-    def _is_counting(state: _RuleState) -> bool:
-        return state.is_open and not isinstance(state.rule, PlateauRule | SlowerRule)
-
-    def _keep(self, number: float, step: float, found: list[HealthAlert], *, is_flagged: bool) -> None:
-        if self.window is None:
-            return
+    def _kept(self, window: deque[float], number: float, step: float, *, is_flagged: bool) -> Iterable[HealthAlert]:
         if is_flagged:
             # What is compared with the median must not move it; only a level that stays is a new one.
             self._flagged += 1
-            if self._flagged > WINDOW:
-                self._take_level(number, step, found)
-            return
+            return self._new_level(window, number, step) if self._flagged > WINDOW else ()
         self._flagged = 0
-        self.window.append(number)
+        window.append(number)
         self.steps.append(step)
         self.until_refresh -= 1
-        if self.until_refresh <= 0:
-            found.extend(self.refresh(step))
+        return self.refresh(step) if self.until_refresh <= 0 else ()
 
-    def _take_level(self, number: float, step: float, found: list[HealthAlert]) -> None:
-        assert self.window is not None
-        self.window.clear()
+    def _new_level(self, window: deque[float], number: float, step: float) -> list[HealthAlert]:
+        window.clear()
         self.steps.clear()
         self._flagged = 0
         self._median = self._spread = math.nan
         self.until_refresh = LEAST_VALUES
-        for state in self._states:
-            if isinstance(state.rule, SpikeRule):
-                if state.is_open:
-                    text = f"{self._shown} stays near {number:.4g}, which counts as its level from now on"
-                    found.append(self._recovered(state.rule, text, number, step))
-                state.is_open = False
-                state.broken = state.calm = 0
         self._bound()
+        found: list[HealthAlert] = []
+        for state in self._of_values:
+            if isinstance(state.rule, SpikeRule):
+                text = f"{self._shown} stays near {number:.4g}, which counts as its level from now on"
+                found += self._closed(state, text, number, step)
+                state.broken = state.calm = 0
+        return found
 
-    def _count(
-        self, state: _RuleState, broken: _Broken | None, number: float, step: float,
-        found: list[HealthAlert],
-    ) -> None:  # fmt: skip
+    def _counted(
+        self, state: _RuleState, broken: _Broken | None, number: float, step: float
+    ) -> Iterable[HealthAlert]:  # fmt: skip
         rule: Any = state.rule
-        if not math.isfinite(number) and not isinstance(rule, NonfiniteRule):
-            state.calm = 0
-            return
         if broken is not None:
             state.calm = 0
             state.broken += 1
-            if not state.is_open and state.broken >= rule.values and _is_due(rule, step):
-                state.is_open = True
-                times = f", {state.broken} times in a row" if rule.values > 1 else ""
-                found.append(self._begun(rule, broken[0] + times, number, broken[1], step))
-            return
-        state.broken = 0
-        if state.is_open:
+            times = f", {state.broken} times in a row" if rule.values > 1 else ""
+            if state.broken >= rule.values:
+                return self._opened(state, broken[0] + times, number, broken[1], step)
+        elif not math.isfinite(number) and not isinstance(rule, NonfiniteRule):
+            state.calm = 0
+        else:
+            state.broken = 0
             state.calm += 1
             if state.calm >= CALM_VALUES:
-                state.is_open = False
                 text = f"{self._shown} is {_shown(number)} again: {CALM_VALUES} good values in a row"
-                found.append(self._recovered(rule, text, number, step))
+                return self._closed(state, text, number, step)
+        return ()
 
     def _breaks(self, rule: MetricRule, number: float) -> _Broken | None:
         """Return what is wrong with *number* by *rule*, and the bound; None if nothing is."""
         if isinstance(rule, NonfiniteRule):
             return None if math.isfinite(number) else (f"{self._shown} is {_shown(number)}", None)
-        if not math.isfinite(number):
-            return None
-        if isinstance(rule, BoundRule):
-            return self._beyond_bound(rule, number)
-        return self._beyond_median(rule, number) if isinstance(rule, SpikeRule) else None
-
-    def _beyond_bound(self, rule: BoundRule, number: float) -> _Broken | None:
-        if rule.above is not None and number > rule.above:
-            return f"{self._shown} is {number:.4g}, above {rule.above:.4g}", rule.above
-        if rule.below is not None and number < rule.below:
-            return f"{self._shown} is {number:.4g}, below {rule.below:.4g}", rule.below
-        return None
-
-    def _beyond_median(self, rule: SpikeRule, number: float) -> _Broken | None:
-        if math.isnan(self._median):
-            return None
-        low, high = self._reach(rule)
-        if low <= number <= high:
+        low, high = self._range(rule)
+        if not math.isfinite(number) or low <= number <= high:
             return None
         side, bound = ("above", high) if number > high else ("below", low)
+        if isinstance(rule, BoundRule):
+            return f"{self._shown} is {number:.4g}, {side} {bound:.4g}", bound
         far = abs(number - self._median)
         times = f"{far / self._spread:.3g} interquartile ranges" if self._spread > 0 else f"{far:.4g}"
         return f"{self._shown} is {number:.4g}, {times} {side} its median {self._median:.4g}", bound
 
-    def _reach(self, rule: SpikeRule) -> tuple[float, float]:
+    def _range(self, rule: MetricRule) -> tuple[float, float]:
+        """Return the bounds between which *rule* is not broken."""
+        if isinstance(rule, BoundRule):
+            return -_LARGEST if rule.below is None else rule.below, _LARGEST if rule.above is None else rule.above
+        if not isinstance(rule, SpikeRule) or math.isnan(self._median):
+            return -_LARGEST, _LARGEST
         reach = rule.beyond * self._spread
         if rule.farthest is not None:
             # Where most values are scattered, a range says little of how far the farthest ones are.
             reach = min(reach, rule.farthest * self._farthest)
-        reach = max(reach, rule.share * abs(self._median), rule.least)
         # Rounding must not make a constant metric spike.
-        reach = max(reach, 1e-9 * abs(self._median), sys.float_info.min)
+        reach = max(reach, max(rule.share, 1e-9) * abs(self._median), rule.least, sys.float_info.min)
         low = -_LARGEST if rule.direction == "up" else self._median - reach
         high = _LARGEST if rule.direction == "down" else self._median + reach
         return low, high
 
     def _bound(self) -> None:
         """Set the bounds between which no rule is broken."""
-        low, high = self._fixed
-        if not math.isnan(self._median):
-            for rule in self._spikes:
-                near, far = self._reach(rule)
-                low, high = max(low, near), min(high, far)
-        self.low, self.high = low, high
+        ranges = [self._range(state.rule) for state in self._of_values]
+        self.low = max((low for low, _ in ranges), default=-_LARGEST)
+        self.high = min((high for _, high in ranges), default=_LARGEST)
 
     def refresh(self, step: float) -> list[HealthAlert]:
         """Compute median, range and bounds from the window; return the alerts of rules about the window as a whole."""
@@ -242,52 +189,39 @@ class WatchedSeries:
         found: list[HealthAlert] = []
         for state in self._of_windows:
             if isinstance(state.rule, PlateauRule) and size >= _LEAST_PLATEAU:
-                self._look_for_plateau(state, state.rule, step, found)
+                found += self._plateau(state, state.rule, step)
             elif isinstance(state.rule, SlowerRule) and size >= _RECENT + _LEAST_REFERENCE:
-                self._look_for_slower(state, state.rule, step, found)
+                found += self._slower(state, state.rule, list(window), step)
         return found
 
-    def _look_for_plateau(self, state: _RuleState, rule: PlateauRule, step: float, found: list[HealthAlert]) -> None:
+    def _plateau(self, state: _RuleState, rule: PlateauRule, step: float) -> Iterable[HealthAlert]:
+        median, best = self._median, state.best
         sign = 1 if rule.goal == "min" else -1
-        median = self._median
-        best = state.best
         if best is None or sign * (best - median) > max(rule.by * abs(best), 1e-12):
             state.best, state.best_step = median, step
-            if state.is_open:
-                state.is_open = False
-                text = f"{self._shown} improves again, to {median:.4g}"
-                found.append(self._recovered(rule, text, median, step))
-            return
+            return self._closed(state, f"{self._shown} improves again, to {median:.4g}", median, step)
         waited = step - state.best_step
-        least = max(rule.steps, rule.share * (step - (self._first_step or 0)))
-        if not state.is_open and waited >= least and _is_due(rule, step):
-            state.is_open = True
-            text = (
-                f"{self._shown} has not improved for {waited:g} steps: its median is {median:.4g}, the best {best:.4g}"
-            )
-            found.append(self._begun(rule, text, median, best, step))
+        if waited < max(rule.steps, rule.share * (step - (self._first_step or 0))):
+            return ()
+        text = f"{self._shown} has not improved for {waited:g} steps: its median is {median:.4g}, the best {best:.4g}"
+        return self._opened(state, text, median, best, step)
 
-    def _look_for_slower(self, state: _RuleState, rule: SlowerRule, step: float, found: list[HealthAlert]) -> None:
-        assert self.window is not None
-        values = list(self.window)
+    def _slower(self, state: _RuleState, rule: SlowerRule, values: list[float], step: float) -> Iterable[HealthAlert]:
         recent = sorted(values[-_RECENT:])[_RECENT // 2]
-        before = sorted(values[:-_RECENT])
         sign = 1 if rule.goal == "min" else -1
         if state.is_open:
-            if sign * (recent - state.reference) < rule.by / 2 * abs(state.reference):
-                state.is_open = False
-                text = f"{self._shown} is {recent:.4g} again"
-                found.append(self._recovered(rule, text, recent, step))
-            return
+            is_over = sign * (recent - state.reference) < rule.by / 2 * abs(state.reference)
+            return self._closed(state, f"{self._shown} is {recent:.4g} again", recent, step) if is_over else ()
+        before = sorted(values[:-_RECENT])
         reference = before[len(before) // 2]
-        spread = before[3 * len(before) // 4] - before[len(before) // 4]
+        least = max(rule.by * reference, before[3 * len(before) // 4] - before[len(before) // 4])
         worse = sign * (recent - reference)
-        if reference > 0 and worse > max(rule.by * reference, spread) and _is_due(rule, step):
-            state.is_open, state.reference = True, reference
-            bound = reference + sign * max(rule.by * reference, spread)
-            text = f"{self._shown} is {recent:.4g} over {_RECENT} values, {worse / reference:.0%} "
-            text += f"{'more' if sign > 0 else 'less'} than its median {reference:.4g} before"
-            found.append(self._begun(rule, text, recent, bound, step))
+        if reference <= 0 or worse <= least:
+            return ()
+        state.reference = reference
+        text = f"{self._shown} is {recent:.4g} over {_RECENT} values, {worse / reference:.0%} "
+        text += f"{'more' if sign > 0 else 'less'} than its median {reference:.4g} before"
+        return self._opened(state, text, recent, reference + sign * least, step)
 
     def rewind(self, step: float) -> None:
         """Forget the values after *step*: the run goes on from there."""
@@ -295,7 +229,7 @@ class WatchedSeries:
             self.steps.pop()
             assert self.window is not None
             self.window.pop()
-        for state in self._states:
+        for state in (*self._of_values, *self._of_windows):
             state.broken = state.calm = 0
             state.best_step = min(state.best_step, step)
         self._flagged = 0
@@ -308,11 +242,21 @@ class WatchedSeries:
     def _shown(self) -> str:
         return "time per step" if self._name == PACE else shortened(self._name)
 
-    def _begun(self, rule: MetricRule, text: str, value: float, threshold: float | None, step: float) -> HealthAlert:
-        return begun(rule, text, threshold=threshold, **self._place(value, step))
+    def _opened(
+        self, state: _RuleState, text: str, value: float, threshold: float | None, step: float
+    ) -> Iterable[HealthAlert]:
+        """Begin an incident, unless one goes on or the rule applies later; without steps *step* is negative."""
+        if state.is_open or 0 <= step < state.rule.after_step:
+            return ()
+        state.is_open = True
+        return (begun(state.rule, text, threshold=threshold, **self._place(value, step)),)
 
-    def _recovered(self, rule: MetricRule, text: str, value: float, step: float) -> HealthAlert:
-        return recovered(rule, text, **self._place(value, step))
+    def _closed(self, state: _RuleState, text: str, value: float, step: float) -> Iterable[HealthAlert]:
+        """End the incident that goes on, if one does."""
+        if not state.is_open:
+            return ()
+        state.is_open = False
+        return (recovered(state.rule, text, **self._place(value, step)),)
 
     def _place(self, value: float, step: float) -> dict[str, Any]:
         return {
@@ -321,19 +265,6 @@ class WatchedSeries:
             "step": step if step >= 0 else None,
             "rank": self._rank,
         }
-
-
-def _fixed_bounds(rules: Sequence[MetricRule]) -> tuple[float, float]:
-    """Return the bounds of the *rules* that do not depend on the values."""
-    bounds = [rule for rule in rules if isinstance(rule, BoundRule)]
-    low = max((rule.below for rule in bounds if rule.below is not None), default=-_LARGEST)
-    high = min((rule.above for rule in bounds if rule.above is not None), default=_LARGEST)
-    return max(low, -_LARGEST), min(high, _LARGEST)
-
-
-def _is_due(rule: MetricRule, step: float) -> bool:
-    """Return whether the rule applies at *step*, which is negative in a log without steps."""
-    return step >= rule.after_step or step < 0
 
 
 def _float(value: float | None) -> float:
