@@ -63,8 +63,8 @@ def test_cluster_writes_the_bytes_of_one_process(cluster, runs, tmp_path):
     pytest.importorskip("duckdb")
     from toyspec import build_catalog
 
-    build_catalog(runs, out=tmp_path / "a", values=True)
-    build_catalog(runs, out=tmp_path / "b", values=True, workers=Ray(cluster[0].address))
+    build_catalog(runs, out=tmp_path / "a")
+    build_catalog(runs, out=tmp_path / "b", workers=Ray(cluster[0].address))
     files = sorted(path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*.*") if path.is_file())
     assert files
     for file in files:

@@ -41,7 +41,6 @@ PLAIN: dict[str, tuple[str, ...]] = {
             " from runs order by path'"
         ),
         "'select run, config, settings, metrics, findings from runs order by path limit 4'",
-        "'select run, metric, step, time, value from values order by all limit 60'",
         "\"select * from (values (1, 'x'), (null, 'yy'), (22, null)) t(n, s)\"",
         "'select nothing from runs'",
         "'drop table runs'",
@@ -83,8 +82,8 @@ NEEDED = {
 }  # fmt: skip
 """What comes with each line of a command."""
 PREPARED = {
-    "catalog": "catalog build --values sorts --out made",
-    "query": "catalog build --values sorts more --out made",
+    "catalog": "catalog build sorts --out made",
+    "query": "catalog build sorts more --out made",
 }
 """What is run first."""
 MADE = ("out", "copy")

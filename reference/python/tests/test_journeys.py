@@ -404,7 +404,7 @@ class Programs(RuleBasedStateMachine):
         numbers = [name for name in table if any(isinstance(each, float | int) for each in table[name])]
         numbers = sorted({name.removeprefix("values/") for name in numbers} - {"step"})
         assert numbers == metrics_of(toyspec.list_runs(self.root))
-        toyspec.build_catalog(self.root, out=self.root / "catalog", values=True)
+        toyspec.build_catalog(self.root, out=self.root / "catalog")
         assert numbers == metrics_of(toyspec.Catalog(self.root / "catalog").runs())
         report = toyspec.export_runs("csv", self.root / "journey", self.root / "exported", max_examples=10_000)
         (ledger,) = report.runs

@@ -274,7 +274,7 @@ def test_a_sweep_of_a_hundred_runs_is_listed_sorted_filtered_and_compared() -> N
     frame = runs.to_pandas().set_index("run_id")
     assert isinstance(frame, pandas.DataFrame)
     assert {run_id: values["final_loss"] for run_id, values in passed.items()} == frame["final_loss"].to_dict()
-    toyspec.build_catalog("runs", out="catalog", values=True)
+    toyspec.build_catalog("runs", out="catalog")
     cataloged = toyspec.Catalog("catalog").runs()
     assert order == [each.facts.run_id for each in toyspec.list_runs("runs").sort("val/acc")]
     assert {each.facts.run_id: each.facts.final_loss for each in cataloged} == {

@@ -116,10 +116,10 @@ def test_columns(runs: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_update_reads_what_changed(runs: Path, tmp_path: Path, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """New, changed and live runs are read, those that are gone are dropped, and only the files of their days change."""
-    monkeypatch.setattr(tables._Form, "rows", 1)
+    """New, changed and live runs are read, those that are gone are dropped, and a full file with none of them stays."""
+    monkeypatch.setattr(tables, "_MOST_RUNS", 2)
     out = tmp_path / "catalog"
-    build_catalog(runs, out=out, values=True)
+    build_catalog(runs, out=out)
     before = digests(out)
     assert (8, 0, 8) == update_catalog(out)[:3]
     assert before == digests(out)
@@ -129,15 +129,13 @@ def test_update_reads_what_changed(runs: Path, tmp_path: Path, workers: int, mon
     report = update_catalog(out, workers=workers)
     assert (8, 2, 6, 1) == report[:4]
     fresh = tmp_path / "fresh"
-    build_catalog(runs, out=fresh, values=True)
+    build_catalog(runs, out=fresh)
     assert [run.row() for run in Catalog(fresh).runs()] == [run.row() for run in Catalog(out).runs()]
-    values = "select path, metric, step, time, value from values order by all"
-    assert Catalog(fresh).query(values) == Catalog(out).query(values)
     after = digests(out)
-    days = ("2026-11-01", "2026-11-04", "unknown")
-    same = {f"{table}/{day}.000001.parquet" for table in ("runs", "names", "values") for day in days}
+    # Of two runs each, in the order of their streams.
+    same = {f"{table}/000001-{number:04}.parquet" for table in ("runs", "names") for number in (0, 3)}
     manifest = Catalog(out).manifest
-    files = (*manifest.runs, *manifest.names, *manifest.values)
+    files = (*manifest.runs, *manifest.names)
     assert same == {name for name in files if after[name] == before.get(name)}
     assert {name for name in before if name.endswith("parquet")} - same == {*manifest.former}
 
@@ -177,27 +175,12 @@ def test_live_run_is_read_again(tmp_path: Path) -> None:
     assert ["torn"] == [run.facts.state for run in Catalog(tmp_path / "catalog").runs()]
 
 
-def test_values(tmp_path: Path) -> None:
-    """Every value of the latest attempts has a row, with null for one that was not finite."""
-    resumed = (
-        stream("a", steps=3, end="")
-        + b'{"kind":"run_resume","t":5.0,"from_step":0}\n'
-        + b'{"kind":"step","t":6.0,"step":1,"loss":null}\n'
-    )
-    put(tmp_path / "runs", "a", resumed)
-    build_catalog(tmp_path / "runs", out=tmp_path / "catalog", values=True)
-    query = "select run, metric, step, time, value from values order by metric, step"
-    answer = Catalog(tmp_path / "catalog").query(query)
-    assert answer.columns == ["run", "metric", "step", "time", "value"]
-    assert [("a", "loss", 0, 0.5, 3.5), ("a", "loss", 1, 6.0, None), ("a", "val/acc", 0, 0.5, 0.0)] == answer.rows
-
-
 def test_workers_write_the_same_bytes(tmp_path: Path) -> None:
     """One process and three write the same files, whatever order their work ends in."""
     for index in range(300):
         put(tmp_path / "runs", f"{index:03}", stream(f"{index:03}", 1 + index % 3, steps=index % 40))
     for workers in (1, 3):
-        build_catalog(tmp_path / "runs", out=tmp_path / f"catalog-{workers}", values=True, workers=workers)
+        build_catalog(tmp_path / "runs", out=tmp_path / f"catalog-{workers}", workers=workers)
     assert digests(tmp_path / "catalog-1") == digests(tmp_path / "catalog-3")
 
 
@@ -234,7 +217,7 @@ def test_table_that_cannot_be_written(runs: Path, tmp_path: Path) -> None:
     out = tmp_path / "catalog"
     build_catalog(runs, out=out)
     before = rows(out)
-    for file in out.glob("runs/*.000001.parquet"):
+    for file in out.glob("runs/000001-*.parquet"):
         file.with_name(file.name.replace("000001", "000002")).mkdir()
     put(runs, "new", stream("new"))
     with pytest.raises(CatalogError, match=r"cannot be written: .*; what was there is unchanged"):
@@ -293,7 +276,7 @@ def test_hostile_names_and_values(tmp_path: Path) -> None:
 def test_very_large_config(tmp_path: Path) -> None:
     """A run whose settings are larger than a row may be is listed without them."""
     put(tmp_path / "runs", "a", stream("a", config=json.dumps({"text": "x" * (9 << 20), "more": "y" * (9 << 20)})))
-    build_catalog(tmp_path / "runs", out=tmp_path / "catalog", values=True)
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
     (run,) = Catalog(tmp_path / "catalog").runs()
     assert ("a", {}, 2) == (run.facts.run, run.start, run.facts.last_step)
 
@@ -412,7 +395,7 @@ def test_commands(
         ["ls", "--catalog", "catalog", "--full"],
         ["catalog", "update", "runs"],
         ["catalog", "build", "gone"],
-        ["catalog", "update", "--values"],
+        ["catalog", "update", "--health"],
         ["catalog", "build", "--ray", "local", "--workers", "2", "runs"],
     ):
         assert "" == printed(*arguments, code=exit_codes.USAGE)

@@ -150,8 +150,7 @@ def test_reader_of_a_catalog_that_is_updated(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sql", "advice"),
     [
-        ("select * from values", "has no table values; build it again with --values"),
-        ("select * from other", "The tables are runs."),
+        ("select * from other", "The tables are runs and names."),
         ("select final_los from runs", 'Candidate bindings: "final_loss"'),
         ("select config.lr from runs", '"config.lr"'),
         ("select * from read_text('/etc/passwd')", "reaches only the tables of the catalog"),

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 import strategies
 from core.test_run_ends import SOUND, write
 from property_examples import examples
+from toyspec.catalog.index import records_below, stream_of
 from toyspec.catalog.reading_runs import Job, Plan, digested, read_batch
-from toyspec.catalog.records import records_below, stream_of
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.runs.discovery import Stream, find_streams
 from toyspec.core.runs.run import list_runs
@@ -64,9 +64,7 @@ def test_every_run_of_the_corpus_has_the_same_row_in_a_catalog(monkeypatch: pyte
         return run.kind, run.error, json.loads(run.line or "null")
 
     streams = [found for found in find_streams(str(CASES)) if isinstance(found, Stream)]
-    own, plain = both(
-        monkeypatch, lambda: read_batch(list(map(Job, streams)), Plan(DialectChoice(), with_values=False))
-    )
+    own, plain = both(monkeypatch, lambda: read_batch(list(map(Job, streams)), Plan(DialectChoice())))
     assert list(map(facts, plain)) == list(map(facts, own))
     monkeypatch.setenv("TOYSPEC_ENGINE", "native")
     assert len(streams) / 2 < len(digested(streams, DialectChoice()))
@@ -185,7 +183,7 @@ def test_records_are_those_of_plain_python(tmp_path: Path, monkeypatch: pytest.M
     refused: list[PathError] = []
 
     def found() -> list[bytes]:
-        return [record for records in records_below([str(tmp_path)], HINTS, refused.append) for record in records]
+        return list(records_below([str(tmp_path)], HINTS, refused.append))
 
     own = found()
     monkeypatch.setenv("TOYSPEC_ENGINE", "python")

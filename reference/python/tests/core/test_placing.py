@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec import history
-from toyspec.catalog.reading_runs import values_of
-from toyspec.catalog.rows import row_of
+from toyspec.catalog.reading_runs import row_of
 from toyspec.core.reading.attempts import Attempts, Placing
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
@@ -60,14 +59,6 @@ def _in_history(path: str) -> Places:
     }
 
 
-def _in_catalog(path: str) -> Places:
-    found = set()
-    for line in values_of(summarize_run(path), DialectChoice(), None):
-        row = json.loads(line)
-        found |= {(row["metric"], *point) for point in zip(row["step"], row["value"], strict=True)}
-    return found
-
-
 def _in_viewer(path: str) -> Places:
     scan: Scan | None = None
     while scan is None or scan.needs_second:
@@ -90,7 +81,7 @@ def test_each_view_has_each_value_at_the_same_step_by_the_same_name(
     start = _START | ({} if phase is None else {"phase": phase})
     path = _written(tmp_path_factory.mktemp("run"), [*records[:late], start, *records[late:]])
     expected = _in_history(path)
-    assert expected == _in_catalog(path) == _in_viewer(path)
+    assert expected == _in_viewer(path)
     series = summarize_run(path).series
     assert {name for name, _, _ in expected} == set(series)
     ends = {(name, *curve.last) for name, curve in series.items() if curve.last is not None}
@@ -203,7 +194,7 @@ def test_steps_of_another_phase_are_named_after_it(
         ],
     )
     expected = {("loss", 10, 2.0), ("decode/loss", 3, 9.0), ("system/gpu", 10, 0.5)}
-    assert expected == _in_history(path) == _in_catalog(path) == _in_viewer(path)
+    assert expected == _in_history(path) == _in_viewer(path)
 
 
 @pytest.mark.parametrize("attempts", ["latest", "all"])
@@ -251,7 +242,7 @@ def test_scalars_do_not_count_beside_steps_of_any_phase(
         tmp_path, [_START, *decoded, _record("scalars", step=7, values={"x": 1.0}), _record("system", gpu=0.5)]
     )
     assert summarize_run(path).last_step is None
-    assert ("system/gpu", 0, 0.5) in _in_history(path) & _in_catalog(path) & _in_viewer(path)
+    assert ("system/gpu", 0, 0.5) in _in_history(path) & _in_viewer(path)
 
 
 def test_rows_are_at_their_steps_else_at_the_last_one() -> None:

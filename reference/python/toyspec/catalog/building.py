@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.catalog.index import Files, IndexComparison
+from toyspec.catalog.index import IndexComparison, is_text, read_index, records_below
 from toyspec.catalog.layout import Manifest, read_manifest, write_manifest, writing
 from toyspec.catalog.reading_runs import Job, Plan, ReadRun, not_read, read_batch
-from toyspec.catalog.records import is_text, records_below
-from toyspec.catalog.tables import LISTS, ROWS, Tables, library, names_of
+from toyspec.catalog.tables import ROWS, Tables, library, names_of
 from toyspec.core.errors import CatalogError
 from toyspec.core.escaping import encodable
 from toyspec.core.findings import PathError
@@ -53,16 +52,14 @@ class CatalogReport(NamedTuple):
 
 class _Options(NamedTuple):
     choice: DialectChoice
-    with_values: bool
     workers: int | Workers
     on_progress: Watch | None
     rules: tuple[AnyRule, ...] | None
 
 
-def build_catalog(  # noqa: PLR0913 - each is an option of its own
+def build_catalog(
     *roots: str | os.PathLike[str],
     out: str | os.PathLike[str],
-    values: bool = False,
     health: str | Sequence[Mapping[str, Any]] | Configuration | None = None,
     workers: int | Workers = 1,
     dialect: DialectChoice | str | None = "auto",
@@ -70,22 +67,22 @@ def build_catalog(  # noqa: PLR0913 - each is an option of its own
 ) -> CatalogReport:
     """Read every run below *roots*, paths or addresses, and write the catalog into the directory *out*.
 
-    It has one row for each run, in Parquet files by the day on which the runs started; with *values* also one for each
-    value of each metric. With *health*, as of ``check_health``, ``alerts`` is the number of incidents of each run, and
-    each run is read once more. *workers* is a number of processes or a Ray cluster. The catalog appears whole: a build
-    that is stopped leaves the earlier one. *on_progress* is given the number of bytes done and of all bytes.
+    It has one row for each run, in Parquet files. With *health*, as of ``check_health``, ``alerts`` is the number of
+    incidents of each run, and each run is read once more. *workers* is a number of processes or a Ray cluster. The
+    catalog appears whole: a build that is stopped leaves the earlier one. *on_progress* is given the number of bytes
+    done and of all bytes.
     Raises CatalogError if a root cannot be listed, another process writes the catalog, or *out* has other files,
     WorkersError, and ValueError or ConfigurationError for a wrong health rule.
     """
     places = _outermost([_absolute(os.fspath(root)) for root in roots or (".",)])
     rules = None if health is None else rules_of(health)
-    options = _Options(DialectChoice.of(dialect), values, workers, on_progress, rules)
+    options = _Options(DialectChoice.of(dialect), workers, on_progress, rules)
     catalog = os.path.abspath(os.fspath(out))
     with writing(catalog) as work:
         before = _manifest(catalog)
         kept = None if rules is None else msgspec.to_builtins(rules)
-        base = Manifest(roots=places, has_values=values, health=kept, generation=before.generation)
-        base.former = [*before.runs, *before.names, *before.values]
+        base = Manifest(roots=places, health=kept, generation=before.generation)
+        base.former = [*before.runs, *before.names]
         return _build(catalog, work, base, None, options)
 
 
@@ -100,8 +97,8 @@ def update_catalog(
 
     A run has changed if its stream or a file beside it has another size, time or entity tag, if it was being written,
     or if it could not be read. It is read whole; one that takes more than a second to read and still grows keeps its
-    row, which is as of the number of bytes in ``as_of``. Health rules are those of the build. Only the files with the
-    days of such runs are written.
+    row, which is as of the number of bytes in ``as_of``. Health rules are those of the build. Only the files with
+    such runs are written.
     Raises as ``build_catalog`` does, and CatalogError for what is not a catalog of this version.
     """
     path = os.path.abspath(os.fspath(catalog))
@@ -109,7 +106,7 @@ def update_catalog(
     with writing(path) as work:
         old = read_manifest(path)
         rules = None if old.health is None else msgspec.convert(old.health, tuple[AnyRule, ...])
-        options = _Options(DialectChoice.of(dialect), old.has_values, workers, on_progress, rules)
+        options = _Options(DialectChoice.of(dialect), workers, on_progress, rules)
         return _build(path, work, old, old, options)
 
 
@@ -133,70 +130,58 @@ def _manifest(catalog: str) -> Manifest:
 
 def _build(catalog: str, work: str, base: Manifest, old: Manifest | None, options: _Options) -> CatalogReport:
     unlisted: list[PathError] = []
-    found = IndexComparison(_index(catalog, old.index) if old else None, work)
-    found.take(
+    found = IndexComparison(
+        read_index(os.path.join(catalog, old.index[0])) if old and old.index else {},
         records_below(base.roots, usual_names(options.choice), unlisted.append),
         lambda: [error.path for error in unlisted if is_text(error.path)],
     )
     if old is not None and not found.has_changes:
         return CatalogReport(old.count, 0, old.count, 0, old.skipped, unlisted)
-    old_rows, gone = found.old_rows()
     kept = found.runs
-    read, failed = _read(found, base.roots, work, options, old_rows)
+    read, failed = _read(found, base.roots, work, options)
     errors = unlisted + failed
-    made = Manifest(roots=base.roots, has_values=base.has_values, health=base.health, generation=base.generation + 1)
-    tables = Tables(catalog, work, old_rows)
+    made = Manifest(roots=base.roots, health=base.health, generation=base.generation + 1)
+    tables = Tables(catalog, work, found.old_rows)
     try:
         made.runs = tables.write(old.runs if old else [], made.generation)
         made.names = list(map(names_of, made.runs))
-        made.values = tables.write_values(old.values if old else [], made.generation) if base.has_values else []
     except library().Error as error:
         fact = str(error).partition("\n")[0]
         raise CatalogError(catalog, f"cannot be written: {fact}; what was there is unchanged") from None
     finally:
         tables.close()
     if old:
-        made.former = sorted({*old.runs, *old.names, *old.values} - {*made.runs, *made.names, *made.values})
+        made.former = sorted({*old.runs, *old.names} - {*made.runs, *made.names})
     else:
         made.former = base.former
-    made.index = [f"index/{made.generation:06}.{kind}" for kind in Files._fields]
-    found.write(_index(catalog, made.index))
+    made.index = [f"index/{made.generation:06}.records"]
+    found.write(os.path.join(catalog, made.index[0]))
     made.count, made.skipped = found.runs, found.skipped
     made.errors = [PathError(encodable(error.path), error.message) for error in errors[:_MOST_ERRORS]]
     write_manifest(catalog, made)
-    return CatalogReport(made.count, read, kept, gone, made.skipped, made.errors)
+    return CatalogReport(made.count, read, kept, found.gone, made.skipped, made.errors)
 
 
-def _index(catalog: str, files: Sequence[str]) -> Files:
-    return Files(*(os.path.join(catalog, file) for file in files))
-
-
-def _read(
-    found: IndexComparison, roots: Sequence[str], work: str, options: _Options, old_rows: set[str]
-) -> tuple[int, list[PathError]]:
+def _read(found: IndexComparison, roots: Sequence[str], work: str, options: _Options) -> tuple[int, list[PathError]]:
     """Read what has to be read into files, note what it is, and return the number of streams and what could not be.
 
-    The runs whose rows stay unchanged are taken out of *old_rows*.
+    The runs whose rows stay unchanged are taken out of ``found.old_rows``.
     """
     errors: list[PathError] = []
     total, done, number = found.size(), 0, 0
-    plan = Plan(options.choice, options.with_values, options.rules)
-    places: dict[str, int] = {}
+    plan = Plan(options.choice, options.rules)
     jobs = (
-        Job(stream, stream.path in old_rows and found.is_changed(places[stream.path]))
-        for stream in found.streams(roots, places)
+        Job(stream, stream.path in found.old_rows and found.is_changed(stream.path)) for stream in found.streams(roots)
     )
     with (
         open(os.path.join(work, ROWS), "wb") as rows,
-        open(os.path.join(work, LISTS), "wb") as values,
         closing(_results(jobs, plan, options.workers)) as results,
     ):
         for (stream, _), run in results:
             if run.is_kept:
-                old_rows.remove(stream.path)
+                found.old_rows.remove(stream.path)
             rows.write(run.line)
-            values.write(run.values)
-            found.note(places.pop(stream.path), run.kind, stream.identity)
+            found.note(stream.path, run.kind, stream.identity)
             if run.error is not None and len(errors) < _MOST_ERRORS:
                 errors.append(PathError(stream.path, run.error))
             number += not run.is_kept and run.kind != "h"

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MANIFEST = "catalog.json"
-LAYOUT = 9
+LAYOUT = 10
 """Version of the layout: another one is not read."""
 
 _LOCK = ".lock"
 _WORK = ".work"
-_FOLDERS = ("runs", "names", "values", "index")
+_FOLDERS = ("runs", "names", "index")
 _NAME = re.compile(rf"({'|'.join(_FOLDERS)})/[A-Za-z0-9_-][A-Za-z0-9._-]*")
 _held: set[int] = set()
 """Descriptors of the locks that this process holds."""
-_OWN = (".parquet", ".records", ".kinds")
+_OWN = (".parquet", ".records")
 """How the names of the files end that a catalog has, and removes."""
 
 
@@ -52,8 +52,6 @@ class Manifest(msgspec.Struct, kw_only=True):
     toyspec: str = __version__
     roots: list[str]
     """Absolute paths and addresses of what was searched."""
-    has_values: bool = False
-    """Whether there is a table of every value of every metric."""
     health: list[dict[str, Any]] | None = None
     """The health rules whose incidents the runs have, in full; None if they were not asked for."""
     generation: int = 1
@@ -65,17 +63,13 @@ class Manifest(msgspec.Struct, kw_only=True):
     errors: list[PathError] = []
     """What could not be read."""
     runs: list[str] = []
-    values: list[str] = []
-    """Paths of the files of a table in the catalog.
-
-    Each has the runs that started on some days, from the one in its name up to that of the next file.
-    """
+    """Paths of the files of the table of runs in the catalog."""
     names: list[str] = []
     """Paths of the files with the names of settings, metrics and findings: one for each of ``runs``."""
     former: list[str] = []
     """Paths of the files of the catalog before that it does not have: those who opened that one still read them."""
     index: list[str] = []
-    """Paths of the records of everything that was found, by which an update knows what has changed, and their kinds."""
+    """The path of the records of everything that was found, by which an update knows what has changed."""
 
 
 class _Version(msgspec.Struct):
@@ -102,7 +96,7 @@ def read_manifest(catalog: str) -> Manifest:
         manifest = msgspec.json.decode(data, type=Manifest)
     except msgspec.MsgspecError as error:
         raise CatalogError(path, f"not the file of a catalog: {error}; build it again") from None
-    names = (*manifest.runs, *manifest.values, *manifest.names, *manifest.former, *manifest.index)
+    names = (*manifest.runs, *manifest.names, *manifest.former, *manifest.index)
     wrong = next((name for name in names if not _NAME.fullmatch(name)), None)
     if wrong is not None:
         raise CatalogError(path, f"names {wrong!r}, which is not a file of a catalog; build it again")
@@ -135,7 +129,7 @@ def unreadable(catalog: str, manifest: Manifest, error: Exception) -> CatalogErr
 
 def write_manifest(catalog: str, manifest: Manifest) -> None:
     """Make the files of *manifest* the catalog, and remove all others."""
-    for name in (*manifest.runs, *manifest.names, *manifest.values, *manifest.index):
+    for name in (*manifest.runs, *manifest.names, *manifest.index):
         descriptor = os.open(os.path.join(catalog, name), os.O_RDWR)
         try:
             sync_file(SYSTEM_CALLS, descriptor)
@@ -145,7 +139,7 @@ def write_manifest(catalog: str, manifest: Manifest) -> None:
     write_new_file(SYSTEM_CALLS, f"{path}.new", [msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"])
     os.replace(f"{path}.new", path)
     sync_directory(SYSTEM_CALLS, catalog)
-    _remove_others(catalog, {*manifest.runs, *manifest.names, *manifest.values, *manifest.former, *manifest.index})
+    _remove_others(catalog, {*manifest.runs, *manifest.names, *manifest.former, *manifest.index})
 
 
 def _remove_others(catalog: str, known: set[str]) -> None:

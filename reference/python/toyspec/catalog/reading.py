@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.catalog.layout import unreadable
-from toyspec.catalog.run_table import Order, RunTable
-from toyspec.catalog.tables import COLUMNS, library, name, text
+import msgspec
+
+from toyspec.catalog.layout import read_manifest, unreadable
+from toyspec.catalog.tables import COLUMNS, connect, library, name, parquet, text
 from toyspec.core.format.flattening import pointer_to
-from toyspec.core.runs.columns import METRIC_PARTS
+from toyspec.core.runs.columns import METRIC_PARTS, ordered
+from toyspec.core.runs.run_facts import MetricFacts, RunFacts
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Sequence
 
     from toyspec.catalog.layout import Manifest
     from toyspec.core.runs.run import Runs
+
+Order = Literal["loss", "name", "state", "steps", "took", "started"]
+"""What runs are sorted by: the lowest loss, the longest and the most steps are first."""
+
+_BATCH = 5000
+_NAMED = ("settings", "metrics")
+"""The members with names of the run's own, which are decoded where they are asked for."""
+_MADE = {
+    "tags": "coalesce(tags, [])", "dialect": "dialect::JSON", "said": "coalesce(said, '{}')::JSON",
+    "unended_ranks": "coalesce(unended_ranks, '[]')::JSON", "read": "'whole'",
+    "findings": "{error: errors, warning: warnings, info: infos}",
+}  # fmt: skip
+_FACTS = ", ".join(
+    f"{name(each)}: {_MADE.get(each, name(each))}" for each in RunFacts.__struct_fields__ if each not in _NAMED
+)
+_decode = msgspec.json.Decoder(RunFacts).decode
+_decode_settings = msgspec.json.Decoder(dict[str, Any]).decode
+_decode_metrics = msgspec.json.Decoder(dict[str, MetricFacts]).decode
+
+
+class CataloguedRun(NamedTuple):
+    """A run as its catalog has it."""
+
+    facts: RunFacts
+    identity: str
+    """Changes with the stream and with the files of its run beside it; empty where it is not known."""
+
 
 _ZONED = "TIMESTAMP WITH TIME ZONE"
 # A name that fewer runs have is a column of a query that mentions it, and no column of ``select *``.
@@ -33,12 +62,13 @@ class Answer(NamedTuple):
     rows: list[tuple[Any, ...]]
 
 
-class Catalog(RunTable):
+class Catalog:
     """The catalog in a directory, as it is when it is opened. DuckDB and Polars read its ``files`` too."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open the catalog at *path*; raise CatalogError for what is not a catalog of this version."""
-        super().__init__(path)
+        self.path = os.fspath(path)
+        self.manifest: Manifest = read_manifest(self.path)
 
     def __repr__(self) -> str:
         return f"<Catalog {self.path!r} runs={len(self)}>"
@@ -46,13 +76,44 @@ class Catalog(RunTable):
     def __len__(self) -> int:
         return self.manifest.count
 
-    def files(self, table: Literal["runs", "values"] = "runs") -> list[str]:
-        """Return the paths of the Parquet files of *table*."""
-        return self._files(table)
+    def files(self) -> list[str]:
+        """Return the paths of the Parquet files of the table of runs."""
+        return self._files("runs")
 
     def runs(self, *, order: Order = "loss", reverse: bool = False, limit: int | None = None) -> Runs:
         """Return its runs, those without a value last, or the first *limit* of them."""
-        return self.chosen(sort=order, reverse=reverse, limit=limit)
+        # Imported when used: a list that a command prints makes no objects of runs.
+        from toyspec.core.runs.run import Run, Runs
+
+        found = ordered([facts for facts, _ in self.rows()], order, reverse=reverse)[:limit]
+        return Runs([Run(facts) for facts in found], errors=self.manifest.errors, skipped=self.manifest.skipped)
+
+    def rows(self, *, has_named: bool = True) -> Iterator[CataloguedRun]:
+        """Yield the runs in the order of their streams; unless *has_named*, their settings and metrics are not known.
+
+        Raises CatalogError.
+        """
+        if not self.manifest.runs:
+            return
+        named = ", ".join(_NAMED) if has_named else "NULL, NULL"
+        query = f"SELECT to_json({{{_FACTS}}})::VARCHAR, identity, {named} FROM runs ORDER BY stream"
+        connection = self._connect()
+        try:
+            found = connection.execute(query)
+            while rows := found.fetchmany(_BATCH):
+                for facts, identity, settings, metrics in rows:
+                    run = _decode(facts)
+                    if has_named:
+                        run = msgspec.structs.replace(
+                            run,
+                            settings=_decode_settings(settings or "{}"),
+                            metrics=_decode_metrics(metrics or "{}"),
+                        )
+                    yield CataloguedRun(run, identity)
+        except library().Error as error:
+            raise unreadable(self.path, self.manifest, error) from None
+        finally:
+            connection.close()
 
     def _named(self) -> list[Named]:
         if not self.manifest.runs:
@@ -68,7 +129,7 @@ class Catalog(RunTable):
             connection.close()
 
     def query(self, sql: str) -> Answer:
-        """Return the answer to one SELECT of DuckDB over ``runs``, ``names``, and ``values`` if the catalog has it.
+        """Return the answer to one SELECT of DuckDB over ``runs`` and ``names``.
 
         Besides COLUMNS, ``runs`` has a column for each name that many runs have or that *sql* has in quotes, such as
         ``"config.lr"``, ``"model.size"``, ``"last.loss"``, ``"best.val/acc"``, ``"nan.loss"``, ``"findings.torn-end"``.
@@ -90,9 +151,36 @@ class Catalog(RunTable):
         except duckdb.IOException as error:
             raise unreadable(self.path, self.manifest, error) from None
         except duckdb.Error as error:
-            raise ValueError(_reason(error, self.manifest)) from None
+            raise ValueError(_reason(error)) from None
         finally:
             connection.close()
+
+    def _files(self, table: Literal["runs", "names"]) -> list[str]:
+        files: list[str] = getattr(self.manifest, table)
+        return [os.path.join(self.path, file) for file in files]
+
+    def _connect(self, runs: str = "*") -> Any:
+        """Return a connection that has the tables and reaches nothing else; *runs* is the SQL of its columns."""
+        connection = connect()
+        tables = {table: self._files(table) for table in ("runs", "names")}
+        try:
+            for table, columns in {"runs": runs, "names": "*"}.items():
+                if files := tables[table]:
+                    connection.execute(f"CREATE VIEW {name(table)} AS SELECT {columns} FROM {parquet('', files)}")
+            if not self.manifest.runs:
+                members = ", ".join(f"{name(column)} {kind}" for column, kind in COLUMNS.items())
+                connection.execute(f"CREATE TABLE runs ({members})")
+            connection.execute("SET TimeZone = 'UTC'")
+            # A query may read the directory for what does not fit in memory, which is below the current one.
+            connection.execute("SET temp_directory = ''")
+            allowed = ", ".join(text(file) for files in tables.values() for file in files)
+            connection.execute(f"SET allowed_paths = [{allowed}]")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+        except library().Error as error:
+            connection.close()
+            raise unreadable(self.path, self.manifest, error) from None
+        return connection
 
 
 def _without_zones(sql: str, types: Sequence[str]) -> str:
@@ -109,13 +197,11 @@ def _without_zones(sql: str, types: Sequence[str]) -> str:
     return f"SELECT {', '.join(columns)} FROM (\n{text[:end].decode()}\n)"
 
 
-def _reason(error: Exception, manifest: Manifest) -> str:
+def _reason(error: Exception) -> str:
     """Return why a query failed, and what to do about it."""
     fact, _, more = str(error).partition("\n")
-    if "Table with name values does not exist" in fact and not manifest.has_values:
-        return "this catalog has no table values; build it again with --values"
     if "Table with name" in fact:
-        return f"{fact} The tables are runs{' and values' if manifest.has_values else ''}."
+        return f"{fact} The tables are runs and names."
     if "Permission Error" in fact:
         return f"{fact}; a query reaches only the tables of the catalog"
     if "Binder Error" not in fact:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.catalog.rows import findings_of, row_of
 from toyspec.catalog.tables import LARGEST_LINE
 from toyspec.core.checker.checking import iter_reports
 from toyspec.core.checker.options import CheckOptions
@@ -14,22 +15,26 @@ from toyspec.core.engine import native
 from toyspec.core.errors import StreamError, UnknownFormatError
 from toyspec.core.findings import FileReport
 from toyspec.core.places.addresses import is_address
-from toyspec.core.reading.attempts import Placing, is_listed
+from toyspec.core.reading.attempts import is_listed
 from toyspec.core.reading.log_detection import LogNames, usual_names
-from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record, RecordFeed
+from toyspec.core.runs.columns import ALERT_FIELDS
 from toyspec.core.runs.discovery import each_result, ranks_in
 from toyspec.core.runs.stream_ends import states_of_other_ranks
 from toyspec.core.runs.summary import Extent, RunSummary, summarize_ends, summarize_run, take_extremes
 from toyspec.health.checking import incidents_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import toyspec_engine
 
     from toyspec.catalog.index import Kind
-    from toyspec.catalog.rows import Findings
+    from toyspec.core.findings import Severity
+    from toyspec.health.alerts import Incidents
+
+    Findings = Mapping[str, tuple[Severity, int]]
+    """The severity of each rule that a run breaks, and the number of its findings."""
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.runs.discovery import Stream
     from toyspec.health.rules import AnyRule
@@ -77,36 +82,6 @@ def _digested(path: str, fields: toyspec_engine.DigestFields) -> Digested | None
     return Digested(summary, {rule: (severity, number) for rule, severity, number in findings})
 
 
-_MOST_VALUES = 10_000
-
-
-def values_of(summary: RunSummary, choice: DialectChoice, day: str | None = None) -> Iterator[bytes]:
-    """Yield the values of the run of *summary*, those of its latest attempts: null where one was not finite."""
-    head = {"stream": summary.path, "path": summary.facts.path, "run": summary.facts.run, "day": day}
-    held: dict[str, tuple[list[Any], list[Any], list[Any]]] = {}
-    with read(summary.path, mode="salvage", dialect=choice) as reading:
-        placing = Placing(summary.attempts)
-        for record in reading:
-            if summary.attempts.are_values_abandoned(record):
-                continue
-            step = placing.take(record)
-            for name, value in summary.attempts.named_values(record).items():
-                steps, times, values = held.setdefault(name, ([], [], []))
-                steps.append(step if is_listed(step) else None)
-                times.append(record.time)
-                values.append(value)
-                if len(values) >= _MOST_VALUES:
-                    yield _values_line(head, name, held.pop(name))
-    for name, lists in held.items():
-        yield _values_line(head, name, lists)
-
-
-def _values_line(head: dict[str, Any], name: str, lists: tuple[list[Any], list[Any], list[Any]]) -> bytes:
-    steps, times, values = lists
-    found = {**head, "metric": name, "step": steps, "time": times, "value": values}
-    return msgspec.json.encode(found) + b"\n"
-
-
 # What is left out of a row that is too large.
 _OF_ANY_SIZE = (
     "tags",
@@ -130,7 +105,6 @@ class Plan(NamedTuple):
     """How runs are read."""
 
     choice: DialectChoice
-    with_values: bool
     rules: tuple[AnyRule, ...] | None = None
     """The health rules whose incidents are counted; None if they are not."""
 
@@ -149,8 +123,6 @@ class ReadRun(NamedTuple):
     kind: Kind
     line: bytes = b""
     """JSON: the row of a run."""
-    values: bytes = b""
-    """Lines of JSON: every value of every metric."""
     error: str | None = None
     is_kept: bool = False
     """Whether its row stays unchanged."""
@@ -221,7 +193,6 @@ def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
     row = row_of(summary, digest.findings, incidents) | {"stream": stream.path, "identity": stream.identity}
     if summary.extent.state == "torn" and summary.extent.size > longest(stream.path):
         row["as_of"] = summary.extent.size
-    values = b"".join(values_of(summary, plan.choice, row["day"])) if plan.with_values else b""
     line, error = _line(row), None
     if len(line) >= LARGEST_LINE:
         line = _line({**row, **dict.fromkeys(_OF_ANY_SIZE)})
@@ -229,7 +200,7 @@ def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
             f"its settings, metrics and tags are more than {LARGEST_LINE >> 20} MiB of JSON; the row is without them"
         )
     is_live = summary.facts.state == "running" or any(each.state == "running" for each in summary.known_ranks or ())
-    return ReadRun("l" if is_live else "r", line, values, error)
+    return ReadRun("l" if is_live else "r", line, error)
 
 
 def _is_log(stream: Stream, choice: DialectChoice) -> bool:
@@ -246,3 +217,57 @@ def _reports(paths: list[str], choice: DialectChoice) -> Iterator[Any]:
 
 def _line(row: dict[str, Any]) -> bytes:
     return _encode(row) + b"\n"
+
+
+def row_of(summary: RunSummary, findings: Findings, incidents: Incidents | None = None) -> dict[str, Any]:
+    """Return the row of a run from its *summary*, its *findings*, and its *incidents* by health rules, where known."""
+    facts, start, by_rule = summary.facts, summary.start, {} if incidents is None else incidents.by_rule
+    counts = _counts(findings)
+    metrics = facts.metrics or {}
+    return {
+        **{name: getattr(facts, name) for name in facts.__struct_fields__},
+        # A database has integers of 64 bits.
+        **{name: None for name in ("first_step", "last_step") if not is_listed(getattr(facts, name))},
+        "said": facts.said or None,
+        "unended_ranks": facts.unended_ranks or None,
+        "day": day_of(facts.started_at),
+        **(dict.fromkeys(ALERT_FIELDS) if incidents is None else incidents.counts),
+        **{f"{severity}s": counts.pop(severity, 0) for severity in ("error", "warning", "info")},
+        "config": _object(start.get("config")),
+        "model": _object(start.get("model")),
+        "run_start": {name: value for name, value in start.items() if name not in ("config", "model")},
+        "run_end": summary.end,
+        # The order in which they are found depends on how many lines are read at once.
+        "metrics": {name: metrics[name] for name in sorted(metrics)},
+        "findings": counts | {f"health-{rule}": number for rule, number in sorted(by_rule.items())},
+    }
+
+
+def day_of(started_at: str | None) -> str | None:
+    """Return the day in UTC of a time in RFC 3339; None if it is not one."""
+    try:
+        return datetime.fromisoformat(started_at or "").astimezone(UTC).date().isoformat()
+    except (ValueError, OverflowError):
+        return None
+
+
+def findings_of(report: FileReport | None) -> Findings:
+    """Return the findings of a *report*; none of a run that cannot be checked."""
+    if report is None:
+        return {}
+    counts = Counter(finding.rule for finding in report.findings)
+    severities = {finding.rule: finding.severity for finding in report.findings}
+    counts.update(report.suppressed)
+    return {rule: (severities[rule], number) for rule, number in counts.items()}
+
+
+def _counts(findings: Findings) -> dict[str, int]:
+    """Return the number of findings of each severity, and of each rule."""
+    by_severity: Counter[str] = Counter()
+    for severity, number in findings.values():
+        by_severity[severity] += number
+    return {**by_severity, **{rule: findings[rule][1] for rule in sorted(findings)}}
+
+
+def _object(value: Any) -> dict[str, Any] | None:
+    return value if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""The tables of a catalog in DuckDB: from lines of JSON to Parquet files of whole days.
+"""The tables of a catalog in DuckDB: from lines of JSON to Parquet files.
 
 All that goes into a statement is quoted by ``text`` or ``name``.
 """
@@ -6,7 +6,7 @@ All that goes into a statement is quoted by ``text`` or ``name``.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,7 +14,7 @@ from toyspec.core.errors import CatalogError
 from toyspec.core.generated.runs import COLUMNS as RUN_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
 
 _NEEDS = "a catalog needs DuckDB; install it with `python -m pip install 'toyspec[catalog]'`"
@@ -40,27 +40,16 @@ its own: a run may have a hundred thousand, and each another.
 NAMED = ("settings", "metrics", "findings")
 """The columns whose members have names that not every run has. The table of names has a row for each of these."""
 
-VALUES = {
-    "stream": "VARCHAR", "path": "VARCHAR", "run": "VARCHAR", "day": "DATE", "metric": "VARCHAR",
-    "step": "BIGINT[]", "time": "DOUBLE[]", "value": "DOUBLE[]",
-}  # fmt: skip
-"""The members of a line of the values of a run, with their types in DuckDB; the lists are of one length."""
-
 LARGEST_LINE = 1 << 25
 """Number of bytes of the longest line of a source."""
 # DuckDB holds 2,048 rows at a time, whatever it may keep on the disk, and a row may have a hundred thousand names.
 _MEMORY = ("125MB", "500MB", "2GB", "80%")
 """How much memory a build may take: the next one where the work does not fit."""
-_NO_DAY = "unknown"
-_DAYS = f"SELECT DISTINCT coalesce(day::VARCHAR, '{_NO_DAY}') FROM {{}}"
 ROWS = "rows.jsonl"
 """Name of the source of the table of runs."""
-LISTS = "values.jsonl"
-"""Name of the source of the table of values."""
 _OLD = "old.jsonl"
-# A day has one file, and days with few rows share one.
 _MOST_RUNS = 20_000
-_MOST_VALUES = 4_000_000
+"""Number of runs from which on a file takes no more."""
 
 
 def library() -> Any:
@@ -113,7 +102,6 @@ class Tables:
         """*old_rows* are the paths of streams whose rows do not count any more."""
         self._catalog = catalog
         self._work = work
-        self._has_old = bool(old_rows)
         with open(self._path(_OLD), "wb") as file:
             file.writelines(msgspec.json.encode({"stream": stream}) + b"\n" for stream in old_rows)
         self.connection = connect(temporary=self._path("spilled"), threads=1)
@@ -135,7 +123,7 @@ class Tables:
         return self.connection.execute(statement)
 
     def write(self, old: Sequence[str], generation: int) -> list[str]:
-        """Write the table of runs and return its files: those of *old* whose days have no change, and new ones."""
+        """Write the table of runs and return its files: full ones of *old* without a change, and new ones."""
         self._execute(f"CREATE TABLE old AS FROM {self._lines(_OLD, {'stream': 'VARCHAR'})}")
         self._execute(f"CREATE TABLE read AS SELECT * FROM {self._lines(ROWS, COLUMNS)}")
         # The table is on the disk too where it does not fit in memory.
@@ -143,54 +131,27 @@ class Tables:
         shown = [f"{name(column)}::VARCHAR AS {name(column)}" if kind == "JSON" else name(column)
                  for column, kind in COLUMNS.items()]  # fmt: skip
         self._execute(f"CREATE VIEW fresh AS SELECT {', '.join(shown)} FROM read")
-        return self._write_spans("runs", old, generation, _Form("stream", _MOST_RUNS))
-
-    def write_values(self, old: Sequence[str], generation: int) -> list[str]:
-        """Write the table of values and return its files."""
-        lists = ("step", "time", "value")
-        plain = ", ".join(column for column in VALUES if column not in lists)
-        apart = ", ".join(f"unnest({column}) AS {name(column)}" for column in lists)
-        # Each file that is written asks for its days: the lines are read once.
-        self._execute(f"CREATE TABLE lists AS SELECT * FROM {self._lines(LISTS, VALUES)} ORDER BY day")
-        os.unlink(self._path(LISTS))
-        self._execute(f"CREATE OR REPLACE VIEW fresh AS SELECT {plain}, {apart} FROM lists")
-        form = _Form("stream, metric, step, time, value", _MOST_VALUES)
-        return self._write_spans("values", old, generation, form)
-
-    def _write_spans(self, table: str, old: Sequence[str], generation: int, form: _Form) -> list[str]:
-        """Write the rows of ``fresh``, and the files *old* with a day of them or with a row that does not count.
-
-        A file has the days from the one in its name up to that of the next file.
-        """
-        sources = ["fresh"]
-        if old and self._has_old:
-            sources.append(f"{parquet(self._catalog, old)} SEMI JOIN old USING (stream)")
-        days = (self._execute(_DAYS.format(source)).fetchall() for source in sources)
-        changed = {day for rows in days for (day,) in rows}
-        found: list[str] = []
-        for span in _spans([_day_of(file) for file in old]):
-            file = next((file for file in old if _day_of(file) == span.name), None)
-            if any(map(span.holds, changed)):
-                found += self._write_span(table, file, generation, span, form)
-            elif file is not None:
-                found.append(file)
-        return sorted(found)
-
-    def _write_span(self, table: str, old: str | None, generation: int, span: _Span, form: _Form) -> list[str]:
-        """Write the rows of *span*, those that are kept of the file *old* too, into files of whole days."""
-        rows = f"SELECT * FROM fresh WHERE {span.condition}"
-        if old is not None:
-            rows += f" UNION ALL BY NAME SELECT * FROM {parquet(self._catalog, [old])} ANTI JOIN old USING (stream)"
-        counts = self._execute(f"SELECT day::VARCHAR, count(*) FROM ({rows}) GROUP BY day ORDER BY day")
+        kept = [file for file in old if self._is_full(file)]
+        rows = "SELECT * FROM fresh"
+        if others := [file for file in old if file not in kept]:
+            rows += f" UNION ALL BY NAME SELECT * FROM {parquet(self._catalog, others)} ANTI JOIN old USING (stream)"
+        streams = [stream for (stream,) in self._execute(f"SELECT stream FROM ({rows}) ORDER BY stream").fetchall()]
         files = []
-        for first, last in _groups(counts.fetchall(), form.rows):
-            where = "true" if first is None else f"day BETWEEN {text(first)} AND {text(last)}"
-            file = f"{table}/{first or _NO_DAY}.{generation:06}.parquet"
-            self._copy(f"FROM ({rows}) WHERE {where} ORDER BY {form.order}", file)
-            if table == "runs":
-                self._copy(_names_in(os.path.join(self._catalog, file)), names_of(file))
+        for start in range(0, len(streams), _MOST_RUNS):
+            some = streams[start : start + _MOST_RUNS]
+            file = f"runs/{generation:06}-{start // _MOST_RUNS:04}.parquet"
+            where = f"stream BETWEEN {text(some[0])} AND {text(some[-1])}"
+            self._copy(f"FROM ({rows}) WHERE {where} ORDER BY stream", file)
+            self._copy(_names_in(os.path.join(self._catalog, file)), names_of(file))
             files.append(file)
-        return files
+        return sorted([*kept, *files])
+
+    def _is_full(self, file: str) -> bool:
+        """Return whether *file* has no room for more rows, and none that does not count."""
+        table = parquet(self._catalog, [file])
+        counts = f"SELECT count(*), count(old.stream) FROM {table} AS runs LEFT JOIN old ON runs.stream = old.stream"
+        rows, old = self._execute(counts).fetchone()
+        return bool(rows >= _MOST_RUNS and not old)
 
     def _copy(self, query: str, file: str) -> None:
         """Write the rows of *query* into *file*."""
@@ -221,65 +182,3 @@ def _names_in(file: str) -> str:
         "SELECT part, member.key AS name, list_sort(list_distinct(list(json_type(member.value)))) AS types, "
         f"count(*) AS runs FROM ({members}) GROUP BY ALL ORDER BY ALL"
     )
-
-
-class _Form(NamedTuple):
-    """How a table is written."""
-
-    order: str
-    rows: int
-    """Number of rows from which on a file takes no further day."""
-
-
-class _Span(NamedTuple):
-    """Successive days."""
-
-    name: str
-    """The day in the name of its file; ``unknown`` for runs without a day."""
-    first: str
-    """Empty where there is none before."""
-    end: str
-    """The day after the last; empty where there is none."""
-
-    def holds(self, day: str) -> bool:
-        """Return whether *day* is one of them."""
-        if _NO_DAY in (day, self.name):
-            return day == self.name
-        return self.first <= day and (not self.end or day < self.end)
-
-    @property
-    def condition(self) -> str:
-        """The condition in SQL."""
-        if self.name == _NO_DAY:
-            return "day IS NULL"
-        end = f" AND day < {text(self.end)}" if self.end else ""
-        return (f"day >= {text(self.first)}" if self.first else "day IS NOT NULL") + end
-
-
-def _spans(names: Sequence[str]) -> list[_Span]:
-    """Return the spans of files with these days in their *names*; together they have every day."""
-    days = sorted(name for name in names if name != _NO_DAY) or ["0"]
-    spans = [_Span(day, day, end) for day, end in zip(days, [*days[1:], ""], strict=True)]
-    return [spans[0]._replace(first=""), *spans[1:], _Span(_NO_DAY, "", "")]
-
-
-def _groups(counts: Sequence[tuple[str | None, int]], most: int) -> Iterator[tuple[str | None, str]]:
-    """Yield the first and the last of successive days that have about *most* rows; None for rows without a day."""
-    days: list[str] = []
-    rows = 0
-    for day, count in counts:
-        if day is None:
-            yield None, ""
-            continue
-        days.append(day)
-        rows += count
-        if rows >= most:
-            yield days[0], days[-1]
-            days, rows = [], 0
-    if days:
-        yield days[0], days[-1]
-
-
-def _day_of(file: str) -> str:
-    """Return the day of the file of a table."""
-    return os.path.basename(file).partition(".")[0]

@@ -94,11 +94,11 @@ class CatalogRoot(Root):
     def runs(self, *, is_only: bool) -> Iterator[ShownRun]:
         """Yield the runs below this root; unless it *is_only* one, ids begin with its name. Raise CatalogError."""
         # Imported here: other roots do not need it, and start-up time counts.
-        from toyspec.catalog.run_table import RunTable
+        from toyspec.catalog.reading import Catalog
 
         name = encodable(self.name)
         known: set[str] = set()
-        for facts, identity in RunTable(self.catalog).rows():
+        for facts, identity in Catalog(self.catalog).rows():
             if not _is_below(facts.stream, self.path):
                 continue
             run = run_id(self, facts.stream, is_only=is_only, taken=known)

@@ -28,7 +28,7 @@ _MOST_SHOWN = 20
 _DESCRIPTION = """\
 Keep one table of all runs below some roots, so that ten thousand runs and more
 are listed at once. `toyspec ls --catalog DIR` and `toyspec query` read it, and
-so do DuckDB and Polars: it is Parquet, in files of whole days.
+so do DuckDB and Polars: it is Parquet.
 
   build ROOT…   read every run below each ROOT, a path or an address
   update DIR    read what is new, changed, or was live, and drop what is gone
@@ -71,7 +71,6 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", type=local_path, help=f"with build: where the catalog is; default: {_DEFAULT}"
     )
-    parser.add_argument("--values", action="store_true", help="with build: also a table of every value of every metric")
     add_health(parser, "with build: count the incidents of each")
     parser.add_argument("--json", action="store_true", help="print an object")
     add_workers(parser, default=0)
@@ -108,14 +107,13 @@ def _done(options: Namespace, progress: Progress) -> CatalogReport:
         return build_catalog(
             *roots,
             out=options.out or _DEFAULT,
-            values=options.values,
             health=options.health_preset or (configuration if options.health else None),
             workers=workers,
             dialect=choice,
             on_progress=watch,
         )
-    if options.out is not None or options.values or options.health or options.health_preset:
-        fact = "--out, --values, --health and --health-preset are options of build"
+    if options.out is not None or options.health or options.health_preset:
+        fact = "--out, --health and --health-preset are options of build"
         raise UsageError(f"{fact}; an update keeps what the catalog has, health rules included")
     if len(options.places) > 1:
         raise UsageError(f"update takes one catalog, not {len(options.places)}")

@@ -25,9 +25,8 @@ _DEFAULT = "catalog"
 
 _DESCRIPTION = """\
 Print the answer to SQL, one SELECT of DuckDB, over a catalog of runs. Its table
-runs has a row for each run; values, if it was built with --values, one for each
-value of each metric: path, run, metric, step, time, value. The table names has
-each name of a setting or metric, and how many runs have it.
+runs has a row for each run. The table names has each name of a setting or
+metric, and how many runs have it.
 
 A setting or metric is a column of runs, in quotes: "config.lr", "best.val/acc",
 "nan.loss". Those of few runs are columns too, but not in describe runs.

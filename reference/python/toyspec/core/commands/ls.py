@@ -26,18 +26,19 @@ from toyspec.core.runs.columns import (
     ALERT_FIELDS,
     FINDING_FIELDS,
     ORDERS,
+    OWN_FIELDS,
+    RequiredFields,
     asks_for_hidden,
     meets,
     needs_whole_streams,
     ordered,
-    require_fields,
     unknown_field,
     value_of,
 )
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from toyspec.catalog.reading import Catalog
     from toyspec.core.findings import PathError
@@ -156,19 +157,20 @@ def _list(options: Namespace) -> int:
         # A wrong rule is reported before anything is read.
         rooms.health_options.all_rules(None, configuration)
     try:
-        found, known = _from_catalog(options, columns) if options.catalog else _from_disk(options, asked, choice)
+        found = _from_catalog(options, asked) if options.catalog else _from_disk(options, asked, choice)
+        number, met = _that_meet(found, options, order)
     except (CatalogError, ExpressionError) as error:
         raise UsageError(str(error)) from None
     shows_hidden = options.hidden or asks_for_hidden(*options.where)
-    met = [each for each in known if shows_hidden or not each.hidden]
-    hidden, shown_runs = len(known) - len(met), met[: options.number]
+    seen = [each for each in met if shows_hidden or not each.hidden]
+    hidden, shown_runs = len(met) - len(seen), seen[: options.number]
     if options.json:
         _print_json(shown_runs, columns)
-    elif met or options.csv:
-        _print(ShownTable(shown_runs, options.roots, columns, left_out=len(met) - len(shown_runs)), options)
+    elif seen or options.csv:
+        _print(ShownTable(shown_runs, options.roots, columns, left_out=len(seen) - len(shown_runs)), options)
         _report_others(found)
-    elif found.runs and not hidden:
-        tell("ls", f"none of {found.runs} runs meets the conditions")
+    elif number and not hidden:
+        tell("ls", f"none of {number} runs meets the conditions")
     elif not hidden:
         _report_none(found.errors, found.skipped, options)
     if hidden:
@@ -177,11 +179,23 @@ def _list(options: Namespace) -> int:
     return _report_errors(found.errors)
 
 
+def _that_meet(found: _Found, options: Namespace, fields: Sequence[str]) -> tuple[int, list[RunFacts]]:
+    """Return the number of all runs, and those that meet all filters, in order; raise ExpressionError."""
+    required = RequiredFields(fields, options.where)
+    number, met = 0, []
+    for number, facts in enumerate(found.runs, 1):  # noqa: B007 - the last one is the number of runs
+        required.take(facts)
+        if meets(facts, options.where):
+            met.append(facts)
+    required.finish()
+    return number, ordered(met, options.sort, reverse=options.reverse)
+
+
 class _Found(NamedTuple):
     """What there is to list from."""
 
-    runs: int
-    """Number of runs."""
+    runs: Iterable[RunFacts]
+    """In the order of their streams."""
     errors: Sequence[PathError]
     skipped: int
     """Number of files of other formats."""
@@ -189,8 +203,8 @@ class _Found(NamedTuple):
     """Paths of logs of other programs in which no metric was found."""
 
 
-def _from_disk(options: Namespace, asked: Sequence[str], choice: DialectChoice) -> tuple[_Found, list[RunFacts]]:
-    """Return what is below the roots, and the runs that meet all filters, in order; raise ExpressionError."""
+def _from_disk(options: Namespace, asked: Sequence[str], choice: DialectChoice) -> _Found:
+    """Return what is below the roots, with the fields that are *asked* for."""
     options.roots = options.roots or list(settings().roots) or ["."]
     runs = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
     counts = any(name in FINDING_FIELDS for name in asked)
@@ -198,11 +212,8 @@ def _from_disk(options: Namespace, asked: Sequence[str], choice: DialectChoice) 
     fields = [*asked, *(["progress"] if options.json else [])]
     known = [_checked(run, run.known(fields), choice) if counts else run.known(fields) for run in runs]
     known.sort(key=lambda facts: facts.stream)
-    require_fields([] if options.sort in ORDERS else [options.sort], known, options.where)
-    met = [facts for facts in known if meets(facts, options.where)]
     blank = [each.stream for each in known if each.dialect is not None and not each.metrics]
-    found = _Found(len(runs), runs.errors, runs.skipped, blank)
-    return found, ordered(met, options.sort, reverse=options.reverse)
+    return _Found(known, runs.errors, runs.skipped, blank)
 
 
 def _checked(run: Run, facts: RunFacts, choice: DialectChoice) -> RunFacts:
@@ -212,14 +223,15 @@ def _checked(run: Run, facts: RunFacts, choice: DialectChoice) -> RunFacts:
     return msgspec.structs.replace(facts, findings=count_findings(run.path, choice))
 
 
-def _from_catalog(options: Namespace, columns: Sequence[str]) -> tuple[_Found, list[RunFacts]]:
-    """Return what a catalog has, and the runs that meet all filters, in order; raise as it does."""
+def _from_catalog(options: Namespace, asked: Sequence[str]) -> _Found:
+    """Return what a catalog has; raise as it does."""
     catalog = _catalog(options)
-    shown_fields = None if options.json else columns
-    runs = catalog.chosen(options.where, sort=options.sort, reverse=options.reverse, shown=shown_fields)
-    if asked := [name for name in columns if name in ALERT_FIELDS and catalog.manifest.health is None]:
-        raise unknown_field(asked[0], ())
-    return _Found(len(catalog), runs.errors, runs.skipped), [run.facts for run in runs]
+    manifest = catalog.manifest
+    if alerts := [name for name in asked if name in ALERT_FIELDS and manifest.health is None]:
+        raise unknown_field(alerts[0], ())
+    has_named = options.json or not OWN_FIELDS.issuperset(asked)
+    runs = (facts for facts, _ in catalog.rows(has_named=has_named))
+    return _Found(runs, manifest.errors, manifest.skipped)
 
 
 def _print(table: ShownTable, options: Namespace) -> None:

@@ -364,7 +364,7 @@ def _walked(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
 def find_records(root: str, number: int, *, hints: Sequence[str] = ()) -> Iterator[bytes | Found]:
     """Yield the streams that ``find_streams`` yields; the compiled engine has those that are not hinted as records.
 
-    See ``toyspec.catalog.records``: *number* is that of the root in them.
+    See ``toyspec.catalog.index``: *number* is that of the root in them.
     """
     engine = native()
     if engine is None or os.name == "nt" or is_address(root) or not os.path.isdir(root):
