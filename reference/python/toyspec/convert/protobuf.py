@@ -44,6 +44,8 @@ def fields(data: bytes) -> Iterator[tuple[int, int, Any]]:
 
 def varint_at(data: bytes, at: int) -> tuple[int, int]:
     """Return the unsigned integer at *at* and where it ends; raise MessageError."""
+    if at < len(data) and data[at] < 128:
+        return data[at], at + 1
     value = shift = 0
     for byte in data[at : at + _LONGEST_VARINT]:
         value |= (byte & 127) << shift

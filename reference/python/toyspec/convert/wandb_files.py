@@ -27,7 +27,7 @@ from toyspec.core.writing.clocks import utc_text
 from toyspec.core.writing.media import File, Histogram, Media
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from toyspec.convert.intake import Intake
 
@@ -38,14 +38,14 @@ _FIRST_RECORDS = 100
 _OWN_SETTING = "_wandb"
 _FRAMING = frozenset(["_step", "_timestamp", "_runtime", "_wandb"])
 _MOST_NAMES = 100_000
+_MOST_HELD = 1 << 10
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
     """Yield the run in the run file *path*, or in each run file in the directory *path* and below."""
-    found = files_at(path, lambda name: name.endswith(".wandb"))
-    files = _Sessions()
-    runs = dict.fromkeys(files.of(file) for file in found if os.path.isdir(path) or head_of(file, len(MAGIC)) == MAGIC)
-    for run in runs:
+    named = files_at(path, lambda name: name.endswith(".wandb"))
+    found = named if os.path.isdir(path) else (file for file in named if head_of(file, len(MAGIC)) == MAGIC)
+    for run in dict.fromkeys(_sessions(found)):
         name = os.path.basename(run[0]).removesuffix(".wandb").removeprefix("run-")
         parts = tuple(map(_directory_of, run))
         yield ForeignRun.of(name, run[0], run, partial(_records, run), parts=parts, other_sources=run[1:])
@@ -57,28 +57,24 @@ def _directory_of(path: str) -> str:
     return directory if _DIRECTORY.fullmatch(os.path.basename(directory)) else path
 
 
-class _Sessions:
-    """Finds the run files of a run: each process that resumes it writes one, in a directory of its own."""
+def _sessions(found: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the run files of the run of each file that was *found*, in the order of their starts.
 
-    def __init__(self) -> None:
-        self._runs: dict[str, dict[str, tuple[str, ...]]] = {}
-
-    def of(self, path: str) -> tuple[str, ...]:
-        """Return the run files of the run that the file *path* is a part of, in the order of their starts.
-
-        As for ``wandb sync``, those are of one run that have the same entity, project and run id.
-        """
+    Each process that resumes a run writes one, in a directory of its own. As for ``wandb sync``, those are of one run
+    that have the same entity, project and run id.
+    """
+    places: dict[str, dict[str, tuple[str, ...]]] = {}
+    for path in found:
         folder, name = os.path.split(os.path.abspath(path))
         # W&B keeps a link to the latest one.
         is_link = os.path.islink(folder)
         folder = os.path.realpath(folder) if is_link else folder
-        if _DIRECTORY.fullmatch(os.path.basename(folder)) is None:
-            return (path,)
-        place = os.path.dirname(folder)
-        if place not in self._runs:
-            self._runs[place] = _runs_in(place)
-        files = self._runs[place].get(os.path.join(folder, name), (path,))
-        return files if len(files) > 1 or is_link else (path,)
+        files: tuple[str, ...] = (path,)
+        if _DIRECTORY.fullmatch(os.path.basename(folder)):
+            place = os.path.dirname(folder)
+            places[place] = places[place] if place in places else _runs_in(place)
+            files = places[place].get(os.path.join(folder, name), files)
+        yield files if len(files) > 1 or is_link else (path,)
 
 
 def _runs_in(place: str) -> dict[str, tuple[str, ...]]:
@@ -193,6 +189,9 @@ class _Import:
         self._session = ""
         """Where there are several, the name of the directory for reports, and a colon."""
         self._record = 0
+        self._held_names: list[str] = []
+        self._held: list[list[Any]] = []
+        """The values of rows with these names."""
         self._last_step: int | None = None
         self._step_name = ""
         """The metric that has the steps, in a run that was exported or mirrored."""
@@ -263,6 +262,8 @@ class _Import:
         self._record = 0
         for message in self._messages(path):
             self._record += 1
+            if isinstance(message, Damage) or message[0] != HISTORY:
+                yield from self._flushed()
             if isinstance(message, Damage):
                 place = f"{self._session}byte {message.offset}"
                 self._ledger.lose(DAMAGED, place, f"{message.length} bytes: {message.fact}")
@@ -271,6 +272,7 @@ class _Import:
                 yield from self._of_message(*message)
             except MessageError as error:
                 self._ledger.lose(DAMAGED, self._place, str(error))
+        yield from self._flushed()
 
     @property
     def _place(self) -> str:
@@ -324,25 +326,57 @@ class _Import:
             ledger.lose(NO_PLACE, self._place, OTHER_ITEMS[kind], name=OTHER_ITEMS[kind])
 
     def _row(self, body: bytes) -> Iterator[bytes]:
-        items = pairs(body)
-        found = dict(items)
-        if len(found) != len(items):
-            # Of two with one name the later, as W&B's summary has it.
-            seen: dict[str, Any] = {}
-            for name, value in items:
-                if name in seen:
-                    self._ledger.lose(REPEATED, f"{self._place}: {name}", seen[name], name=name)
-                seen[name] = value
+        """Yield the lines of a row; those of rows with the same names, of nothing but numbers, come together."""
+        names, values = row_of(body)
+        is_like = names == self._held_names and len(self._held) < _MOST_HELD
+        if not is_like:
+            yield from self._flushed()
+        if NUMBERS.issuperset(map(type, values)) and (is_like or self._may_be_held(names)):
+            self._held_names = names
+            self._held.append(values)
+            return
+        yield from self._flushed()
+        found: dict[str, Any] = {}
+        for name, value in zip(names, values, strict=True):
+            if name in found:
+                # Of two with one name the later, as W&B's summary has it.
+                self._ledger.lose(REPEATED, f"{self._place}: {name}", found[name], name=name)
+            found[name] = value
+        found.setdefault("_step", step_of(body))
+        yield from self._of_members(found)
+
+    def _may_be_held(self, names: list[str]) -> bool:
+        return (self._step_name or "_step") in names and len(set(names)) == len(names)
+
+    def _of_members(self, found: dict[str, Any]) -> Iterator[bytes]:
         step, wall = found.pop("_step", None), found.pop("_timestamp", None)
         found.pop("_runtime", None)
-        step = step_of(body) if step is None else step
         if self._step_name:
             step = found.pop(self._step_name, None)
             step = int(step) if isinstance(step, float) and step.is_integer() else step
+        self._take_names(step, found)
+        yield from self._values(wall, step, found, at_step(step))
+
+    def _take_names(self, step: Any, names: Iterable[str]) -> None:
         if type(step) is int and step >= 0:
             self._last_step = step
-        self._names.update(found)
-        yield from self._values(wall, step, found, at_step(step))
+        self._names.update(names)
+
+    def _flushed(self) -> Iterator[bytes]:
+        """Yield the lines of the rows that are held."""
+        rows, self._held = self._held, []
+        lines = None
+        if rows:
+            columns = dict(zip(self._held_names, zip(*rows, strict=True), strict=True))
+            steps, walls = columns.pop("_step", None), columns.pop("_timestamp", None)
+            columns.pop("_runtime", None)
+            steps = columns.pop(self._step_name) if self._step_name else steps
+            lines = self._intake.rows(columns, walls=walls, steps=steps)
+            if lines is not None:
+                self._take_names(steps and steps[-1], columns)
+                yield lines
+        for values in rows if lines is None else ():
+            yield from self._of_members(dict(zip(self._held_names, values, strict=True)))
 
     def _values(self, wall: Any, step: Any, found: dict[str, Any], place: str) -> Iterator[bytes]:
         objects = {} if NUMBERS.issuperset(map(type, found.values())) else taken_objects(found)
@@ -517,25 +551,38 @@ def kind_and_body(record: bytes) -> tuple[int, bytes]:
 
 
 def pairs(body: bytes) -> list[tuple[str, Any]]:
-    """Return name and value of each item of a history, summary, config or stats; raise MessageError.
+    """Return name and value of each item of a history, summary, config or stats; raise MessageError."""
+    return list(zip(*row_of(body), strict=True))
+
+
+def row_of(body: bytes) -> tuple[list[str], list[Any]]:
+    """Return the names and the values of the items of a history, summary, config or stats; raise MessageError.
 
     Names of nested objects are joined by a dot, as W&B shows them.
     """
-    found: list[tuple[str, Any]] = []
+    names: list[str] = []
+    texts: list[bytes] = []
     at, end = 0, len(body)
     # Most items are short, and have a name and JSON text.
     while at + 3 < end and body[at] == 0x0A and body[at + 1] < 128:
         stop = at + 2 + body[at + 1]
         value = body.find(_VALUE, at, stop) + 3
-        if stop > end or not at + 2 < value <= stop or body[value - 1] != stop - value:
+        if not at + 2 < value <= stop <= end or body[value - 1] != stop - value:
             break
         name = _name(body[at + 2 : value - 3])
         if name is None:
             break
-        found.append((name, value_of(body[value:stop])))
+        names.append(name)
+        texts.append(body[value:stop])
         at = stop
+    values = _values_of(texts)
     # Items of stats have the number 3.
-    return found + [_pair(item) for number, wire, item in fields(body[at:]) if number in (1, 3) and wire == BYTES]
+    for number, wire, item in fields(body[at:]):
+        if number in (1, 3) and wire == BYTES:
+            name, found = _pair(item)
+            names.append(name)
+            values.append(found)
+    return names, values
 
 
 @lru_cache(maxsize=1 << 14)
@@ -579,6 +626,17 @@ def _typed(number: int, wire: int, part: Any) -> Any:
     if number == 7 and wire == BYTES:
         return text(part)
     return value_of(part) if number == 8 and wire == BYTES else _NOT_A_VALUE
+
+
+def _values_of(texts: list[bytes]) -> list[Any]:
+    """Return the value of each of *texts*; those without a comma are decoded together."""
+    joined = b",".join(texts)
+    if joined.count(b",") == len(texts) - 1:
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            values = _decode(b"[%b]" % joined)
+            if len(values) == len(texts):
+                return list(values)
+    return list(map(value_of, texts))
 
 
 def value_of(data: bytes) -> Any:
