@@ -13,6 +13,7 @@ import pytest
 from conversions import SAMPLES, imported, losses, records, scalars
 from toyspec import check, history
 from toyspec.convert.finding import importer
+from toyspec.convert.intake import Intake
 from toyspec.convert.reports import Ledger
 from toyspec.core.errors import SourceError
 
@@ -30,7 +31,7 @@ def test_every_row_of_a_neptune_export_has_a_place(tmp_path: Path) -> None:
     assert ["demo-DEMO-1", "other-OTHER-1"] == [run.run_id for run in report.runs]
     first, second = report.runs
     assert {"step-fraction": 1, "file-missing": 1} == losses(first)
-    assert (0, 19) == (first.dropped, first.items)
+    assert (0, 20) == (first.dropped, first.items)
     start, *events, end = records(first.target)
     assert ("ws/demo", "first try", ["a", "b"]) == (start["group"], start["name"], start["tags"])
     assert "2026-02-01T11:59:59Z" == start["started_at"]
@@ -55,7 +56,7 @@ def test_every_row_of_a_neptune_export_has_a_place(tmp_path: Path) -> None:
 def test_part_of_a_run_brings_the_whole_run(tmp_path: Path) -> None:
     """Whichever part is named, the parts beside it are read too, and no other run."""
     report = imported(NEPTUNE / "data/demo/DEMO-1_part_1.parquet", tmp_path / "runs")
-    assert [19] == [run.items for run in report.runs]
+    assert [20] == [run.items for run in report.runs]
 
 
 def test_file_outside_of_the_export_is_not_read(tmp_path: Path) -> None:
@@ -71,7 +72,7 @@ def test_history_of_wandb_is_one_run_of_all_its_parts(tmp_path: Path) -> None:
     """Numbers, booleans, inner members and texts are at their steps and times; a histogram is counted as dropped."""
     (run,) = imported(HISTORY, tmp_path / "runs").runs
     assert {"no-place": 3} == losses(run)
-    start, *events = records(run.target)
+    start, *events, _ = records(run.target)
     assert ("2025-11-20T10:00:00Z", "vm", ["train.py", "--lr", "0.1"]) == (
         start["started_at"], start["host"]["name"], start["argv"],
     )  # fmt: skip
@@ -90,5 +91,5 @@ def test_damaged_table_is_an_error_that_names_it(name: str, tmp_path: Path) -> N
     data[4:200] = bytes(196)
     (tmp_path / "0000.parquet").write_bytes(data)
     with pytest.raises(SourceError, match=r"0000\.parquet"):
-        list(next(importer(name).find_runs(str(tmp_path))).events(Ledger()))
+        list(next(iter(importer(name).find_runs(str(tmp_path)))).records(Intake(Ledger())))
     assert [] == list(importer(name).find_runs(str(tmp_path / "none")))

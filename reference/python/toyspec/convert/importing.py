@@ -36,7 +36,7 @@ from toyspec.core.writing.append_file import AppendFile
 from toyspec.core.writing.run_ids import check_run_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from toyspec.convert.formats import ForeignRun
     from toyspec.core.watching import Watch
@@ -80,8 +80,8 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     with contextlib.ExitStack() as copies:
         for source in [public(source) for source in paths_of(sources)]:
             is_remote = is_address(source)
-            asked = Asked(format, choice)
-            found += _find_remote(source, asked, report, copies) if is_remote else _find(source, asked, report)
+            asked = (format, choice)
+            found += _find_remote(source, *asked, report, copies) if is_remote else _find(source, *asked, report)
         total = Total(sum(run.size for _, run in found), watch)
         options = ImportOptions(os.fspath(out), ended, max_examples)
         plan = ImportPlan(options.root)
@@ -160,50 +160,46 @@ def _import_in_parallel(
                 discard_partial(options.root, plan.run_id)
 
 
-class Asked(NamedTuple):
-    """How sources are to be read."""
+def _find(
+    source: str, name: str | None, choice: DialectChoice, report: ConversionReport
+) -> Iterator[tuple[str, ForeignRun]]:
+    """Yield each run at *source* with its format; one in a format that cannot be read does not stop the others.
 
-    format: str | None
-    """None where it is found out."""
-    dialect: DialectChoice
-    """How logs of other programs are read."""
-
-
-def _find(source: str, asked: Asked, report: ConversionReport) -> Iterator[tuple[str, ForeignRun]]:
-    """Yield each run at *source* with its format; one in a format that cannot be read does not stop the others."""
-    own_names = {dialect.name for dialect in asked.dialect.own}
+    *name* is that of the format, None where it is found out.
+    """
+    own_names = {dialect.name for dialect in choice.own}
     errors = ConversionReport(direction="import")
     missing: list[ImportError] = []
     parts = FileOwners()
     is_found = False
-    for name in [*tried(), ANY_LOG] if asked.format is None else [asked.format]:
+    for each in [*tried(), ANY_LOG] if name is None else [name]:
         # A file has one format.
         if (is_found or errors.errors or missing) and not os.path.isdir(source):
             break
         with _reported(source, errors):
             try:
-                for run in importer(name, asked.dialect, parts).find_runs(source):
+                for run in importer(each, choice, parts).find_runs(source):
                     is_found = True
-                    parts.add(name, run)
+                    parts.add(each, run)
                     # A dialect of the user is a log like any other, whose run names it.
-                    yield ANY_LOG if name in own_names else name, run
+                    yield ANY_LOG if each in own_names else each, run
             except ImportError as error:
                 missing.append(error)
     found = [*errors.errors, *(PathError(source, str(error)) for error in missing)]
     if len(missing) == 1 and len(found) == 1 and not is_found:
         raise missing[0]
-    if asked.format is None and (os.path.isdir(source) or not found):
+    if name is None and (os.path.isdir(source) or not found):
         known = {error.path for error in found}
         others = unreadable(source, lambda path: parts.owner_of(path) is not None)
         found += [error for error in others if error.path not in known]
     if not found and not is_found:
         fact = "no known format; name it, as in `toyspec import csv PATH` (see `toyspec import --help`)"
-        found = [PathError(source, fact if asked.format is None else expected(asked.format))]
+        found = [PathError(source, fact if name is None else expected(name))]
     report.errors += dict.fromkeys(found)
 
 
 def _find_remote(
-    source: str, asked: Asked, report: ConversionReport, copies: contextlib.ExitStack
+    source: str, name: str | None, choice: DialectChoice, report: ConversionReport, copies: contextlib.ExitStack
 ) -> Iterator[tuple[str, ForeignRun]]:
     """Yield the runs of a copy of what is at the address *source*; the copy is there as long as *copies* is open."""
     from toyspec.convert.sources import copied
@@ -214,7 +210,7 @@ def _find_remote(
     with _reported(source, report):
         copy = copies.enter_context(copied(source))
         of_copy = ConversionReport(direction="import")
-        for chosen, run in _find(copy, asked, of_copy):
+        for chosen, run in _find(copy, name, choice, of_copy):
             yield chosen, run._replace(source=address(run.source), other_sources=tuple(map(address, run.other_sources)))
         report.errors += [PathError(address(error.path), error.message) for error in of_copy.errors]
 
@@ -285,45 +281,31 @@ class ImportPlan:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._names: dict[str, _Names] = {}
+        self._numbers: dict[str, int] = {}
+        """How many of the run ids ``a``, ``a-2``, ``a-3`` … were tried, for each wanted one."""
+        self._known: dict[tuple[str, str, str], tuple[str, RunConversion | None]] = {}
 
     def add(self, name: str, run: ForeignRun) -> PlannedImport:
         """Return the plan for *run*, found by the importer *name*."""
-        wanted = safe_run_id(run.name)
-        names = self._names.setdefault(wanted, _Names(self._root, wanted))
         sources = [
             encodable(source if is_address(source) else os.path.abspath(source))
             for source in (run.source, *run.other_sources)
         ]
-        run_id, earlier = names.of(sources, run.dialect or name)
+        wanted = safe_run_id(run.name)
+        run_id, earlier = self._named(wanted, [(wanted, source, run.dialect or name) for source in sources])
         return PlannedImport(name, run, sources[0], run_id, earlier)
 
-
-class _Names:
-    """The run ids ``a``, ``a-2``, ``a-3`` … of runs that want the same one."""
-
-    def __init__(self, root: str, wanted: str) -> None:
-        self._root = root
-        self._wanted = wanted
-        self._number = 0
-        self._known: dict[tuple[str, str], tuple[str, RunConversion | None]] = {}
-
-    def of(self, sources: Sequence[str], format_name: str) -> tuple[str, RunConversion | None]:
-        """Return the run id of a run with these *sources*, and the report of the import that made it before."""
-        keys = [(source, format_name) for source in sources]
-        while True:
-            found = next((self._known[key] for key in keys if key in self._known), None)
-            if found is not None:
-                return found
-            self._number += 1
-            name = self._wanted if self._number == 1 else f"{self._wanted}-{self._number}"
+    def _named(self, wanted: str, keys: list[tuple[str, str, str]]) -> tuple[str, RunConversion | None]:
+        """Return the run id of a run by its sources, and the report of the import that made it before."""
+        while not any(key in self._known for key in keys):
+            number = self._numbers[wanted] = self._numbers.get(wanted, 0) + 1
+            name = wanted if number == 1 else f"{wanted}-{number}"
             directory = os.path.join(self._root, name)
             if not os.path.lexists(directory):
                 self._known[keys[0]] = (name, None)
-                continue
-            earlier = _earlier(directory)
-            if earlier is not None:
-                self._known.setdefault((earlier.source, earlier.format), (name, earlier))
+            elif (earlier := _earlier(directory)) is not None:
+                self._known.setdefault((wanted, earlier.source, earlier.format), (name, earlier))
+        return next(self._known[key] for key in keys if key in self._known)
 
 
 class TargetError(OSError):
@@ -332,7 +314,40 @@ class TargetError(OSError):
 
 def make_bundle(plan: PlannedImport, options: ImportOptions) -> RunConversion:
     """Import one run and return what became of it; raise SourceError or OSError, TargetError among them."""
-    return _Import(plan, options).go()
+    run, target = plan.run, os.path.join(options.root, plan.run_id)
+    made = RunConversion(
+        format=run.dialect or plan.name,
+        source=plan.source,
+        target=encodable(target),
+        run_id=plan.run_id,
+        identity=run.identity,
+        item=described(plan.name)[1],
+    )
+    try:
+        os.makedirs(options.root, exist_ok=True)
+        directory = _claim(os.path.join(options.root, _PARTIAL + plan.run_id), options.patience)
+    except OSError as error:
+        raise TargetError(error.errno, error.strerror, options.root) from error
+    try:
+        before = _earlier(target)
+        if before is not None and _key(before) == _key(made):
+            # A worker made it, and was lost before it could report it.
+            return before
+        ledger = Ledger(max_examples=options.max_examples, watch=options.advance)
+        stream = os.path.join(directory, _PARTIAL_STREAM)
+        _write_stream(stream, _lines(plan, options.ended, ledger, directory))
+        made.take(ledger)
+        os.rename(stream, os.path.join(directory, EVENTS_FILE))
+        with open(os.path.join(directory, REPORT_FILE), "wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+        if plan.earlier is None:
+            os.rename(directory, target)
+        else:
+            _update(directory, target)
+        sync_directory(SYSTEM_CALLS, options.root)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    return made
 
 
 def discard_partial(root: str, run_id: str) -> None:
@@ -342,74 +357,26 @@ def discard_partial(root: str, run_id: str) -> None:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-class _Import:
-    """The import of one run."""
+def _lines(plan: PlannedImport, ended: Reason | None, ledger: Ledger, directory: str) -> Iterator[bytes]:
+    run, wanted = plan.run, safe_run_id(plan.run.name)
 
-    def __init__(self, plan: PlannedImport, options: ImportOptions) -> None:
-        self._plan = plan
-        self._run = plan.run
-        self._options = options
-        self._target = os.path.join(options.root, plan.run_id)
-
-    def go(self) -> RunConversion:
-        """Import the run."""
-        plan, options = self._plan, self._options
-        made = RunConversion(
-            format=self._run.dialect or plan.name,
-            source=plan.source,
-            target=encodable(self._target),
-            run_id=plan.run_id,
-            identity=self._run.identity,
-            item=described(plan.name)[1],
-        )
-        try:
-            os.makedirs(options.root, exist_ok=True)
-            directory = _claim(os.path.join(options.root, _PARTIAL + plan.run_id), options.patience)
-        except OSError as error:
-            raise TargetError(error.errno, error.strerror, options.root) from error
-        try:
-            before = _earlier(self._target)
-            if before is not None and _key(before) == _key(made):
-                # A worker made it, and was lost before it could report it.
-                return before
-            ledger = Ledger(max_examples=options.max_examples, watch=options.advance)
-            self._write(made, ledger, directory)
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
-        return made
-
-    def _write(self, made: RunConversion, ledger: Ledger, directory: str) -> None:
-        stream = os.path.join(directory, _PARTIAL_STREAM)
-        _write_stream(stream, self._lines(ledger, directory))
-        made.take(ledger)
-        os.rename(stream, os.path.join(directory, EVENTS_FILE))
-        with open(os.path.join(directory, REPORT_FILE), "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
-        if self._plan.earlier is None:
-            os.rename(directory, self._target)
-        else:
-            _update(directory, self._target)
-        sync_directory(SYSTEM_CALLS, self._options.root)
-
-    def _completed(self, start: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
+    def completed(start: dict[str, Any]) -> dict[str, Any]:
         """Return *start* with its run id, and with what annotations of the source give in place of its members."""
-        found = read_annotations(self._run.source).over(start)
+        found = read_annotations(run.source).over(start)
         for flag in ("starred", "hidden"):
             if found.pop(flag, False):
                 ledger.note(f"annotations have it {flag}; `toyspec annotate` marks the new run")
-        run_id, wanted = self._plan.run_id, safe_run_id(self._run.name)
-        if run_id != wanted:
-            ledger.note(f"another run is named {wanted}, so this one is {run_id}")
-        return {**found, "schema": "toy/v1", "run_id": run_id}
+        if plan.run_id != wanted:
+            ledger.note(f"another run is named {wanted}, so this one is {plan.run_id}")
+        return {**found, "schema": "toy/v1", "run_id": plan.run_id}
 
-    def _lines(self, ledger: Ledger, directory: str) -> Iterator[bytes]:
-        intake = Intake(ledger, directory, partial(self._completed, ledger=ledger))
-        yield from self._run.records(intake)
-        if not intake.is_begun:
-            raise SourceError(self._run.source, "its first record cannot be read, so it is not known which run it is")
-        if not intake.has_metrics:
-            ledger.note("no metric was found in it")
-        yield from intake.finish(self._options.ended)
+    intake = Intake(ledger, directory, completed)
+    yield from run.records(intake)
+    if not intake.is_begun:
+        raise SourceError(run.source, "its first record cannot be read, so it is not known which run it is")
+    if not intake.has_metrics:
+        ledger.note("no metric was found in it")
+    yield from intake.finish(ended)
 
 
 def safe_run_id(name: str) -> str:

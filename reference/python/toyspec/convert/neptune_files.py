@@ -130,12 +130,15 @@ class _Import:
     def _placed(self, row: dict[str, Any]) -> Iterator[bytes]:
         """Yield the record of a value of a series, or of a file."""
         intake, name, value, role = self._intake, row["attribute_path"], _value(row), row["attribute_type"]
-        place, step = at_step(row["step"], name), row["step"]
+        step = row["step"]
+        # It is a decimal number.
+        step = int(step) if step is not None and step == int(step) else step
+        place = at_step(step, name)
         wall = None if row["timestamp"] is None else row["timestamp"].timestamp()
         path = value.get("path") if isinstance(value, dict) else None
         if isinstance(value, bool | int | float | str):
             values = {name: value}
-            if step is not None and not isinstance(value, str) and not (step == int(step) and step >= 0):
+            if step is not None and not isinstance(value, str) and not (isinstance(step, int) and step >= 0):
                 self._ledger.changed(FRACTION, place, step, "no step")
                 values[f"{name}/step"], step = float(step), None
             yield from intake.values(wall, step, values, place)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest, is_wall
-from toyspec.convert.protobuf import MessageError
 from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, Cause
 from toyspec.convert.sources import files_below, head_of, is_file, name_below
 from toyspec.convert.tensorboard_files import (
@@ -23,8 +22,7 @@ from toyspec.convert.tensorboard_files import (
     Event,
     EventBlock,
     Value,
-    check,
-    decode_event,
+    events_in,
     may_begin,
     read_blocks,
 )
@@ -115,7 +113,7 @@ class _EventImport:
             if made["values"]:
                 yield self._intake.lines(made["lines"], made["values"], made["last"])
             if index < len(block.starts):
-                for event in self._events_of_block(block.only(index), self._place):
+                for event in self._events_of_block(block.part(index), self._place):
                     yield from self._of_event(event)
                 index += 1
 
@@ -143,14 +141,9 @@ class _EventImport:
                     self._ledger.advance(len(block.data))
 
     def _events_of_block(self, block: EventBlock, name: str) -> Iterator[Event]:
-        payloads = block.payloads()
-        bad = set(check(block, payloads))
-        for index, payload in enumerate(payloads):
-            event = None if index in bad else _decoded(payload)
-            if event is None:
-                fact = "the check sum is wrong" if index in bad else "it is not an event"
-                place = f"{name}: byte {block.offset + block.starts[index]}"
-                self._ledger.lose(DAMAGED, place, f"{len(payload)} bytes: {fact}")
+        for event in events_in(block):
+            if isinstance(event, Damage):
+                self._ledger.lose(DAMAGED, f"{name}: byte {event.offset}", f"{event.length} bytes: {event.fact}")
             else:
                 yield event
 
@@ -196,22 +189,11 @@ class _EventImport:
             yield from intake.values(event.wall, event.step, dict(zip(names, several, strict=True)), place)
 
 
-def _decoded(payload: bytes) -> Event | None:
-    try:
-        return decode_event(payload)
-    except MessageError:
-        return None
-
-
 def events_of(path: str) -> Iterator[Event]:
     """Yield the events of the file that can be read."""
     with open_file(path) as file:
-        for block in read_blocks(file):
-            if isinstance(block, EventBlock):
-                payloads = block.payloads()
-                bad = set(check(block, payloads))
-                events = (None if index in bad else _decoded(payload) for index, payload in enumerate(payloads))
-                yield from (event for event in events if event is not None)
+        blocks = (block for block in read_blocks(file) if isinstance(block, EventBlock))
+        yield from (event for block in blocks for event in events_in(block) if isinstance(event, Event))
 
 
 def _first_wall(files: list[str]) -> float | None:
@@ -236,9 +218,10 @@ def last_wall(path: str) -> float | None:
     """Return the latest time at the end of the file *path*; None without one."""
     with open_file(path) as file:
         file.seek(max(0, os.path.getsize(path) - _LAST_BYTES))
-        blocks = [block for block in read_blocks(file) if isinstance(block, EventBlock)]
-    decoded = (_decoded(payload) for block in blocks[-1:] for payload in block.payloads()[-_FIRST_EVENTS:])
-    return max((event.wall for event in decoded if event is not None and is_wall(event.wall)), default=None)
+        blocks = [block for block in read_blocks(file) if isinstance(block, EventBlock)][-1:]
+    parts = (block.part(max(0, len(block.starts) - _FIRST_EVENTS), _FIRST_EVENTS) for block in blocks)
+    events = (event for part in parts for event in events_in(part) if isinstance(event, Event))
+    return max((event.wall for event in events if is_wall(event.wall)), default=None)
 
 
 def _hparams(files: list[str]) -> tuple[dict[str, Any], str]:

@@ -566,16 +566,18 @@ class EventBlock(NamedTuple):
     starts: list[int]
     """Where each record starts in *data*."""
 
-    def payloads(self) -> list[bytes]:
-        """Return the data of each record."""
-        ends = [*self.starts[1:], len(self.data)]
-        pairs = zip(self.starts, ends, strict=True)
-        return [self.data[start + HEADER_BYTES : end - FOOTER_BYTES] for start, end in pairs]
+    def payloads(self) -> Iterator[tuple[int, bytes, bool]]:
+        """Yield where each record starts in the file, its data, and whether these have their check sum."""
+        for start, end in zip(self.starts, [*self.starts[1:], len(self.data)], strict=True):
+            payload = self.data[start + HEADER_BYTES : end - FOOTER_BYTES]
+            is_right = _CHECKSUM.pack(masked(crc32c(payload))) == self.data[end - FOOTER_BYTES : end]
+            yield self.offset + start, payload, is_right
 
-    def only(self, index: int) -> EventBlock:
-        """Return the block of the one record *index*."""
-        start, end = [*self.starts, len(self.data)][index : index + 2]
-        return EventBlock(self.offset + start, self.data[start:end], [0])
+    def part(self, first: int, count: int = 1) -> EventBlock:
+        """Return the block of *count* records, or as many as there are, from the index *first* on."""
+        starts, ends = self.starts[first : first + count], [*self.starts[1:], len(self.data)]
+        data = self.data[starts[0] : ends[first : first + count][-1]]
+        return EventBlock(self.offset + starts[0], data, [start - starts[0] for start in starts])
 
 
 def may_begin(head: bytes) -> bool:
@@ -627,13 +629,17 @@ def _parts(file: BinaryIO) -> Iterator[EventBlock | Damage]:
         yield Damage(offset, len(buffer), "the last record is not complete")
 
 
-def check(block: EventBlock, payloads: list[bytes]) -> list[int]:
-    """Return the indexes of the records whose data does not have its check sum."""
-    ends = [*block.starts[1:], len(block.data)]
-    data = block.data
-    stored = [data[end - FOOTER_BYTES : end] for end in ends]
-    pack = _CHECKSUM.pack
-    return [index for index, payload in enumerate(payloads) if pack(masked(crc32c(payload))) != stored[index]]
+def events_in(block: EventBlock) -> Iterator[Event | Damage]:
+    """Yield the event of each record of *block*, and the records that have none."""
+    for place, payload, is_right in block.payloads():
+        fact = "the check sum is wrong"
+        if is_right:
+            try:
+                yield decode_event(payload)
+                continue
+            except MessageError:
+                fact = "it is not an event"
+        yield Damage(place, len(payload), fact)
 
 
 def record(data: bytes) -> bytes:

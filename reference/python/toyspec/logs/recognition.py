@@ -108,7 +108,7 @@ def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", keys:
     impossible = _impossible_forms(opening, has_object=has_object, is_lines=is_lines)
     for dialect in _ordered(dialects, name):
         kind = dialect.form.type
-        if kind in impossible or (kind == "csv" and keys == NO_KEYS and not _may_have_header(head, dialect)):
+        if kind in impossible or (kind == "csv" and not _may_be_table(head, dialect.form.delimiter)):
             continue
         # An inner object of one that has several lines is not a line of output.
         if not has_text(head, dialect) or (kind == "pattern" and opening == b"{" and decode_lenient(head) is not None):
@@ -226,70 +226,13 @@ def _ordered(dialects: Sequence[Dialect], name: str) -> list[Dialect]:
 _ORDERS: list[tuple[list[Dialect], list[Dialect], list[str]]] = []
 
 
-def _may_have_header(head: bytes, dialect: Dialect) -> bool:
-    """Return whether the first lines of *head* may be a header of *dialect* and a row of numbers.
-
-    A header alone may be one.
-    """
-    if dialect.form.columns:
-        return True
-    delimiter = None if dialect.form.delimiter == " " else dialect.form.delimiter.encode()
-    has_numbers, rows = _header_rows(head, delimiter)
-    if not has_numbers:
-        return False
-    names = _plain_names(dialect.recognize.any)
-    return dialect.rank == "program" or any(
-        not names or (is_unnamed and UNNAMED in dialect.recognize.any) or not names.isdisjoint(row)
-        for is_unnamed, row in rows
-    )
-
-
 @lru_cache(maxsize=8)
-def _header_rows(head: bytes, delimiter: bytes | None) -> tuple[bool, list[tuple[bool, frozenset[str]]]]:
-    """Return whether a row under the first lines may have a number, and what these lines may name as a header.
-
-    For each line: whether its first cell is empty, and its names, also without what is before their last slash.
-    """
-    rows = [line.split(delimiter) for line in _header_lines(head)]
-    numbered = [at for at, row in enumerate(rows) if at and any(map(_DIGIT.match, row))]
-    if len(rows) > 1 and not numbered:
-        return False, []
-    if delimiter is None and numbered and not _has_row_as_wide(rows, numbered):
-        return False, []
-    return True, [(bool(row) and not row[0].strip(_SPACE), _named_by(row)) for row in rows]
-
-
-def _has_row_as_wide(rows: Sequence[Sequence[bytes]], numbered: Sequence[int]) -> bool:
-    """Return whether one of the *numbered* rows has as many cells as the header; sentences have blanks too."""
-    is_comment = rows[0][0].startswith(b"#")
-    headers = {len(rows[0]) - (rows[0][0] == b"#"), *([len(rows[1])] if is_comment else [])}
-    return any(len(rows[at]) in headers for at in numbered)
-
-
-@lru_cache(maxsize=1)
-def _header_lines(head: bytes) -> list[bytes]:
-    """Return the first lines of *head* that may be a header and rows, with one comment before them."""
-    found: list[bytes] = []
-    comment: list[bytes] = []
-    for line in filter(lambda line: line.strip(_SPACE), head[:_HEADER_BYTES].split(b"\n")):
-        # Comments before a header are not rows.
-        if line.startswith(b"#") and not found:
-            comment = [line]
-        elif len(comment) + len(found) < _HEADER_LINES:
-            found.append(line)
-        else:
-            break
-    return comment + found
-
-
-def _named_by(row: Sequence[bytes]) -> frozenset[str]:
-    cells = [cell.decode("utf-8", "replace") for cell in row]
-    return frozenset(map(_plain, (*cells, *(cell.rpartition("/")[2] for cell in cells if "/" in cell))))
-
-
-@cache
-def _plain_names(names: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(map(_plain, names))
+def _may_be_table(head: bytes, delimiter: str) -> bool:
+    """Return whether a cell under the first line of *head* may be a number; a header alone may be one."""
+    lines = head[:_HEADER_BYTES].split(b"\n")
+    rows = list(islice((line for line in lines if line.strip(_SPACE) and line[:1] != b"#"), _HEADER_LINES))
+    cells = (cell for row in rows[1:] for cell in row.split(None if delimiter == " " else delimiter.encode()))
+    return len(rows) < _HEADER_LINES or any(map(_DIGIT.match, cells))
 
 
 def _order(dialect: Dialect, name: str) -> tuple[int, bool, bool]:
