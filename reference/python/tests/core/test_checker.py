@@ -344,3 +344,11 @@ def test_report_is_plain_data() -> None:
     """A report encodes as JSON, so that any format can be made from it."""
     report = check_bytes(START + step(1, 2.0) + step(3) + END)
     assert msgspec.json.encode(msgspec.structs.replace(report, findings=[])).startswith(b'{"path":"-"')
+
+
+def test_first_null_is_the_first_in_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a repeated key the last value counts, where it is."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", "python")
+    line = b'{"step":1,"wall_time_ms":1,"loss":null,"grad_norm":null,"throughput_samples_per_sec":1,"loss":null}\n'
+    found = [finding for finding in check_bytes(line).findings if finding.rule == "not-readable-by-source"]
+    assert [("/grad_norm", line.index(b"null", 40 + 5))] == [(finding.pointer, finding.offset) for finding in found]

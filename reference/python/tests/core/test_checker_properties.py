@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from property_examples import examples
 from strategies import JSON, kinds, records, streams
-from toyspec.core.checker import CheckOptions, check_bytes
-from toyspec.core.checker.block_proof import BlockProof, Taken
+from toyspec.core.checker import CheckOptions, check_bytes, stream_checker
+from toyspec.core.checker.block_proof import BlockProof
 from toyspec.core.checker.collecting import Lines
 from toyspec.core.checker.record_rules import RecordValidator
 from toyspec.core.checker.stream_checker import StreamChecker
@@ -98,8 +98,8 @@ def test_proof_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) ->
     # The engine proves no blocks.
     monkeypatch.setenv("TOYSPEC_ENGINE", "python")
 
-    def unproven(_: BlockProof, lines: Lines) -> Taken:
-        return Taken([None] * len(lines.data), list(range(len(lines.data))), {})
+    def unproven(_: BlockProof, lines: Lines) -> tuple[list[Any], list[int]]:
+        return [None] * len(lines.data), list(range(len(lines.data)))
 
     @settings(max_examples=examples(120), deadline=None)
     @given(streams(profile))
@@ -108,7 +108,8 @@ def test_proof_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) ->
         fast = check_bytes(data, dialect=None)
         with monkeypatch.context() as patch:
             patch.setattr(BlockProof, "block", unproven)
-            patch.setattr(BlockProof, "line", lambda *_: None)
+            patch.setattr(BlockProof, "fits", lambda *_: False)
+            patch.setattr(stream_checker, "decode_plain", lambda _: None)
             exact = check_bytes(data, dialect=None)
         assert exact == fast
 

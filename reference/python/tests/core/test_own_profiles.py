@@ -6,13 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from command_line import toyspec
 from toyspec import ProfileError, check, check_bytes, follow, list_runs, read
 from toyspec.core.format.own_profiles import load_profile
-from toyspec.core.format.profile_types import page, python_types, typescript_types
 
 STREAM: dict[str, Any] = {
     "$schema": "urn:toyspec:meta:stream:v1",
@@ -228,38 +226,6 @@ def test_keys_of_several_kinds_are_metrics_of_their_kinds(tmp_path: Path) -> Non
         shown["last_step"],
         shown["seconds"],
     )
-
-
-def test_python_types_decode_records(profile: Path) -> None:
-    """The types are a module that msgspec decodes into, with every key."""
-    namespace: dict[str, Any] = {"__name__": "probe_types"}
-    exec(compile(python_types(load_profile(str(profile))), "probe_types", "exec", dont_inherit=True), namespace)
-    import sys
-    from types import ModuleType
-
-    module = ModuleType("probe_types")
-    module.__dict__.update(namespace)
-    sys.modules["probe_types"] = module
-    line = b'{"kind":"probe","n":1,"class":{"deep-er":null},"parts":["x"],"result":"bad"}'
-    probe = msgspec.json.decode(line, type=module.Record)
-    assert (1, None, ["x"], "bad") == (probe.n, probe.class_.deep_er_, probe.parts, probe.result)
-    assert json.loads(line) == json.loads(msgspec.json.encode(probe))
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(b'{"kind":"probe","n":1,"result":"fair"}', type=module.Record)
-
-
-def test_typescript_types_and_page(profile: Path) -> None:
-    """Optional keys are marked, objects are nested, and the page has a row for each key."""
-    text = typescript_types(load_profile(str(profile)))
-    assert '  "class"?: {\n    "deep-er"?: number | null;\n  };' in text
-    assert '"counts"?: Record<string, number>;\n  "parts"?: Array<string>;' in text
-    assert "export type Rec = End | Probe | Start;" in text
-    shown = page(load_profile(str(profile)))
-    assert "| `n` | integer, at least 0 | yes | Its number. |" in shown
-    assert '| `result` | `"good"` or `"bad"` | no |  |' in shown
-    assert "| `class` | object: `deep-er` number or null | no |  |" in shown
-    assert "| `counts` | object whose values are (integer) | no |  |" in shown
-    assert "| `parts` | array of (string) | no |  |" in shown
 
 
 @pytest.mark.parametrize(

@@ -286,8 +286,8 @@ def _check_file(
     *,
     may_skip: bool = False,
 ) -> FileReport | Skipped:
-    seal = _seal_of(path, file, options)
-    source = Source(file if seal is None else seal.stream, name=path)
+    seal = _seal_of(path, options)
+    source = Source(file, name=path)
     head = source.peek(RECOGNIZED_BYTES)
     checker = open_checker(path, options, head)
     while chunk := source.read(_WATCHED_CHUNK_BYTES if on_size else _CHUNK_BYTES):
@@ -326,8 +326,8 @@ def _is_other_document(path: str, head: bytes, options: CheckOptions) -> bool:
     return options.choice.choose(head, path=path) is None
 
 
-def _seal_of(path: str, file: BinaryIO, options: CheckOptions) -> SealComparison | None:
-    """Return the seal of the bundle that *file*, the stream at *path*, is in; None without one."""
+def _seal_of(path: str, options: CheckOptions) -> SealComparison | None:
+    """Return the seal of the bundle that the stream at *path* is in; None without one."""
     directory, name = os.path.split(path)
     if name not in STREAM_NAMES or not options.reports(rules.SEAL_BROKEN):
         return None
@@ -336,7 +336,7 @@ def _seal_of(path: str, file: BinaryIO, options: CheckOptions) -> SealComparison
     # Imported here: few bundles have a seal, and loading the digest takes longer than checking a small stream.
     from toyspec.core.checker.seals import SealComparison
 
-    return SealComparison(path, file, options.max_line_bytes)
+    return SealComparison(path, options.max_line_bytes)
 
 
 def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:

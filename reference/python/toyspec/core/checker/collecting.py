@@ -99,16 +99,10 @@ class Collector:
         at_end: bool = False,
         sidecar: str | None = None,
         advice: str | None = None,
-    ) -> bool:
-        """List a finding after :meth:`wants` returned True; return False if it is counted instead.
-
-        *advice* replaces the rule's own help.
-        """
-        if not self._options.reports(rule):
-            return False
-        if self._listed.get(rule, 0) >= MAX_FINDINGS_PER_RULE:
-            self.count(rule)
-            return False
+    ) -> None:
+        """List a finding if it is wanted: see :meth:`wants`. *advice* replaces the rule's own help."""
+        if not self.wants(rule):
+            return
         severity = self.severity(rule, at_end=at_end)
         self._listed[rule] = self._listed.get(rule, 0) + 1
         self._has_error = self._has_error or severity == "error"
@@ -125,7 +119,6 @@ class Collector:
                 excerpt=place.excerpt(),
             )
         )
-        return True
 
     def drop_findings(self) -> None:
         """Drop every finding, listed or counted."""
@@ -164,21 +157,18 @@ class Collector:
         self, rule: str, key: str | bytes, place: Callable[[], Location], message: Callable[[int], str], pointer: str
     ) -> None:
         """Count a finding that is listed once for each *key*, at its first place, with its count."""
-        known = self._tallies.get((rule, key))
-        if known is not None:
-            known.count += 1
-        elif self.wants(rule):
+        if not self.tallied(rule, key):
             # Only listed keys are kept, so that a log full of invented keys takes no memory.
             self.add(rule, place(), message(1), pointer=pointer)
             self._tallies[rule, key] = _Tally(self.findings[-1], 1, message)
 
-    def tally_again(self, rule: str, key: str | bytes) -> None:
-        """Count one more finding of a *key* that was tallied before."""
+    def tallied(self, rule: str, key: str | bytes) -> bool:
+        """Count one more finding of *key*; return False, and count nothing, if it is to be listed."""
         known = self._tallies.get((rule, key))
-        if known is not None:
-            known.count += 1
-        else:
-            self.count(rule, 1)
+        if known is None:
+            return not self.wants(rule)
+        known.count += 1
+        return True
 
     def settle(self) -> None:
         """Write the final counts into the messages of tallied findings."""

@@ -77,9 +77,12 @@ def open_checker(path: str, options: CheckOptions, head: bytes = b"", *, name: s
     engine = None if own is not None or is_address(path) else native()
     if engine is not None:
         return NativeChecker(engine, path, options, name=name)
-    from toyspec.core.checker.stream_checker import PlainChecker
+    from toyspec.core.checker.stream_checker import StreamChecker
 
-    return PlainChecker(path, options, detect=detect, name=name, own=own)
+    if own is not None:
+        # The streams of a profile of the user have no bundle.
+        return StreamChecker(path, options=options, detect=lambda *_, **__: own)
+    return StreamChecker(path, options=options, detect=detect, beside=name is None and path != STANDARD_INPUT)
 
 
 def _detection(path: str, name: str | None) -> Callable[..., Profile | None]:

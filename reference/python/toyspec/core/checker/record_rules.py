@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import msgspec
 
 from toyspec.core.checker.collecting import Collector, Location, RecordFinding, and_parent, by_place, offset_at
-from toyspec.core.checker.stream_rules import Observation, identity, shown_suggestion, shown_times
+from toyspec.core.checker.stream_rules import NOTHING_BAD, Observation, identity, shown_suggestion, shown_times
 from toyspec.core.escaping import shortened
 from toyspec.core.files import read_resource
 from toyspec.core.format.date_times import is_date_time
@@ -29,11 +29,10 @@ if TYPE_CHECKING:
 
     from jsonschema.exceptions import ValidationError
 
+    from toyspec.core.checker.block_proof import BlockProof
     from toyspec.core.findings import Profile
     from toyspec.core.format.decoding import Path
 
-NOTHING_BAD: frozenset[str] = frozenset()
-"""The fields of a record without findings that later rules ignore: none."""
 _NUMBER = re.compile(rb"[-+.0-9eE]+")
 # Findings that do not make a field wrong.
 _HARMLESS = frozenset([rules.UNSAFE_INTEGER])
@@ -47,8 +46,10 @@ class UnknownKey(msgspec.Struct, frozen=True):
 
     path: str
     """The key, after the keys of the objects around it; array indexes are left out."""
+    key: str
     pointer: str
-    suggestion: str | None
+    others: list[str]
+    """The declared keys that the object lacks."""
 
 
 _KEYWORD_RULES = {
@@ -132,10 +133,6 @@ class RecordValidator:
                 found[pointer] = RecordFinding(rules.UNSAFE_INTEGER, pointer, message)
         return list(found.values())
 
-    def unknown_keys(self, kind: str, value: dict[str, Any]) -> list[UnknownKey]:
-        """Return the keys of *value* and of the objects in it that the schema of *kind* does not declare."""
-        return list(_unknown(value, self._fields[kind], "", ""))
-
     def _validator(self, kind: str) -> Any:
         validator = self._validators.get(kind)
         if validator is None:
@@ -191,11 +188,30 @@ def _expected(keyword: str, bound: Any) -> str:
 
 def _expected_by_user(keyword: str, bound: Any) -> str:
     """Return what *keyword* of a user's schema expects, which may be any of JSON Schema."""
-    from toyspec.core.format.profile_types import bound_in_words
-
     if keyword in _EXPECTED and keyword != "pattern":
         return _EXPECTED[keyword](bound)
-    return bound_in_words(keyword, bound) or f"what `{shortened(keyword)}` in the schema allows"
+    return _bound_in_words(keyword, bound) or f"what `{shortened(keyword)}` in the schema allows"
+
+
+_BOUNDS = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "more than {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters",
+    "maxLength": "at most {} characters",
+    "pattern": "a match of `{}`",
+    "format": "format {}",
+    "minItems": "at least {} items",
+    "maxItems": "at most {} items",
+}
+
+
+def _bound_in_words(keyword: str, bound: Any) -> str:
+    """Return what a schema expects of a value by *keyword*, "at least 3 items"; empty for a keyword without one."""
+    words = _BOUNDS.get(keyword, "").format(bound)
+    return words.removesuffix("s") if bound == 1 else words
 
 
 def _message(pointer: str, error: ValidationError, phrase: str) -> str:
@@ -287,11 +303,14 @@ def _integers_inside(value: Any, declared: tuple[str, Any], pointer: str) -> Ite
             yield from _integers(item, part, f"{pointer}/{index}")
 
 
-def _unknown(value: dict[str, Any], declared: dict[str, Any], path: str, pointer: str) -> Iterator[UnknownKey]:
+def unknown_keys(
+    value: dict[str, Any], declared: Mapping[str, Any], path: str = "", pointer: str = ""
+) -> Iterator[UnknownKey]:
+    """Yield the keys of *value* and of the objects in it that are not *declared*."""
     for key, item in value.items():
         if key not in declared:
-            known = [name for name in declared if name not in value]
-            yield UnknownKey(path + key, pointer + pointer_to([key]), nearest(key, known))
+            others = [name for name in declared if name not in value]
+            yield UnknownKey(path + key, key, pointer + pointer_to([key]), others)
         else:
             yield from _unknown_inside(item, declared[key], f"{path}{key}.", pointer + pointer_to([key]))
 
@@ -300,25 +319,26 @@ def _unknown_inside(value: Any, declared: Any, path: str, pointer: str) -> Itera
     """Yield the unknown keys of the objects in *value*; all indexes of an array are the same *path*."""
     constructor, part = declared if isinstance(declared, tuple) else (declared, None)
     if constructor == "object" and isinstance(value, dict):
-        yield from _unknown(value, part, path, pointer)
+        yield from unknown_keys(value, part, path, pointer)
     elif constructor == "array" and isinstance(value, list):
         for index, item in enumerate(value):
             yield from _unknown_inside(item, part, path, f"{pointer}/{index}")
 
 
 class RecordChecker:
-    """Checks the records of one stream."""
+    """Checks the records of one stream. *proof* knows the types of regular records; None if there are none."""
 
-    def __init__(self, profile: Profile, collector: Collector) -> None:
+    def __init__(self, profile: Profile, collector: Collector, proof: BlockProof | None) -> None:
         self._profile = profile
         self._collector = collector
+        self._proof = proof
         self._tag = tag_of(profile)
         self._kinds = [kind for kind, fields in FIELDS[profile].items() if self._tag is None or self._tag in fields]
         self._validator: Any = None
         self._has_whole_float = False
 
-    def check(self, value: dict[str, Any], place: Location) -> tuple[Observation, list[str]]:
-        """Report the findings of a record, unsorted; return it, and its unknown keys if it has no other finding.
+    def check(self, value: dict[str, Any], place: Location) -> Observation:
+        """Report the findings of a record, unsorted; return it.
 
         Its integers are made ints, whatever their spelling.
         """
@@ -326,12 +346,11 @@ class RecordChecker:
         kind = kind if isinstance(kind, str) else None
         if kind is None or kind not in self._kinds:
             self._report_tag(kind, value, place)
-            return Observation(value, dict.get, kind=kind, known=False, bad=NOTHING_BAD), []
-        bad, unknown_keys = self._check_fields(kind, value, place)
-        held = _held(value, FIELDS[self._profile][kind], bad)
-        return Observation(held, dict.get, kind=kind, known=True, bad=bad), unknown_keys
+            return Observation(value, kind=kind, known=False)
+        bad = self._check_fields(kind, value, place)
+        return Observation(_held(value, FIELDS[self._profile][kind], bad), kind=kind, known=True, bad=bad)
 
-    def report_whole_floats(self, paths: Iterable[Path], place: Location) -> None:
+    def _report_whole_floats(self, paths: Iterable[Path], place: Location) -> None:
         """Report the first integer of a line that has a fraction or an exponent, once per stream."""
         if self._has_whole_float:
             return
@@ -367,31 +386,47 @@ class RecordChecker:
             where = self.locate(place, f"/{tag}")
             self._collector.add(rules.MISSING_KEY, where, messages.missing_tag(key=tag), pointer=f"/{tag}")
 
-    def _check_fields(self, kind: str, value: dict[str, Any], place: Location) -> tuple[frozenset[str], list[str]]:
+    def _check_fields(self, kind: str, value: dict[str, Any], place: Location) -> frozenset[str]:
         """Report the findings of a record of a known kind; return the fields that later rules ignore."""
         whole_floats = take_integers(value, self._profile, kind)
         if whole_floats:
-            self.report_whole_floats(whole_floats, place)
-        if self._validator is None:
-            self._validator = RecordValidator(self._profile)
-        findings = self._validator.findings(kind, value, exact_elsewhere=frozenset(map(pointer_to, whole_floats)))
-        unknown = self._validator.unknown_keys(kind, value)
+            self._report_whole_floats(whole_floats, place)
+        declared = FIELDS[self._profile][kind]
+        known = value if value.keys() <= declared.keys() else {key: value[key] for key in value if key in declared}
+        is_proven = self._proof is not None and self._proof.fits(kind, known)
+        if is_proven and known is value:
+            return NOTHING_BAD
+        findings = [] if is_proven else self._findings(kind, value, frozenset(map(pointer_to, whole_floats)))
+        if is_proven:
+            new = [key for key in value if key not in declared and self._is_new(kind, key)]
+            unknown = [key for key in unknown_keys(value, declared) if key.path in new] if new else []
+        else:
+            unknown = [key for key in unknown_keys(value, declared) if self._is_new(kind, key.path)]
         if not findings and not unknown:
-            return NOTHING_BAD, []
-        places = spans(
-            place.data, [pointer for finding in [*findings, *unknown] for pointer in and_parent(finding.pointer)]
-        )
-        for finding in sorted([*findings, *unknown], key=lambda finding: by_place(finding, places)):
+            return NOTHING_BAD
+        found: list[RecordFinding | UnknownKey] = [*findings, *unknown]
+        places = spans(place.data, [pointer for finding in found for pointer in and_parent(finding.pointer)])
+        for finding in sorted(found, key=lambda finding: by_place(finding, places)):
             where = Location(place.line, place.line_offset, offset_at(finding.pointer, places), place.data)
-            if finding.rule == rules.UNKNOWN_KEY:
+            if isinstance(finding, UnknownKey):
                 self._tally_key(kind, finding, where)
             else:
                 self._collector.add(finding.rule, where, finding.message, pointer=finding.pointer)
-        keys = [] if findings else [key.path for key in unknown]
-        return _fields_of(finding.pointer for finding in findings if finding.rule not in _HARMLESS), keys
+        return frozenset(finding.pointer[1:].partition("/")[0] for finding in findings if finding.rule not in _HARMLESS)
 
-    def _tally_key(self, kind: str, key: Any, place: Location) -> None:
-        fact, meant = messages.unknown_key(key=shortened(key.path), kind=kind), shown_suggestion(key.suggestion)
+    def _findings(self, kind: str, value: dict[str, Any], exact_elsewhere: Collection[str]) -> list[RecordFinding]:
+        if self._validator is None:
+            self._validator = RecordValidator(self._profile)
+        found: list[RecordFinding] = self._validator.findings(kind, value, exact_elsewhere=exact_elsewhere)
+        return found
+
+    def _is_new(self, kind: str, path: str) -> bool:
+        """Return whether an unknown key is to be listed; if not, count it."""
+        return not self._collector.tallied(rules.UNKNOWN_KEY, identity(f"{kind} {path}"))
+
+    def _tally_key(self, kind: str, key: UnknownKey, place: Location) -> None:
+        fact = messages.unknown_key(key=shortened(key.path), kind=kind)
+        meant = shown_suggestion(nearest(key.key, key.others))
         self._collector.tally(
             rules.UNKNOWN_KEY,
             identity(f"{kind} {key.path}"),
@@ -406,10 +441,6 @@ def whole_float_message(pointer: str, data: bytes, byte: int) -> str:
     found = _NUMBER.match(data, byte)
     written = shortened(found.group().decode()) if found else ""
     return messages.integer_as_float(path=shortened(pointer.removeprefix("/")), literal=written)
-
-
-def _fields_of(pointers: Iterable[str]) -> frozenset[str]:
-    return frozenset(pointer[1:].partition("/")[0] for pointer in pointers)
 
 
 def _held(value: dict[str, Any], declared: Mapping[str, Any], bad: frozenset[str]) -> dict[str, Any]:

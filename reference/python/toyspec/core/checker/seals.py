@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from hashlib import sha256
-from typing import IO, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from toyspec.core.checker.collecting import Collector, Location
 from toyspec.core.checker.sidecars import SidecarText, read_sidecar
@@ -13,7 +12,6 @@ from toyspec.core.escaping import shortened
 from toyspec.core.format.profiles import SEAL_FILE
 from toyspec.core.generated import messages, rules
 from toyspec.core.generated.limits import MAX_LINE_BYTES
-from toyspec.core.places.addresses import path_in
 from toyspec.core.reading.sealed_files import FileDigest, SealLine, covered_files, digest_in, parse_seal_line, parts_of
 
 if TYPE_CHECKING:
@@ -26,38 +24,10 @@ if TYPE_CHECKING:
 _SHOWN_DIGITS = 12
 
 
-class HashedStream:
-    """A binary file that is read once, with the digest of what was read."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._digest = sha256()
-        self._size = 0
-
-    def seekable(self) -> bool:
-        """Return False: bytes that are skipped or read twice would not be in the digest."""
-        return False
-
-    def read(self, size: int) -> bytes:
-        """Return at most *size* bytes, none at the end."""
-        data = self._file.read(size)
-        self._digest.update(data)
-        self._size += len(data)
-        return data
-
-    @property
-    def result(self) -> FileDigest:
-        """The digest of what was read."""
-        return FileDigest(self._digest.hexdigest(), self._size)
-
-
 class SealComparison:
-    """The seal of the bundle that *file*, the stream at *path*, is in; a longer one than *max_bytes* is not read."""
+    """The seal of the bundle that the stream at *path* is in; a longer one than *max_bytes* is not read."""
 
-    def __init__(self, path: str, file: IO[bytes], max_bytes: int) -> None:
-        self._hashed = HashedStream(file)
-        self.stream: IO[bytes] = cast("IO[bytes]", self._hashed)
-        """The stream, to be read through this, so that it is read once."""
+    def __init__(self, path: str, max_bytes: int) -> None:
         self._directory = os.path.dirname(path) or "."
         self._name = os.path.basename(path)
         self._max_bytes = max_bytes
@@ -102,7 +72,7 @@ class SealComparison:
             first = first_lines.setdefault(parts, number)
             if first != number:
                 return messages.sealed_twice(name=name, line=first)
-        found = self._hashed.result if parts == (os.fsencode(self._name),) else digest_in(self._directory, parts)
+        found = digest_in(self._directory, parts)
         if found.problem is not None:
             return _problem_message(found, name)
         if found.digest == sealed.digest:
@@ -123,7 +93,8 @@ def unsealed_files(directory: str) -> list[str]:
 
 
 def _read(directory: str, max_bytes: int) -> SidecarText:
-    return read_sidecar(path_in(directory, SEAL_FILE), SEAL_FILE, max_bytes)
+    seal = read_sidecar(directory, SEAL_FILE, max_bytes)
+    return seal or SidecarText(SEAL_FILE, b"", messages.SIDECAR_NOT_A_FILE)
 
 
 def _problem_message(found: FileDigest, name: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.core.checker.collecting import Collector, Location, RecordFinding, offset_at
-from toyspec.core.checker.record_rules import whole_float_message
+from toyspec.core.checker.record_rules import RecordValidator, unknown_keys, whole_float_message
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import shortened
 from toyspec.core.files import open_file
@@ -17,7 +17,9 @@ from toyspec.core.format.flattening import pointer_to
 from toyspec.core.format.line_validation import spans, validate
 from toyspec.core.format.profiles import MANIFEST_FILE
 from toyspec.core.generated import messages, rules
+from toyspec.core.generated.fields import FIELDS
 from toyspec.core.places.addresses import is_address, path_in
+from toyspec.core.reading.stream_files import read_small
 from toyspec.core.runs.discovery import SIDECARS
 from toyspec.core.system_calls import cause_of
 
@@ -37,45 +39,31 @@ class SidecarText(msgspec.Struct, frozen=True):
 
 def read_sidecars(directory: str, max_bytes: int) -> list[SidecarText]:
     """Return the sidecars in *directory* that exist; a longer one than *max_bytes* is not read."""
-    found: list[SidecarText] = []
-    for name in SIDECARS:
-        path = path_in(directory, name)
-        if is_address(path):
-            remote = _read_remote(path, name, max_bytes)
-            found += [] if remote is None else [remote]
-        elif os.path.lexists(path):
-            found.append(read_sidecar(path, name, max_bytes))
-    return found
+    found = (read_sidecar(directory, name, max_bytes) for name in SIDECARS)
+    return [sidecar for sidecar in found if sidecar is not None]
 
 
-def read_sidecar(path: str, name: str, max_bytes: int) -> SidecarText:
-    """Return the file *name* at *path*; a longer one than *max_bytes* is not read."""
-    if is_address(path):
-        return _read_remote(path, name, max_bytes) or SidecarText(name, b"", messages.SIDECAR_NOT_A_FILE)
-    if not os.path.isfile(path):
-        return SidecarText(name, b"", messages.SIDECAR_NOT_A_FILE)
+def read_sidecar(directory: str, name: str, max_bytes: int) -> SidecarText | None:
+    """Return the file *name* in *directory*, None if there is none; a longer one than *max_bytes* is not read."""
+    path = path_in(directory, name)
     try:
-        with open_file(path) as file:
-            # At most as much as there is, since a buffer of the limit would be made at once.
-            data = file.read(min(os.fstat(file.fileno()).st_size, max_bytes) + 1)
+        if is_address(path):
+            data = read_small(path, max_bytes + 1)
+            if data is None:
+                return None
+        elif os.path.isfile(path):
+            with open_file(path) as file:
+                # At most as much as there is, since a buffer of the limit would be made at once.
+                data = file.read(min(os.fstat(file.fileno()).st_size, max_bytes) + 1)
+        else:
+            return SidecarText(name, b"", messages.SIDECAR_NOT_A_FILE) if os.path.lexists(path) else None
+    except StreamError as error:
+        return SidecarText(name, b"", error.fact)
     except OSError as error:
         return SidecarText(name, b"", cause_of(error))
     if len(data) > max_bytes:
         return SidecarText(name, b"", messages.sidecar_too_long(limit=max_bytes))
     return SidecarText(name, data)
-
-
-def _read_remote(address: str, name: str, max_bytes: int) -> SidecarText | None:
-    # Imported with the first address: start-up time counts.
-    from toyspec.core.reading.stream_files import read_small
-
-    try:
-        data = read_small(address, max_bytes + 1)
-    except StreamError as error:
-        return SidecarText(name, b"", error.fact)
-    if data is not None and len(data) > max_bytes:
-        return SidecarText(name, b"", messages.sidecar_too_long(limit=max_bytes))
-    return None if data is None else SidecarText(name, data)
 
 
 def check_sidecars(
@@ -106,15 +94,13 @@ def _unreadable(sidecar: SidecarText, reason: str) -> RecordFinding:
 
 
 def _check_manifest(sidecar: SidecarText, value: dict[str, Any], directory: str | None, collector: Collector) -> None:
-    from toyspec.core.checker.record_rules import RecordValidator
-
     places = spans(sidecar.data)
     validator = RecordValidator("kaun/v1")
     whole_floats = [pointer_to(path) for path in take_integers_of_manifest(value)]
     findings = validator.findings("run", value, exact_elsewhere=whole_floats)
     findings.extend(
         RecordFinding(key.rule, key.pointer, messages.unknown_key_of_manifest(key=shortened(key.path)))
-        for key in validator.unknown_keys("run", value)
+        for key in unknown_keys(value, FIELDS["kaun/v1"]["run"])
     )
 
     def offset_of(finding: RecordFinding) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 from operator import attrgetter
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET
 
+from toyspec.core.checker.collecting import RecordFinding
 from toyspec.core.escaping import shortened
 from toyspec.core.format.flattening import pointer_to
 from toyspec.core.format.profiles import EVENTS_FILE
@@ -26,33 +26,26 @@ from toyspec.core.generated.streams import COLUMNS, STREAMS
 from toyspec.core.reading.run_files import leaves_bundle, media_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from toyspec.core.checker.collecting import Lines
 
 
 _NO_PHASE: dict[str, Any] = {"field": None, "default": None, "from": None}
 
-Reader = Callable[[Any, str, Any], Any]
-"""Gives a field of a record, or the third argument: ``getattr`` for Structs, ``dict.get`` for objects."""
-
-
-class StreamFinding(NamedTuple):
-    """A finding of a rule that relates records, at the record that is being observed."""
-
-    rule: str
-    pointer: str
-    message: str
+NOTHING_BAD: frozenset[str] = frozenset()
+"""The fields of a record without findings that later rules ignore: none."""
 
 
 class Observation:
     """One record, as input of the rules."""
 
-    __slots__ = ("bad", "kind", "known", "line", "read", "record")
+    __slots__ = ("bad", "kind", "known", "line", "record")
 
-    def __init__(self, record: Any, read: Reader, *, kind: str | None, known: bool, bad: frozenset[str]) -> None:
+    def __init__(
+        self, record: dict[str, Any], *, kind: str | None, known: bool, bad: frozenset[str] = NOTHING_BAD
+    ) -> None:
         self.record = record
-        self.read = read
         self.kind = kind
         """The kind; None if the tag is missing or not a string."""
         self.known = known
@@ -64,18 +57,18 @@ class Observation:
 
     def field(self, name: str) -> Any:
         """Return the value of a field; UNSET if it is absent or wrong."""
-        return UNSET if name in self.bad else self.read(self.record, name, UNSET)
+        return UNSET if name in self.bad else self.record.get(name, UNSET)
 
     def has(self, name: str) -> bool:
         """Return whether the record has the member, right or wrong."""
-        return self.read(self.record, name, UNSET) is not UNSET
+        return name in self.record
 
     def at(self, pointer: str) -> Any:
         """Return the value at a pointer; UNSET if there is none, or if its first field is wrong."""
         first, *rest = pointer[1:].split("/")
         value = self.field(first)
         for key in rest:
-            value = value.get(key, UNSET) if isinstance(value, dict) else getattr(value, key, UNSET)
+            value = value.get(key, UNSET) if isinstance(value, dict) else UNSET
         return value
 
 
@@ -241,7 +234,7 @@ class Rule:
         self.state = self.new_state()
         """What later records are compared with."""
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield the findings at *seen*, and keep what later records are compared with."""
         raise NotImplementedError
 
@@ -258,7 +251,7 @@ class Rule:
     def reopen(self) -> None:
         """Note that the run goes on after its end."""
 
-    def finish(self) -> Iterator[StreamFinding]:
+    def finish(self) -> Iterator[RecordFinding]:
         """Yield the findings at the end of a stream that has records and no fragment."""
         return iter(())
 
@@ -270,7 +263,7 @@ class First(Rule):
         super().__init__(rule, facts)
         self.kinds, self.loud = None, frozenset()
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding at the first record if it is of another kind."""
         if self.state:
             return
@@ -278,7 +271,7 @@ class First(Rule):
         # The missing record may have been in a gap before it; a missing tag is a finding of its own.
         if seen.kind not in {self._kind, None} and not self._facts.gap_seen:
             message = messages.run_start_missing(found=shortened(str(seen.kind)), kind=self._kind)
-            yield StreamFinding(self._rule, "", message)
+            yield RecordFinding(self._rule, "", message)
 
     def after(self, block: Block) -> Any:
         """Return the state if the first record was observed before."""
@@ -289,10 +282,10 @@ class First(Rule):
 class Once(Rule):
     """No second record of the kind."""
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding at every record of the kind after the first."""
         if self.state:
-            yield StreamFinding(self._rule, "", messages.run_start_repeated(kind=self._kind, line=self.state))
+            yield RecordFinding(self._rule, "", messages.run_start_repeated(kind=self._kind, line=self.state))
         else:
             self.state = seen.line
 
@@ -304,10 +297,10 @@ class Last(Rule):
         super().__init__(rule, facts)
         self.kinds = None
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding at every record after the one that ended the run."""
         if self.state:
-            yield StreamFinding(self._rule, "", messages.event_after_run_end(kind=self._kind, line=self.state))
+            yield RecordFinding(self._rule, "", messages.event_after_run_end(kind=self._kind, line=self.state))
         elif seen.kind == self._kind:
             self.state = seen.line
 
@@ -324,7 +317,7 @@ class Last(Rule):
 class Present(Rule):
     """A stream that has records and no fragment has a record of the kind, and another one after it went on."""
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Note the kind."""
         del seen
         self.state = True
@@ -334,10 +327,10 @@ class Present(Rule):
         """Ask for a further record of the kind."""
         self.state = None
 
-    def finish(self) -> Iterator[StreamFinding]:
+    def finish(self) -> Iterator[RecordFinding]:
         """Yield a finding if the kind was not seen."""
         if not self.state:
-            yield StreamFinding(self._rule, "", messages.run_end_missing(kind=self._kind))
+            yield RecordFinding(self._rule, "", messages.run_end_missing(kind=self._kind))
 
 
 def _column_of(field: str) -> Callable[[Iterable[Any]], list[Any]]:
@@ -353,7 +346,7 @@ class Monotone(Rule):
         self._column = _column_of(self._field)
         self._strict = rule["repeats"] == "refused"
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the field is less than the one before."""
         value = seen.field(self._field)
         if value is UNSET or not seen.known:
@@ -361,7 +354,7 @@ class Monotone(Rule):
         last, self.state = self.state, value
         if last is not None and (value < last or (self._strict and value == last)):
             message = messages.goes_backwards(field=self._field, found=shown_number(value), before=shown_number(last))
-            yield StreamFinding(self._rule, f"/{self._field}", message)
+            yield RecordFinding(self._rule, f"/{self._field}", message)
 
     def after(self, block: Block) -> Any:
         """Return the last value if the field of the block is in order and goes on from the one before."""
@@ -386,7 +379,7 @@ class SequencePerPhase(Rule):
         self.kinds = frozenset({self._kind, self._restart["kind"]})
         self.loud = frozenset({self._restart["kind"]})
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the field is not one more than the one before in its phase."""
         if seen.kind == self._restart["kind"]:
             self._begin_again(seen)
@@ -401,11 +394,11 @@ class SequencePerPhase(Rule):
             return
         where, found, before = f"/{self._field}", shown_number(value), shown_number(base)
         if value <= base:
-            yield StreamFinding(self._rule, where, messages.step_goes_backwards(found=found, before=before))
+            yield RecordFinding(self._rule, where, messages.step_goes_backwards(found=found, before=before))
         elif not self._is_subsampled():
             missing = shown_number(value - base - 1)
             message = messages.step_skipped(found=found, before=before, missing=missing)
-            yield StreamFinding(self._skipped, where, message)
+            yield RecordFinding(self._skipped, where, message)
 
     def after(self, block: Block) -> Any:
         """Return the last value of each phase if each in the block counts on from the one before."""
@@ -440,7 +433,7 @@ class SameAsLast(Rule):
         self.state = UNSET
         self._done = False
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the field differs, at the record of the kind that ends the run."""
         if seen.kind == self._of["kind"]:
             if phase_of(seen, self._facts) == self._of["phase"]:
@@ -454,7 +447,7 @@ class SameAsLast(Rule):
             message = messages.differs_from_last(
                 field=self._field, found=found, expected=expected, phase=self._of["phase"], kind=self._of["kind"]
             )
-            yield StreamFinding(self._rule, f"/{self._field}", message)
+            yield RecordFinding(self._rule, f"/{self._field}", message)
 
     def after(self, block: Block) -> Any:
         """Return the field of the last record of the other kind."""
@@ -479,13 +472,13 @@ class Nested(Rule):
         self.loud = frozenset({self._closed_by})
         self._off = False
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if a region is left out of order, not open, or still open at the end."""
         if self._off:
             return
         if seen.kind == self._closed_by:
             for _, name, line in reversed(self.state):
-                yield StreamFinding(self._rule, "", messages.region_left_open(region=name, line=line))
+                yield RecordFinding(self._rule, "", messages.region_left_open(region=name, line=line))
             self.state.clear()
             self._off = True
             return
@@ -527,15 +520,15 @@ class Nested(Rule):
             for index in places
         ]
 
-    def _push(self, region: str, line: int) -> Iterator[StreamFinding]:
+    def _push(self, region: str, line: int) -> Iterator[RecordFinding]:
         if len(self.state) == MAX_OPEN_REGIONS:
             self._off = True
             self.state.clear()
-            yield StreamFinding(self._rule, f"/{self._field}", messages.region_too_many(limit=MAX_OPEN_REGIONS))
+            yield RecordFinding(self._rule, f"/{self._field}", messages.region_too_many(limit=MAX_OPEN_REGIONS))
         else:
             self.state.append((identity(region), shortened(region), line))
 
-    def _pop(self, region: str) -> Iterator[StreamFinding]:
+    def _pop(self, region: str) -> Iterator[RecordFinding]:
         name = identity(region)
         if self.state and self.state[-1][0] == name:
             self.state.pop()
@@ -546,9 +539,9 @@ class Nested(Rule):
                 inner = self.state[-1][1]
                 del self.state[index]
                 message = messages.region_not_innermost(region=shortened(region), inner=inner)
-                yield StreamFinding(self._rule, where, message)
+                yield RecordFinding(self._rule, where, message)
                 return
-        yield StreamFinding(self._rule, where, messages.region_not_entered(region=shortened(region)))
+        yield RecordFinding(self._rule, where, messages.region_not_entered(region=shortened(region)))
 
 
 class Requires(Rule):
@@ -558,16 +551,16 @@ class Requires(Rule):
         super().__init__(rule, facts)
         self._when, self._needs = rule.get("when"), rule["needs"]
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the field is missing."""
         if self._when and seen.field(self._when["field"]) != self._when["equals"]:
             return
         field, other = self._needs["field"], self._needs.get("kind")
         if other is None:
             if not seen.has(field):
-                yield StreamFinding(self._rule, f"/{field}", self._missing(field))
+                yield RecordFinding(self._rule, f"/{field}", self._missing(field))
         elif self._facts.seen(other) and self._facts.value(other, f"/{field}") is UNSET:
-            yield StreamFinding(self._rule, "", messages.required_in_other(kind=self._kind, other=other, key=field))
+            yield RecordFinding(self._rule, "", messages.required_in_other(kind=self._kind, other=other, key=field))
 
     def _missing(self, key: str) -> str:
         if self._when is None:
@@ -582,7 +575,7 @@ class LessThan(Rule):
         super().__init__(rule, facts)
         self._than: str = rule["than"]
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the field is not smaller."""
         value, bound = seen.field(self._field), seen.field(self._than)
         if value is UNSET or bound is UNSET or value < bound:
@@ -590,7 +583,7 @@ class LessThan(Rule):
         message = messages.not_less(
             field=self._field, found=shown_number(value), bound=shown_number(bound), than=self._than
         )
-        yield StreamFinding(self._rule, f"/{self._field}", message)
+        yield RecordFinding(self._rule, f"/{self._field}", message)
 
 
 class Differs(Rule):
@@ -600,29 +593,29 @@ class Differs(Rule):
         super().__init__(rule, facts)
         self._pointer: str = rule["pointer"]
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the two are equal."""
         value, other = seen.field(self._field), seen.at(self._pointer)
         if value is not UNSET and value == other:
             message = messages.names_itself(found=shortened(str(other)), field=self._field)
-            yield StreamFinding(self._rule, self._pointer, message)
+            yield RecordFinding(self._rule, self._pointer, message)
 
 
 class Inside(Rule):
     """A field is a path that does not leave the directory of the stream."""
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the path leads out, on any system."""
         path = seen.field(self._field)
         if path is not UNSET and leaves_bundle(path):
             message = messages.leaves_bundle(field=self._field, found=shortened(path))
-            yield StreamFinding(self._rule, f"/{self._field}", message)
+            yield RecordFinding(self._rule, f"/{self._field}", message)
 
 
 class Counted(Rule):
     """A field is a map of counts, none of which is greater than 0."""
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding that names the largest count, the first of equal ones."""
         counts = seen.field(self._field)
         names = [name for name, count in counts.items() if count > 0] if counts is not UNSET else []
@@ -635,24 +628,24 @@ class Counted(Rule):
             if others
             else messages.log_lacks(field=self._field, count=count, name=name)
         )
-        yield StreamFinding(self._rule, f"/{self._field}", message)
+        yield RecordFinding(self._rule, f"/{self._field}", message)
 
 
 class RankOfFile(Rule):
     """A field is the rank that the name of the stream's file implies."""
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if it is another one."""
         rank, found = self._facts.rank, seen.field(self._field)
         if rank is not None and found is not UNSET and found != rank:
             message = messages.other_rank(field=self._field, found=shown_number(found), expected=str(rank))
-            yield StreamFinding(self._rule, f"/{self._field}", message)
+            yield RecordFinding(self._rule, f"/{self._field}", message)
 
 
 class SameRun(Rule):
     """A field of a rank's stream equals that of the first record of the stream of rank 0."""
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the two differ."""
         directory, found = self._facts.directory, seen.field(self._field)
         if directory is None or not self._facts.rank or found is UNSET:
@@ -662,7 +655,7 @@ class SameRun(Rule):
             message = messages.other_run(
                 field=self._field, found=shortened(found), expected=shortened(expected), name=EVENTS_FILE
             )
-            yield StreamFinding(self._rule, f"/{self._field}", message)
+            yield RecordFinding(self._rule, f"/{self._field}", message)
 
 
 class Filed(Rule):
@@ -672,14 +665,14 @@ class Filed(Rule):
         super().__init__(rule, facts)
         self._hash, self._type = rule["hash"], rule["media_type"]
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if it is not there as a regular file."""
         directory, sha256, media_type = self._facts.directory, seen.field(self._hash), seen.field(self._type)
         if directory is None or sha256 is UNSET or media_type is UNSET:
             return
         path = media_file(sha256, media_type)
         if path is not None and not _is_regular(os.path.join(directory, *path.split("/"))):
-            yield StreamFinding(self._rule, f"/{self._hash}", messages.media_missing(name=path))
+            yield RecordFinding(self._rule, f"/{self._hash}", messages.media_missing(name=path))
 
 
 class NullNumber(Rule):
@@ -690,20 +683,18 @@ class NullNumber(Rule):
         self._fields: list[str] = rule["fields"]
         self.loud = frozenset()
 
-    def observe(self, seen: Observation) -> Iterator[StreamFinding]:
+    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding at the first null."""
         if self.state or not seen.known:
             return
-        # An object keeps the order of its line; a Struct is only made from a line in schema order.
-        order = seen.record if isinstance(seen.record, dict) else self._fields
-        for name in order:
+        for name in seen.record:
             pointer = self._null_in(seen.field(name), name) if name in self._fields else None
             if pointer is not None:
                 self.state = True
                 message = messages.unexpected(
                     path=shortened(pointer[1:]), found="null", expected=messages.EXPECTED_NUMBER
                 )
-                yield StreamFinding(self._rule, pointer, message)
+                yield RecordFinding(self._rule, pointer, message)
                 return
 
     def after(self, block: Block) -> Any:
@@ -801,7 +792,7 @@ class StreamRules:
         self.loud = self._plan.loud
         """The kinds of records that must be observed one by one."""
 
-    def observe(self, seen: Observation) -> list[StreamFinding]:
+    def observe(self, seen: Observation) -> list[RecordFinding]:
         """Return the findings at a record; ``seen.kind`` is None if the tag is missing or not a string."""
         rules, plan = self._all, self._plan
         if self._ended and seen.kind == self._reopening:
@@ -835,7 +826,7 @@ class StreamRules:
         for rule in self._all:
             rule.gap()
 
-    def finish(self) -> list[StreamFinding]:
+    def finish(self) -> list[RecordFinding]:
         """Return the findings at the end of a stream that has records and no fragment."""
         return [finding for place in self._plan.with_finish for finding in self._all[place].finish()]
 

@@ -28,18 +28,17 @@ _OTHER = {"report": ("report", "v1", "report.json"), "shared": ("shared", "v1", 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.usage = "toyspec schema [KIND | --bundled PROFILE | --answer COMMAND]\n"
-    parser.usage += "       toyspec schema [KIND | types | page] --profile DIR"
+    parser.usage += "       toyspec schema [KIND] --profile DIR"
     parser.description = (
         "Print the JSON Schema (2020-12) of a kind, byte for byte: every reference is a\n"
         "URN. Without KIND, list all kinds.\n\n"
         "With --profile, the profile is a directory of your own: KIND prints its schema\n"
-        "without references, types prints its types for Python (msgspec) or TypeScript,\n"
-        "and page its fields in Markdown."
+        "without references."
     )
     parser.epilog = (
         "examples:\n  toyspec schema step\n  toyspec schema --bundled toy/v1 > toy-v1.json\n"
         "  toyspec schema --answer ls > ls.json\n"
-        "  toyspec schema types --profile evals/ --language typescript > evals.ts"
+        "  toyspec schema answer --profile evals/ > answer.json"
     )
     parser.add_argument("kind", metavar="KIND", nargs="?", help="a kind, for example step or toy/v1/step; or report")
     parser.add_argument(
@@ -56,9 +55,6 @@ def configure(parser: Parser) -> None:
     )
     parser.add_argument(
         "--profile", metavar="DIR", help="a profile of your own: a directory with schemas and stream.json"
-    )
-    parser.add_argument(
-        "--language", choices=("python", "typescript"), default="python", help="language of the types; default: python"
     )
 
 
@@ -100,26 +96,19 @@ def _file_of(urn: str) -> tuple[str, ...]:
 
 def _print_own(options: Namespace) -> None:
     from toyspec.core.format.own_profiles import load_profile
-    from toyspec.core.format.profile_types import page, python_types, typescript_types
 
     try:
         profile = load_profile(os.path.abspath(options.profile))
     except ValueError as error:
         raise UsageError(str(error)) from None
-    if options.kind == "types":
-        sys.stdout.write(python_types(profile) if options.language == "python" else typescript_types(profile))
-    elif options.kind == "page":
-        sys.stdout.write(page(profile))
-    elif options.kind in profile.kinds:
+    if options.kind in profile.kinds:
         sys.stdout.write(inert_json(profile.kinds[options.kind]) + "\n")
     elif options.kind is None:
         terminal = Terminal()
         terminal.line(terminal.styled(profile.name, "strong"))
         terminal.line(f"  {', '.join(map(printable, profile.kinds))}")
     else:
-        raise UsageError(
-            f"unknown kind {options.kind!r}{did_you_mean(options.kind, [*profile.kinds, 'types', 'page'])}"
-        )
+        raise UsageError(f"unknown kind {options.kind!r}{did_you_mean(options.kind, [*profile.kinds])}")
 
 
 def kinds(profile: str) -> list[str]:

@@ -96,7 +96,12 @@ class LineSplitter:
 
         Return None, and take in nothing, if a line of the chunk may be longer than the limit.
         """
-        return self._cut_into(chunk.split(b"\n"), chunk) if self._holds_all(chunk) else None
+        together = self.cut_together(chunk)
+        if together is None:
+            return None
+        lines = together.split(b"\n")[:-1]
+        self._number += len(lines)
+        return lines
 
     def cut_together(self, chunk: bytes) -> bytes | None:
         """Return the bytes of the lines that *chunk* commits, with their LFs, in one piece; else like :meth:`cut`.
@@ -159,17 +164,6 @@ class LineSplitter:
     def _holds_all(self, chunk: bytes) -> bool:
         """Return whether no line of *chunk* can be longer than the limit."""
         return not self._dropped and self._length + len(chunk) <= self.max_line_bytes
-
-    def _cut_into(self, pieces: list[bytes], chunk: bytes) -> list[bytes]:
-        """Take in *chunk*, which is *pieces*; return those that it commits."""
-        rest = pieces.pop()
-        if pieces:
-            if self._held:
-                pieces[0] = bytes(self._held) + pieces[0]
-            size = self._length + len(chunk) - len(rest)
-            self._restart(self._number + len(pieces), self._offset + size)
-        self._extend(rest)
-        return pieces
 
     def _extend(self, piece: bytes) -> None:
         if not piece:

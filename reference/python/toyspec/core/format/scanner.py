@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.findings import LineFinding
 from toyspec.core.format.flattening import token_of
-from toyspec.core.format.plain_members import PLAIN_DEPTH, pass_items, pass_members
 from toyspec.core.generated import messages, rules
 from toyspec.core.generated.limits import MAX_DEPTH, MAX_FINDINGS_PER_RULE
 
@@ -28,6 +27,10 @@ _STRING_BODY = rb'"[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x0
 _STRING = re.compile(_STRING_BODY + b'"')
 _STRING_START = re.compile(_STRING_BODY)
 _NUMBER = re.compile(rb"-?+(?:0|[1-9][0-9]*+)(\.[0-9]++)?+([eE][+-]?+[0-9]++)?+")
+# Items of an array that have no finding, with the commas after them: numbers that cannot overflow binary64.
+_PLAIN_NUMBERS = re.compile(
+    rb"(?:-?+(?:0|[1-9][0-9]{0,199}+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]{1,2}+)?+[ \t]*+,[ \t]*+)++"
+)
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
     r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\(.)", re.DOTALL
@@ -63,12 +66,10 @@ class ScanStoppedError(Exception):
 class _Container:
     """An object or array that is open: the key or index of its current member, and where it is."""
 
-    __slots__ = ("checked_to", "empty", "index", "key", "keys", "pointer")
+    __slots__ = ("empty", "index", "key", "keys", "pointer")
 
     def __init__(self, keys: set[bytes] | None, pointer: str | None) -> None:
         self.keys = keys
-        # Before this offset, members are scanned one by one.
-        self.checked_to = 0
         self.key = ""
         self.index = -1
         self.empty = True
@@ -135,26 +136,13 @@ class Scanner:
             raise self._unexpected(
                 position, messages.EXPECTED_MEMBER_OF_ARRAY if is_array else messages.EXPECTED_MEMBER_OF_OBJECT
             )
-        if container.pointer is None and position >= container.checked_to:
-            position = self._pass(container, position)
         if container.keys is None:
+            if container.pointer is None and (plain := _PLAIN_NUMBERS.match(self._data, position)):
+                container.index += plain[0].count(b",")
+                position = plain.end()
             container.index += 1
             return self._value(position)
         return self._keyed_value(container, container.keys, position)
-
-    def _pass(self, container: _Container, position: int) -> int:
-        """Return the end of the members from *position* on that cannot have a finding."""
-        if len(self._stack) + PLAIN_DEPTH > MAX_DEPTH:
-            return position
-        if container.keys is None:
-            position, count = pass_items(self._data, position)
-            container.index += count
-            return position
-        is_full = self._listed[rules.DUPLICATE_KEY] >= MAX_FINDINGS_PER_RULE
-        end, container.checked_to, repeats = pass_members(self._data, position, container.keys, repeated=is_full)
-        if repeats:
-            self.unlisted[rules.DUPLICATE_KEY] = self.unlisted.get(rules.DUPLICATE_KEY, 0) + repeats
-        return end
 
     def _keyed_value(self, container: _Container, keys: set[bytes], start: int) -> int:
         if self._bytes[start] != 0x22:

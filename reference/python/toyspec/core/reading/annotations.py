@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import os
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from toyspec.core.errors import StreamError
-from toyspec.core.format.line_validation import validate
+from toyspec.core.findings import Gap
 from toyspec.core.format.profiles import ANNOTATIONS_FILE
-from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.places.addresses import is_address, path_in
-from toyspec.core.reading.stream_files import open_stream
+from toyspec.core.reading.records import Record, RecordFeed
+from toyspec.core.reading.stream_files import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _TEXTS = ("name", "group", "notes")
 _FLAGS = ("hidden", "starred")
-# Of a store, one request brings the whole file.
-_MOST_REMOTE_BYTES = 1 << 24
 
 
 class Annotations(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,47 +86,37 @@ def read_annotations(stream: str) -> Annotations:
     """
     path, name = annotations_file(stream)
     try:
-        return _merged(_lines(path), name)
+        return _merged(_items(path), name)
     except (OSError, StreamError):
         return NONE
 
 
-def _lines(path: str) -> Iterator[bytes | None]:
-    """Yield each whole line of the file *path*, without its LF; None for one that is too long."""
-    if is_address(path):
-        from toyspec.core.reading.stream_files import read_small
-
-        data = read_small(path, _MOST_REMOTE_BYTES) or b""
-        yield from data.split(b"\n")[:-1]
-        return
-    with open(open_stream(path), "rb") as file:
-        while line := file.readline(MAX_LINE_BYTES + 1):
-            if line.endswith(b"\n"):
-                yield line[:-1]
-            elif _skips_rest(file):
-                yield None
+def _items(path: str) -> Iterator[Record | Gap]:
+    """Yield the annotations in the file at *path*, and a gap for each line that is none."""
+    feed = RecordFeed(detect=_no_profile)
+    source = open_source(path, gzip="keep")
+    try:
+        while chunk := source.read(feed.chunk_bytes):
+            yield from feed.feed(chunk)
+    finally:
+        source.close()
 
 
-def _skips_rest(file: IO[bytes]) -> bool:
-    """Read *file* up to the next LF; return whether there is one."""
-    while part := file.readline(MAX_LINE_BYTES):
-        if part.endswith(b"\n"):
-            return True
-    return False
+def _no_profile(*_: object, **__: object) -> None:
+    return None
 
 
-def _merged(lines: Iterator[bytes | None], stream: str | None) -> Annotations:
+def _merged(items: Iterable[Record | Gap], stream: str | None) -> Annotations:
     texts: dict[str, str | None] = {}
     flags: dict[str, bool] = {}
     # The last annotation that names a tag says whether the run has it.
     tags: dict[str, bool] = {}
     count = unreadable = 0
-    for number, line in enumerate(lines):
-        found = None if line is None else validate(line, first=number == 0)
-        entry = None if found is None else found.value
-        if entry is None:
-            unreadable += found is None or found.status == "unreadable"
+    for item in items:
+        if isinstance(item, Gap):
+            unreadable += 1
             continue
+        entry = item.value
         if entry.get("stream", stream) != stream:
             continue
         count += 1

@@ -25,9 +25,9 @@ from toyspec.core.format.profiles import (
     stream_name,
 )
 from toyspec.core.generated.limits import MAX_LINE_BYTES
-from toyspec.core.places.addresses import is_address, path_in
+from toyspec.core.places.addresses import path_in
 from toyspec.core.reading import readers
-from toyspec.core.reading.stream_files import GZIP_MAGIC, GzipDataError, open_stream, unpacked_head
+from toyspec.core.reading.stream_files import GZIP_MAGIC, GzipDataError, read_start, unpacked_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -282,16 +282,10 @@ def _usual_names(choice: DialectChoice) -> tuple[str, ...]:
 def read_manifest(directory: str) -> dict[str, Any] | None:
     """Return the object in the run.json of *directory*; None if there is none or it is unreadable. Never raises."""
     try:
-        if is_address(directory):
-            from toyspec.core.reading.stream_files import read_small
-
-            data = read_small(path_in(directory, MANIFEST_FILE), MAX_LINE_BYTES + 1)
-            return None if data is None else _object(data)
-        with open(open_stream(os.path.join(directory, MANIFEST_FILE)), "rb") as file:
-            data = file.read(MAX_LINE_BYTES + 1)
+        data = read_start(path_in(directory, MANIFEST_FILE), MAX_LINE_BYTES + 1)
     except (OSError, StreamError):
         return None
-    return _object(data)
+    return validate(data, first=True).value if len(data) <= MAX_LINE_BYTES else None
 
 
 def manifest_start(directory: str, dialect: str) -> dict[str, Any]:
@@ -308,10 +302,6 @@ def manifest_start(directory: str, dialect: str) -> dict[str, Any]:
         if value is not None:
             (found.setdefault(outer, {}) if outer else found)[inner] = value
     return found
-
-
-def _object(data: bytes) -> dict[str, Any] | None:
-    return validate(data, first=True).value if len(data) <= MAX_LINE_BYTES else None
 
 
 def detect_profile_at(path: str, first: Mapping[str, Any] | None, *, has_gap: bool = False) -> Profile | None:

@@ -18,7 +18,7 @@ from toyspec.core.generated.limits import MAX_LINE_BYTES, MAX_LISTED_GAPS
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, detect_profile_at
 from toyspec.core.reading.records import Record, RecordFeed
-from toyspec.core.reading.stream_files import STREAM_NAMES, Source, open_named, open_source, unreadable
+from toyspec.core.reading.stream_files import STREAM_NAMES, Source, open_named, unpacked_head, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -393,13 +393,7 @@ def unknown_format(path: str) -> UnknownFormatError:
 
 def look_at(path: str) -> Look:
     """Return what the file at *path*, which has no profile, looks like; raise StreamError if it is gone."""
-    source = open_source(path)
-    try:
-        head = b""
-        while len(head) < looks.HEAD_BYTES and (chunk := source.read(looks.HEAD_BYTES + 1 - len(head))):
-            head += chunk
-    finally:
-        source.close()
+    head = unpacked_head(path, looks.HEAD_BYTES + 1)[0]
     with read(path, mode="salvage", dialect=None) as reading:
         first = next(reading, None)
     return look_of(head, None if first is None else list(first.value), is_all=len(head) <= looks.HEAD_BYTES)

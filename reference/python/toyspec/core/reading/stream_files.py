@@ -188,10 +188,16 @@ def unpacked_head(path: str, size: int) -> tuple[bytes, bool]:
     """
     source = open_source(path)
     try:
-        head = b""
-        while len(head) < size and (chunk := source.read(size - len(head))):
-            head += chunk
-        return head, source.is_compressed
+        return source.read_start(size), source.is_compressed
+    finally:
+        source.close()
+
+
+def read_start(path: str, size: int) -> bytes:
+    """Return the first *size* bytes of the file at *path*, without unpacking; raise OSError, and as ``open_source``."""
+    source = open_source(path, gzip="keep")
+    try:
+        return source.read_start(size)
     finally:
         source.close()
 
@@ -206,14 +212,7 @@ def stream_size(path: str) -> int:
 def is_compressed(path: str) -> bool:
     """Return whether the stream at *path*, or in the run directory there, is a file of gzip data; False without one."""
     try:
-        stream = locate_stream(path)
-        if is_address(stream):
-            return read_small(stream, len(GZIP_MAGIC)) == GZIP_MAGIC
-        source = open_source(stream, gzip="keep")
-        try:
-            return source.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        finally:
-            source.close()
+        return read_start(locate_stream(path), len(GZIP_MAGIC)) == GZIP_MAGIC
     except (StreamError, OSError):
         return False
 
@@ -281,6 +280,14 @@ class Source:
         if self._is_begun:
             return self._input.read(size)
         return self._read_first(size)
+
+    def read_start(self, size: int) -> bytes:
+        """Return the next *size* bytes, fewer only at the end; raise OSError."""
+        chunks = []
+        while size > 0 and (chunk := self.read(min(size, _CHUNK_BYTES))):
+            chunks.append(chunk)
+            size -= len(chunk)
+        return b"".join(chunks)
 
     def peek(self, size: int) -> bytes:
         """Return the first bytes, at most *size*, which ``read`` returns again; raise OSError.
