@@ -32,26 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toyspec.core.findings import Finding, Fragment, State
-    from toyspec.core.format.known_formats import Look
-
-
-class Foreign(msgspec.Struct, frozen=True):
-    """What is known of a stream without a profile."""
-
-    place: Location
-    """The first byte of its first readable record, else of its first unreadable line."""
-    keys: list[str] | None
-    """The keys of that record; None if there is none."""
-
-    def report(self, head: bytes, size: int, collector: Collector) -> Look:
-        """Replace all findings by the one about the format of the stream; return what it looks like.
-
-        The stream has *size* bytes and begins with *head*.
-        """
-        look = look_of(head, self.keys, is_all=size <= HEAD_BYTES)
-        collector.drop_findings()
-        collector.add(rules.UNKNOWN_FORMAT, self.place, look.fact, advice=look.advice)
-        return look
 
 
 # Larger buffers would be mapped and unmapped by the system each time.
@@ -102,7 +82,8 @@ class StreamChecker:
         self._proof: BlockProof | None = None
         self._rules: StreamRules | None = None
         self._checker: RecordChecker | None = None
-        self._foreign: Foreign | None = None
+        # Of a stream without a profile: its first record, else its first unreadable line, and the keys of the record.
+        self._foreign: tuple[Location, list[str] | None] | None = None
         self.fact: str | None = None
         """What a stream without a profile looks like, once it is finished; None for all others."""
         self.read_bundle_again()
@@ -161,9 +142,13 @@ class StreamChecker:
         fragment = self._splitter.fragment()
         if self._rules is None and self._foreign is None:
             profile = self._detect(None, has_gap=self._gaps > 0 or is_of_another_format(fragment))
-            self._foreign = None if profile is not None else Foreign(self._first_gap, None)
+            self._foreign = None if profile is not None else (self._first_gap, None)
         if self._foreign is not None:
-            self.fact = self._foreign.report(self._head, self._splitter.size, self._collector).fact
+            place, keys = self._foreign
+            look = look_of(self._head, keys, is_all=self._splitter.size <= HEAD_BYTES)
+            self._collector.drop_findings()
+            self._collector.add(rules.UNKNOWN_FORMAT, place, look.fact, advice=look.advice)
+            self.fact = look.fact
         else:
             self._report_end(fragment)
             check_sidecars(self._sidecars, profile, self._place and os.path.basename(self._place), self._collector)
@@ -300,7 +285,7 @@ class StreamChecker:
         if profile is not None:
             self._follow_profile(profile)
         else:
-            self._foreign = Foreign(place, list(first))
+            self._foreign = place, list(first)
 
     def _report_validation(self, line: Line, validated: ValidatedLine) -> None:
         self._collector.add_validation(line, validated)

@@ -338,13 +338,13 @@ class _CheckedStream:
         self._found = []
         if self._rules is not None:
             # Imported here: start-up time counts.
-            from toyspec.core.reading.follower import followed_feed
+            from toyspec.core.reading.follower import FollowedFeed
             from toyspec.core.reading.log_detection import detect_profile_at
             from toyspec.core.reading.records import RecordFeed
 
             self._health = rooms.health_checking.RecordHealth(self._rules)
             detect = partial(detect_profile_at, self._path)
-            self._records = followed_feed(self._options.choice, partial(RecordFeed), self._path, detect)
+            self._records = FollowedFeed(self._options.choice, partial(RecordFeed), self._path, detect)
 
     def _look(self, health: RecordHealth, data: bytes) -> None:
         """Show what health rules report about the lines that *data* commits."""

@@ -23,7 +23,7 @@ from toyspec.core.errors import StreamMissingError, StreamRefusedError, ToyspecE
 from toyspec.core.findings import Gap
 from toyspec.core.format.canonical import InvalidEventError, encode, members_of
 from toyspec.core.format.decoding import typed
-from toyspec.core.format.line_validation import validate
+from toyspec.core.format.line_validation import decode_plain, validate
 from toyspec.core.format.numbers import binary32
 from toyspec.core.format.scalars import items
 from toyspec.core.generated.fields import FIELDS
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _BLOCK_BYTES = 1 << 16
-_KEYS = tuple(f'"{key}"'.encode() for key in FIELDS["metrics/v1"]["entry"])
 _POINTERS = frozenset(f"/{key}" for key in FIELDS["metrics/v1"]["entry"])
 _DEFAULT = Options()
 _BINARY32 = tuple(name for name, declared in FIELDS["metrics/v1"]["entry"].items() if declared == "binary32")
@@ -277,7 +276,7 @@ def _binary32(value: float) -> float:
 
 def _repeated_key(line: bytes) -> str | None:
     """Return the finding about a field that a readable line has twice; None if there is none."""
-    if b"\\" not in line and all(line.count(key) < 2 for key in _KEYS):
+    if decode_plain(line) is not None:
         return None
     return next(
         (finding.message for finding in validate(line, first=False).findings if finding.pointer in _POINTERS), None

@@ -31,13 +31,6 @@ if TYPE_CHECKING:
 AnyFeed: TypeAlias = "RecordFeed | LogFeed"
 
 
-def followed_feed(
-    choice: DialectChoice | None, plain: partial[RecordFeed], path: str, detect: Callable[..., Profile | None]
-) -> FollowedFeed:
-    """Return a feed for the file at *path*, which is a profile of toyspec or a dialect of *choice*."""
-    return FollowedFeed(choice, partial(plain, detect=detect), path, detect)
-
-
 class FollowedFeed:
     """A ``RecordFeed`` until the first lines show that the file is the log of another program."""
 
@@ -57,8 +50,8 @@ class FollowedFeed:
         self._held: bytes | None = b"" if is_open else None
         # What the lines of a text are if no metrics of a program follow; None before and after that is the question.
         self._gaps: list[Any] | None = None
-        self._plain = plain
-        self.feed_now: AnyFeed = plain()
+        self._plain = partial(plain, detect=detect)
+        self.feed_now: AnyFeed = self._plain()
         """The feed that makes the records now."""
         self.use: DialectUse | None = None
         """How the log of another program is read; whether the run ended is left open, since more may follow."""
@@ -360,7 +353,7 @@ class _Tail:
         self._skipped: SkippedBytes | None = None
 
     def _feed_of(self, path: str) -> FollowedFeed:
-        return followed_feed(self._choice, self._new_feed, path, partial(detect_profile_at, path))
+        return FollowedFeed(self._choice, self._new_feed, path, partial(detect_profile_at, path))
 
     def _skip(self, file: LiveBytes, records: int) -> None:
         """Pass over what is before the last *records*, if that is much."""

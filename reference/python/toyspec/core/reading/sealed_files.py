@@ -7,6 +7,7 @@ bundle, is in the format of sha256sum: see spec/bundle.md.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import re
 import stat
@@ -17,6 +18,7 @@ import msgspec
 
 from toyspec.core.format.profiles import SEAL_FILE
 from toyspec.core.places.addresses import is_address, path_in
+from toyspec.core.places.remote_files import RemoteFile
 from toyspec.core.reading.run_files import files_of
 from toyspec.core.system_calls import cause_of
 
@@ -116,13 +118,14 @@ def digest_in(
     Memory does not grow with the file. *on_bytes* is called with the number of bytes in each block.
     """
     try:
-        if is_address(directory):
-            return _remote_digest(directory, parts, on_bytes)
-        descriptor = _open_inside(directory, parts)
-        try:
-            return _digest(descriptor, on_bytes)
-        finally:
-            os.close(descriptor)
+        digest, size = sha256(), 0
+        with _opened(directory, parts) as file:
+            while block := file.read(_BLOCK_BYTES):
+                digest.update(block)
+                size += len(block)
+                if on_bytes is not None:
+                    on_bytes(len(block))
+        return FileDigest(digest.hexdigest(), size)
     except _UnusableError as error:
         return FileDigest(problem=error.problem)
     except (FileNotFoundError, NotADirectoryError):
@@ -134,42 +137,23 @@ def digest_in(
         )
 
 
-def _open_inside(directory: str, parts: Sequence[bytes] | None) -> int:
-    if parts is None or (os.name == "nt" and any(set(part) & set(b":\\") for part in parts)):
+def _opened(directory: str, parts: Sequence[bytes] | None) -> io.RawIOBase:
+    """Return the file, open for reading; raise OSError, and _UnusableError for one that is not inside or regular."""
+    if parts is None:
+        raise _UnusableError("outside")
+    if is_address(directory):
+        return RemoteFile(path_in(directory, "/".join(map(os.fsdecode, parts))))
+    if os.name == "nt" and any(set(part) & set(b":\\") for part in parts):
         raise _UnusableError("outside")
     root = os.path.realpath(os.fsencode(directory), strict=True)
     path = os.path.realpath(os.path.join(root, *parts), strict=True)
     if path != root and not path.startswith(os.path.join(root, b"")):
         raise _UnusableError("outside")
-    return os.open(path, _FLAGS)
-
-
-def _remote_digest(directory: str, parts: Sequence[bytes] | None, on_bytes: Callable[[int], None] | None) -> FileDigest:
-    # Imported with the first address: start-up time counts.
-    from toyspec.core.places.remote_files import RemoteFile
-
-    if parts is None:
-        raise _UnusableError("outside")
-    digest, size = sha256(), 0
-    with RemoteFile(path_in(directory, "/".join(map(os.fsdecode, parts)))) as file:
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-            size += len(block)
-            if on_bytes is not None:
-                on_bytes(len(block))
-    return FileDigest(digest.hexdigest(), size)
-
-
-def _digest(descriptor: int, on_bytes: Callable[[int], None] | None) -> FileDigest:
+    descriptor = os.open(path, _FLAGS)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
         raise _UnusableError("irregular")
-    digest, size = sha256(), 0
-    while block := os.read(descriptor, _BLOCK_BYTES):
-        digest.update(block)
-        size += len(block)
-        if on_bytes is not None:
-            on_bytes(len(block))
-    return FileDigest(digest.hexdigest(), size)
+    return io.FileIO(descriptor)
 
 
 def covered_files(directory: str) -> list[tuple[bytes, int]]:

@@ -14,7 +14,7 @@ from toyspec.core.command_line.parsers import Parser, UsageError, local_path
 from toyspec.core.format.redaction import command_line_without_secrets
 from toyspec.core.programs import PIPE, Forwarding, start_command
 from toyspec.core.reading import readers
-from toyspec.core.reading.follower import followed_feed
+from toyspec.core.reading.follower import FollowedFeed
 from toyspec.core.reading.log_detection import DialectChoice, detect_profile_at
 from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.system_calls import cause_of, say
@@ -91,7 +91,7 @@ class Capture:
 
     def __init__(self, run: TrainingRun, choice: DialectChoice) -> None:
         self._run = run
-        self._feed = followed_feed(choice, partial(RecordFeed), "", partial(detect_profile_at, ""))
+        self._feed = FollowedFeed(choice, partial(RecordFeed), "", partial(detect_profile_at, ""))
         self.records = 0
         """Number of records that were written into the run."""
 
