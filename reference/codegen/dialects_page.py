@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from codegen import sources
 from toyspec import read
-from toyspec.convert.destinations.registry import TOOLS, exportable
+from toyspec.convert.destinations.destination import TOOLS, exportable
 from toyspec.convert.finding import importable
 
 if TYPE_CHECKING:

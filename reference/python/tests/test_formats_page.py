@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toyspec.convert.destinations.registry import TOOLS
+from toyspec.convert.destinations.destination import TOOLS
 from toyspec.convert.finding import FORMATS, importer
 
 _PAGE = Path(__file__).resolve().parents[3] / "docs/reference/formats.md"

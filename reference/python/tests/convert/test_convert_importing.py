@@ -122,7 +122,7 @@ def test_stopped_export_says_that_nothing_was_added(
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("toyspec.convert.destinations.csv_tables.CsvTables.open", interrupted)
+    monkeypatch.setattr("toyspec.convert.destinations.text_files.CsvTables.open", interrupted)
     before = sorted(os.listdir(tmp_path))
     assert 130 == main(["export", "csv", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
     assert f"toyspec export: stopped; nothing was added to {tmp_path / 'out'}\n" == capsys.readouterr().err
@@ -139,7 +139,7 @@ def test_full_disk_of_an_export_is_named(
     def full(*_: Any) -> None:
         raise OSError(ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("toyspec.convert.destinations.csv_tables.CsvTables.open", full)
+    monkeypatch.setattr("toyspec.convert.destinations.text_files.CsvTables.open", full)
     assert 2 == main(["export", "csv", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
     assert f"toyspec export: {tmp_path / 'out'}: No space left on device\n" == capsys.readouterr().err
 

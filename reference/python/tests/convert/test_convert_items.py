@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from toyspec.convert import sources
-from toyspec.convert.exported_runs import ExportedRun
+from toyspec.convert.exporting import ExportedRun
 from toyspec.convert.intake import Intake
 from toyspec.convert.reports import NO_PLACE, Ledger
 from toyspec.convert.run_items import items_of

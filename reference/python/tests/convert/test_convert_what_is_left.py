@@ -18,7 +18,7 @@ import toyspec
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
 from toyspec.convert import export_runs, exportable
 from toyspec.convert.databases import opened
-from toyspec.convert.destinations.registry import TOOLS
+from toyspec.convert.destinations.destination import TOOLS
 from toyspec.convert.mlflow_store import read_meta
 from toyspec.convert.yaml_text import parsed
 from toyspec.core.errors import SourceError

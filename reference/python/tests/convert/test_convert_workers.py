@@ -14,8 +14,8 @@ import pytest
 
 from conversions import SAMPLES, START, accounted, write_run
 from convert.test_convert_tensorboard import event_file, steps
-from toyspec.convert import export_runs, exportable, exported_runs, exporting, import_runs, importing
-from toyspec.convert.destinations.registry import TOOLS
+from toyspec.convert import export_runs, exportable, exporting, import_runs, importing
+from toyspec.convert.destinations.destination import TOOLS
 from toyspec.core import system_calls
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
@@ -199,7 +199,7 @@ def test_poisoned_run_is_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """A run that ends every worker is reported, and all others are exported."""
     for name in ("a", "poison", "z"):
         write_run(tmp_path / "runs" / name, {"kind": "run_start"})
-    monkeypatch.setattr(exporting, "ExportedRun", poisoned(exported_runs.ExportedRun))
+    monkeypatch.setattr(exporting, "ExportedRun", poisoned(exporting.ExportedRun))
     report = export_runs("csv", [tmp_path / "runs"], tmp_path / "out", workers=2)
     (error,) = report.errors
     assert "not exported: its worker process was ended by SIGKILL; the others are not affected" == error.message

@@ -19,8 +19,7 @@ import toyspec
 from conversions import exported, imported, losses, scalars, write_run
 from fake_wandb import FakeWandb
 from mirror_services import FAST, write_steps
-from toyspec.convert.destinations.destination import RunHead
-from toyspec.convert.destinations.registry import TOOLS, exportable
+from toyspec.convert.destinations.destination import TOOLS, RunHead, exportable
 from toyspec.convert.mirrors.mirroring import mirror_run
 from toyspec.convert.mirrors.settings import Mirror, Selecting, Service
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from toyspec.convert.exported_runs import ExportedRun
-from toyspec.convert.exporting import export_runs
+from toyspec.convert.exporting import ExportedRun, export_runs
 from toyspec.convert.importing import import_runs
 from toyspec.convert.reports import Ledger
 from toyspec.core.reading.reader import read

@@ -23,7 +23,7 @@ from convert.test_convert_round_trips import munin_root
 from convert.test_convert_tables import DIALECTS, sample_of
 from convert.test_convert_wandb import item, row, run_file
 from toyspec.convert import ConversionReport, export_runs, exportable
-from toyspec.convert.destinations.registry import TOOLS
+from toyspec.convert.destinations.destination import TOOLS
 from toyspec.convert.protobuf import double_field, field, integer_field
 from toyspec.logs.dialects import dialects
 

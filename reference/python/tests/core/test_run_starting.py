@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from toyspec.agents.digested_run import DigestedRun
-from toyspec.convert.exported_runs import ExportedRun
+from toyspec.convert.exporting import ExportedRun
 from toyspec.core import programs
 from toyspec.core.checker.checking import check
 from toyspec.core.errors import StreamRefusedError

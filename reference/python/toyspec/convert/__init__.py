@@ -1,7 +1,6 @@
 """Imports runs of other tools as toy/v1 bundles, and exports toy/v1 runs to their formats."""
 
-from toyspec.convert.destinations.destination import Destination
-from toyspec.convert.destinations.registry import exportable
+from toyspec.convert.destinations.destination import Destination, exportable
 from toyspec.convert.exporting import export_runs
 from toyspec.convert.finding import importable
 from toyspec.convert.formats import Converter, ForeignRun

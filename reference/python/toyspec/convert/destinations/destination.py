@@ -1,11 +1,13 @@
-"""What exports and mirrors need of a tool: open a run, put rows into it, close it."""
+"""What exports and mirrors need of a tool: open a run, put rows into it, close it; and every tool that there is."""
 
 from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, cast
 
+from toyspec.convert.formats import converters
 from toyspec.convert.reports import MILLISECONDS, NO_PLACE, NULL, PART_DROPPED, ROUNDED, WITHOUT_STEP, Cause
 from toyspec.convert.run_items import flat_settings
 from toyspec.convert.sources import file_below
@@ -14,7 +16,7 @@ from toyspec.core.format.date_times import unix_seconds
 from toyspec.core.reading.run_files import media_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
     from toyspec.convert.run_items import Item, ItemRow
     from toyspec.core.reading.records import Record
@@ -137,6 +139,8 @@ class Destination:
     next.
     """
 
+    carried: ClassVar[Mapping[str, Container[str] | None]] = {}
+    """Names of what is carried when a run is opened or closed, by kind of items; None for all of a kind."""
     needs_metrics = False
     """Whether an export must know all metrics of a run before it is opened."""
     holds_attempts = False
@@ -173,10 +177,18 @@ class Destination:
 
     def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
         """Carry *rows*, which are acknowledged on return; return what of their items is changed or dropped."""
-        return [lost for row in rows for item in row.items for lost in self.carry(item)]
+        return [lost for row in rows for item in row.items if not self._is_carried(item) for lost in self.carry(item)]
+
+    def _is_carried(self, item: Item) -> bool:
+        names = self.carried.get(item.kind, ())
+        return names is None or item.name in names
 
     def carry(self, item: Item) -> Iterable[Lost]:
         """Carry one item; yield what is changed, or that it is dropped."""
+        return self.measure(item) if item.kind == "measure" else [Lost(NO_PLACE, item)]
+
+    def measure(self, item: Item) -> Iterable[Lost]:
+        """Carry a number; yield what is changed."""
         return [Lost(NO_PLACE, item)]
 
     def close(self, end: Ending | None) -> None:
@@ -212,6 +224,12 @@ def parts_left(item: Item, *kept: str) -> Iterator[Lost]:
         yield Lost(PART_DROPPED, item, ", ".join(left))
 
 
+def file_left(item: Item) -> Iterable[Lost]:
+    """Yield that the file of a record stays in the bundle, for a tool that keeps records only."""
+    if item.kind == "media" or (item.kind == "record" and item.name == "artifact"):
+        yield Lost(PART_DROPPED, item, "its file")
+
+
 def number_of(item: Item) -> float:
     """Return the number of a measure, integers unchanged; NaN for null."""
     return math.nan if item.value is None else item.value
@@ -237,3 +255,54 @@ def folder_of(directory: str, run: RunHead) -> str:
     folder = os.path.join(directory, run.run_id)
     os.makedirs(folder)
     return folder
+
+
+class Tool(NamedTuple):
+    """Where the destination of a tool is, and who uses it."""
+
+    module: str
+    destination: str
+    extra: str | None = None
+    """The extra to install."""
+    export: Literal["run", "all"] | None = "run"
+    """What an export writes on its own: a run, or all of them in one process; None if nothing is exported there."""
+    is_mirrored: bool = False
+    """Whether a run can be sent while it is written."""
+
+
+TOOLS: Final = {
+    "tensorboard": Tool("tensorboard_events", "TensorboardEvents", is_mirrored=True),
+    "wandb": Tool("wandb_runs", "WandbRuns", "wandb", "all", is_mirrored=True),
+    "mlflow": Tool("mlflow_runs", "MlflowRuns", "mlflow", "all", is_mirrored=True),
+    "trackio": Tool("trackio_database", "TrackioDatabase", "trackio", "all", is_mirrored=True),
+    "dvclive": Tool("text_files", "DvcliveFolder"),
+    "mllog": Tool("text_files", "MllogFile"),
+    "kaun": Tool("record_files", "KaunStream"),
+    "metrics": Tool("record_files", "MetricsStream"),
+    "csv": Tool("text_files", "CsvTables"),
+    "json": Tool("record_files", "JsonArray"),
+    "parquet": Tool("parquet_tables", "ParquetTables", "parquet"),
+    "otel": Tool("otel_metrics", "OtelMetrics", None, None, is_mirrored=True),
+}
+
+
+def destination_of(name: str) -> type[Destination]:
+    """Return the destination of the tool *name*; one of another package if none of ours has the name."""
+    if name not in TOOLS:
+        brought = converters()[name].destination
+        assert brought is not None, "no name that `exportable` returns"
+        return brought
+    tool = TOOLS[name]
+    found = getattr(import_module(f"toyspec.convert.destinations.{tool.module}"), tool.destination)
+    return cast("type[Destination]", found)
+
+
+def exportable() -> list[str]:
+    """Return the names of the formats that can be exported to, those of other packages last."""
+    others = [name for name, each in converters().items() if each.destination is not None and name not in TOOLS]
+    return [*(name for name, tool in TOOLS.items() if tool.export), *others]
+
+
+def is_written_at_once(name: str) -> bool:
+    """Return whether one process writes all runs of an export to the tool *name*."""
+    return name in TOOLS and TOOLS[name].export == "all"

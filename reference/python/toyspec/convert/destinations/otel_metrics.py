@@ -8,7 +8,7 @@ import re
 import time
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
@@ -123,6 +123,8 @@ class OtelMetrics(Destination):
     A collector does not say what it has: what is sent twice has the same name, attributes, time and value both times.
     """
 
+    carried: ClassVar = {"alert": None, "resume": None, "fact": ("name", "group"), "end": ("reason",)}
+
     def __init__(self, into: str | None = None) -> None:
         """Send to the collector at the address *into*."""
         super().__init__(into)
@@ -169,10 +171,6 @@ class OtelMetrics(Destination):
                     text if isinstance(text := item.value.get(key), str) else "" for key in ("unit", "description")
                 )
                 self._units[str(item.value.get("name"))] = (unit, description)
-            case "alert" | "resume":
-                pass
-            case "fact" | "end" if item.name in ("name", "group", "reason"):
-                pass
             case _:
                 yield Lost(NO_PLACE, item)
 

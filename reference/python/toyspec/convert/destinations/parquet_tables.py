@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from toyspec.convert.destinations.destination import MAX_INT64, Destination, Lost, binary64_of, in_binary64
-from toyspec.convert.destinations.json_array import file_left
+from toyspec.convert.destinations.destination import MAX_INT64, Destination, Lost, binary64_of, file_left, in_binary64
 from toyspec.convert.parquet import RUNS, VALUES
 from toyspec.convert.reports import Cause
 from toyspec.convert.sources import needed
@@ -29,6 +28,8 @@ _BATCH = 1 << 16
 
 class ParquetTables(Destination):
     """``runs.parquet`` and ``values.parquet``; each run is written apart, so that several processes can write."""
+
+    carried: ClassVar = {"setting": None, "fact": None, "end": None}
 
     def __init__(self, into: str | None = None) -> None:
         """Write into the directory *into*; raise ImportError without pyarrow."""
@@ -57,8 +58,6 @@ class ParquetTables(Destination):
 
     def carry(self, item: Item) -> Iterable[Lost]:
         """Add the row of a value or of a record."""
-        if item.kind in ("setting", "fact", "end"):
-            return
         step = item.step
         if step is not None and step > MAX_INT64:
             yield Lost(BEYOND_INT64, item, step, "null")

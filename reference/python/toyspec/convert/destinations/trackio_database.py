@@ -6,7 +6,7 @@ import math
 import os
 import shutil
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
@@ -60,6 +60,8 @@ class TrackioDatabase(Destination):
 
     A row has an id made of the run and its place there; Trackio keeps one row of each id, however often it is sent.
     """
+
+    carried: ClassVar = {"setting": None, "fact": ("name", "group")}
 
     def __init__(self, into: str | None = None) -> None:
         """Raise ImportError without Trackio."""
@@ -122,10 +124,6 @@ class TrackioDatabase(Destination):
                 words = (str(value.get("rule")), str(value.get("text")), level_word(value.get("level")))
                 self._alerts.append((*words, item.step, _time(self.run.wall(item.t))))
                 yield from parts_left(item, "rule", "level", "text")
-            case "setting":
-                pass
-            case "fact" if item.name in ("name", "group"):
-                pass
             case _:
                 yield Lost(NO_PLACE, item)
 

@@ -7,7 +7,7 @@ import glob
 import os
 import shutil
 import time
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from toyspec.convert import wandb_files as messages
 from toyspec.convert.destinations.destination import (
@@ -35,7 +35,6 @@ CLOCK = Cause("clock", "changed", "the run has no start, so the value has the ti
 REFUSED = Cause("refused", "dropped", "W&B does not take it: pictures need Pillow, a histogram has at most 512 bins")
 
 _FRAMING: Final = frozenset(["_step", "_timestamp", "_runtime", messages.STEP_METRIC])
-_FACTS: Final = ("name", "group", "tags", "notes")
 _CLASSES: Final = {"image": "Image", "audio": "Audio", "video": "Video"}
 _FINAL_ERRORS: Final = frozenset(["AuthenticationError", "UsageError"])
 """What W&B raises where no key is known, or a name is not allowed."""
@@ -49,6 +48,8 @@ class WandbRuns(Destination):
     The number of a row is its step in W&B. A server keeps the first row of each number, and says which comes next; of
     runs that it has not seen yet, the files of the offline mode say it.
     """
+
+    carried: ClassVar = {"setting": None, "fact": ("name", "group", "tags", "notes"), "end": ("reason",)}
 
     def __init__(self, into: str | None = None, mode: str | None = None) -> None:
         """Write files into the directory *into*; *mode* None means that of ``WANDB_MODE``."""
@@ -122,10 +123,6 @@ class WandbRuns(Destination):
                 yield from parts_left(item, "rule", "level", "text")
             case "definition" if isinstance(item.value.get("name"), str) and item.value["name"]:
                 yield from self._define(item)
-            case "setting":
-                pass
-            case "fact" | "end" if item.name in (*_FACTS, "reason"):
-                pass
             case _:
                 yield Lost(NO_PLACE, item)
 

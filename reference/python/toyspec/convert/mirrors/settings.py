@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
-from toyspec.convert.destinations.registry import destination_of
+from toyspec.convert.destinations.destination import destination_of
 from toyspec.core.errors import check_choice
 from toyspec.core.writing.companions import CompanionOrder, CompanionProcess
 
