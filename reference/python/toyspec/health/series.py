@@ -129,7 +129,7 @@ class WatchedSeries:
         else:
             state.broken = 0
             state.calm += 1
-            if state.calm >= CALM_VALUES:
+            if state.is_open and state.calm >= CALM_VALUES:
                 text = f"{self._shown} is {_shown(number)} again: {CALM_VALUES} good values in a row"
                 return self._closed(state, text, number, step)
         return ()
