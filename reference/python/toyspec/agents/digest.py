@@ -24,7 +24,6 @@ from toyspec.core.runs.summary import summarize_run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from toyspec.core.reading.records import Record
     from toyspec.health.rules import AnyRule
 
 SECTIONS: Final = (
@@ -217,48 +216,66 @@ def _items(read: list[DigestedRun], rules: Sequence[AnyRule], choice: DialectCho
             yield from of_run(at, each)
 
 
+def _item(  # noqa: PLR0913 - the members of an item
+    section: str,
+    run: int,
+    name: str = "",
+    text: Any = None,
+    *,
+    line: int | None = None,
+    points: Sequence[DigestPoint] = (),
+    **facts: Any,
+) -> DigestItem:
+    """Return an item with those of *facts* that are known; long texts are cut."""
+    text = text if isinstance(text, str) else None
+    return DigestItem(
+        section=section,
+        run=run,
+        name=clipped(name, _MOST_CHARS),
+        text=None if text is None else text[:_MOST_CHARS],
+        cut_chars=max(0, len(text or "") - _MOST_CHARS),
+        line=line,
+        facts={
+            key: clipped(value, _MOST_CHARS) if isinstance(value, str) else value
+            for key, value in facts.items()
+            if value is not None
+        },
+        points=list(points),
+    )
+
+
 def _end(at: int, each: DigestedRun) -> DigestItem:
-    facts = {name: value for name in FACTS if (value := each.summary.facts[name]) is not None}
-    error, cut = _text(facts.pop("error", None))
-    return DigestItem(section="ends", run=at, text=error, cut_chars=cut, facts=facts, line=each.end_line)
+    facts = {name: each.summary.facts[name] for name in FACTS}
+    return _item("ends", at, "", facts.pop("error"), line=each.end_line, **facts)
 
 
 def _around(at: int, each: DigestedRun) -> Iterator[DigestItem]:
     for name in losses_first(each.metrics):
         beside = [*each.metrics[name].before, *each.metrics[name].after]
         if beside:
-            yield DigestItem(section="around", run=at, name=_name(name), points=beside)
+            yield _item("around", at, name, points=beside)
 
 
 def _extremes(at: int, each: DigestedRun) -> Iterator[DigestItem]:
     for name in losses_first(each.metrics):
-        points = each.metrics[name]
-        facts = {"values": points.count} | ({"not_finite": points.not_finite} if points.not_finite else {})
-        yield DigestItem(section="extremes", run=at, name=_name(name), facts=facts, points=points.extremes)
+        found = each.metrics[name]
+        yield _item(
+            "extremes", at, name, values=found.count, not_finite=found.not_finite or None, points=found.extremes
+        )
 
 
 def _curves(at: int, each: DigestedRun) -> Iterator[DigestItem]:
     for name in losses_first(each.metrics):
-        yield DigestItem(section="curves", run=at, name=_name(name), points=each.metrics[name].curve)
+        yield _item("curves", at, name, points=each.metrics[name].curve)
 
 
 def _alerts(rules: Sequence[AnyRule], choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[DigestItem]:
     from toyspec.health.checking import alerts_of
 
     for path, alert in alerts_of(each.path, rules, choice):
-        if path == each.path and not each.has(alert.line):
-            continue
-        text, cut = _text(alert.text)
-        facts = {"level": alert.level, "event": alert.event} | {
-            key: _name(value) if isinstance(value, str) else value
-            for key in ("metric", "step", "rank")
-            if (value := getattr(alert, key)) is not None
-        }
-        if path != each.path:
-            facts["stream"] = encodable(os.path.basename(path))
-        yield DigestItem(
-            section="alerts", run=at, name=_name(alert.rule), text=text, cut_chars=cut, facts=facts, line=alert.line
-        )
+        if path != each.path or each.has(alert.line):
+            facts = {key: getattr(alert, key) for key in ("level", "event", "metric", "step", "rank")}
+            yield _item("alerts", at, alert.rule, alert.text, line=alert.line, **facts, stream=_stream(path, each))
 
 
 def _findings(choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[DigestItem]:
@@ -267,23 +284,22 @@ def _findings(choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[Dig
 
     paths = [each.path, *ranks_beside(each.path).values()]
     for report in iter_reports(paths, options=CheckOptions.of(choice)):
-        is_other = report.path != each.path
-        where = {"stream": encodable(os.path.basename(report.path))} if is_other else {}
+        stream = _stream(report.path, each)
         if isinstance(report, PathError):
-            yield DigestItem(section="findings", run=at, name="unreadable", text=_text(report.message)[0], facts=where)
+            yield _item("findings", at, "unreadable", report.message, stream=stream)
             continue
         for finding in report.findings:
-            facts: dict[str, Any] = {"severity": finding.severity, **where}
-            if finding.sidecar is not None:
-                facts["file"] = encodable(finding.sidecar)
-            elif not is_other and not each.has(finding.line):
-                continue
-            text, cut = _text(finding.message)
-            yield DigestItem(
-                section="findings", run=at, name=finding.rule, text=text, cut_chars=cut, facts=facts, line=finding.line
-            )
+            if finding.sidecar is not None or stream is not None or each.has(finding.line):
+                file = None if finding.sidecar is None else encodable(finding.sidecar)
+                facts: dict[str, Any] = {"severity": finding.severity, "stream": stream, "file": file}
+                yield _item("findings", at, finding.rule, finding.message, line=finding.line, **facts)
         for rule, number in report.suppressed.items():
-            yield DigestItem(section="findings", run=at, name=rule, facts={"further": number, **where})
+            yield _item("findings", at, rule, further=number, stream=stream)
+
+
+def _stream(path: str, each: DigestedRun) -> str | None:
+    """Return the name of the stream at *path*; None if it is that of the run itself."""
+    return None if path == each.path else encodable(os.path.basename(path))
 
 
 def _ranks(at: int, each: DigestedRun) -> Iterator[DigestItem]:
@@ -291,21 +307,18 @@ def _ranks(at: int, each: DigestedRun) -> Iterator[DigestItem]:
     if not ranks_beside(each.path):
         return
     found = ranks_of(each.path)
-    facts: dict[str, Any] = {"logs": len(found.ranks)}
-    facts |= {} if found.world_size is None else {"world_size": found.world_size}
-    facts |= {"without_log": found.missing} if found.missing else {}
-    yield DigestItem(section="ranks", run=at, facts=facts)
+    yield _item(
+        "ranks", at, logs=len(found.ranks), world_size=found.world_size, without_log=found.missing or None
+    )  # fmt: skip
     if found.first_to_stop is not None:
         rank, why = found.first_to_stop
-        yield DigestItem(section="ranks", run=at, name="stopped-first", text=why, facts={"rank": rank})
+        yield _item("ranks", at, "stopped-first", why, rank=rank)
     if found.slowest is not None:
-        yield DigestItem(section="ranks", run=at, name="slowest", facts=found.slowest._asdict())
+        yield _item("ranks", at, "slowest", **found.slowest._asdict())
     for row in found.latest:
         if row.rank > 0 and (row.state, row.reason) != ("complete", "completed"):
-            names = ("rank", "state", "reason", "last_step", "behind")
-            facts = {name: value for name in names if (value := getattr(row, name)) is not None}
-            error, cut = _text(row.error)
-            yield DigestItem(section="ranks", run=at, name="rank", text=error, cut_chars=cut, facts=facts)
+            facts = {name: getattr(row, name) for name in ("rank", "state", "reason", "last_step", "behind")}
+            yield _item("ranks", at, "rank", row.error, **facts)
 
 
 def _settings(read: list[DigestedRun]) -> Iterator[DigestItem]:
@@ -315,60 +328,39 @@ def _settings(read: list[DigestedRun]) -> Iterator[DigestItem]:
     for at, (settings, run) in enumerate(zip(each, read, strict=True)):
         for name, value in settings.items():
             line = run.changed_settings.get(name, run.start_line)
-            if name not in told or line is None:
-                continue
-            text, cut = _text(value) if isinstance(value, str) else (None, 0)
-            facts = {} if isinstance(value, str) else {"value": value}
-            yield DigestItem(
-                section="settings", run=at, name=_name(name), text=text, cut_chars=cut, facts=facts, line=line
-            )
+            if name in told and line is not None:
+                found = _item("settings", at, name, value, line=line)
+                yield found if isinstance(value, str) else msgspec.structs.replace(found, facts={"value": value})
 
 
 def _notes(at: int, each: DigestedRun) -> Iterator[DigestItem]:
-    return (_note(at, record) for record in each.notes)
-
-
-def _note(at: int, record: Record) -> DigestItem:
-    text, cut = _text(record.get("text"))
-    by = record.get("by")
-    facts: dict[str, Any] = {}
-    if record.step is not None:
-        facts["step"] = record.step
-    if isinstance(by, dict):
-        facts["by"] = _name(str(by.get("name") or by.get("kind")))
-    for key in ("left_out", "dropped"):
-        counts = record.get(key)
-        if isinstance(counts, dict):
-            facts[key] = sum(number for number in counts.values() if type(number) is int)
-    topic = record.get("topic")
-    return DigestItem(
-        section="notes", run=at, name=_name(topic) if isinstance(topic, str) else "", text=text, cut_chars=cut,
-        facts=facts, line=record.line,
-    )  # fmt: skip
+    for record in each.notes:
+        by, topic = record.get("by"), record.get("topic")
+        counts: dict[str, Any] = {
+            key: sum(number for number in found.values() if type(number) is int)
+            for key in ("left_out", "dropped")
+            if isinstance(found := record.get(key), dict)
+        }
+        yield _item(
+            "notes",
+            at,
+            topic if isinstance(topic, str) else "",
+            record.get("text"),
+            line=record.line,
+            step=record.step,
+            by=str(by.get("name") or by.get("kind")) if isinstance(by, dict) else None,
+            **counts,
+        )
 
 
 def _changes(at: int, each: DigestedRun) -> Iterator[DigestItem]:
     """Yield what was added since, and where the run was resumed."""
     if each.since:
-        facts = {"after_line": each.since, "records": each.records}
-        for name, step in (("last_step_before", each.last_step_before), ("last_step", each.last_step)):
-            facts |= {} if step is None else {name: step}
-        yield DigestItem(section="changes", run=at, name="since", facts=facts)
+        steps: dict[str, Any] = {"last_step_before": each.last_step_before, "last_step": each.last_step}
+        yield _item("changes", at, "since", after_line=each.since, records=each.records, **steps)
     for record in each.resumptions:
         step = record.get("from_step")
-        yield DigestItem(
-            section="changes", run=at, name="resumed", line=record.line,
-            facts={"from_step": step} if type(step) is int else {},
-        )  # fmt: skip
-
-
-def _text(value: Any) -> tuple[str | None, int]:
-    """Return the first characters of *value*, and the number of those that are left out."""
-    return (value[:_MOST_CHARS], max(0, len(value) - _MOST_CHARS)) if isinstance(value, str) else (None, 0)
-
-
-def _name(name: str) -> str:
-    return clipped(name, _MOST_CHARS)
+        yield _item("changes", at, "resumed", line=record.line, from_step=step if type(step) is int else None)
 
 
 def _json_lines(made: Digest) -> Iterator[str]:
