@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from toyspec.trainer.language_model import LanguageModel
-from toyspec.trainer.mlp import Mlp
-from toyspec.trainer.optimizer import AdamW
-from toyspec.trainer.stepping import grad_norm, grad_norms
-from toyspec.trainer.text import shipped_text
+from toyspec.trainer.architectures import Mlp
+from toyspec.trainer.language_model import LanguageModel, shipped_text
+from toyspec.trainer.stepping import AdamW, grad_norm, grad_norms
 
 PARTS = ("tuned", "held-out")
 

@@ -226,7 +226,7 @@ def test_only_a_fifo_that_is_named_is_waited_for(tmp_path: Path) -> None:
 def test_files_are_opened_for_reading_in_one_place() -> None:
     """Only core/files.py can refuse what is not a file. Resources are files of the package, and a number is open."""
     package = Path(toyspec.__file__).parent
-    homes = {"core/files.py", "trainer/text.py", "core/command_line/main.py"}
+    homes = {"core/files.py", "trainer/language_model.py", "core/command_line/main.py"}
     reads = re.compile(r'(?<!def )(?<![\w.])open\((?!open_stream|"/(?:proc|sys)/)(?![^\n]*"[wax][+b]*")')
     found = {str(path.relative_to(package)) for path in package.rglob("*.py") if reads.search(path.read_text("utf-8"))}
     assert homes == found

@@ -61,15 +61,14 @@ if TYPE_CHECKING:
     from toyspec.core.watching import Watch
     from toyspec.core.workers.running import Workers
     from toyspec.core.writing.annotating import annotate
-    from toyspec.core.writing.evidence import Console, Diff
+    from toyspec.core.writing.appending import repair
+    from toyspec.core.writing.companions import Sync
+    from toyspec.core.writing.evidence import Console, Diff, System
     from toyspec.core.writing.media import Audio, File, Histogram, Image, Table, Video
-    from toyspec.core.writing.repairing import repair
     from toyspec.core.writing.run_bundle import RunBundle
     from toyspec.core.writing.run_starting import start_run
     from toyspec.core.writing.run_writer import RunWriter
     from toyspec.core.writing.sealing import seal
-    from toyspec.core.writing.synced import Sync
-    from toyspec.core.writing.system_metrics import System
     from toyspec.health.alerts import HealthAlert
     from toyspec.health.checking import check_health
     from toyspec.health.evaluator import HealthEvaluator
@@ -136,8 +135,8 @@ _HOMES = {
     "StreamRefusedError": "core.errors",
     "StreamReplacedError": "core.errors",
     "StreamUnreadableError": "core.errors",
-    "Sync": "core.writing.synced",
-    "System": "core.writing.system_metrics",
+    "Sync": "core.writing.companions",
+    "System": "core.writing.evidence",
     "Table": "core.writing.media",
     "TailEvent": "core.reading.follower",
     "TornStreamError": "core.errors",
@@ -162,7 +161,7 @@ _HOMES = {
     "ranks_of": "core.runs.ranks",
     "open_run": "core.runs.run",
     "read": "core.reading.reader",
-    "repair": "core.writing.repairing",
+    "repair": "core.writing.appending",
     "report": "view.notebook",
     "seal": "core.writing.sealing",
     "start_run": "core.writing.run_starting",

@@ -20,7 +20,7 @@ from toyspec.core.command_line.main import main
 from toyspec.core.errors import StreamReplacedError
 from toyspec.core.files import read_resource
 from toyspec.core.reading import stream_files
-from toyspec.core.writing.processes import TrainingProcess
+from toyspec.core.writing.environment import TrainingProcess
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,14 @@ import pytest
 import torch_like
 import toyspec
 from toyspec.core.generated.toy_v1 import Backend
-from toyspec.core.writing.devices import backend_in_use, device_memory, this_backend
-from toyspec.core.writing.processes import process_index, shared_run_id, this_process
+from toyspec.core.writing.environment import (
+    backend_in_use,
+    device_memory,
+    process_index,
+    shared_run_id,
+    this_backend,
+    this_process,
+)
 
 LIBRARIES = (
     "jax",

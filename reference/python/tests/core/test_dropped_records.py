@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from toyspec.core.writing.dropped_records import ChangedValues, DroppedRecords
-from toyspec.core.writing.forked_records import ForkedRecords
+from toyspec.core.writing.dropped_records import ChangedValues, DroppedRecords, ForkedRecords
 from toyspec.core.writing.logged_values import LeftOut
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import toyspec
-from toyspec.core.writing.field_mapping import event_members
+from toyspec.core.writing.logged_values import event_members
 
 
 def test_known_metrics_of_a_step_have_their_own_field() -> None:

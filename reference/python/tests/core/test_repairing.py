@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from files import content
 from toyspec.core.errors import StreamMissingError, StreamRefusedError, StreamUnreadableError
 from toyspec.core.writing.append_file import AppendFile
-from toyspec.core.writing.repairing import Repair, repair
+from toyspec.core.writing.appending import Repair, repair
 from toyspec.testing import FailingCalls
 
 RECORDS = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n\n{"kind":"gpu"}\n'

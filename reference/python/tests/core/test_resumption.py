@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from toyspec.core.writing import resumption as module
-from toyspec.core.writing.resumption import Resumption
-from toyspec.core.writing.run_progress import RunProgress
+from toyspec.core.writing import run_progress as module
+from toyspec.core.writing.run_progress import Resumption, RunProgress
 
 STEPS: list[dict[str, Any]] = [{"kind": "run_start", "run_id": "r", "t": 0.0}, {"kind": "step", "step": 7, "t": 1.0}]
 

@@ -8,8 +8,7 @@ import pytest
 from msgspec import UNSET
 
 from toyspec.core.format.canonical import InvalidEventError
-from toyspec.core.writing.resumption import LoggedNames
-from toyspec.core.writing.run_progress import RunProgress
+from toyspec.core.writing.run_progress import LoggedNames, RunProgress
 
 START = {"kind": "run_start", "t": 1.0, "run_id": "r", "phase": "eval"}
 

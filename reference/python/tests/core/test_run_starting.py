@@ -27,8 +27,7 @@ from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
 from toyspec.core.runs.run import list_runs
 from toyspec.core.runs.summary import summarize_ends, summarize_run
-from toyspec.core.writing.environment import git_head, git_revision, this_host, uncommitted_changes
-from toyspec.core.writing.processes import TrainingProcess
+from toyspec.core.writing.environment import TrainingProcess, git_head, git_revision, this_host, uncommitted_changes
 from toyspec.core.writing.run_starting import start_run
 from toyspec.testing import ManualClock
 from toyspec.view.details import detail_of

@@ -20,7 +20,7 @@ from toyspec.core.files import resource_path
 from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.generated.fields import FIELDS
 from toyspec.core.reading.reader import read
-from toyspec.core.writing.event_arguments import StartMembers, TapStatistics, TensorStatistics
+from toyspec.core.writing.events import StartMembers, TapStatistics, TensorStatistics
 from toyspec.core.writing.run_progress import RunProgress
 from toyspec.core.writing.run_writer import RunWriter
 from toyspec.testing import ManualClock

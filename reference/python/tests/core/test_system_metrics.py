@@ -10,7 +10,7 @@ import pytest
 
 import toyspec
 from logged_runs import events, findings
-from toyspec.core.writing.system_metrics import Measurement, SystemMetrics, available_probes
+from toyspec.core.writing.evidence import Measurement, SystemMetrics, available_probes
 
 
 def test_measurements_are_system_events(tmp_path: Path) -> None:

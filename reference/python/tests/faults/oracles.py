@@ -13,7 +13,7 @@ from toyspec.core.findings import Gap, ReadReport
 from toyspec.core.reading.reader import Mode, read
 from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.reading.stream_files import GZIP_MAGIC
-from toyspec.core.writing.repairing import repair
+from toyspec.core.writing.appending import repair
 
 MODES: tuple[Mode, ...] = ("strict", "tail", "prefix", "salvage")
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import toyspec
 from toyspec.core.reading.follower import follow
 from toyspec.core.system_calls import SystemCalls
-from toyspec.core.writing.repairing import Repair, repair
+from toyspec.core.writing.appending import Repair, repair
 from toyspec.core.writing.run_writer import RunWriter
 
 MARK = b"\x1e\n"

@@ -20,7 +20,7 @@ from toyspec.core.errors import StreamRefusedError
 from toyspec.core.reading.reader import read
 from toyspec.core.system_calls import SystemCalls
 from toyspec.core.writing.append_file import AppendFile, Options
-from toyspec.core.writing.repairing import repair
+from toyspec.core.writing.appending import repair
 
 
 def emulated_append() -> SystemCalls:

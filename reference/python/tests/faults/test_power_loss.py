@@ -17,7 +17,7 @@ from faults.tally import ROWS, count, scaled
 from toyspec.core.reading.reader import read
 from toyspec.core.system_calls import SystemCalls
 from toyspec.core.writing.append_file import AppendFile, Durability, Options
-from toyspec.core.writing.repairing import repair
+from toyspec.core.writing.appending import repair
 from toyspec.testing import ManualClock
 
 LOG = log(40)

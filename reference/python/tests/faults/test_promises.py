@@ -30,7 +30,7 @@ from toyspec.core.reading.follower import follow
 from toyspec.core.reading.reader import read
 from toyspec.core.system_calls import SystemCalls
 from toyspec.core.writing.append_file import AppendFile, Options
-from toyspec.core.writing.repairing import repair
+from toyspec.core.writing.appending import repair
 
 EXAMPLES = scaled(examples(100), 250)
 ANY_BYTES = st.binary(max_size=300) | streams() | st.integers(0, 2**32).map(lambda seed: mutated(random.Random(seed)))

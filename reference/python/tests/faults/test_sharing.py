@@ -14,7 +14,7 @@ import toyspec
 from faults.tally import count
 from toyspec.core.errors import StreamRefusedError
 from toyspec.core.writing.append_file import AppendFile
-from toyspec.core.writing.repairing import repair
+from toyspec.core.writing.appending import repair
 
 
 def test_c05_reading_its_own_stream_does_not_give_up_the_lock(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from toyspec.core.errors import StreamError, StreamRefusedError
 from toyspec.core.reading.follower import Follower, TailEvent, follow
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record
-from toyspec.core.writing.repairing import Repair
+from toyspec.core.writing.appending import Repair
 from toyspec.core.writing.run_writer import RunWriter
 
 

@@ -188,7 +188,7 @@ def test_signal_is_handed_on_and_ends_the_restarts(tmp_path: Path) -> None:
 def test_ranks_are_watched_together(capfd: pytest.CaptureFixture[str]) -> None:
     """A rank that is slower than the others is named."""
     ranks = """
-        from toyspec.core.writing.processes import TrainingProcess
+        from toyspec.core.writing.environment import TrainingProcess
         runs = [
             toyspec.start_run("runs", run_id="r", git=None, ranks="all", process=TrainingProcess(rank, 2, "t"))
             for rank in (0, 1)

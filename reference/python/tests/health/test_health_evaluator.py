@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toyspec
-from toyspec.core.writing.processes import TrainingProcess
+from toyspec.core.writing.environment import TrainingProcess
 from toyspec.health.evaluator import MOST_METRICS, HealthEvaluator
 from toyspec.health.rules import preset_rules, rule_of
 

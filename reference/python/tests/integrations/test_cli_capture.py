@@ -14,7 +14,7 @@ from command_line import command, environment, toyspec, toyspec_within
 from logged_runs import events, findings
 from strategies import streams
 from toyspec.core.reading.log_detection import DialectChoice
-from toyspec.core.writing.processes import TrainingProcess
+from toyspec.core.writing.environment import TrainingProcess
 from toyspec.integrations.commands.capture import Capture
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 

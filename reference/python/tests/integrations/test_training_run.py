@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from logged_runs import events, findings, kinds
-from toyspec.core.writing.processes import TrainingProcess
+from toyspec.core.writing.environment import TrainingProcess
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 
 
@@ -148,7 +148,7 @@ def test_run_ends_with_the_program(tmp_path: Path, ending: str, expected: str) -
     """Frameworks do not call their callbacks when an exception ends the training; the exit of the program does."""
     program = f"""
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
-from toyspec.core.writing.processes import TrainingProcess
+from toyspec.core.writing.environment import TrainingProcess
 run = TrainingRun(RunOptions(root="runs"), Start(framework="test"))
 run.log({{"loss": 1.0}}, step=1)
 {ending}

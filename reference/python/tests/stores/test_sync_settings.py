@@ -16,7 +16,7 @@ import pytest
 
 import toyspec
 from toyspec.core.errors import PlaceError
-from toyspec.core.writing.synced import Sync, SyncOrder, synced
+from toyspec.core.writing.companions import Sync, SyncOrder, synced
 from toyspec.stores import companion
 from toyspec.stores.run_sync import RunResult
 from toyspec.stores.syncing import destination_of, target_of

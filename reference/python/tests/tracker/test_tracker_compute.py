@@ -18,7 +18,7 @@ from toyspec.tracker import (
     compute_throughput,
     compute_tokens_in_batch,
 )
-from toyspec.tracker.models import count_parameters, gradients
+from toyspec.tracker.compute import count_parameters, gradients
 
 
 def test_a_token_costs_six_operations_per_parameter() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from property_examples import examples
 from torch_like import HalfTensor
-from toyspec.tracker.histograms import gradient_statistics
+from toyspec.tracker.compute import gradient_statistics
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False, width=32)
 

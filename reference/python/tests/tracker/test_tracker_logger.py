@@ -12,7 +12,7 @@ import pytest
 from command_line import environment
 from logged_runs import events, findings, kinds, steps
 from torch_like import Tensor
-from toyspec.core.writing.processes import process_index
+from toyspec.core.writing.environment import process_index
 from toyspec.testing import ManualClock
 from toyspec.tracker import LogConfig, TrainingLogger
 

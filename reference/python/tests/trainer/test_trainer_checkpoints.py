@@ -13,7 +13,12 @@ gguf = pytest.importorskip("gguf", reason="the extra `train` is not installed")
 np = pytest.importorskip("numpy")
 
 from toyspec.trainer import AdamW  # noqa: E402
-from toyspec.trainer.checkpoints import (  # noqa: E402
+from toyspec.trainer.language_model import (  # noqa: E402
+    ARCHITECTURES,
+    LanguageModel,
+    shipped_text,
+)
+from toyspec.trainer.run_files import (  # noqa: E402
     CheckpointError,
     CheckpointFacts,
     TrainingProgress,
@@ -21,9 +26,7 @@ from toyspec.trainer.checkpoints import (  # noqa: E402
     save_checkpoint,
     saved_steps,
 )
-from toyspec.trainer.language_model import ARCHITECTURES, LanguageModel  # noqa: E402
 from toyspec.trainer.settings import ARCHITECTURE_NAMES  # noqa: E402
-from toyspec.trainer.text import shipped_text  # noqa: E402
 
 TEXT = shipped_text()
 FACTS = CheckpointFacts("run", {"lr": 0.005, "steps": 3}, TEXT.vocabulary)

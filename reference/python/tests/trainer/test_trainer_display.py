@@ -15,7 +15,7 @@ pytest.importorskip("gguf", reason="the extra `train` is not installed")
 from command_line import command, environment
 from toyspec.core.command_line.terminal import Terminal
 from toyspec.testing import ManualClock
-from toyspec.trainer.commands.training_display import Bar, open_display
+from toyspec.trainer.commands.train import Bar, open_display
 from training_runs import SHORT, losses
 
 _LIMITED = """

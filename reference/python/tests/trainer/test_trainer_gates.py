@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from toyspec.core.writing.run_writer import RunWriter
-from toyspec.trainer.baselines import Baseline, BaselineComparison, Losses
-from toyspec.trainer.gates import METRICS, Gate, GateVerdict
-from toyspec.trainer.settings import SettingsError
+from toyspec.trainer.earlier_runs import Baseline, BaselineComparison, Losses
+from toyspec.trainer.settings import METRICS, Gate, GateVerdict, SettingsError
 
 
 @pytest.mark.parametrize(

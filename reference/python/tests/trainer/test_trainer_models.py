@@ -9,16 +9,21 @@ import pytest
 
 np = pytest.importorskip("numpy", reason="the extra `train` is not installed")
 
-from toyspec.trainer import AdamW, layers  # noqa: E402
-from toyspec.trainer.architecture import Architecture, flow  # noqa: E402
-from toyspec.trainer.language_model import (  # noqa: E402
+from toyspec.trainer import AdamW  # noqa: E402
+from toyspec.trainer import architectures as layers  # noqa: E402
+from toyspec.trainer.architectures import (  # noqa: E402
+    Architecture,
+    Mlp,
+    Transformer,
+    flow,
+)
+from toyspec.trainer.language_model import (  # noqa: E402  # noqa: E402
     ARCHITECTURES,
     LanguageModel,
+    Text,
+    shipped_text,
     start_values,
 )
-from toyspec.trainer.mlp import Mlp  # noqa: E402
-from toyspec.trainer.text import Text, shipped_text  # noqa: E402
-from toyspec.trainer.transformer import Transformer  # noqa: E402
 
 STEP = 1e-6
 VOCAB = 5

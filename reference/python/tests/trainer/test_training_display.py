@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toyspec.core.command_line.terminal import Terminal
-from toyspec.trainer.commands.training_display import Bar, DisplayLines, open_display
+from toyspec.trainer.commands.train import Bar, DisplayLines, open_display
 
 ERASE = "\r\x1b[K"
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from toyspec.convert.formats import ForeignRun
     from toyspec.core.watching import Watch
     from toyspec.core.workers.running import Workers
-    from toyspec.core.writing.event_arguments import Reason
+    from toyspec.core.writing.events import Reason
 
 
 # A worker that is lost together with its machine may go on for a moment.

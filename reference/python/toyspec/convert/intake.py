@@ -36,7 +36,7 @@ from toyspec.core.format.redaction import Redaction
 from toyspec.core.system_calls import PASSING_ERRORS, SYSTEM_CALLS, cause_of
 from toyspec.core.writing.clocks import utc_text
 from toyspec.core.writing.dropped_records import TOPIC
-from toyspec.core.writing.event_checks import check_record
+from toyspec.core.writing.events import check_record
 from toyspec.core.writing.logged_values import prepared
 from toyspec.core.writing.run_progress import RunProgress
 

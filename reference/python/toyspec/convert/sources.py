@@ -20,7 +20,7 @@ from toyspec.core.files import open_file
 from toyspec.core.places.place import place_of
 from toyspec.core.reading.run_files import MEDIA_FOLDER, parts_below
 from toyspec.core.system_calls import cause_of
-from toyspec.core.writing.artifacts import FOLDER, placed_file
+from toyspec.core.writing.media import FOLDER, placed_file
 from toyspec.core.writing.opening import free_names
 
 if TYPE_CHECKING:

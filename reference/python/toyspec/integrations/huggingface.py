@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from transformers.trainer_callback import ExportableState, TrainerCallback
 
-from toyspec.core.writing.processes import TrainingProcess
+from toyspec.core.writing.environment import TrainingProcess
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:

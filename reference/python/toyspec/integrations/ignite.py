@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ignite import distributed
 from ignite.handlers.base_logger import BaseLogger, BaseOptimizerParamsHandler, BaseOutputHandler
 
-from toyspec.core.writing.processes import TrainingProcess
+from toyspec.core.writing.environment import TrainingProcess
 from toyspec.integrations.training_run import run_of
 
 if TYPE_CHECKING:

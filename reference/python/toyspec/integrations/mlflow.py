@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from toyspec.core.writing.event_arguments import Reason
+    from toyspec.core.writing.events import Reason
 
 _active: ActiveRun | None = None
 _settings: dict[str, Any] = {"root": "runs", "experiment": None}

@@ -18,7 +18,7 @@ from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.core.writing.event_arguments import Reason
+    from toyspec.core.writing.events import Reason
 
 _REASONS: dict[str, Reason] = {"COMPLETE": "completed", "PRUNED": "aborted", "FAIL": "errored"}
 

@@ -14,18 +14,17 @@ from toyspec.core.format.canonical import members_of
 from toyspec.core.format.redaction import without_secrets
 from toyspec.core.reading.reader import read
 from toyspec.core.system_calls import cause_of, say
-from toyspec.core.writing.devices import this_backend
-from toyspec.core.writing.field_mapping import event_members
-from toyspec.core.writing.processes import TrainingProcess, this_process
+from toyspec.core.writing.environment import TrainingProcess, this_backend, this_process
+from toyspec.core.writing.evidence import System
+from toyspec.core.writing.logged_values import event_members
 from toyspec.core.writing.run_ids import run_id_from
 from toyspec.core.writing.run_starting import Ranks, start_run
 from toyspec.core.writing.settings import OnError
-from toyspec.core.writing.system_metrics import System
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.core.writing.event_arguments import Phase, Reason
+    from toyspec.core.writing.events import Phase, Reason
     from toyspec.core.writing.run_writer import RunWriter
 
 

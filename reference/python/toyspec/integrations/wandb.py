@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from toyspec.core.format.canonical import members_of
 from toyspec.core.system_calls import SystemCalls, say
 from toyspec.core.writing import media
-from toyspec.core.writing.processes import TrainingProcess
+from toyspec.core.writing.environment import TrainingProcess
 from toyspec.core.writing.run_ids import run_id_from
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 

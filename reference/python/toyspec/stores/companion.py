@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from toyspec.core.errors import ToyspecError
 from toyspec.core.places.addresses import path_in
 from toyspec.core.system_calls import say
-from toyspec.core.writing.companions import end_of_training, give_up, order_of_training
-from toyspec.core.writing.synced import SyncOrder
+from toyspec.core.writing.companions import SyncOrder, end_of_training, give_up, order_of_training
 from toyspec.stores.run_sync import RunSync, SyncSettings
 from toyspec.stores.syncing import destination_of, target_of
 

@@ -12,7 +12,7 @@ Importing this imports no library of arrays.
 
 from __future__ import annotations
 
-from toyspec.core.writing.devices import DeviceMemory, device_memory
+from toyspec.core.writing.environment import DeviceMemory, device_memory
 from toyspec.tracker.compute import (
     UnknownAcceleratorError,
     compute_gradient_norm,
@@ -23,17 +23,15 @@ from toyspec.tracker.compute import (
     compute_tokens_in_batch,
     peak_flops,
 )
-from toyspec.tracker.config import LogConfig
 from toyspec.tracker.formatting import format_metrics
-from toyspec.tracker.loss_tracker import LossTracker
 from toyspec.tracker.losses import (
     LossParts,
     cross_entropy_loss,
     cross_entropy_with_entropy_loss,
     linear_cross_entropy,
 )
-from toyspec.tracker.metrics_tracker import MetricsTracker
-from toyspec.tracker.training_logger import TrainingLogger
+from toyspec.tracker.trackers import LossTracker, MetricsTracker
+from toyspec.tracker.training_logger import LogConfig, TrainingLogger
 
 __all__ = [
     "DeviceMemory",

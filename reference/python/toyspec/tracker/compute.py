@@ -1,4 +1,8 @@
-"""Computes what a training step costs, and how well it uses what the hardware can do at most."""
+"""Computes what a training step costs, what its gradients are, and how well it uses what the hardware can do at most.
+
+A model is looked into without knowing its library: a torch-like module, a pytree of arrays, or a parameter count. No
+library of arrays is imported here: what a model is made of has been imported by whoever made it.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,226 @@ import math
 import operator
 import os
 import re
+import sys
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from toyspec.core.errors import ToyspecError
 from toyspec.core.files import open_file
-from toyspec.tracker.models import Depth, Model, count_parameters, find_depth, gradients
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+
+Model = Any
+"""A module with ``parameters()`` as in PyTorch, a pytree whose leaves have a shape, or the number of parameters."""
+
+_COUNT_ONLY_ITEM_BYTES = 4
+_LAYER_NAMES = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
+_WIDTH_NAMES = ("hidden_size", "d_model", "n_embd", "dim")
+
+
+class ParameterCount(NamedTuple):
+    """How many numbers a model has learnt."""
+
+    total: int
+    trainable: int
+    """Those that get a gradient; all of them unless the model says otherwise."""
+    stored_bytes: int
+    """Memory that the parameters take; 4 bytes each where the model does not say."""
+
+
+class Depth(NamedTuple):
+    """What the attention term needs to know of a transformer."""
+
+    layers: int
+    width: int
+
+
+def count_parameters(model: Model) -> ParameterCount:
+    """Return the size of *model*; an array that stands twice in a pytree counts twice, in a module once.
+
+    Raise TypeError for what is not a model, ValueError for a negative count.
+    """
+    if is_count(model):
+        number = int(model)
+        if number < 0:
+            raise ValueError(f"a number of parameters must not be negative, got {model!r}")
+        return ParameterCount(number, number, number * _COUNT_ONLY_ITEM_BYTES)
+    total = trainable = stored = 0
+    for array in _arrays(model):
+        size = _size(array)
+        total += size
+        trainable += size if getattr(array, "requires_grad", True) else 0
+        stored += size * _item_bytes(array)
+    return ParameterCount(total, trainable, stored)
+
+
+def find_depth(model: Model) -> Depth | None:
+    """Return depth and width where ``model.config`` tells both, under the names that model libraries use."""
+    config = getattr(model, "config", None)
+    layers = next((getattr(config, name) for name in _LAYER_NAMES if hasattr(config, name)), None)
+    width = next((getattr(config, name) for name in _WIDTH_NAMES if hasattr(config, name)), None)
+    return Depth(layers, width) if isinstance(layers, int) and isinstance(width, int) else None
+
+
+def gradients(model: Model) -> Iterator[tuple[str, Any]]:
+    """Yield name and gradient of each parameter that has one: of a module, its ``grad``; of a pytree, each leaf."""
+    if callable(getattr(model, "named_parameters", None)):
+        named = model.named_parameters()
+        yield from ((name, parameter.grad) for name, parameter in named if parameter.grad is not None)
+    elif callable(getattr(model, "parameters", None)):
+        for index, parameter in enumerate(model.parameters()):
+            if parameter.grad is not None:
+                yield str(index), parameter.grad
+    else:
+        yield from ((name, leaf) for name, leaf in _named_leaves(model) if hasattr(leaf, "shape"))
+
+
+def is_count(model: Model) -> bool:
+    """Return whether *model* is a number of parameters: an integer of any library, or a whole float such as 7e9."""
+    if isinstance(model, float):
+        return model.is_integer()
+    return hasattr(model, "__index__") and not isinstance(model, bool) and not getattr(model, "shape", ())
+
+
+def _arrays(model: Model) -> list[Any]:
+    if callable(getattr(model, "parameters", None)):
+        return list(model.parameters())
+    found = [leaf for _, leaf in _named_leaves(model) if hasattr(leaf, "shape")]
+    if not found:
+        kind = type(model).__name__
+        raise TypeError(f"a model is a module with parameters(), a pytree of arrays or a parameter count, got {kind}")
+    return found
+
+
+def _named_leaves(tree: Any) -> Iterator[tuple[str, Any]]:
+    jax = sys.modules.get("jax")
+    if jax is not None:
+        # JAX knows the containers that were registered with it, such as modules of its neural network libraries.
+        for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+            yield _path_name(path), leaf
+    else:
+        yield from _plain_leaves(tree, "")
+
+
+def _path_name(path: Any) -> str:
+    keys = (next((getattr(key, name) for name in ("key", "name", "idx") if hasattr(key, name)), key) for key in path)
+    return ".".join(str(key) for key in keys)
+
+
+def _plain_leaves(tree: Any, name: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(tree, Mapping):
+        children = [(str(key), tree[key]) for key in sorted(tree, key=str)]
+    elif isinstance(tree, list | tuple):
+        children = [(str(index), child) for index, child in enumerate(tree)]
+    else:
+        yield name, tree
+        return
+    for key, child in children:
+        yield from _plain_leaves(child, f"{name}.{key}" if name else key)
+
+
+def _size(array: Any) -> int:
+    numel = getattr(array, "numel", None)
+    return operator.index(numel()) if callable(numel) else math.prod(array.shape)
+
+
+def _item_bytes(array: Any) -> int:
+    element_size = getattr(array, "element_size", None)
+    if callable(element_size):
+        return operator.index(element_size())
+    size = getattr(getattr(array, "dtype", None), "itemsize", _COUNT_ONLY_ITEM_BYTES)
+    return operator.index(size)
+
+
+BINS = 32
+"""Number of counts of every histogram."""
+
+_NEAR_ZERO = 1e-6
+
+
+class GradientStatistics(msgspec.Struct, frozen=True):
+    """The statistics of one gradient in a ``grad`` event."""
+
+    shape: tuple[int, ...]
+    l2: float | None
+    """Euclidean norm; None as soon as one element is not finite, as for mean and abs_mean."""
+    min: float | None
+    """Smallest finite element; None when there is none."""
+    max: float | None
+    """Largest finite element; None when there is none."""
+    mean: float | None
+    abs_mean: float | None
+    sparsity: float | None
+    """Fraction of all elements with an absolute value below 1e-6; None for a gradient without elements."""
+    nan_count: int
+    histogram: tuple[int, ...]
+    """Counts of the finite elements in 32 bins of equal width that span min to max."""
+
+    def edges(self) -> list[float]:
+        """Return the 33 borders of the bins; raise ValueError when there is no finite element."""
+        if self.min is None or self.max is None:
+            raise ValueError("there is no finite element")
+        width = (self.max - self.min) / BINS
+        return [self.min + width * index for index in range(BINS)] + [self.max]
+
+
+def gradient_statistics(gradient: Any) -> GradientStatistics:
+    """Return the statistics of an array of any library; it leaves its device once, and is computed in float64."""
+    import numpy as np
+
+    values = _on_host(gradient)
+    finite = values[np.isfinite(values)]
+    magnitudes = np.abs(values)
+    whole = values.size > 0 and finite.size == values.size
+    return GradientStatistics(
+        shape=tuple(int(extent) for extent in values.shape),
+        l2=_measure(lambda: np.linalg.norm(values.ravel())) if whole else None,
+        min=float(finite.min()) if finite.size else None,
+        max=float(finite.max()) if finite.size else None,
+        mean=_measure(values.mean) if whole else None,
+        abs_mean=_measure(magnitudes.mean) if whole else None,
+        sparsity=float((magnitudes < _NEAR_ZERO).mean()) if values.size else None,
+        nan_count=int(np.isnan(values).sum()),
+        histogram=tuple(int(count) for count in _counts(finite)) if finite.size else (0,) * BINS,
+    )
+
+
+def _measure(measured: Callable[[], Any]) -> float:
+    """Return what *measured* gives; an infinity, which is written as null, where it is beyond binary64."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        return float(measured())
+
+
+def _counts(finite: Any) -> Any:
+    """Return how many elements lie in each bin; the last one has its upper border too, and all that are equal."""
+    import numpy as np
+
+    low, high = finite.min(), finite.max()
+    # Halves first: the span of two large gradients of opposite sign may exceed binary64.
+    span = high / 2 - low / 2
+    if span == 0.0:
+        return np.bincount([BINS - 1], weights=[finite.size], minlength=BINS)
+    places = (finite / 2 - low / 2) / span * BINS
+    return np.bincount(np.minimum(places.astype(np.int64), BINS - 1).ravel(), minlength=BINS)
+
+
+def _on_host(gradient: Any) -> Any:
+    """Return *gradient* as a NumPy array of binary64."""
+    import numpy as np
+
+    detach = getattr(gradient, "detach", None)
+    if callable(detach):
+        # NumPy knows no bfloat16, so PyTorch widens it first.
+        gradient = detach().double().cpu().numpy()
+    return np.asarray(gradient).astype(np.float64)
+
 
 _SHORTEST_SECONDS = 1e-6
 _MEBIBYTE = 1024 * 1024

@@ -3,24 +3,113 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import math
 import operator
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
+from toyspec.core.errors import check_choice
 from toyspec.core.format.scalars import is_finite, scalar
-from toyspec.core.writing.clocks import Stopwatch
-from toyspec.core.writing.processes import process_index
-from toyspec.tracker.config import LogConfig, configured
-from toyspec.tracker.models import gradients
-from toyspec.tracker.sinks.console import ConsoleSink
+from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock, Stopwatch
+from toyspec.core.writing.environment import process_index
+from toyspec.tracker.compute import gradient_statistics, gradients
+from toyspec.tracker.sinks import BundleSink, ConsoleSink, ThroughputLogSink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import os
+    from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
 
+    from toyspec.tracker.compute import Model
     from toyspec.tracker.formatting import Form
-    from toyspec.tracker.models import Model
-    from toyspec.tracker.sinks.sink import Numbering, Sink
+    from toyspec.tracker.sinks import Numbering, Sink
+    from toyspec.tracker.trackers import MetricsTracker
+
+
+Exist = Literal["replace", "fail", "resume"]
+
+_PERIODS = ("log_every", "print_every", "record_every")
+
+
+@dataclass(slots=True)
+class LogConfig:
+    """What is logged, how often and where to; a period counts steps, and 0 means never."""
+
+    project: str | None = None
+    """Project in Weights & Biases, where the bundle is mirrored; None sends nothing there."""
+    run_name: str | None = None
+    """Name of the run; also its run id, with ``-`` for what a directory's name may not hold."""
+    tags: Sequence[str] = field(default_factory=list)
+    notes: str | None = None
+    log_every: int = 50
+    """Steps between two that go to Weights & Biases."""
+    print_every: int = 25
+    """Steps between two that go to the console."""
+    max_wandb_mb: float = 100.0
+    """Most that is sent to Weights & Biases in a run, in megabytes of 1,000,000 bytes of JSON."""
+    enable_histograms: bool = False
+    """Whether ``log_gradients`` writes statistics and histograms; it does on the steps of log_every."""
+    use_colors: bool = True
+    """Whether a terminal gets colours; nothing else ever does, nor a terminal where NO_COLOR is set."""
+    compact_format: bool = False
+    master_only: bool = True
+    """Whether only the first of several processes logs; else each writes its own bundle."""
+
+    runs_root: str | os.PathLike[str] | None = field(default="runs", kw_only=True)
+    """Folder that gets the bundle, in a folder named for the run; None writes no bundle."""
+    record_every: int = field(default=1, kw_only=True)
+    """Steps between two that go to the bundle and the metrics log; above 1 it is written as config.subsample."""
+    metrics_log: str | os.PathLike[str] | None = field(default=None, kw_only=True)
+    """Path of a metrics/v1 log to append to; None writes none."""
+    exist: Exist = field(default="replace", kw_only=True)
+    """What happens to the stream of an earlier run of this name."""
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    """Settings of the run: run_start.config, and the config of the run in Weights & Biases."""
+    model: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    """run_start.model; it must have ``arch``."""
+    host: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    """run_start.host; None means this machine."""
+    backend: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    """run_start.backend; None means the device that JAX or PyTorch use, else the processor."""
+    git: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    """run_start.git, with ``sha``."""
+    compare_to: str | None = field(default=None, kw_only=True)
+    """Run id of a baseline."""
+    tracker: MetricsTracker | None = field(default=None, kw_only=True)
+    """Where the metrics log gets the samples per second from, when a step does not tell them."""
+    clock: Clock = field(default=SYSTEM_CLOCK, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Raise ValueError or TypeError for an option that cannot be."""
+        for name in _PERIODS:
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise ValueError(f"{name} is {value!r}; it must be a number of steps, or 0 for never")
+        if not self.max_wandb_mb >= 0:
+            raise ValueError(f"max_wandb_mb is {self.max_wandb_mb!r}; it must not be negative")
+        check_choice("exist", self.exist, get_args(Exist))
+        if self.runs_root is not None and self.record_every == 0:
+            raise ValueError("record_every is 0, but a bundle records steps; runs_root=None writes no bundle")
+        if self.project is not None and self.runs_root is None:
+            raise ValueError(
+                f"project is {self.project!r} and runs_root is None; W&B mirrors the bundle, so give runs_root"
+            )
+        if not isinstance(self.tags, list | tuple):
+            raise TypeError(f"tags is {self.tags!r}; it must be a list of strings")
+
+
+def configured(config: LogConfig | None, overrides: Mapping[str, Any]) -> LogConfig:
+    """Return a copy of *config* with *overrides*; raise TypeError for an unknown option, ValueError for a wrong one."""
+    known = [option.name for option in fields(LogConfig)]
+    for name in overrides:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise TypeError(f"TrainingLogger has no option {name!r}{hint}")
+    if config is not None and not isinstance(config, LogConfig):
+        raise TypeError(f"config must be a LogConfig, got {type(config).__name__}")
+    return replace(config or LogConfig(), **overrides)
 
 
 class TrainingLogger:
@@ -98,8 +187,6 @@ class TrainingLogger:
             return
         if number % self._log_every:
             return
-        from toyspec.tracker.histograms import gradient_statistics
-
         for name, gradient in gradients(model):
             statistics = gradient_statistics(gradient)
             for sink in self._sinks:
@@ -148,15 +235,11 @@ class TrainingLogger:
 
 
 def _open_sinks(config: LogConfig, process: int) -> tuple[Sink, ...]:
-    # Each place is imported only where it is used: the bundle comes first, because it must have what others show.
+    # The bundle comes first, because it must have what others show.
     sinks: list[Sink] = []
     if config.runs_root is not None:
-        from toyspec.tracker.sinks.bundle import BundleSink
-
         sinks.append(BundleSink(config, process=process))
     if config.metrics_log is not None:
-        from toyspec.tracker.sinks.throughput_log import ThroughputLogSink
-
         sinks.append(ThroughputLogSink(config, process=process))
     form: Form = "compact" if config.compact_format else "standard"
     sinks.append(ConsoleSink(every=config.print_every, form=form, use_colors=config.use_colors, clock=config.clock))

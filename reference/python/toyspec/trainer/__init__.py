@@ -17,9 +17,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toyspec.trainer.optimizer import AdamW, Parameter
     from toyspec.trainer.stepping import (
+        AdamW,
         BackwardOutput,
+        Parameter,
         SizeError,
         grad_norm,
         grad_norms,
@@ -40,15 +41,13 @@ __all__ = [
 
 INSTALLATION = "install what it needs with: pip install 'toyspec[train]'"
 
-_OPTIMIZER = ("AdamW", "Parameter")
-
 
 # Imported when asked for: the command line needs the settings beside these modules, but not NumPy.
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        module = import_module(f"{__name__}.{'optimizer' if name in _OPTIMIZER else 'stepping'}")
+        module = import_module(f"{__name__}.stepping")
     except ModuleNotFoundError as error:
         raise ImportError(f"toyspec.trainer computes with NumPy ({error}); {INSTALLATION}") from error
     return getattr(module, name)

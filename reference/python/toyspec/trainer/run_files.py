@@ -1,25 +1,230 @@
-"""All files of a run: the two logs, the graph and the checkpoints. A disk that is full stops them, not the training."""
+"""All files of a run: the two logs, the graph and the checkpoints. A disk that is full stops them, not the training.
+
+Checkpoints are GGUF files with the weights and all that AdamW remembers, so that training goes on as if never stopped.
+A checkpoint gets its name when it is whole, so that a process that is killed leaves none that is half written.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import json
 import math
 import os
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from gguf import GGUFReader, GGUFWriter, LlamaFileType
 
 from toyspec.core.errors import ToyspecError
 from toyspec.core.format.profiles import METRICS_FILE
 from toyspec.core.generated.metrics_v1 import MetricsEntry
 from toyspec.core.metrics.log import MetricsLog
-from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, say
+from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, say, sync_directory
 from toyspec.core.writing.opening import keep
-from toyspec.trainer.checkpoints import WEIGHTS_DIRECTORY, save_checkpoint, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from toyspec.core.writing.run_writer import RunWriter
-    from toyspec.trainer.checkpoints import CheckpointFacts, TrainingProgress
     from toyspec.trainer.language_model import LanguageModel
+
+
+WEIGHTS_DIRECTORY = "weights"
+LATEST = "latest"
+_NAME = re.compile(r"step_(0|[1-9][0-9]{0,17})\.gguf")
+_MOMENTS = ("m", "v")
+# Which size of the model is which key of GGUF, after the name of the architecture.
+_SIZES = {
+    "d_model": "embedding_length",
+    "n_layers": "block_count",
+    "n_heads": "attention.head_count",
+    "n_kv": "attention.head_count_kv",
+    "d_ff": "feed_forward_length",
+    "vocab": "vocab_size",
+}
+_NO_LINKS = frozenset([errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP])
+
+
+class CheckpointError(ToyspecError, ValueError):
+    """A file is not a checkpoint of this run; the message names it."""
+
+
+class TrainingProgress(NamedTuple):
+    """How far a run has come; NaN stands for what was not measured yet, or was not finite."""
+
+    step: int = 0
+    """Number of the last step; 0 before the first."""
+    first_loss: float = math.nan
+    """Loss of step 1."""
+    loss: float = math.nan
+    """Loss of the last step."""
+    eval_loss: float = math.nan
+    """Loss of the last evaluation."""
+    ppl_ratio: float = math.nan
+    """Ratio in the last compare event."""
+
+
+_MEASURES = TrainingProgress._fields[1:]
+
+
+class CheckpointFacts(NamedTuple):
+    """What a checkpoint says beside the numbers."""
+
+    run_id: str
+    config: Mapping[str, Any]
+    """``config`` of the run's run_start; a checkpoint with other settings is refused."""
+    vocabulary: list[str]
+    """The characters, in the order of their tokens."""
+
+
+def save_checkpoint(directory: str, model: LanguageModel, progress: TrainingProgress, facts: CheckpointFacts) -> str:
+    """Write ``step_<N>.gguf`` in *directory*, which is created, let ``latest`` point to it, and return its path.
+
+    Raises OSError, and leaves nothing half written behind.
+    """
+    os.makedirs(directory, exist_ok=True)
+    path = os.path.join(directory, f"step_{progress.step}.gguf")
+    with replaced(path) as unfinished:
+        _write(unfinished, model, progress, facts)
+    sync_directory(SYSTEM_CALLS, directory)
+    _point_to(directory, os.path.basename(path))
+    return path
+
+
+def saved_steps(directory: str) -> list[int]:
+    """Return the steps of the checkpoints in *directory*, the last first; none when there is no such directory."""
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return []
+    return sorted((int(found.group(1)) for name in names if (found := _NAME.fullmatch(name))), reverse=True)
+
+
+def load_checkpoint(directory: str, step: int, model: LanguageModel, facts: CheckpointFacts) -> TrainingProgress:
+    """Put the numbers of ``step_<N>.gguf`` into *model* and return how far the run had come.
+
+    Raises CheckpointError when the file is damaged or of other settings than *facts*, and OSError; *model* is then
+    unchanged.
+    """
+    path = os.path.join(directory, f"step_{step}.gguf")
+    try:
+        reader = GGUFReader(path)
+        tensors = {tensor.name: np.array(tensor.data) for tensor in reader.tensors}
+        said = {key: field.contents() for key, field in reader.fields.items() if key.startswith("toyspec.")}
+        progress = TrainingProgress(step, *(float(said[f"toyspec.{measure}"]) for measure in _MEASURES))
+        is_of_run = step == said["toyspec.step"] and facts.config == json.loads(said["toyspec.config"])
+    except OSError:
+        raise
+    except Exception as error:  # any error of the reader in a damaged file
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    if not is_of_run:
+        raise CheckpointError(
+            f"{path} is a checkpoint of a run with other settings; give the same options, or --out alone"
+        )
+    _fill(path, model, tensors, step)
+    return progress
+
+
+def _fill(path: str, model: LanguageModel, tensors: Mapping[str, Any], step: int) -> None:
+    for parameter in model.parameters:
+        for name, kind in ((parameter.name, np.float16), *((_moment(m, parameter.name), np.float32) for m in _MOMENTS)):
+            found = tensors.get(name)
+            if found is None or found.shape != parameter.weight.shape or found.dtype != kind:
+                raise CheckpointError(f"{path} is damaged: no tensor {name} of the right shape and type")
+    for parameter in model.parameters:
+        parameter.weight = tensors[parameter.name]
+        parameter.m, parameter.v = (tensors[_moment(m, parameter.name)] for m in _MOMENTS)
+        parameter.step = step
+
+
+def _write(path: str, model: LanguageModel, progress: TrainingProgress, facts: CheckpointFacts) -> None:
+    described = model.architecture.described()
+    writer = GGUFWriter(path, described["arch"])
+    writer.add_name(described["name"])
+    writer.add_file_type(LlamaFileType.MOSTLY_F16)
+    writer.add_uint32(f"{described['arch']}.context_length", model.architecture.context)
+    for size, key in _SIZES.items():
+        if size in described:
+            writer.add_uint32(f"{described['arch']}.{key}", described[size])
+    writer.add_array("tokenizer.ggml.tokens", facts.vocabulary)
+    writer.add_string("toyspec.run_id", facts.run_id)
+    writer.add_string("toyspec.config", json.dumps(facts.config))
+    writer.add_uint64("toyspec.step", progress.step)
+    for measure in _MEASURES:
+        writer.add_float64(f"toyspec.{measure}", getattr(progress, measure))
+    for parameter in model.parameters:
+        writer.add_tensor(parameter.name, parameter.weight)
+    for moment in _MOMENTS:
+        for parameter in model.parameters:
+            writer.add_tensor(_moment(moment, parameter.name), getattr(parameter, moment))
+    try:
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.flush()
+        for file in writer.fout or ():
+            os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        # NumPy tells how many elements it has written, but not why it stopped.
+        raise OSError(errno.EIO, "only a part could be written") from error
+    finally:
+        _close(writer.fout or ())
+
+
+def _close(files: Iterable[Any]) -> None:
+    # All was flushed before, or has failed already; a second failure would hide the first.
+    for file in files:
+        with contextlib.suppress(OSError):
+            file.close()
+
+
+def _moment(moment: str, name: str) -> str:
+    return f"adamw.{moment}.{name}"
+
+
+def _point_to(directory: str, name: str) -> None:
+    try:
+        with replaced(os.path.join(directory, LATEST)) as unfinished:
+            os.symlink(name, unfinished)
+    except (NotImplementedError, OSError) as error:
+        # Without links, and for most users on Windows, the newest checkpoint is found by its number all the same.
+        if os.name != "nt" and getattr(error, "errno", errno.ENOSYS) not in _NO_LINKS:
+            raise
+
+
+@contextlib.contextmanager
+def replaced(path: str) -> Iterator[str]:
+    """Give another name in the directory of *path*; what was written under it then becomes *path*, at once.
+
+    When the body fails, *path* stays as it was and the other file is removed.
+    """
+    directory, name = os.path.split(path)
+    unfinished = os.path.join(directory, f".{name}.unfinished")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(unfinished)
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+        raise
+
+
+def write_json(path: str, value: Mapping[str, Any]) -> None:
+    """Write *value* to the file *path*, which never holds a part of it, and force it to the device."""
+    with replaced(path) as unfinished:
+        with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
+            json.dump(value, file, indent=1, ensure_ascii=False, allow_nan=False)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        sync_directory(SYSTEM_CALLS, os.path.dirname(path))
+
 
 FLOW_FILE = "flow.json"
 

@@ -13,8 +13,8 @@ from toyspec.core.commands.stream_changes import StreamChanges
 from toyspec.core.escaping import printable_bytes, shortened
 from toyspec.core.files import open_file
 from toyspec.core.runs.discovery import find_streams
-from toyspec.core.writing.repairing import Repair
-from toyspec.core.writing.repairing import repair as repair_stream
+from toyspec.core.writing.appending import Repair
+from toyspec.core.writing.appending import repair as repair_stream
 
 if TYPE_CHECKING:
     from argparse import Namespace

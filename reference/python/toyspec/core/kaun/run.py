@@ -29,14 +29,13 @@ from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls, cause_of, named
 from toyspec.core.writing.append_file import AppendFile, Options
 from toyspec.core.writing.appending import open_to_append
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock
-from toyspec.core.writing.directories import make_directories, remove_directories
 from toyspec.core.writing.dropped_records import DroppedRecords
-from toyspec.core.writing.run_ids import check_run_id
+from toyspec.core.writing.run_ids import check_run_id, make_directories, remove_directories
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from toyspec.core.writing.event_arguments import Measure
+    from toyspec.core.writing.events import Measure
     from toyspec.core.writing.settings import OnError
 
 _MANIFEST_VERSION: Final = 1

@@ -1,23 +1,125 @@
-"""Opens a stream of another writer to append to it, or one that was cut: what is not a line moves to a side file."""
+"""Opens a stream of another writer to append to it, one that was cut, or one to repair.
+
+The stream is read under the lock of the handle that will append to it; a damaged or foreign file is refused. What is
+not a line moves to a side file.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import os
-from typing import TYPE_CHECKING
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from toyspec.core.system_calls import named, say, sync_directory, write_new_file
+from toyspec.core.errors import StreamMissingError, StreamRefusedError
+from toyspec.core.findings import Gap
+from toyspec.core.format.known_formats import look_of
+from toyspec.core.format.line_validation import decode
+from toyspec.core.format.profiles import stream_name
+from toyspec.core.generated.looks import HEAD_BYTES
+from toyspec.core.reading.log_detection import detect_profile_at
+from toyspec.core.reading.records import Record, RecordFeed
+from toyspec.core.reading.stream_files import STREAM_NAMES, locate_stream
+from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls, named, say, sync_directory, write_new_file
 from toyspec.core.writing.append_file import AppendFile, Options
 from toyspec.core.writing.opening import free_names, lift_seal
-from toyspec.core.writing.stream_scan import StreamScan, refuse_compressed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
 
     from toyspec.core.findings import Profile
+
+
+_GZIP = b"\x1f\x8b"
+
+
+class StreamScan:
+    """One pass over the records of *file*; after iterating, ``committed`` is the end of the committed lines.
+
+    A stream of another profile than *profile* is refused; by default, a stream without a profile.
+    """
+
+    def __init__(self, file: AppendFile, *, profile: Profile | None = None) -> None:
+        self._file = file
+        self._wanted = profile
+        self._feed = RecordFeed(detect=partial(detect_profile_at, file.path))
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield every record; raise StreamRefusedError at an unreadable line, and for a file of another format."""
+        refuse_compressed(self._file)
+        has_record = False
+        while block := self._file.read(self._feed.size, _BLOCK_BYTES):
+            for item in self._feed.feed(block):
+                if isinstance(item, Gap):
+                    self._refuse_gap(item, has_record=has_record)
+                    continue
+                if not has_record:
+                    has_record = True
+                    self._check_profile(item.value)
+                yield item
+        if not has_record and self._feed.profile is None:
+            self._refuse_foreign(None)
+
+    def read_all(self) -> int:
+        """Read every record and return the byte offset after the last LF; raise as iterating does."""
+        for _ in self:
+            pass
+        return self.committed
+
+    @property
+    def committed(self) -> int:
+        """Byte offset after the last LF that was read."""
+        return self._feed.committed
+
+    def _refuse_gap(self, gap: Gap, *, has_record: bool) -> None:
+        if not has_record and detect_profile_at(self._file.path, None, has_gap=True) is None:
+            self._refuse_foreign(None)
+        damage = f"line {gap.line} is damaged ({gap.reason}: {gap.message})"
+        fact = f"{damage}; the file was not changed; `toyspec check` lists the damage"
+        raise StreamRefusedError(self._file.path, "damaged", fact)
+
+    def _check_profile(self, first: Mapping[str, Any]) -> None:
+        found = self._feed.profile
+        if found is None:
+            self._refuse_foreign(first)
+        if self._wanted not in {None, found}:
+            fact = (
+                f"it is a {found} log; {self._wanted} records cannot be appended to it; write them to another directory"
+            )
+            raise StreamRefusedError(self._file.path, "foreign", fact)
+
+    def _refuse_foreign(self, first: Mapping[str, Any] | None) -> None:
+        fact = self._fact_of_dialect()
+        if fact is None:
+            head = self._file.read(0, HEAD_BYTES)
+            look = look_of(head, None if first is None else list(first), is_all=self._file.size <= HEAD_BYTES)
+            fact = "; ".join(filter(None, [look.fact, "it was not changed", look.advice]))
+        raise StreamRefusedError(self._file.path, "foreign", fact)
+
+    def _fact_of_dialect(self) -> str | None:
+        """Return what the log of another program is, and what reads it; None for all other files."""
+        # Imported here: few files are refused.
+        from toyspec.core.reading import log_detection
+
+        head = self._file.read(0, log_detection.HEAD_BYTES)
+        found = log_detection.DialectChoice().choose(head, path=self._file.path)
+        if found is None:
+            return None
+        name = f"{found.use.name}: {found.title}"
+        advice = "`toyspec check` lists what is wrong with it, and `toyspec import` makes a run of its readable lines"
+        return f"the log of another program ({name}), which is only read; it was not changed; {advice}"
+
+
+def refuse_compressed(file: AppendFile) -> None:
+    """Raise StreamRefusedError if *file* is gzip data, which cannot be appended to."""
+    if file.read(0, len(_GZIP)) == _GZIP:
+        raise StreamRefusedError(file.path, "foreign", "gzip data cannot be appended to; unpack it first")
+
 
 _DEFAULT = Options()
 _BLOCK_BYTES = 1 << 20
@@ -136,3 +238,91 @@ def _bytes_from(file: AppendFile, offset: int) -> Iterator[bytes]:
     while block := file.read(offset, _BLOCK_BYTES):
         offset += len(block)
         yield block
+
+
+_HEAD_BYTES = 4096
+# What the first record of each profile begins with, without white space, whatever its first step is.
+_STARTS = (b'{"kind":"run_start"', b'{"type":"scalar"', b'{"step":0,"wall_time_ms"')
+_FIRST_STEP = re.compile(rb'^(\{"step":)[\d.]+')
+_NOT_PROVEN = (
+    "it has no whole record, and its bytes do not begin as one of toyspec's; the file was not changed; "
+    "`toyspec check` says what it looks like"
+)
+
+
+class Repair(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a repair."""
+
+    path: str
+    """Path of the stream."""
+    change: Literal["none", "cut", "would-cut"]
+    """None: there was no fragment. Would-cut: a repair that is not a dry run would cut."""
+    records: int
+    """Number of records in the stream; all of them stay."""
+    committed_bytes: int
+    """Number of bytes up to the last LF; all of them stay."""
+    fragment_bytes: int
+    """Number of bytes after it."""
+    torn_path: str | None
+    """Path of the file that has the fragment now; None without a cut."""
+
+
+def repair(
+    path: str | os.PathLike[str],
+    *,
+    dry_run: bool = False,
+    calls: SystemCalls = SYSTEM_CALLS,
+) -> Repair:
+    """Cut the stream *path*, or the one in the run directory *path*, after its last LF; return what was done.
+
+    The fragment is kept as ``<stream>.torn-<offset>``. Committed lines are never cut, and a second repair does nothing.
+    Raises StreamMissingError without a stream, StreamUnreadableError if it is not a regular file, StreamRefusedError if
+    a writer has it open, if nothing proves that the file is a stream of toyspec, or if a committed line is damaged,
+    which a cut cannot fix, and OSError if the system fails; no byte is lost then.
+    """
+    stream = locate_stream(os.fspath(path))
+    try:
+        file = AppendFile.reopen(stream, missing="fail", options=Options(calls=calls))
+    except FileNotFoundError:
+        raise StreamMissingError(stream, "No such file or directory") from None
+    try:
+        result = _repaired(file, dry_run=dry_run)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            file.close()
+        raise
+    file.close()
+    return result
+
+
+def _is_ours(file: AppendFile, offset: int) -> bool:
+    """Return whether the bytes from *offset* on, which no record precedes, begin with a record of toyspec.
+
+    NUL bytes, and too few bytes to say, do in a file with the name of a stream.
+    """
+    head = file.read(offset, _HEAD_BYTES)
+    value = decode(head)
+    if value is not None:
+        return detect_profile_at(file.path, value) is not None
+    is_named = stream_name(os.path.basename(file.path)) in STREAM_NAMES
+    plain = _FIRST_STEP.sub(rb"\g<1>0", b"".join(head.split()))
+    is_short = any(start.startswith(plain) for start in _STARTS)
+    return plain.startswith(_STARTS) or (is_named and (is_short or not head.strip(b"\0")))
+
+
+def _repaired(file: AppendFile, *, dry_run: bool) -> Repair:
+    scan = StreamScan(file)
+    records = sum(1 for _ in scan)
+    fragment_bytes = file.size - scan.committed
+    if fragment_bytes and not records and not _is_ours(file, scan.committed):
+        raise StreamRefusedError(file.path, "foreign", _NOT_PROVEN)
+    torn_path = None if dry_run else move_fragment(file, scan.committed)
+    change: Literal["none", "cut", "would-cut"] = "none" if not fragment_bytes else "would-cut" if dry_run else "cut"
+    return Repair(
+        path=file.path,
+        change=change,
+        records=records,
+        committed_bytes=scan.committed,
+        fragment_bytes=fragment_bytes,
+        torn_path=torn_path,
+    )

@@ -1,4 +1,4 @@
-"""Finds out where and how a run takes place: machine, command line, versions of packages, and the revision in git."""
+"""Finds out where and how a run takes place: machine, devices, process, packages, revision in git."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import contextlib
 import os
 import re
 import sys
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from toyspec.core.files import open_text
 from toyspec.core.format.redaction import text_without_secrets
-from toyspec.core.generated.toy_v1 import Git, Host
+from toyspec.core.format.scalars import attribute
+from toyspec.core.generated.toy_v1 import Backend, Git, Host
 from toyspec.core.programs import ask_git
 from toyspec.version import __version__
 
@@ -160,3 +161,191 @@ def _installed_version(distribution: str) -> str | None:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return None
+
+
+class DeviceMemory(NamedTuple):
+    """Memory of one device, in bytes."""
+
+    used: int
+    limit: int
+    """What can be used at most."""
+
+
+def device_memory() -> DeviceMemory | None:
+    """Return the memory of the local device that has the least left; None where neither library can tell.
+
+    A processor's main memory is not device memory: on a CPU the answer is None.
+    """
+    known = [*_jax_memory(), *_torch_memory()]
+    return min(known, key=lambda memory: memory.limit - memory.used, default=None)
+
+
+def this_backend() -> Backend | None:
+    """Return what computes here: the device in use, else the processor; None if a GPU is there and may yet be used."""
+    found = backend_in_use()
+    if found is None and (jax := sys.modules.get("jax")) is not None and jax.default_backend() != "cpu":
+        return _jax_backend(jax)
+    return found or (None if _has_cuda() else Backend(kind="cpu"))
+
+
+def backend_in_use() -> Backend | None:
+    """Return the device that JAX or PyTorch uses already, None where neither has begun: asking must not begin it."""
+    jax, cuda = sys.modules.get("jax"), _cuda()
+    has_begun = attribute(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized")
+    if jax is not None and callable(has_begun) and has_begun() and jax.default_backend() != "cpu":
+        return _jax_backend(jax)
+    if cuda is not None:
+        compute = ".".join(map(str, cuda.get_device_capability()))
+        return Backend(kind="cuda", device=cuda.get_device_name(), compute=compute)
+    return None
+
+
+def _jax_backend(jax: Any) -> Backend:
+    return Backend(kind=jax.default_backend(), device=jax.local_devices()[0].device_kind)
+
+
+def _jax_memory() -> list[DeviceMemory]:
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return []
+    found = []
+    for device in jax.local_devices():
+        stats: dict[str, Any] = device.memory_stats() or {}
+        if stats.get("bytes_limit") and "bytes_in_use" in stats:
+            found.append(DeviceMemory(int(stats["bytes_in_use"]), int(stats["bytes_limit"])))
+    return found
+
+
+def _torch_memory() -> list[DeviceMemory]:
+    cuda = _cuda()
+    if cuda is None:
+        return []
+    found = []
+    for index in range(cuda.device_count()):
+        free, total = cuda.mem_get_info(index)
+        found.append(DeviceMemory(total - free, total))
+    return found
+
+
+def _cuda() -> Any:
+    """Return ``torch.cuda`` once it is in use: a process that has not touched its devices must not be made to."""
+    return sys.modules["torch"].cuda if _has_cuda() and sys.modules["torch"].cuda.is_initialized() else None
+
+
+def _has_cuda() -> bool:
+    cuda = attribute(sys.modules.get("torch"), "cuda")
+    return cuda is not None and bool(cuda.is_available())
+
+
+_LAUNCHERS: Final = (
+    ("RANK", "WORLD_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+)
+_NO_ID: Final = "none"
+"""What torchrun gives as the id of a run that was given none."""
+
+
+class TrainingProcess(NamedTuple):
+    """One of the processes that train together."""
+
+    rank: int
+    """Its number, from 0, which is the master."""
+    size: int
+    """Number of all of them."""
+    source: str
+    """What reports it: a library, or the variable of a launcher; empty for a process that is alone."""
+
+
+ALONE: Final = TrainingProcess(0, 1, "")
+
+
+def this_process() -> TrainingProcess:
+    """Return which of the processes this is that train together.
+
+    Asked are the libraries that are already imported, torch_xla, JAX and torch.distributed in this order, then the
+    variables of one launcher: torchrun, Slurm, Open MPI, or another with PMI. None is imported for this, and a launcher
+    of which only one of the two variables is set says nothing. JAX answers after ``jax.distributed.initialize()``.
+    """
+    for ask in (_torch_xla, _jax, _torch):
+        found = ask()
+        if found is not None:
+            return found
+    for rank_name, size_name in _LAUNCHERS:
+        rank, size = _count(rank_name), _count(size_name)
+        if rank is not None and size is not None and rank < size:
+            return TrainingProcess(rank, size, rank_name) if size > 1 else ALONE
+    return ALONE
+
+
+def process_index() -> int:
+    """Return the number of this process among those that train together, from 0; 0 when alone."""
+    return this_process().rank
+
+
+def shared_run_id() -> str | None:
+    """Return an id that all processes of this training have in common; None where nothing tells one.
+
+    The launcher tells it, else the first process of torch.distributed, which all of them must ask then.
+    """
+    elastic = os.environ.get("TORCHELASTIC_RUN_ID", "")
+    if elastic and elastic != _NO_ID:
+        return elastic
+    job, step = os.environ.get("SLURM_JOB_ID", ""), os.environ.get("SLURM_STEP_ID", "")
+    if job and step:
+        return f"slurm-{job}-{step}"
+    return _broadcast_id()
+
+
+def _broadcast_id() -> str | None:
+    distributed = _distributed()
+    if distributed is None:
+        return None
+    import time
+
+    shared: list[Any] = [f"run-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}"]
+    distributed.broadcast_object_list(shared, src=0)
+    return str(shared[0])
+
+
+def _count(name: str) -> int | None:
+    text = os.environ.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _torch_xla() -> TrainingProcess | None:
+    runtime = sys.modules.get("torch_xla.runtime")
+    if runtime is not None:
+        return _of_xla(runtime.global_ordinal, getattr(runtime, "world_size", None))
+    model = sys.modules.get("torch_xla.core.xla_model")
+    if model is None:
+        return None
+    return _of_xla(model.get_ordinal, getattr(model, "xrt_world_size", None))
+
+
+def _of_xla(ask_rank: Any, ask_size: Any) -> TrainingProcess:
+    rank = int(ask_rank())
+    return TrainingProcess(rank, rank + 1 if ask_size is None else int(ask_size()), "torch_xla")
+
+
+def _jax() -> TrainingProcess | None:
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return None
+    size = int(jax.process_count())
+    # JAX that runs alone may run beside another library that does not.
+    return TrainingProcess(int(jax.process_index()), size, "jax") if size > 1 else None
+
+
+def _torch() -> TrainingProcess | None:
+    distributed = _distributed()
+    if distributed is None:
+        return None
+    return TrainingProcess(int(distributed.get_rank()), int(distributed.get_world_size()), "torch.distributed")
+
+
+def _distributed() -> Any:
+    distributed = sys.modules.get("torch.distributed")
+    is_ready = distributed is not None and distributed.is_available() and distributed.is_initialized()
+    return distributed if is_ready else None

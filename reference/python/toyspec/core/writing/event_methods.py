@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex, Un
 from toyspec.core.escaping import printable
 from toyspec.core.format.foreign_values import mapping_of
 from toyspec.core.system_calls import cause_of, say
-from toyspec.core.writing.artifacts import placed_file
 from toyspec.core.writing.logged_values import not_by_name
 from toyspec.core.writing.run_progress import COUNTED
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from types import EllipsisType
 
     from toyspec.core.generated.toy_v1 import Author
-    from toyspec.core.writing.event_arguments import (
+    from toyspec.core.writing.events import (
         Count,
         Measure,
         Measures,
@@ -133,6 +132,9 @@ class EventMethods(ABC):
         """
         if self.is_silent:
             return
+        # Imported here: start-up time counts.
+        from toyspec.core.writing.media import placed_file
+
         try:
             kind, members = placed_file(os.path.dirname(self.events_path), path, copy=copy)
         except OSError as error:

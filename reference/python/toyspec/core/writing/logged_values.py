@@ -12,7 +12,7 @@ import math
 import sys
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeGuard, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from toyspec.core.writing.media import Media
+
 
 _FIELDS: Final = FIELDS["toy/v1"]
 _NUMBER_MAPS: Final = {"scalars": "values", "step": "extra", "system": "extra"}
@@ -463,3 +464,29 @@ def media_of(value: Any) -> list[Media] | None:
     """Return the media that *value* is, one or several in a list; None for all else."""
     module = sys.modules.get("toyspec.core.writing.media")
     return None if module is None else module.media_of(value)
+
+
+Kind = Literal["step", "eval", "system"]
+"""Kind of an event that metrics are written as."""
+
+_ENVELOPE: Final = ("kind", "phase", "t", "step", "name", "extra", "nonfinite")
+_METRIC_FIELDS = {kind: {key: key for key in FIELDS["toy/v1"][kind] if key not in _ENVELOPE} for kind in get_args(Kind)}
+_METRIC_FIELDS["eval"] |= {"val_loss": "loss", "val_perplexity": "ppl"}
+
+
+def event_members(kind: Kind, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of an event of *kind* that hold *metrics*, those without a field of their own in ``extra``.
+
+    Of two metrics with the same field the first gets it. What a value becomes is the writer's to decide.
+    """
+    members: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    for name, value in metrics.items():
+        field = _METRIC_FIELDS[kind].get(name)
+        if field is None or field in members:
+            extra[name] = value
+        else:
+            # Clocks give fractions of a microsecond, which no reader needs.
+            is_fraction = field.endswith("_us") and type(value) is float and 0 <= value < math.inf
+            members[field] = math.floor(value + 0.5) if is_fraction else value
+    return {**members, "extra": extra} if extra else members

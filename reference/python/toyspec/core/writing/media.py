@@ -2,6 +2,7 @@
 
 Each takes what programs have: arrays of any library, Pillow's pictures, data frames, encoded bytes, or a path. Nothing
 here raises for what it is given, since a picture must not stop a training: the value is left out, and the log says why.
+An artifact is a file in the bundle, or outside, from where it is copied or only referred to.
 """
 
 from __future__ import annotations
@@ -10,22 +11,27 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import stat
 import struct
 import wave
 import zlib
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from toyspec.core.errors import let_through
 from toyspec.core.escaping import shortened
 from toyspec.core.files import open_file
+from toyspec.core.places.addresses import is_address, without_secrets
 from toyspec.core.reading.run_files import media_file
 from toyspec.core.system_calls import SystemCalls, write_new_file
+from toyspec.core.writing.opening import free_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import SupportsFloat
+
 
 _BLOCK_BYTES: Final = 1 << 20
 _MOST_PIXELS: Final = 1 << 28
@@ -502,3 +508,61 @@ def _png(pixels: Any) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in parts
     )
+
+
+FOLDER: Final = "artifacts"
+"""Folder of the bundle that files from outside are copied into."""
+
+MOST_HASHED_BYTES: Final = 1 << 28
+"""A larger file is not hashed while the training waits."""
+
+
+class PlacedFile(NamedTuple):
+    """How a file is named in the log."""
+
+    kind: Literal["artifact", "reference"]
+    members: dict[str, Any]
+    """``path`` or ``uri``, and ``size_bytes`` and ``sha256`` where the file is there."""
+
+
+def placed_file(directory: str, path: str | os.PathLike[str], *, copy: bool) -> PlacedFile:
+    """Return how the file *path* belongs to the bundle *directory*; with *copy*, copy one from outside into it.
+
+    A relative path is one in the bundle, else one in the working directory. Raise OSError where copying fails.
+    """
+    given = os.fspath(path)
+    if is_address(given):
+        return PlacedFile("reference", {"uri": without_secrets(given)})
+    root = os.path.realpath(directory)
+    inside = os.path.join(root, given)
+    found = inside if _is_in(inside, root) and (os.path.exists(inside) or not os.path.exists(given)) else given
+    if not _is_in(found, root) and copy:
+        found = _copied(found, root)
+    if _is_in(found, root):
+        relative = os.path.relpath(os.path.realpath(found), root)
+        return PlacedFile("artifact", {"path": Path(relative).as_posix(), **_facts(found)})
+    return PlacedFile("reference", {"uri": Path(os.path.abspath(found)).as_uri(), **_facts(found)})
+
+
+def _is_in(path: str, root: str) -> bool:
+    return os.path.realpath(path).startswith(os.path.join(root, ""))
+
+
+def _copied(path: str, root: str) -> str:
+    folder = os.path.join(root, FOLDER)
+    os.makedirs(folder, exist_ok=True)
+    target = os.path.join(folder, os.path.basename(path))
+    if os.path.lexists(target):
+        target = next(free_names(target, first=2))
+    shutil.copyfile(path, target)
+    return target
+
+
+def _facts(path: str) -> dict[str, Any]:
+    facts: dict[str, Any] = {}
+    with contextlib.suppress(OSError):
+        if os.path.isfile(path):
+            facts["size_bytes"] = os.path.getsize(path)
+            if facts["size_bytes"] <= MOST_HASHED_BYTES:
+                facts["sha256"] = _digest(_blocks(path))[0]
+    return facts

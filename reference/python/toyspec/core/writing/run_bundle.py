@@ -24,7 +24,7 @@ from toyspec.core.writing.run_stream import RunStream
 from toyspec.core.writing.settings import Settings
 
 if TYPE_CHECKING:
-    from toyspec.core.writing.event_arguments import Measure
+    from toyspec.core.writing.events import Measure
 
 _ENCODER = msgspec.json.Encoder()
 

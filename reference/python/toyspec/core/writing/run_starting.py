@@ -16,10 +16,10 @@ from toyspec.core.reading.run_files import other_ranks, rank_file
 from toyspec.core.system_calls import SYSTEM_CALLS, say
 from toyspec.core.writing import open_runs, opening
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock
-from toyspec.core.writing.environment import package_versions
-from toyspec.core.writing.event_arguments import StartMembers
+from toyspec.core.writing.companions import synced
+from toyspec.core.writing.environment import TrainingProcess, package_versions, shared_run_id, this_process
+from toyspec.core.writing.events import StartMembers
 from toyspec.core.writing.evidence import GitQuestion
-from toyspec.core.writing.processes import TrainingProcess, shared_run_id, this_process
 from toyspec.core.writing.run_ids import (
     DEFAULT_NAME,
     DEFAULT_TEMPLATE,
@@ -30,16 +30,14 @@ from toyspec.core.writing.run_ids import (
 )
 from toyspec.core.writing.run_writer import RunWriter
 from toyspec.core.writing.settings import Exist
-from toyspec.core.writing.synced import synced
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from toyspec.core.generated.toy_v1 import Backend
     from toyspec.core.writing.append_file import Durability
-    from toyspec.core.writing.companions import Companion
+    from toyspec.core.writing.companions import Companion, Sync
     from toyspec.core.writing.settings import OnError, Sealing
-    from toyspec.core.writing.synced import Sync
 
 Ranks = Literal["first", "all"]
 """Which of several processes that train together write: the first, or each one a stream of its own."""
@@ -187,7 +185,7 @@ def _backend() -> Backend | None:
     if not {"jax", "torch"} & sys.modules.keys():
         return None
     # Imported here: start-up time counts.
-    from toyspec.core.writing.devices import backend_in_use
+    from toyspec.core.writing.environment import backend_in_use
 
     try:
         return backend_in_use()

@@ -26,13 +26,10 @@ from toyspec.core.reading.run_files import leaves_bundle
 from toyspec.core.system_calls import cause_of, named, say
 from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile, Options
-from toyspec.core.writing.appending import clear_from, open_to_append, remaining_lines
+from toyspec.core.writing.appending import StreamScan, clear_from, open_to_append, remaining_lines
 from toyspec.core.writing.clocks import Stopwatch, utc_text
-from toyspec.core.writing.directories import make_directories, remove_directories
-from toyspec.core.writing.dropped_records import ChangedValues, DroppedRecords
-from toyspec.core.writing.event_arguments import PHASES, is_phase
-from toyspec.core.writing.event_checks import check_line, check_record
-from toyspec.core.writing.forked_records import ForkedRecords
+from toyspec.core.writing.dropped_records import ChangedValues, DroppedRecords, ForkedRecords
+from toyspec.core.writing.events import PHASES, check_line, check_record, is_phase
 from toyspec.core.writing.logged_values import (
     LeftOut,
     Prepared,
@@ -45,9 +42,8 @@ from toyspec.core.writing.logged_values import (
     whole,
     writable,
 )
-from toyspec.core.writing.resumption import LoggedNames, Resumption
-from toyspec.core.writing.run_progress import COUNTED, RunProgress
-from toyspec.core.writing.stream_scan import StreamScan
+from toyspec.core.writing.run_ids import make_directories, remove_directories
+from toyspec.core.writing.run_progress import COUNTED, LoggedNames, Resumption, RunProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,9 +30,8 @@ from toyspec.core.writing import open_runs
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, utc_text
 from toyspec.core.writing.companions import Companions
 from toyspec.core.writing.environment import this_host
-from toyspec.core.writing.event_arguments import Reason, StartMembers, part
-from toyspec.core.writing.event_checks import given_members
 from toyspec.core.writing.event_methods import EventMethods
+from toyspec.core.writing.events import Reason, StartMembers, given_members, part
 from toyspec.core.writing.run_ids import check_run_id
 from toyspec.core.writing.run_stream import RunStream
 from toyspec.core.writing.settings import Settings
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from toyspec.core.writing.append_file import Durability
     from toyspec.core.writing.clocks import Clock
     from toyspec.core.writing.companions import Companion
-    from toyspec.core.writing.event_arguments import Count, Measure, Measures, Phase, Value
+    from toyspec.core.writing.events import Count, Measure, Measures, Phase, Value
     from toyspec.core.writing.run_progress import RunProgress
     from toyspec.core.writing.settings import Exist, OnError, Resuming, Sealing
 

@@ -23,7 +23,7 @@ from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.core.writing.event_arguments import Reason
+    from toyspec.core.writing.events import Reason
 
 _DESCRIPTION = """\
 Run COMMAND, print what it prints, and write a run from the lines that have

@@ -3,33 +3,160 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import os
 import sys
+import time
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.parsers import UsageError, local_path, number_from
+from toyspec.core.command_line.terminal import Terminal, columns
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import printable
+from toyspec.core.system_calls import cause_of, say
 from toyspec.trainer import INSTALLATION
-from toyspec.trainer.commands.training_display import open_display
-from toyspec.trainer.gates import METRICS, Gate
-from toyspec.trainer.settings import ARCHITECTURE_NAMES, SettingsError, TrainingSettings, checked_settings
+from toyspec.trainer.settings import (
+    ARCHITECTURE_NAMES,
+    METRICS,
+    Gate,
+    SettingsError,
+    TrainingSettings,
+    checked_settings,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable, Sequence
+    from typing import TextIO
 
     from toyspec.core.command_line.parsers import Parser
-    from toyspec.trainer.baselines import Baseline
-    from toyspec.trainer.environment import Environment
-    from toyspec.trainer.interruption import Interrupted
-    from toyspec.trainer.training import Outcome
+    from toyspec.trainer.earlier_runs import Baseline, Interrupted
+    from toyspec.trainer.training import Environment, Outcome
+
+
+_EVERY_SECONDS = 0.1
+_ERASE = "\r\x1b[K"
+_BAR_CELLS = 20
+
+
+class Display(Protocol):
+    """Where steps and the result are shown."""
+
+    def step(self, step: int, loss: float) -> None:
+        """Show that *step* is done."""
+
+    def close(self) -> None:
+        """Leave a clean line, also after an error."""
+
+    def result(self, fact: str, errors: Sequence[str]) -> None:
+        """Show the result of the run, and its *errors*."""
+
+
+def open_display(stream: TextIO, *, steps: int) -> Display:
+    """Return the display for *stream*; *steps* is the number of the last step."""
+    terminal = Terminal(stream)
+    return Bar(terminal, steps) if terminal.interactive else DisplayLines(stream)
+
+
+class DisplayLines:
+    """Writes ``step N: loss=…`` and nothing else. Training goes on if the output is closed."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._is_open = True
+
+    def step(self, step: int, loss: float) -> None:
+        """Write the line of *step*."""
+        if not self._is_open:
+            return
+        try:
+            self._stream.write(f"step {step}: loss={loss:.4f}\n")
+            self._stream.flush()
+        except OSError as error:
+            self._is_open = False
+            # The interpreter would try to write the rest of the buffer again at its exit.
+            _discard(self._stream)
+            if not isinstance(error, BrokenPipeError):
+                say(f"standard output: {cause_of(error)}; training continues without it")
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def result(self, fact: str, errors: Sequence[str]) -> None:  # noqa: ARG002 - the lines have shown it
+        """Print *errors* to standard error."""
+        for error in errors:
+            say(error)
+
+
+class Bar:
+    """One line that is redrawn, with loss, rate and time left."""
+
+    def __init__(self, terminal: Terminal, steps: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._terminal = terminal
+        self._steps = steps
+        self._clock = clock
+        self._first: tuple[int, float] | None = None
+        self._drawn_at = -_EVERY_SECONDS
+        self._began = clock()
+
+    def step(self, step: int, loss: float) -> None:
+        """Draw the progress, a few times a second at most."""
+        now = self._clock()
+        if self._first is None:
+            self._first = step - 1, self._began
+        if now - self._drawn_at < _EVERY_SECONDS and step < self._steps:
+            return
+        self._drawn_at = now
+        before, began = self._first
+        rate = (step - before) / max(now - began, 1e-9)
+        left = (self._steps - step) / rate
+        text = (
+            f"step {step}/{self._steps}  {self._cells(step)}  loss {loss:.4f}  {rate:.1f} steps/s  {_time(left)} left"
+        )
+        self._show(f"{_ERASE}{text[: columns() - 1]}")
+
+    def close(self) -> None:
+        """Remove the bar."""
+        self._show(_ERASE)
+
+    def result(self, fact: str, errors: Sequence[str]) -> None:
+        """Write *fact*, and print *errors* to standard error."""
+        self._terminal.line(printable(fact))
+        for error in errors:
+            say(error)
+
+    def _cells(self, step: int) -> str:
+        full, empty = ("█", "░") if self._terminal.unicode else ("#", ".")
+        done = _BAR_CELLS * step // self._steps
+        return full * done + empty * (_BAR_CELLS - done)
+
+    def _show(self, text: str) -> None:
+        try:
+            self._terminal.stream.write(text)
+            self._terminal.stream.flush()
+        except OSError:
+            # A terminal that was closed must not end the training.
+            _discard(self._terminal.stream)
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+def _discard(stream: TextIO) -> None:
+    """Drop what is written to *stream* from now on, and what is in its buffer."""
+    with contextlib.suppress(OSError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+
 
 RUNS = "runs"
 """The directory of runs without --out."""
-
 # One thread: the matrices are too small to share, and sums would depend on how many share them.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _DEFAULT = TrainingSettings()
@@ -113,7 +240,7 @@ def run(options: Namespace) -> int:
 
 def _start(options: Namespace) -> int:
     from toyspec.core.writing.run_ids import check_run_id, claim_directory
-    from toyspec.trainer.environment import ENVIRONMENTS
+    from toyspec.trainer.training import ENVIRONMENTS
 
     settings = checked_settings(_given(options))
     environment = ENVIRONMENTS[options.clock]()
@@ -131,8 +258,8 @@ def _start(options: Namespace) -> int:
 
 
 def _resume(options: Namespace) -> int:
-    from toyspec.trainer.environment import ENVIRONMENTS
-    from toyspec.trainer.interruption import interrupted_run
+    from toyspec.trainer.earlier_runs import interrupted_run
+    from toyspec.trainer.training import ENVIRONMENTS
 
     if options.out is None:
         raise UsageError("--resume needs --out DIR, the run to continue")
@@ -200,7 +327,7 @@ def _given(options: Namespace) -> dict[str, Any]:
 
 
 def _baseline(path: str | None) -> Baseline | None:
-    from toyspec.trainer.baselines import Baseline
+    from toyspec.trainer.earlier_runs import Baseline
     from toyspec.trainer.training import EVALUATION
 
     return None if path is None else Baseline(path, EVALUATION)

@@ -1,4 +1,4 @@
-"""The run that another one is compared with."""
+"""What training reads from the logs of earlier runs: the baseline to compare with, and the run to resume."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.core.format.profiles import EVENTS_FILE
 from toyspec.core.reading.reader import read
-from toyspec.trainer.settings import SettingsError
+from toyspec.trainer.settings import SettingsError, settings_of
 
 if TYPE_CHECKING:
     from toyspec.core.reading.records import Record
+    from toyspec.trainer.settings import TrainingSettings
+
 
 PAR_FROM, PAR_TO = 0.99, 1.01
 """Bounds of the ratio of perplexities that is par, themselves included."""
@@ -93,6 +95,43 @@ def perplexity(loss: float) -> float:
         return math.inf
 
 
-def _number(record: Record, key: str) -> Any:
+def _number(record: Record, key: str, otherwise: Any = None) -> Any:
     value = record.get(key)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else otherwise
+
+
+class Interrupted(NamedTuple):
+    """Facts from the stream of an interrupted run."""
+
+    run_start: Record
+    settings: TrainingSettings
+    furthest_step: int
+    """Largest number of a train step in it, over all attempts; 0 without one."""
+    last_time: float
+    """``t`` of its last record, in seconds."""
+
+
+def interrupted_run(directory: str) -> Interrupted:
+    """Return what there is to resume in *directory*.
+
+    Raises SettingsError when the run has ended, has no run_start, or is not of `toyspec train`, and StreamError when
+    its stream is missing or damaged.
+    """
+    path = os.path.join(directory, EVENTS_FILE)
+    run_start, furthest_step, last_time = None, 0, 0.0
+    for record in read(path, profile="toy/v1"):
+        if record.kind == "run_start" and run_start is None:
+            run_start = record
+        elif record.kind == "run_end":
+            raise SettingsError(
+                f"{path}: the run has ended: {record.get('reason')}; it cannot be resumed; start a new run"
+            )
+        elif record.kind == "step":
+            furthest_step = max(furthest_step, _number(record, "step", 0))
+        last_time = _number(record, "t", last_time)
+    if run_start is None:
+        raise SettingsError(f"{path}: no run_start; start the run again without --resume")
+    try:
+        return Interrupted(run_start, settings_of(run_start.value), furthest_step, last_time)
+    except SettingsError as error:
+        raise SettingsError(f"{path}: {error}") from error

@@ -1,1 +1,0 @@
-"""Where a ``TrainingLogger`` sends what it is given: one module for each place."""
