@@ -10,6 +10,7 @@ from codegen import sources
 from codegen.bundling import bundle_name, bundle_text
 from codegen.c_tables import c_header, c_tables
 from codegen.docs_stubs import navigation
+from codegen.event_methods import event_methods_module
 from codegen.go_tables import go_tables
 from codegen.lock import lock_text
 from codegen.messages import python_messages, rust_messages, typescript_messages
@@ -60,6 +61,7 @@ def outputs() -> dict[str, str]:
         "rules": rules_module,
         "streams": streams_module,
         "fields": fields_module,
+        "event_methods": event_methods_module,
         "records": records_module,
         "runs": runs_module,
         "telemetry": telemetry_module,

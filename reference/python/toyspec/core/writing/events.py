@@ -85,31 +85,6 @@ class StartMembers(TypedDict, total=False):
     """The time, now unless given; an empty text leaves it out."""
 
 
-class TensorStatistics(TypedDict, total=False):
-    """The statistics of ``grad``."""
-
-    phase: Phase
-    head: SupportsIndex | None
-    shape: Sequence[SupportsIndex]
-    l2: Measure
-    min: Measure
-    max: Measure
-    mean: Measure
-    abs_mean: Measure
-    sparsity: Measure
-    nan_count: Count
-    per_head_l2: Sequence[SupportsFloat | None]
-    histogram: Sequence[SupportsIndex]
-    gram: Sequence[Sequence[SupportsFloat | None]]
-
-
-class TapStatistics(TensorStatistics, total=False):
-    """The statistics of ``tap``."""
-
-    layer: SupportsIndex | None
-    dtype: str
-
-
 def is_phase(value: object) -> bool:
     """Return whether *value* is a phase that the format has."""
     return type(value) is str and value in PHASES
@@ -193,16 +168,16 @@ def _choices_at(fact: str, kind: str) -> str:
 
 
 def given_members(kind: str, members: dict[str, Any]) -> dict[str, Any]:
-    """Return *members* of an event of *kind* without optional ones that are None: not given.
+    """Return *members* of an event of *kind* without UNSET, and without optional ones that are None: not given.
 
     The layer and the head of a tap or a gradient remain null: outside of all layers, and of all heads together.
     """
-    absent = {name for name, value in members.items() if value is None}
-    return (
-        {name: value for name, value in members.items() if name not in absent & _may_be_left_out(kind)}
-        if absent
-        else members
-    )
+    optional = _may_be_left_out(kind)
+    return {
+        name: value
+        for name, value in members.items()
+        if value is not UNSET and not (value is None and name in optional)
+    }
 
 
 @cache

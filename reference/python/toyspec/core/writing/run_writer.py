@@ -15,14 +15,17 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, SupportsIndex, Unpack, get_args
 
 from msgspec import UNSET
 
-from toyspec.core.escaping import shortened
+from toyspec.core.escaping import printable, shortened
 from toyspec.core.format.canonical import InvalidEventError, members_of
+from toyspec.core.format.foreign_values import mapping_of
 from toyspec.core.format.profiles import EVENTS_FILE
+from toyspec.core.generated.event_methods import EventMethods
 from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.toy_v1 import Step
 from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, say
@@ -30,15 +33,16 @@ from toyspec.core.writing import open_runs
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, utc_text
 from toyspec.core.writing.companions import Companions
 from toyspec.core.writing.environment import this_host
-from toyspec.core.writing.event_methods import EventMethods
 from toyspec.core.writing.events import Reason, StartMembers, given_members, part
+from toyspec.core.writing.logged_values import not_by_name
 from toyspec.core.writing.run_ids import check_run_id
+from toyspec.core.writing.run_progress import COUNTED
 from toyspec.core.writing.run_stream import RunStream
 from toyspec.core.writing.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import TracebackType
+    from collections.abc import Callable, Iterator, Sequence
+    from types import EllipsisType, TracebackType
 
     from toyspec.core.format.canonical import Event
     from toyspec.core.generated.toy_v1 import QualityGate, Stats
@@ -283,6 +287,99 @@ class RunWriter(EventMethods):
         )
         self._stream.write_step(event, "counted" if step is None else "given")
 
+    def log(
+        self,
+        values: Mapping[str, Value | Mapping[str, Any]] | None = None,
+        /,
+        step: Count | EllipsisType = ...,
+        *,
+        epoch: Measure = None,
+        phase: Phase = None,
+        **named: Value | Mapping[str, Any],
+    ) -> None:
+        """Write any values by name, at any time: ``run.log({"train/acc": 0.75}, step=3)``, or ``run.log(loss=2.5)``.
+
+        A number is a value, True is 1.0 and False 0.0, and a string is a text. ``/`` in a name groups values; the
+        members of a nested mapping follow its name and a slash: ``run.log({"train": {"acc": 0.75}})`` is the same. A
+        value that is none of these is left out alone, which standard error reports once for its name and a note in the
+        log counts.
+
+        Without *step*, the values belong to the last ``run.step``, and in a program that never calls that, to one step
+        more than the call before. With ``step=None`` they belong to no step. A *step* that is not an integer ≥ 0
+        is left out, and counted: the values are where they are without one, with ``given_step``, what was passed.
+        """
+        given = named if values is None else self._with_named("values", values, named) if named else values
+        at = COUNTED if step is ... else step
+        self._log("scalars", values=given, step=at, epoch=epoch, phase=phase)
+
+    def _with_named(self, argument: str, values: Any, named: Mapping[str, Any]) -> dict[Any, Any]:
+        """Return *values* and those that are *named*; without the first if they have no names, which is counted."""
+        found = values if isinstance(values, Mapping) else mapping_of(values)
+        if found is None:
+            self.leave_out(argument, not_by_name(argument, values))
+        return {**(found or {}), **named}
+
+    def artifact(  # noqa: PLR0913 - one for each member of the event
+        self,
+        path: str | os.PathLike[str],
+        *,
+        copy: bool = False,
+        role: str | None = None,
+        size_bytes: Count = None,
+        sha256: str | None = None,
+        media_type: str | None = None,
+        step: Count = None,
+        phase: Phase = None,
+    ) -> None:
+        """Write that the file *path*, in the bundle or the working directory, belongs to the run, with size and digest.
+
+        A file outside of the bundle is copied into its folder ``artifacts`` with *copy*; else a ``reference`` names it.
+        Files above 256 MiB are not hashed.
+        """
+        if self._stream.is_silent:
+            return
+        # Imported here: start-up time counts.
+        from toyspec.core.writing.media import placed_file
+
+        try:
+            kind, members = placed_file(os.path.dirname(self.events_path), path, copy=copy)
+        except OSError as error:
+            say(f"{self.events_path}: {printable(os.fspath(path))} could not be copied ({cause_of(error)})")
+            kind, members = placed_file(os.path.dirname(self.events_path), path, copy=False)
+        known = {"role": role, "size_bytes": size_bytes, "sha256": sha256, "step": step, "phase": phase}
+        if kind == "artifact":
+            known["media_type"] = media_type
+        self._log(kind, **{**members, **{key: value for key, value in known.items() if value is not None}})
+
+    def media(  # noqa: PLR0913 - one for each member of the event
+        self,
+        name: str,
+        *,
+        media_type: str,
+        sha256: str | None = None,
+        content: bytes | str | os.PathLike[str] | None = None,
+        index: Count = None,
+        caption: str | None = None,
+        size_bytes: Count = None,
+        width: Count = None,
+        height: Count = None,
+        seconds: Measure = None,
+        step: Count = None,
+        phase: Phase = None,
+    ) -> None:
+        """Write that a file in the folder ``media`` of the bundle shows *name*, after the file itself.
+
+        *content*, bytes or a path, is what the file has; a *sha256* of another content is refused. Without *content*
+        the file with this digest is there already.
+        """
+        facts = {"index": index, "caption": caption, "size_bytes": size_bytes, "step": step, "phase": phase}
+        size = {"width": width, "height": height, "seconds": seconds}
+        members = {"name": name, "media_type": media_type, "sha256": sha256, **facts, **size}
+        if content is None:
+            self._log("media", **members)
+        else:
+            self._stream.write_with_file({"kind": "media", **given_members("media", members)}, content)
+
     def _look_at_names(self, named: Mapping[str, Any]) -> None:
         """Report once each name that is nearly that of a member of a step."""
         for name in named.keys() - self._named:
@@ -502,6 +599,3 @@ class RunWriter(EventMethods):
             self._stream.refuse(InvalidEventError(f"{kind} has no member {', '.join(unknown)}"), kind)
         else:
             self._stream.write({"kind": kind, **given_members(kind, members)})
-
-    def _log_with_file(self, kind: str, content: bytes | str | os.PathLike[str], members: dict[str, Any]) -> None:
-        self._stream.write_with_file({"kind": kind, **given_members(kind, members)}, content)
