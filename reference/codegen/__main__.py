@@ -45,28 +45,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PACKAGE = "reference/python/toyspec/core/generated"
+_MODULES: dict[str, Callable[[], str]] = {
+    "limits": limits_module,
+    "redaction": redaction_module,
+    "messages": python_messages,
+    "looks": looks_module,
+    "media": media_module,
+    "dialects": dialects_module,
+    "rules": rules_module,
+    "streams": streams_module,
+    "fields": fields_module,
+    "event_methods": event_methods_module,
+    "records": records_module,
+    "runs": runs_module,
+    "telemetry": telemetry_module,
+}
 _TYPES = {"": types_module, "strict_": strict_module}
 
 
 def outputs() -> dict[str, str]:
     """Return the text of every generated file by its path from the root."""
     made: dict[str, str] = {}
-    modules: dict[str, Callable[[], str]] = {
-        "limits": limits_module,
-        "redaction": redaction_module,
-        "messages": python_messages,
-        "looks": looks_module,
-        "media": media_module,
-        "dialects": dialects_module,
-        "rules": rules_module,
-        "streams": streams_module,
-        "fields": fields_module,
-        "event_methods": event_methods_module,
-        "records": records_module,
-        "runs": runs_module,
-        "telemetry": telemetry_module,
-    }
-    for name, make in modules.items():
+    for name, make in _MODULES.items():
         made[f"{_PACKAGE}/{name}.py"] = make()
     for profile in sources.PROFILES:
         module = profile.replace("/", "_")
