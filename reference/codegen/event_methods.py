@@ -20,9 +20,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from types import EllipsisType
 from typing import Any, Literal, SupportsFloat, SupportsIndex
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 
 class EventMethods(ABC):
@@ -64,7 +65,7 @@ def _parameter(kind: str, name: str, schema: dict[str, Any], required: list[str]
     if name in required:
         return f"{name}: {annotation}"
     if schema.get("type") == ["integer", "null"]:  # where null names a place
-        return f"{name}: {annotation} | UnsetType = UNSET"
+        return f"{name}: {annotation} | EllipsisType = ..."
     default = json.dumps(_DEFAULTS[kind, name]) if (kind, name) in _DEFAULTS else "None"
     return f"{name}: {annotation.removesuffix(' | None')} | None = {default}"
 

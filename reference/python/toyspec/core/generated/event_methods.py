@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from types import EllipsisType
 from typing import Any, Literal, SupportsFloat, SupportsIndex
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 
 class EventMethods(ABC):
@@ -17,11 +18,11 @@ class EventMethods(ABC):
     def _log(self, kind: str, **members: Any) -> None:
         """Write an event."""
 
-    def tap(self, region: str, *, step: SupportsIndex, layer: SupportsIndex | None | UnsetType = UNSET, head: SupportsIndex | None | UnsetType = UNSET, shape: Sequence[SupportsIndex] | None = None, dtype: str | None = None, l2: SupportsFloat | None = None, min: SupportsFloat | None = None, max: SupportsFloat | None = None, mean: SupportsFloat | None = None, abs_mean: SupportsFloat | None = None, sparsity: SupportsFloat | None = None, nan_count: SupportsIndex | None = None, per_head_l2: Sequence[SupportsFloat | None] | None = None, histogram: Sequence[SupportsIndex] | None = None, gram: Sequence[Sequence[SupportsFloat | None]] | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
+    def tap(self, region: str, *, step: SupportsIndex, layer: SupportsIndex | None | EllipsisType = ..., head: SupportsIndex | None | EllipsisType = ..., shape: Sequence[SupportsIndex] | None = None, dtype: str | None = None, l2: SupportsFloat | None = None, min: SupportsFloat | None = None, max: SupportsFloat | None = None, mean: SupportsFloat | None = None, abs_mean: SupportsFloat | None = None, sparsity: SupportsFloat | None = None, nan_count: SupportsIndex | None = None, per_head_l2: Sequence[SupportsFloat | None] | None = None, histogram: Sequence[SupportsIndex] | None = None, gram: Sequence[Sequence[SupportsFloat | None]] | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
         """Write an event of kind ``tap``: statistics of an activation, taken where it flows through a region."""
         self._log("tap", region=region, step=step, layer=layer, head=head, shape=shape, dtype=dtype, l2=l2, min=min, max=max, mean=mean, abs_mean=abs_mean, sparsity=sparsity, nan_count=nan_count, per_head_l2=per_head_l2, histogram=histogram, gram=gram, phase=phase)
 
-    def grad(self, param: str, *, step: SupportsIndex, head: SupportsIndex | None | UnsetType = UNSET, shape: Sequence[SupportsIndex] | None = None, l2: SupportsFloat | None = None, min: SupportsFloat | None = None, max: SupportsFloat | None = None, mean: SupportsFloat | None = None, abs_mean: SupportsFloat | None = None, sparsity: SupportsFloat | None = None, nan_count: SupportsIndex | None = None, per_head_l2: Sequence[SupportsFloat | None] | None = None, histogram: Sequence[SupportsIndex] | None = None, gram: Sequence[Sequence[SupportsFloat | None]] | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
+    def grad(self, param: str, *, step: SupportsIndex, head: SupportsIndex | None | EllipsisType = ..., shape: Sequence[SupportsIndex] | None = None, l2: SupportsFloat | None = None, min: SupportsFloat | None = None, max: SupportsFloat | None = None, mean: SupportsFloat | None = None, abs_mean: SupportsFloat | None = None, sparsity: SupportsFloat | None = None, nan_count: SupportsIndex | None = None, per_head_l2: Sequence[SupportsFloat | None] | None = None, histogram: Sequence[SupportsIndex] | None = None, gram: Sequence[Sequence[SupportsFloat | None]] | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
         """Write an event of kind ``grad``: statistics of the gradient of one parameter."""
         self._log("grad", param=param, step=step, head=head, shape=shape, l2=l2, min=min, max=max, mean=mean, abs_mean=abs_mean, sparsity=sparsity, nan_count=nan_count, per_head_l2=per_head_l2, histogram=histogram, gram=gram, phase=phase)
 
@@ -29,7 +30,7 @@ class EventMethods(ABC):
         """Write an event of kind ``op_timing``: time spent in each kind of operation during a step."""
         self._log("op_timing", buckets=buckets, step=step, compute_us=compute_us, phase=phase)
 
-    def drift(self, param: str, *, step: SupportsIndex, cos_to_init: SupportsFloat | None, l2_to_init: SupportsFloat | None, head: SupportsIndex | None | UnsetType = UNSET, token_id: SupportsIndex | None = None, freq: SupportsFloat | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
+    def drift(self, param: str, *, step: SupportsIndex, cos_to_init: SupportsFloat | None, l2_to_init: SupportsFloat | None, head: SupportsIndex | None | EllipsisType = ..., token_id: SupportsIndex | None = None, freq: SupportsFloat | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
         """Write an event of kind ``drift``: how far a parameter has moved from its initial value."""
         self._log("drift", param=param, step=step, cos_to_init=cos_to_init, l2_to_init=l2_to_init, head=head, token_id=token_id, freq=freq, phase=phase)
 

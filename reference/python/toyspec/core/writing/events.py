@@ -168,15 +168,13 @@ def _choices_at(fact: str, kind: str) -> str:
 
 
 def given_members(kind: str, members: dict[str, Any]) -> dict[str, Any]:
-    """Return *members* of an event of *kind* without UNSET, and without optional ones that are None: not given.
+    """Return *members* of an event of *kind* that are given: an optional one is not if it is None, or ``...``.
 
     The layer and the head of a tap or a gradient remain null: outside of all layers, and of all heads together.
     """
     optional = _may_be_left_out(kind)
     return {
-        name: value
-        for name, value in members.items()
-        if value is not UNSET and not (value is None and name in optional)
+        name: value for name, value in members.items() if value is not ... and not (value is None and name in optional)
     }
 
 
