@@ -228,7 +228,7 @@ def test_a_member_that_no_kind_has_is_never_ignored(run: RunWriter, capsys: pyte
         run.note()  # type: ignore[call-arg]
     for statistics in ({"l3": 1}, {"dtype": "f32"}):
         with pytest.raises(TypeError, match=f"'{next(iter(statistics))}'"):
-            run.grad("w", step=1, **statistics)  # type: ignore[arg-type]
+            run.grad("w", step=1, **statistics)
     run.step(los=1.0, mae=0.1)
     run.step(los=1.0, mae=0.1)
     said = capsys.readouterr().err

@@ -246,7 +246,7 @@ CASES: dict[str, Case] = {
     "a gradient with a wrong count": Case(
         lambda run: run.grad("w", step=1, nan_count=1.5, l2="x"),
         [{"kind": "grad", "step": 1, "param": "w"}],
-        lost={"nan_count": "/nan_count must be an integer, got 1.5", "l2": "/l2 must be a number, got 'x'"},
+        lost={"l2": "/l2 must be a number, got 'x'", "nan_count": "/nan_count must be an integer, got 1.5"},
     ),
     "system with a truth": Case(
         lambda run: run.system(memory_used_bytes=5, extra={"on": True, "t": np.float32(2)}),
