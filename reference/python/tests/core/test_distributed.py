@@ -7,9 +7,7 @@ import os
 import signal
 import time
 from functools import partial
-from operator import length_hint
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -250,26 +248,10 @@ def test_largest_batch_is_first() -> None:
     assert 1 << 30 in crew.given[0]
 
 
-@pytest.mark.parametrize("order", ["given", "any"])
-def test_giant_item_far_behind_begins_early(order: Literal["given", "any"]) -> None:
-    """Of very many items, those that would hold up the end begin long before it, and memory stays bounded."""
-    crew = _Recording(losses=0, size=2)
-    items = [1 << 19] * 3000 + [1 << 40] + [1 << 19] * 3000 + [1 << 30] * 100
-    found = list(results_of(items, work(doubled), crew, order=order))
-    assert sorted(2 * item for item in items) == sorted(result for _, result in found if isinstance(result, int))
-    assert order == "any" or items == [item for item, _ in found]
-    given = [batch[0] for batch in crew.given]
-    assert given.index(1 << 40) < 200
-    # Batches of a mebibyte follow until the end, also where many items are large.
-    assert 1 << 19 in given[-200:]
-
-
-def test_one_worker_keeps_few_items_waiting() -> None:
-    """Without another worker that could be idle in the end, nothing is gained by looking far ahead."""
-    taken = iter(range(50_000))
-    same: Work[int, int | str] = Work(doubled, lambda _: 1, lambda item, reason: f"{item}: {reason}")
-    waiting = [length_hint(taken) + number for number, _ in enumerate(results_of(taken, same, Threads(1)), start=1)]
-    assert 50_000 - 2048 < min(waiting)
+def test_small_first_item_ends_nothing() -> None:
+    """An item that is done after all that are looked at with it does not end the work."""
+    items = [1 << 20, *[2 << 20] * 100]
+    assert [2 * item for item in items] == [result for _, result in results_of(items, work(doubled), _Recording(0))]
 
 
 def test_batches_are_of_bytes() -> None:

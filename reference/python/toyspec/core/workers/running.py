@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import heapq
 import itertools
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
@@ -78,11 +77,6 @@ BATCH_BYTES = 1 << 20
 BATCH_ITEMS = 64
 # Enough for workers to go on beside a large stream, few enough to keep what waits for its turn small.
 _WINDOW_PER_WORKER = 16
-# A batch that would keep one of several workers busy after the others is looked for so far ahead, some more before
-# each wait.
-_LARGE_BYTES = 16 << 20
-_AHEAD_BATCHES = 4096
-_STEP_BATCHES = 64
 # A batch is tried twice before it is divided; what is lost with its machine is tried again more often.
 _TRIES = 2
 _MOST_TRIES = 20
@@ -146,7 +140,6 @@ class _Run(Generic[Item, Result]):
         self._work = work
         self._source = source
         self._order = order
-        self._ahead: deque[_Batch[Item, Result]] = deque()
         self._open: dict[int, _Batch[Item, Result]] = {}
         self._waiting: list[tuple[int, int, int, _Part]] = []
         self._given: dict[int, _Part] = {}
@@ -158,6 +151,7 @@ class _Run(Generic[Item, Result]):
         while True:
             self._open_batches()
             self._submit()
+            before = self._yielded
             while (batch := self._done()) is not None:
                 del self._open[batch.number]
                 self._yielded += 1
@@ -165,35 +159,16 @@ class _Run(Generic[Item, Result]):
             if self._given:
                 for finished in self._crew.finished():
                     self._settle(self._given.pop(finished.key), finished)
-            elif not (self._waiting or self._open or self._look_ahead(1)):
+            elif self._yielded == before:
                 return
 
     def _open_batches(self) -> None:
-        """Open the batches whose turn it is, and for several workers large ones as soon as they are seen."""
-        while (self._ahead or self._look_ahead(1)) and self._ahead[0].number < self._yielded + self._window:
-            self._begin(self._ahead.popleft())
-        # One worker ends at the same time in any order, and what was looked at stays in memory.
-        if self._crew.size > 1:
-            self._look_ahead(min(_STEP_BATCHES, _AHEAD_BATCHES - len(self._ahead)))
-
-    @property
-    def _window(self) -> int:
-        return self._crew.size * _WINDOW_PER_WORKER
-
-    def _look_ahead(self, most: int) -> bool:
-        """Look at up to *most* more batches; return whether one waits for its turn."""
-        for items in itertools.islice(self._source, max(0, most)):
+        """Open the batches whose turn it is, so few that what is done and waits for its turn stays small."""
+        wanted = self._crew.size * _WINDOW_PER_WORKER - len(self._open)
+        for items in itertools.islice(self._source, max(0, wanted)):
             batch = _Batch[Item, Result](next(self._numbers), items)
-            is_large = sum(map(self._work.weight, items)) >= _LARGE_BYTES
-            if is_large and len(self._open) < 2 * self._window:
-                self._begin(batch)
-            else:
-                self._ahead.append(batch)
-        return bool(self._ahead)
-
-    def _begin(self, batch: _Batch[Item, Result]) -> None:
-        self._open[batch.number] = batch
-        self._put(_Part(batch.number, 0, batch.items))
+            self._open[batch.number] = batch
+            self._put(_Part(batch.number, 0, items))
 
     def _put(self, part: _Part) -> None:
         size = sum(map(self._work.weight, part.items))
