@@ -35,7 +35,7 @@ ENGINE_TESTS = (
     "core/test_engine.py", "core/test_gzip_streams.py", "test_looks.py", "core/test_run_ends.py",
     "core/test_runs_listing.py",
 )  # fmt: skip
-"""The tests that go through the seam of the engines: plain Python runs them with all random examples."""
+"""The tests that go through the seam of the engines: they run with plain Python too."""
 
 LANGUAGE_TESTS = tuple(
     f"{TESTS}/{name}"
@@ -155,8 +155,9 @@ def pytest(session: nox.Session) -> None:
 @nox.session
 def plain_tests(session: nox.Session) -> None:
     """Run the tests that depend on the engine with plain Python; ``whole`` runs all others too, but the slow ones."""
+    part = {"TOYSPEC_EXAMPLES": "ci"} if IS_CI else {}
     with session.chdir(TESTS):
-        python(session, "-m", "pytest", "-q", "-m", "not slow", *ENGINE_TESTS, TOYSPEC_ENGINE="python")
+        python(session, "-m", "pytest", "-q", "-m", "not slow", *ENGINE_TESTS, TOYSPEC_ENGINE="python", **part)
         if "whole" in session.posargs:
             others = [f"--ignore={name}" for name in ENGINE_TESTS]
             environment = {"TOYSPEC_ENGINE": "python", "TOYSPEC_EXAMPLES": "quick"}
