@@ -11,7 +11,7 @@ import pytest
 
 import toyspec
 from codegen import sources
-from codegen.diagrams import automaton, catalog_scale, diagrams, readings, saved_curve, step_costs
+from codegen.diagrams import automaton, diagrams, readings, saved_curve, step_costs
 from codegen.diagrams.automaton import GAP, OTHER, moves
 from codegen.diagrams.drawing import MONO_WIDTH, WIDTH, Box, Drawing, cut
 
@@ -212,16 +212,3 @@ def test_costs_of_a_step_are_the_published_ones() -> None:
     found = step_costs.costs()
     assert sorted(found, key=lambda cost: cost.microseconds) == found
     assert {"toyspec", "TensorBoard", "MLflow"} < {cost.writer for cost in found}
-
-
-def test_curves_of_a_catalog_are_the_published_ones() -> None:
-    """Each curve has a point for each number of runs that the table of the page has."""
-    rows = re.findall(
-        r"^\| ([\d,]+) \|.*MB \|$",
-        (sources.ROOT / "docs/parts/catalog-scale.md").read_text(encoding="utf-8"),
-        re.MULTILINE,
-    )
-    found = catalog_scale.curves()
-    assert 3 == len(found)
-    assert [int(row.replace(",", "")) for row in rows] == [count for count, _ in found[0].points]
-    assert all(seconds > 0 for curve in found for _, seconds in curve.points)

@@ -19,8 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 import toyspec
 from command_line import command, environment
 from command_line import toyspec_within as run_toyspec
-from toyspec.agents.run_tools import UNTRUSTED, ContainedPaths, OutsideRootError
-from toyspec.agents.tool_server import skill, tool_server
+from toyspec.agents.run_tools import UNTRUSTED, ContainedPaths, OutsideRootError, skill, tool_server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

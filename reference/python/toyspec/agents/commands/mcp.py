@@ -42,7 +42,7 @@ def run(options: Namespace) -> int:
 
     if not os.path.isdir(options.root):
         raise UsageError(f"{shown(options.root)} must be a folder with runs")
-    from toyspec.agents.tool_server import tool_server
+    from toyspec.agents.run_tools import tool_server
 
     try:
         server = tool_server(options.root)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from toyspec.agents.tool_server import skill
-
 if TYPE_CHECKING:
     from argparse import Namespace
 
@@ -24,5 +22,7 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:  # noqa: ARG001 - it has no options
     """Print the file."""
+    from toyspec.agents.run_tools import skill
+
     sys.stdout.write(skill())
     return 0
