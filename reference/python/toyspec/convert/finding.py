@@ -162,14 +162,6 @@ class ImportableRuns:
                 return None
         return None
 
-    def damage_of(self, path: str) -> str | None:
-        """Return why the file *path* cannot be read; None if it can."""
-        return damage_of(path)
-
-    def title_of(self, name: str) -> str:
-        """Return the title of the format *name*."""
-        return described(name)[0]
-
 
 def unreadable(root: str, is_part: Callable[[str], bool]) -> Iterator[PathError]:
     """Yield each file at *root* or below that may be a source and cannot be read, and each such directory.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -115,17 +115,23 @@ class _Import:
 
     def _artifact(self, value: dict[str, Any], place: str) -> Iterator[bytes]:
         """Yield the files of what the run produced, or a reference to what it used, or whose files are elsewhere."""
-        name, version = value["name"], str(value.get("version"))
-        found = _artifact_of(self._directory, name, version)
-        if found is not None and found.files and value["type"] == "artifact_output":
-            for path, below in found.files:
-                yield from self._intake.artifact(path, below, place, role=found.kind)
+        name, version, is_input = value["name"], str(value.get("version")), value["type"] == "artifact_input"
+        # The root is above ``experiments/EXPERIMENT/runs``.
+        root = os.path.abspath(os.path.join(self._directory, *[os.pardir] * 4))
+        manifest = file_below(os.path.join(root, "artifacts"), f"{name}/versions/{version}/manifest.json")
+        found = (object_in(manifest) if manifest else None) or {}
+        kind = str(found.get("kind")) if found else "artifact"
+        files = [] if is_input else list(_files(root, found.get("path"), name))
+        for path, below in files:
+            yield from self._intake.artifact(path, below, place, role=kind)
+        if files:
             return
-        role = "input" if value["type"] == "artifact_input" else (found.kind if found else "artifact")
+        role = "input" if is_input else kind
         made: dict[str, Any] = {"kind": "reference", "uri": f"{_SCHEME}{name}:{version}", "role": role}
-        made |= {} if found is None or found.size is None else {"size_bytes": found.size}
-        made |= {} if found is None or found.digest is None else {"sha256": found.digest}
-        if role != "input":
+        digest, size = found.get("digest"), found.get("size_bytes")
+        made |= {"size_bytes": size} if type(size) is int and size >= 0 else {}
+        made |= {"sha256": digest} if isinstance(digest, str) and found.get("payload") == "file" else {}
+        if not is_input:
             self._ledger.changed(PART_DROPPED, place, "its files are not in the root of munin")
         yield from self._intake.record(made, place)
 
@@ -187,34 +193,8 @@ def _facts_of(manifest: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     return facts, rest
 
 
-class _Artifact(NamedTuple):
-    """What the manifest of an artifact says, and where its files are."""
-
-    kind: str
-    digest: str | None
-    size: int | None
-    files: tuple[tuple[str, str], ...]
-    """The path of each file, and its path in the bundle's folder of artifacts."""
-
-
-def _artifact_of(directory: str, name: str, version: str) -> _Artifact | None:
-    """Return the artifact that the run *directory* names; None where the root has no manifest of it."""
-    # It is below ``experiments/EXPERIMENT/runs`` of the root.
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(directory))))
-    manifest = file_below(os.path.join(root, "artifacts"), f"{name}/versions/{version}/manifest.json")
-    found = object_in(manifest) if manifest else None
-    if found is None:
-        return None
-    digest, size = found.get("digest"), found.get("size_bytes")
-    return _Artifact(
-        str(found.get("kind")),
-        digest if isinstance(digest, str) and found.get("payload") == "file" else None,
-        size if type(size) is int and size >= 0 else None,
-        tuple(_files(root, found.get("path"), name)),
-    )
-
-
 def _files(root: str, relative: Any, name: str) -> Iterator[tuple[str, str]]:
+    """Yield each file of an artifact, and its path in the bundle's folder of artifacts."""
     file = file_below(root, relative)
     if file is not None:
         yield file, name

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Container, Iterator
 
+    from toyspec.convert.survey import FormatCount, Sort, Survey
     from toyspec.core.reading.configuration import Configuration
     from toyspec.core.reading.log_detection import DialectChoice
-    from toyspec.logs.survey import FormatCount, Sort, Survey
 
 _PATH_COLUMNS = 50
 _MOST_NAMED = 5
@@ -64,7 +64,7 @@ def run(options: Namespace) -> int:
             _print_dialects(configuration, terminal)
         return exit_codes.OK
     from toyspec.convert.finding import ImportableRuns
-    from toyspec.logs.survey import survey
+    from toyspec.convert.survey import survey
 
     paths = options.paths or ["."]
     for path in paths:

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from toyspec.convert.finding import ImportableRuns
+from toyspec.convert.survey import Survey, survey
 from toyspec.core.reading.log_detection import DialectChoice, may_be_log
-from toyspec.logs.survey import Survey, survey
 
 TOY = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n'
 CSV = b"step,loss\n1,2.5\n2,2.25\n"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from toyspec.convert.finding import damage_of, described
 from toyspec.core.errors import StreamError, UnknownFormatError
 from toyspec.core.format.known_formats import Look, known_start
 from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, detect_profile_at, first_object, is_binary
@@ -22,6 +23,7 @@ from toyspec.logs.recognition import has_step_word
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from toyspec.convert.finding import ImportableRuns
     from toyspec.core.reading.readers import OpenedLog
 
 Sort = Literal["profile", "dialect", "foreign", "unreadable"]
@@ -85,24 +87,8 @@ class Survey(msgspec.Struct):
     """The paths of streams and of logs that are read in place, each with its sort."""
 
 
-class Importable(Protocol):
-    """Knows what can be imported."""
-
-    def part_of(self, path: str) -> tuple[str, str] | None:
-        """Return format and path of the run, of several files, that the file *path* belongs to; None without one."""
-
-    def format_of(self, path: str) -> str | None:
-        """Return the format of the file *path*, whatever lies beside it; None if it is not known."""
-
-    def damage_of(self, path: str) -> str | None:
-        """Return why the file *path* cannot be read; None if it can."""
-
-    def title_of(self, name: str) -> str:
-        """Return the title of the format *name*."""
-
-
 def survey(
-    root: str, choice: DialectChoice, importable: Importable, on_file: Callable[[int], None] | None = None
+    root: str, choice: DialectChoice, importable: ImportableRuns, on_file: Callable[[int], None] | None = None
 ) -> Survey:
     """Return what lies at *root*, a file or a directory, and below it.
 
@@ -168,7 +154,7 @@ def _is_like_a_log(kind: str, paths: list[str]) -> bool:
     return True
 
 
-def _files(root: str, importable: Importable, passed_over: list[str]) -> Iterator[tuple[str, str | None]]:
+def _files(root: str, importable: ImportableRuns, passed_over: list[str]) -> Iterator[tuple[str, str | None]]:
     """Yield the path of each file with None, and of each directory that cannot be listed with the cause."""
     if not os.path.isdir(root):
         yield root, None
@@ -201,7 +187,7 @@ def _size(path: str) -> int:
         return 0
 
 
-def _examined(path: str, choice: DialectChoice, importable: Importable) -> FormatCount | None:  # noqa: PLR0911 - one for each sort
+def _examined(path: str, choice: DialectChoice, importable: ImportableRuns) -> FormatCount | None:  # noqa: PLR0911 - one for each sort
     try:
         head, is_compressed = unpacked_head(path, HEAD_BYTES)
     except (StreamError, OSError) as error:
@@ -220,7 +206,7 @@ def _examined(path: str, choice: DialectChoice, importable: Importable) -> Forma
     read_as = _read_as(choice, head, path)
     run = None if read_as is None else importable.part_of(path)
     if read_as is not None and run is not None and run[0] != read_as.use.name:
-        return _imported(run[0], importable)
+        return _imported(run[0])
     is_console = isinstance(read_as, DialectLog) and read_as.dialect.form.type == _CONSOLE
     if read_as is not None and not (is_console and path.endswith(_NO_OUTPUT)):
         needs = f'--step-key unless the step is "{read_as.use.step}"' if read_as.sure < SURE else None
@@ -251,20 +237,20 @@ def _unreadable(cause: str) -> FormatCount:
     return FormatCount(sort="unreadable", format=cause, title=title, read_with=None)
 
 
-def _imported(name: str, importable: Importable) -> FormatCount:
-    return FormatCount(sort="foreign", format=name, title=importable.title_of(name), read_with=f"toyspec import {name}")
+def _imported(name: str) -> FormatCount:
+    return FormatCount(sort="foreign", format=name, title=described(name)[0], read_with=f"toyspec import {name}")
 
 
-def _foreign(path: str, head: bytes, importable: Importable) -> FormatCount | None:
+def _foreign(path: str, head: bytes, importable: ImportableRuns) -> FormatCount | None:
     run = importable.part_of(path)
     may_be = run is None and _may_be_foreign(path, head)
     name = importable.format_of(path) if may_be else None if run is None else run[0]
     if name is not None:
-        return _imported(name, importable)
+        return _imported(name)
     look: Look | None = known_start(head)
     if look is None:
         return None
-    damage = importable.damage_of(path)
+    damage = damage_of(path)
     if damage is not None:
         return _unreadable(damage)
     # What toyspec itself would read was tried above.
