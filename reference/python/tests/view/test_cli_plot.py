@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import math
+import re
 import shlex
 import subprocess
 import sys
@@ -20,8 +20,7 @@ from toyspec import annotate, start_run
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.view import pictures
-from toyspec.view.drawn_curves import DrawnCurve, Stretch, drawn_curve, read_curves
-from toyspec.view.plotted_curves import mean_curve, smoothed
+from toyspec.view.drawn_curves import DrawnCurve, Stretch, drawn_curve, mean_curve, read_curves, smoothed
 from view_client import END, START, step, write_run
 
 pytest.importorskip("matplotlib")
@@ -206,7 +205,7 @@ def test_a_mean_of_long_runs_keeps_their_spikes(tmp_path: Path) -> None:
     short = Stretch(both, both, both, both, both, none, 1)
     low, high, mean = (array("d", [value, math.nan]) for value in (5, 99, 7))
     spiky = Stretch(array("d", [1, 2]), low, high, low, mean, array("d", [0, 2]), 2)
-    found = mean_curve([DrawnCurve(each, [], [2.0], [], None) for each in (short, spiky)], 10).latest
+    found = mean_curve([DrawnCurve(each, [], [2.0], [], None) for each in (short, spiky)]).latest
     assert found is not None
     assert ([1.0, 2.0, 3.0], [4.0, 2.0, 3.0]) == (list(found.place), list(found.mean))
     assert (99.0, [0.0, 2.0, 0.0], 2) == (max(found.high), list(found.not_finite), found.level)
@@ -224,33 +223,14 @@ def test_smoothing_is_that_of_the_values_so_far() -> None:
     assert list(smoothed(several, 0.5)[3:]) == list(smoothed(one, 0.25)[3:])
 
 
-def test_ticks_of_a_log_scale_are_plain_numbers(tmp_path: Path) -> None:
-    """They are readable where the values fill less than a decade, and where they fill many."""
-    from matplotlib.figure import Figure
-
-    for low, high, expected in ((2.0, 7.0, {"2", "3", "4", "6"}), (1e-6, 1e7, {"1e-6", "0.01", "100", "1e6"})):
-        figure: Any = Figure()
-        axes = figure.add_subplot()
-        values = array("d", [low, high])
-        steps = array("d", [1.0, 2.0])
-        stretch = Stretch(steps, values, values, values, values, array("d", [0, 0]), 1)
-        pictures._draw_panel(axes, "loss", [DrawnCurve(stretch, [], [], [], None)], pictures.Layout(y_scale="log"))
-        figure.savefig(io.BytesIO(), format="png")
-        labels = {each.get_text() for each in (*axes.get_yticklabels(), *axes.get_yticklabels(minor=True))}
-        assert expected <= labels, labels
-
-
-def test_more_runs_than_a_legend_can_name_have_a_colour_bar(tmp_path: Path) -> None:
-    """It names each of them up to 32, some of more, and reads nothing in a name as mathematics."""
-    from matplotlib.figure import Figure
-
-    for number, expected in ((24, 24), (200, 12)):
-        figure: Any = Figure()
-        names = [f"run_{at}$x$" for at in range(number)]
-        pictures._finish(figure, [figure.add_subplot()], names, pictures.Layout())
-        figure.savefig(io.BytesIO(), format="png")
-        labels = [each.get_text().replace("\\$", "$") for each in figure.axes[-1].get_yticklabels()]
-        assert (expected, names[0], names[-1]) == (len(labels), labels[0], labels[-1])
+def test_more_runs_than_a_legend_can_name_are_shades_of_one_scale(tmp_path: Path) -> None:
+    """Each has a colour of its own, and none is named."""
+    for number in range(24):
+        write_run(tmp_path / "runs" / f"r{number}", START, step(1, 1.0 + number), step(2, 2.0 + number))
+    assert exit_codes.OK == main(["plot", str(tmp_path / "runs"), "-o", str(tmp_path / "a.svg")])
+    drawn = (tmp_path / "a.svg").read_text(encoding="utf-8")
+    assert '<g id="legend' not in drawn
+    assert 24 <= len(set(re.findall(r"stroke: (#\w+)", drawn)))
 
 
 def test_the_picture_has_the_size_and_the_limits_that_were_asked_for(

@@ -15,8 +15,7 @@ from textual.geometry import Size
 
 from toyspec.core.runs.rows import unreadable_row
 from toyspec.view.charts import Cell
-from toyspec.view.screen.chart_pane import ChartPane, Panel, _parts
-from toyspec.view.screen.run_list import COLORS, RunList, end_of
+from toyspec.view.screen.panes import COLORS, ChartPane, Panel, RunList, _parts, end_of
 
 CELLS: Any = st.builds(
     Cell,

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.view.screen import snapshots
-from toyspec.view.screen.live_alerts import LiveAlerts
 from toyspec.view.screen.snapshots import Snapshot, SnapshotReader, Wanted
 
 if TYPE_CHECKING:
@@ -53,6 +51,9 @@ class Runs:
         """Know no run."""
         del run
 
+    def count_alerts(self) -> None:
+        """Count nothing."""
+
 
 def _rows(*names: str) -> list[dict[str, Any]]:
     return [{"id": name, "at": len(names)} for name in names]
@@ -66,7 +67,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
 
 
 def _reader(runs: Runs, give: Callable[[Snapshot], object]) -> SnapshotReader:
-    return SnapshotReader(runs, LiveAlerts((), DialectChoice()), give)  # type: ignore[arg-type]
+    return SnapshotReader(runs, give)  # type: ignore[arg-type]
 
 
 def test_nothing_is_read_while_nothing_changes(runs: Runs) -> None:
@@ -79,7 +80,7 @@ def test_nothing_is_read_while_nothing_changes(runs: Runs) -> None:
     reader.close()
     assert [None] == runs.asked
     (only,) = given
-    assert ({"a": {"id": "a", "at": 1}}, {}, Wanted(), {}) == tuple(only)
+    assert ({"a": {"id": "a", "at": 1}}, {}, Wanted()) == tuple(only)
 
 
 def test_rows_follow_what_changes(runs: Runs) -> None:

@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from toyspec.health import options as health_options
     from toyspec.health import run_health
     from toyspec.stores import ray_cluster
-    from toyspec.view import metric_charts
+    from toyspec.view import charts, drawn_curves
 
     __all__ = [
         "catalog",
+        "charts",
+        "drawn_curves",
         "health_checking",
         "health_options",
-        "metric_charts",
         "ray_cluster",
         "run_health",
     ]
@@ -25,9 +26,10 @@ else:
 
     _MODULES = {
         "catalog": "toyspec.catalog.reading",
+        "charts": "toyspec.view.charts",
+        "drawn_curves": "toyspec.view.drawn_curves",
         "health_checking": "toyspec.health.checking",
         "health_options": "toyspec.health.options",
-        "metric_charts": "toyspec.view.metric_charts",
         "ray_cluster": "toyspec.stores.ray_cluster",
         "run_health": "toyspec.health.run_health",
     }

@@ -9,6 +9,7 @@ import time
 from collections import OrderedDict, deque
 from contextlib import suppress
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -20,7 +21,6 @@ from toyspec.core.reading.run_files import rank_of
 from toyspec.core.runs.discovery import Stream, ranks_in
 from toyspec.core.runs.rows import unread_row, unreadable_row
 from toyspec.core.system_calls import cause_of, is_locked
-from toyspec.view.counted_alerts import CountedAlerts
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.opened_files import identity_at
 from toyspec.view.roots import CatalogRoot, roots_of, run_id
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from toyspec.view.curve_store import StoredCurves
     from toyspec.view.opened_files import Identity
     from toyspec.view.roots import Root, ShownRun
+    from toyspec.view.scanning import AlertCount
 
 
 _MOST_CHANGES = 4096
@@ -145,6 +146,9 @@ class Revisions:
 # A run that has not changed for so long is found by the search alone.
 _HOT_SECONDS = 120.0
 _SCAN_WAIT_SECONDS = 300.0
+_LEAST_PAUSE_SECONDS = 5.0
+# A run that grows all the time is read whole for each count: it takes a twentieth of one core at most.
+_PAUSES = 20
 # More than a screen shows: their ends take 30 ms.
 _MOST_READ_FIRST = 100
 
@@ -173,7 +177,7 @@ class LiveRuns:
         self._pending: dict[str, Future[None]] = {}
         self._open = OpenRuns()
         self.changes = Changes(self._lock)
-        self._alerts = CountedAlerts(self._lock, self._workers.count_alerts, self._take_alerts, clock)
+        self._counts_alerts = False
         self._watches = [watch_of(root, self, clock) for root in self.roots]
         self._is_started = False
         self._was_listed = False
@@ -204,8 +208,6 @@ class LiveRuns:
         """Stop watching and scanning, keep the rows, and close every file."""
         self.changes.close()
         self._is_shown.set()
-        with self._lock:
-            self._alerts.close()
         for watch in self._watches:
             watch.join()
         self._workers.close()
@@ -323,7 +325,6 @@ class LiveRuns:
     def _forget(self, entry: ViewedRun) -> None:
         self._entries.pop(entry.run, None)
         self._by_path.pop(entry.path, None)
-        self._alerts.forget(entry.path)
         self._open.close(entry)
         for run in [run for run in self._ranks if run.rpartition("/")[0] == entry.run]:
             self._open.close(self._ranks.pop(run))
@@ -498,7 +499,7 @@ class LiveRuns:
             return unread_row(entry.run, entry.identity[2]) | self._root_of(entry)
         if form == "json" and entry.json is not None:
             return msgspec.Raw(entry.json)
-        return self.row(entry) | self._alerts.of(entry.path) | self._root_of(entry)
+        return self.row(entry) | entry.alerts | self._root_of(entry)
 
     def _root_of(self, entry: ViewedRun) -> dict[str, str]:
         return {} if len(self.roots) == 1 else {"root": encodable(entry.root.name)}
@@ -509,18 +510,34 @@ class LiveRuns:
         What a catalog lists has the counts of the catalog. A large object is not fetched for it.
         """
         with self._lock:
-            self._alerts.want(self._uncounted)
+            self._counts_alerts = True
+        self.count_new_alerts()
 
-    def _uncounted(self) -> list[ScanWork]:
-        entries = self._entries.values()
-        return [each.work() for each in entries if not isinstance(each, ViewedCatalogRun) and not each.reads_ends]
+    def count_new_alerts(self) -> None:
+        """Count the incidents of the runs that have changed since theirs were counted, if that was asked for.
 
-    def _take_alerts(self, path: str) -> None:
-        entry = self._by_path.get(path)
-        if entry is None:
-            self._alerts.forget(path)
-            return
-        self._note(entry, {"row": encodable(entry.run)})
+        Those of a run that was counted just now are counted after a pause.
+        """
+        with self._lock:
+            now = self._clock()
+            due = [
+                entry
+                for entry in (self._entries.values() if self._counts_alerts else ())
+                if not isinstance(entry, ViewedCatalogRun) and not entry.reads_ends
+                and entry.counted != entry.identity and now >= entry.next_count
+            ]  # fmt: skip
+            for entry in due:
+                entry.counted, entry.next_count = entry.identity, inf
+        if due:
+            self._workers.count_alerts([entry.work() for entry in due], self._take_alerts)
+
+    def _take_alerts(self, result: AlertCount) -> None:
+        with self._lock:
+            entry = self._by_path.get(result.path)
+            if entry is not None:
+                entry.alerts = result.counts or {}
+                entry.next_count = self._clock() + max(_LEAST_PAUSE_SECONDS, _PAUSES * result.seconds)
+                self._note(entry, {"row": encodable(entry.run)})
 
     def row(self, entry: ViewedRun) -> dict[str, Any]:
         """Return the row of a run as it is now."""

@@ -7,6 +7,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.core.escaping import shortened
+from toyspec.view.drawn_curves import smoothed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,21 +17,15 @@ if TYPE_CHECKING:
 PictureFormat = Literal["svg", "png", "pdf"]
 
 MOST_NAMED = 20
-"""More runs than these have a colour bar with their names in place of a legend."""
-
-MOST_ON_BAR = 32
-"""Of more runs than these, the colour bar names some."""
+"""More curves than these are shades of one scale, from the first to the last, without a legend."""
 
 # After Okabe and Ito: told apart by the colour-blind, and in print.
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5D5D5D")
 _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)))
-_SOME_ON_BAR = 12
 _NAME_CHARS = 60
 _PANEL = (3.6, 2.5)
 _ALONE = (6.0, 3.4)
 _DOTS_PER_INCH = 200
-# Powers of ten between these are written out.
-_LEAST_POWER, _MOST_POWER = -4, 5
 _HOURS, _MINUTES = 3 * 3600.0, 3 * 60.0
 _STYLE = {
     "font.size": 9.0,
@@ -125,9 +120,6 @@ def _draw_panel(axes: Any, metric: str, curves: Sequence[DrawnCurve | None], lay
     axes.set_title(shortened(metric, _NAME_CHARS), loc="left", parse_math=False)
     axes.set_yscale(layout.y_scale, **({"nonpositive": "mask"} if layout.y_scale == "log" else {}))
     axes.set_xscale(layout.x_scale)
-    for scale, each in ((layout.y_scale, axes.yaxis), (layout.x_scale, axes.xaxis)):
-        if scale == "log":
-            _label_plainly(each)
     unit, label = _unit(curves, layout.axis)
     axes.set_xlabel(label, parse_math=False)
     for index, curve in enumerate(curves):
@@ -135,33 +127,6 @@ def _draw_panel(axes: Any, metric: str, curves: Sequence[DrawnCurve | None], lay
             _draw_curve(axes, curve, _look(index, len(curves)), unit, layout.smoothing)
     axes.margins(x=0.01)
     axes.set_ylim(*layout.y_limits)
-
-
-def _label_plainly(axis: Any) -> None:
-    """Label an axis of log scale by 40 and 0.01 rather than by powers of ten, also where it has less than a decade."""
-    from matplotlib.ticker import FuncFormatter, LogFormatter
-
-    # It decides which ticks of a decade have a label, so that few are left out and none overlap.
-    chosen = LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5))
-    chosen.set_axis(axis)
-
-    def minor(value: float, at: int | None) -> str:
-        return _plain_label(value) if chosen(value, at) else ""
-
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _plain_label(value)))
-    formatter = FuncFormatter(minor)
-    # The places of all ticks, which a formatter is given, go to the one that chooses.
-    setattr(formatter, "set_locs", chosen.set_locs)  # noqa: B010 - it is not a member that its type lets one assign
-    axis.set_minor_formatter(formatter)
-
-
-def _plain_label(value: float) -> str:
-    """Return a tick as people write it: ``0.01``, ``40``, ``1e6``, ``2e-5``."""
-    mantissa, _, exponent = f"{value:.3e}".partition("e")
-    power = int(exponent)
-    if _LEAST_POWER <= power <= _MOST_POWER:
-        return f"{value:.6g}"
-    return f"{float(mantissa):g}e{power}"
 
 
 def _unit(curves: Sequence[DrawnCurve | None], axis: str) -> tuple[float, str]:
@@ -194,9 +159,6 @@ def _draw_curve(axes: Any, curve: DrawnCurve, look: dict[str, Any], unit: float,
     if curve.latest is not None:
         _draw_stretch(axes, curve.latest, look | ({"alpha": 0.3, "linewidth": 0.8} if smoothing else {}), unit)
         if smoothing:
-            # Imported here: most pictures show what was logged.
-            from toyspec.view.plotted_curves import smoothed
-
             axes.plot([place / unit for place in curve.latest.place], smoothed(curve.latest, smoothing), **look)
         _mark_not_finite(axes, curve.latest, color, unit)
 
@@ -236,39 +198,12 @@ def _mark_not_finite(axes: Any, stretch: Stretch, color: Any, unit: float) -> No
         )  # fmt: skip
 
 
-def _add_color_bar(figure: Any, axes: Sequence[Any], names: Sequence[str]) -> None:
-    """Add a bar with the colours of the runs, and the names of all or of some of them."""
-    import matplotlib as mpl
-    from matplotlib.colors import ListedColormap, Normalize
-
-    number = len(names)
-    colors = ListedColormap([_look(index, number)["color"] for index in range(number)])
-    shown = number if number <= MOST_ON_BAR else _SOME_ON_BAR
-    ticks = [round(at * (number - 1) / (shown - 1)) for at in range(shown)]
-    scale = mpl.cm.ScalarMappable(Normalize(-0.5, number - 0.5), colors)
-    bar = figure.colorbar(scale, ax=axes, ticks=ticks, aspect=40, pad=0.02)
-    bar.ax.set_yticklabels(["name"] * shown, fontsize=6.0)
-    bar.ax.minorticks_off()
-    bar.ax.invert_yaxis()
-    bar.ax.tick_params(length=2.0)
-    for text, tick in zip(bar.ax.get_yticklabels(), ticks, strict=True):
-        text.set_parse_math(False)
-        text.set_text(names[tick])
-    bar.ax.yaxis.set_major_formatter(mpl.ticker.FixedFormatter([_inert(names[tick]) for tick in ticks]))
-
-
-def _inert(text: str) -> str:
-    """Return *text* without what matplotlib would take as mathematics."""
-    return text.replace("$", "\\$")
-
-
 def _finish(figure: Any, axes: Sequence[Any], names: Sequence[str], layout: Layout) -> None:
     from matplotlib.lines import Line2D
 
     if layout.title:
         figure.suptitle(shortened(layout.title, 2 * _NAME_CHARS), fontsize=10, parse_math=False)
     if len(names) > MOST_NAMED:
-        _add_color_bar(figure, axes, names)
         return
     handles = [Line2D([], [], **_look(index, len(names))) for index in range(len(names))]
     inside = len(axes) == 1 and len(names) <= 4

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.core.errors import StreamError, UnknownFormatError
+from toyspec.core.errors import StreamError, ToyspecError, UnknownFormatError
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.runs.rows import row_of, unreadable_row
@@ -17,7 +18,7 @@ from toyspec.core.runs.summary import summarize_ends
 from toyspec.core.system_calls import cause_of
 from toyspec.core.workers.processes import Processes, cores
 from toyspec.core.workers.running import CrewEndedError, Threads, Work, batches, results_of
-from toyspec.view.counted_alerts import AlertCount, count_alerts
+from toyspec.health.checking import counted_incidents
 from toyspec.view.curve_store import CurveStore, pack
 from toyspec.view.opened_files import identity_at
 from toyspec.view.scans import ScannedRun
@@ -124,6 +125,29 @@ def glance(work: ScanWork, dialect: DialectChoice) -> Scanned:
         return Scanned(work.path, work.identity, None)
     except StreamError as error:
         return Scanned(work.path, work.identity, unreadable_row(work.run, error.fact, work.size))
+
+
+class AlertCount(NamedTuple):
+    """What was counted in one run."""
+
+    path: str
+    identity: Identity
+    """That of the stream when it was handed in."""
+    counts: dict[str, int] | None
+    """None for a run that cannot be read."""
+    seconds: float
+    """How long it took."""
+
+
+def count_alerts(work: ScanWork, dialect: DialectChoice) -> AlertCount:
+    """Return the number of incidents in the run of a stream, and of those that have not ended."""
+    begin = time.monotonic()
+    try:
+        counts = counted_incidents(work.path, dialect)
+    except (ToyspecError, ValueError):
+        # A wrong rule: the page of a run reports it.
+        counts = None
+    return AlertCount(work.path, work.identity, counts, time.monotonic() - begin)
 
 
 class ScanWorkers:

@@ -36,6 +36,12 @@ class ViewedRun:
     """Why the stream cannot be read; None if nothing is known against it."""
     may_be_annotated = True
     """False where the search has found no annotations beside the stream, so that none are asked for."""
+    alerts: dict[str, int] = {}  # noqa: RUF012 - another one takes its place
+    """The incidents that were counted and those of them that have not ended, as members of the row."""
+    counted: Identity | None = None
+    """The identity of the stream when they were counted, or when it began."""
+    next_count = 0.0
+    """When they may be counted again."""
     is_annotated_since = False
     """True once annotations were taken in: a row that is set later may have been made before they were written."""
 

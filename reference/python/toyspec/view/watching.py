@@ -81,6 +81,7 @@ class RootWatch:
                 self._look(self._hot())
                 if began >= self._next_walk:
                     self.walk()
+                    self._catalog.count_new_alerts()
                     spent = self._clock() - began
                     self._next_walk = self._clock() + max(self._walk_seconds, _WALK_SHARE * spent)
 

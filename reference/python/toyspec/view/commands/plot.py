@@ -296,8 +296,7 @@ def _axis_of(metric: str, runs: Sequence[RunSummary]) -> str:
 
 def _curve(run: _PlottedRun, metric: str, axis: str, choice: DialectChoice) -> DrawnCurve | None:
     """Return the curve over *axis*; None where the run has no value with a place on it."""
-    from toyspec.view.drawn_curves import drawn_curve
-    from toyspec.view.plotted_curves import curve_over
+    from toyspec.view.drawn_curves import curve_over, drawn_curve
 
     found = drawn_curve(run.curves, metric, cast("Axis", axis), _BUCKETS) if axis in _AXES else None
     if (found is None or found.latest is None or not found.latest.place) and axis in run.summary.series:
@@ -318,7 +317,7 @@ def _means(
 ) -> tuple[list[PicturePanel], list[str], list[list[int]]]:
     """Return *panels* with one curve for each value of the column, their names and their runs; raise UsageError."""
     from toyspec.core.runs.columns import value_of
-    from toyspec.view.plotted_curves import mean_curve
+    from toyspec.view.drawn_curves import mean_curve
 
     groups: dict[str, list[int]] = {}
     for at, each in enumerate(runs):
@@ -329,7 +328,7 @@ def _means(
     found = []
     for panel in panels:
         parts = [[panel.curves[at] for at in members] for members in groups.values()]
-        means = [mean_curve([each for each in part if each is not None], _BUCKETS) for part in parts]
+        means = [mean_curve([each for each in part if each is not None]) for part in parts]
         found.append(panel._replace(curves=[each if each.latest is not None else None for each in means]))
     return found, _named(names, options.name), list(groups.values())
 
@@ -365,7 +364,7 @@ def _loss_of(runs: Sequence[RunSummary]) -> str:
 
 
 def _require(metrics: Sequence[str], runs: Sequence[_PlottedRun]) -> None:
-    from toyspec.view.metric_charts import require_metrics
+    from toyspec.view.charts import require_metrics
 
     require_metrics(metrics, list(dict.fromkeys(name for each in runs for name in each.summary.series)))
 

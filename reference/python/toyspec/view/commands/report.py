@@ -83,7 +83,7 @@ def _table(options: Namespace, choice: DialectChoice) -> str:
     from toyspec.core.runs.markup import markdown_table
     from toyspec.core.runs.run import list_runs
     from toyspec.core.runs.summary import summarize_run
-    from toyspec.view.metric_charts import require_metrics
+    from toyspec.view.charts import require_metrics
 
     listed = list_runs(*options.runs, dialect=choice)
     for error in listed.errors:

@@ -28,9 +28,9 @@ def configure(parser: Parser) -> None:
         "log scale, ? lists all keys, q quits. No spike is lost; \N{MULTIPLICATION SIGN} is not finite, ¦\n"
         "unreadable lines, ┊ resumed.\n"
         "\n"
-        "Runs that are written or in sight are compared with the health rules of the\n"
-        "project: alerts counts the incidents, a line below the curves has the last one,\n"
-        "and the filter alerts > 0 lists the runs with any. Not for runs at addresses.\n"
+        "Runs are compared with the health rules of the project: alerts counts the\n"
+        "incidents, and the filter alerts > 0 lists the runs with any. `toyspec tail`\n"
+        "prints each.\n"
         "\n"
         "Needs Textual: python -m pip install 'toyspec[tui]'."
     )
@@ -42,7 +42,7 @@ def configure(parser: Parser) -> None:
 def run(options: Namespace) -> int:
     """Show the screen until the user quits, and return an exit code."""
     # A wrong rule is reported before the screen changes.
-    rules = all_rules(None, settings())
+    all_rules(None, settings())
     catalog = catalog_of(options)
     if not all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__)):
         raise UsageError("watch needs a terminal; `toyspec ls` prints the runs, `toyspec tail` follows them")
@@ -53,7 +53,7 @@ def run(options: Namespace) -> int:
     try:
         catalog.start()
         require_answers(catalog)
-        app = WatchApp(catalog, names_of(catalog), rules)
+        app = WatchApp(catalog, names_of(catalog))
         code = app.run()
         return app.return_code or 0 if code is None else code
     finally:

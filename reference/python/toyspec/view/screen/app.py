@@ -7,7 +7,6 @@ import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from rich.text import Text
 from textual.app import App
 from textual.binding import Binding
 from textual.containers import Grid
@@ -16,17 +15,12 @@ from textual.widgets import Input, Static
 from toyspec.core.command_line.exit_codes import INTERRUPTED, TERMINATED
 from toyspec.core.command_line.figures import counted
 from toyspec.core.command_line.tables import cut, cut_apart
-from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.errors import ExpressionError
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.runs.columns import asks_for_hidden
 from toyspec.core.runs.expressions import expression
-from toyspec.health.options import alert_line
 from toyspec.view.curve_frames import AXES
-from toyspec.view.screen.chart_pane import ChartPane, Panel
-from toyspec.view.screen.compare_pane import ComparePane
-from toyspec.view.screen.live_alerts import LiveAlerts
-from toyspec.view.screen.run_list import SORTS, RunList, listed, metrics_of
+from toyspec.view.screen.panes import SORTS, VALUE_COLUMNS, ChartPane, ComparePane, Panel, RunList, listed, metrics_of
 from toyspec.view.screen.snapshots import SnapshotReader, Wanted
 
 if TYPE_CHECKING:
@@ -36,7 +30,6 @@ if TYPE_CHECKING:
     from textual.events import Resize
 
     from toyspec.core.runs.expressions import Expression
-    from toyspec.health.rules import AnyRule
     from toyspec.view.charts import Scale
     from toyspec.view.curve_frames import Axis
     from toyspec.view.live_runs import LiveRuns
@@ -49,7 +42,6 @@ _MOST_COMPARED = 24
 _MOST_PANELS = 6
 _NAME_COLUMNS = 24
 _KEYS = "? keys  q quit  / filter  s sort  space select  enter run  3 compare  m metric"
-_ALERT_STYLES = {"info": "bold", "warning": "bold yellow", "error": "bold red"}
 _COMPARE_KEYS = "? keys  q quit  / filter  j k lines  ← → runs  esc back   * best"
 _HELP = """\
 j k ↑ ↓  move in the table            space   select the run
@@ -71,8 +63,6 @@ class WatchApp(App[int]):
     #top, #keys { height: 1; }
     #top { text-style: bold; }
     #keys { color: $text-muted; }
-    #alert { height: 1; display: none; }
-    #alert.open { display: block; }
     #help { height: auto; display: none; }
     Input { height: 1; border: none; padding: 0; display: none; }
     Input.open, #help.open { display: block; }
@@ -110,12 +100,12 @@ class WatchApp(App[int]):
         Binding("question_mark", "help", "keys"),
     ]
 
-    def __init__(self, catalog: LiveRuns, root: str, rules: Sequence[AnyRule]) -> None:
-        """Show the runs of *catalog*, which was started; *root* is its name. Compare them with *rules*."""
+    def __init__(self, catalog: LiveRuns, root: str) -> None:
+        """Show the runs of *catalog*, which was started; *root* is its name."""
         super().__init__()
         self.title = "toyspec watch"
         self._root = root
-        self._live = SnapshotReader(catalog, LiveAlerts(rules, catalog.dialect), self._take)
+        self._live = SnapshotReader(catalog, self._take)
         self._rows: dict[str, dict[str, Any]] = {}
         self._snapshot: Snapshot | None = None
         self._filter: Expression = expression("")
@@ -134,7 +124,6 @@ class WatchApp(App[int]):
         yield RunList()
         yield Grid(*(ChartPane() for _ in range(_MOST_PANELS)), id="charts")
         yield ComparePane()
-        yield Static(id="alert", markup=False)
         yield Static(_HELP, id="help", markup=False)
         yield Input(placeholder="lr < 1e-3 and val/acc > .7", select_on_focus=False)
         yield Static(_KEYS, id="keys", markup=False)
@@ -158,20 +147,14 @@ class WatchApp(App[int]):
 
     def _take(self, snapshot: Snapshot) -> None:
         """Take what the thread of the runs has read."""
-        with suppress(RuntimeError):  # the screen has ended meanwhile
-            self._loop_call(snapshot)
-
-    def _loop_call(self, snapshot: Snapshot) -> None:
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._show, snapshot)
+        with suppress(RuntimeError):  # the screen has ended meanwhile
+            self._loop.call_soon_threadsafe(self._show, snapshot)
 
     def _show(self, snapshot: Snapshot) -> None:
         if not self.is_running:
             return
         self._rows, self._snapshot = snapshot.rows, snapshot
-        for run, alerts in snapshot.alerts.items():
-            if run in self._rows:
-                self._rows[run] = self._rows[run] | alerts.incidents.counts
         self._update()
 
     # What is in sight.
@@ -213,24 +196,7 @@ class WatchApp(App[int]):
         if self._snapshot is None or wanted != self._snapshot.wanted:
             self._live.ask(wanted)
         self._update_charts(runs, metrics)
-        self._update_alert(runs)
         self._update_top(len(rows))
-
-    def _update_alert(self, runs: Sequence[str]) -> None:
-        """Show the last alert of *runs*, those in sight; without one, the last of any run."""
-        known = {} if self._snapshot is None else self._snapshot.alerts
-        found = {run: known[run] for run in runs if run in known} or known
-        shown = max(((each.number, run) for run, each in found.items() if run in self._rows), default=None)
-        line = self.query_one("#alert", Static)
-        line.set_class(shown is not None, "open")
-        if shown is not None:
-            alerts = found[shown[1]]
-            still_open = alerts.incidents.open
-            alert = still_open[-1] if still_open else alerts.last
-            name = shortened(self._rows[shown[1]]["name"], _NAME_COLUMNS)
-            style = _ALERT_STYLES[alert.level] if alert.event == "begun" else "dim"
-            said = alert_line(alert, Terminal(color="never"))
-            line.update(Text(cut(f"{name}  {said}", max(self.size.width, 1)), style=style))
 
     def _update_comparison(self, rows: Sequence[dict[str, Any]]) -> None:
         """Compare the selected runs, all that are listed without a selection."""
@@ -299,7 +265,7 @@ class WatchApp(App[int]):
     def action_move(self, by: int) -> None:
         """Move the cursor; in a comparison, its lines."""
         if self._view == "compare":
-            self.query_one(ComparePane).scroll_lines(by)
+            self.query_one(ComparePane).scroll_relative(y=by, animate=False)
             return
         self._list.move(by)
         self._update()
@@ -307,7 +273,7 @@ class WatchApp(App[int]):
     def action_runs(self, by: int) -> None:
         """Show other runs of a comparison."""
         if self._view == "compare":
-            self.query_one(ComparePane).scroll_runs(by)
+            self.query_one(ComparePane).scroll_relative(x=by * VALUE_COLUMNS, animate=False)
 
     def action_select(self) -> None:
         """Select the run under the cursor, or no longer."""

@@ -8,17 +8,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.core.errors import StreamError
-from toyspec.core.escaping import encodable
-from toyspec.core.places.addresses import is_address
 from toyspec.view.drawn_curves import drawn_curve
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from toyspec.view.curve_frames import Axis
     from toyspec.view.drawn_curves import DrawnCurve
     from toyspec.view.live_runs import LiveRuns
-    from toyspec.view.screen.live_alerts import LiveAlerts, RunAlerts
 
 _POLL_SECONDS = 0.25
 _BUCKETS = 400
@@ -40,17 +37,14 @@ class Snapshot(NamedTuple):
     curves: dict[tuple[str, str], DrawnCurve]
     """What is drawn of each run and metric that was wanted."""
     wanted: Wanted
-    alerts: Mapping[str, RunAlerts]
-    """The incidents of the runs that are written or in sight, by id."""
 
 
 class SnapshotReader:
     """Reads the runs of a catalog in a thread of its own, and gives each new snapshot away."""
 
-    def __init__(self, catalog: LiveRuns, alerts: LiveAlerts, give: Callable[[Snapshot], object]) -> None:
+    def __init__(self, catalog: LiveRuns, give: Callable[[Snapshot], object]) -> None:
         """Give snapshots to *give*, which is called by the thread."""
         self._catalog = catalog
-        self._alerts = alerts
         self._give = give
         self._asked: queue.SimpleQueue[Wanted | None] = queue.SimpleQueue()
         self._rows: dict[str, dict[str, Any]] = {}
@@ -59,7 +53,6 @@ class SnapshotReader:
 
     def start(self) -> None:
         """Begin to read."""
-        self._alerts.start()
         self._thread.start()
 
     def ask(self, wanted: Wanted) -> None:
@@ -70,28 +63,21 @@ class SnapshotReader:
         """Stop reading."""
         self._asked.put(None)
         self._thread.join()
-        self._alerts.close()
 
     def _run(self) -> None:
-        wanted, seen = Wanted(), (-1, self._alerts.found)
+        wanted, seen = Wanted(), -1
+        self._catalog.count_alerts()
         while True:
             asked = self._next()
             if asked is None:
                 return
-            now = (self._catalog.changes.number, self._alerts.found)
-            if now[0] == seen[0] and now[1] is seen[1] and isinstance(asked, bool):
+            now = self._catalog.changes.number
+            if now == seen and isinstance(asked, bool):
                 continue
             seen = now
             wanted = wanted if isinstance(asked, bool) else asked
             self._read_rows()
-            self._alerts.want(self._compared(wanted))
-            self._give(Snapshot(dict(self._rows), self._curves(wanted), wanted, now[1]))
-
-    def _compared(self, wanted: Wanted) -> dict[str, str]:
-        """Return the paths of the runs that are compared with health rules: those in sight, and those being written."""
-        written = [entry for root in self._catalog.roots for entry in self._catalog.hot(root)]
-        entries = [*map(self._catalog.entry, wanted.runs), *written]
-        return {encodable(each.run): each.path for each in entries if each is not None and not is_address(each.path)}
+            self._give(Snapshot(dict(self._rows), self._curves(wanted), wanted))
 
     def _next(self) -> Wanted | bool | None:
         """Return the last curves that were asked for; True if none were, None at the end."""

@@ -1,25 +1,29 @@
-"""The table of runs on the screen and its order: only rows in sight are made, so that their number costs nothing."""
+"""The parts of the screen: the table of runs and its order, charts, and the comparison of runs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.text import Text
 from textual.widget import Widget
+from textual.widgets import DataTable
 
-from toyspec.core.command_line.figures import cell, duration, share
+from toyspec.core.command_line.figures import cell, duration, figure, share
 from toyspec.core.command_line.run_tables import colored_as
-from toyspec.core.command_line.tables import cut_apart, padded, width
+from toyspec.core.command_line.tables import cut, cut_apart, cut_middle, padded, width
 from toyspec.core.escaping import shortened
 from toyspec.core.findings import state_text
 from toyspec.core.runs.columns import asks_for_hidden, in_order, meets
 from toyspec.core.runs.rows import facts_of_row
-from toyspec.core.runs.run_facts import losses_first
+from toyspec.core.runs.run_facts import differing, losses_first
+from toyspec.view.charts import NO_PLACE, chart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from toyspec.core.runs.expressions import Expression
+    from toyspec.view.charts import Cell, Scale
+    from toyspec.view.drawn_curves import DrawnCurve
 
     Row = dict[str, Any]
 
@@ -38,6 +42,12 @@ SORTS = ("started", "name", "best", "last", "steps", "state")
 _MOST_METRICS = 500
 _FACTS = {"started": "started_at", "steps": "last_step"}
 """The fact by which an order of another name sorts."""
+_MARKS = {"not-finite": "bold red", "gap": "red", "resume": "dim", "abandoned": "dim"}
+_METRIC_CHARS = 60
+VALUE_COLUMNS = 18
+"""A longer value of a comparison is cut in its middle."""
+_TITLE_CHARS = 28
+_ABSENT = "\N{EN DASH}"
 
 
 def end_of(row: dict[str, Any]) -> tuple[str, str]:
@@ -91,12 +101,13 @@ class RunList(Widget):
         rows = self.rows[self._top : self._top + room]
         cells = _without_empty([self._titles(), *map(self._cells, rows)])
         widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
-        hidden = 0
-        # A narrow screen does without the last columns.
-        while len(widths) - hidden > 2 and self._left(widths, hidden) < _LEAST_NAME_COLUMNS:
+        hidden, whole = 0, [row[0] for row in cells[1:]]
+        names = cut_apart(whole, self._left(widths, hidden))
+        # A narrow screen does without the last columns. Names that would be alike are not cut.
+        while len(widths) - hidden > 2 and max([_LEAST_NAME_COLUMNS, *map(width, names)]) > self._left(widths, hidden):
             hidden += 1
+            names = cut_apart(whole, self._left(widths, hidden))
         kept = len(widths) - hidden
-        names = cut_apart([row[0] for row in cells[1:]], self._left(widths, hidden))
         text = Text(no_wrap=True, overflow="crop")
         name_width = max([3, *map(width, names)])
         for at, (name, each) in enumerate(zip(["run", *names], cells, strict=True)):
@@ -186,3 +197,136 @@ def metrics_of(rows: Iterable[Row]) -> list[str]:
 
 def _key(row: Row, sort: str, metric: str) -> Any:
     return row["metrics"].get(metric, {}).get(sort) if sort in ("best", "last") else row[_FACTS.get(sort, sort)]
+
+
+class Panel(NamedTuple):
+    """One chart: a metric of several runs."""
+
+    metric: str
+    curves: Sequence[DrawnCurve]
+    colors: Sequence[int]
+    """The index of the colour of each curve."""
+    names: Sequence[str] = ()
+    """What to call the curves in the title."""
+
+
+class ChartPane(Widget):
+    """A chart of one metric."""
+
+    DEFAULT_CSS = "ChartPane { height: 1fr; width: 1fr; }"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._panel: Panel | None = None
+        self._scale: Scale = "linear"
+        self._axis = "step"
+        self._note = ""
+
+    def show(self, panel: Panel | None, *, scale: Scale, axis: str, note: str = "") -> None:
+        """Show *panel*, or *note* where there is nothing to show."""
+        self._panel, self._scale, self._axis, self._note = panel, scale, axis, note
+        self.refresh()
+
+    def render(self) -> Text:
+        """Return the title, the chart and its axes."""
+        panel = self._panel
+        text = Text(no_wrap=True, overflow="crop")
+        if panel is None:
+            return text.append(cut(self._note, max(self.size.width, 1)), style="dim")
+        text.append(cut(shortened(panel.metric, _METRIC_CHARS), max(self.size.width, 1)), style="bold")
+        for name, color in zip(panel.names, panel.colors, strict=False):
+            text.append("  ").append(name, style=COLORS[color % len(COLORS)])
+        text.truncate(max(self.size.width, 1), overflow="ellipsis")
+        size = (self.size.width, max(self.size.height - 1, 3))
+        made = chart(panel.curves, size, scale=self._scale, places=self._axis)
+        if made is None:
+            is_scale = self._scale == "log" and chart(panel.curves, size, places=self._axis) is not None
+            said = NO_PLACE["log"] if is_scale else self._note or NO_PLACE["linear"]
+            return text.append(f"\n{said}", style="dim")
+        for label, row in zip(made.labels, made.rows, strict=True):
+            text.append(f"\n{label} ┤", style="dim")
+            for part, style in _parts(row, panel.colors):
+                text.append(part, style=style)
+        return text.append(f"\n{made.below}", style="dim")
+
+
+def _parts(row: Sequence[Cell], colors: Sequence[int]) -> list[tuple[str, str]]:
+    """Return the row as pieces of one style."""
+    found: list[tuple[str, str]] = []
+    for each in row:
+        style = _MARKS.get(each.mark, "")
+        if each.curve is not None and not style:
+            style = COLORS[colors[each.curve] % len(COLORS)]
+        if found and found[-1][1] == style:
+            found[-1] = (found[-1][0] + each.text, style)
+        else:
+            found.append((each.text, style))
+    return found
+
+
+class ComparePane(DataTable[Text]):
+    """A column for each run, and a line for each fact."""
+
+    DEFAULT_CSS = "ComparePane { height: 1fr; display: none; }"
+
+    def __init__(self) -> None:
+        super().__init__(show_cursor=False, fixed_columns=1, cell_padding=1)
+        self.can_focus = False
+        self._shown: list[list[Text]] = []
+
+    def show(self, rows: Sequence[Row], colors: Sequence[int | None]) -> None:
+        """Compare *rows*; *colors* are the indices of their colours, None for a run that is not selected."""
+        names = cut_apart([shortened(row["name"]) for row in rows], VALUE_COLUMNS)
+        titles = [Text()]
+        for name, color in zip(names, colors, strict=True):
+            dot = Text("  ") if color is None else Text("\N{BLACK CIRCLE} ", style=COLORS[color % len(COLORS)])
+            titles.append(dot + Text(name, style="bold"))
+        lines = [titles, *compared(rows)]
+        if lines == self._shown:
+            return
+        self._shown = lines
+        before = self.scroll_offset
+        self.clear(columns=True)
+        self.add_columns(*titles)
+        for line in lines[1:]:
+            self.add_row(*line, *[Text()] * (len(titles) - len(line)))
+        self.scroll_to(*before, animate=False)
+
+
+def compared(rows: Sequence[Row]) -> Iterator[list[Text]]:
+    """Yield the lines of the comparison of *rows*, each with its title: results, metrics, then settings that differ."""
+    yield [Text("results", style="dim")]
+    yield [Text("state"), *(Text(*end_of(row)) for row in rows)]
+    yield [Text("took"), *(Text(cell(row["seconds"], duration)) for row in rows)]
+    yield [Text("last step"), *(Text(cell(row["last_step"])) for row in rows)]
+    for name in losses_first({name for row in rows for name in row["metrics"]}):
+        found = [row["metrics"].get(name, {}) for row in rows]
+        goal = next((facts["goal"] for facts in found if facts.get("goal") is not None), None)
+        values = [facts.get("last") if goal is None or facts.get("best") is None else facts["best"] for facts in found]
+        known = [value for value in values if value is not None]
+        best = None if goal is None or len(known) < 2 else (min if goal == "min" else max)(known)
+        note = "last" if goal is None else "lowest" if goal == "min" else "highest"
+        yield [
+            _title(name, note),
+            *(
+                Text(f"{figure(each)} *", style="bold green") if each == best and each is not None else Text(cell(each))
+                for each in values
+            ),
+        ]
+    names = dict.fromkeys(name for row in rows for name in row["config"])
+    telling = differing([row["config"] for row in rows])
+    different = [name for name in names if name in telling]
+    yield [_title("settings", f"{len(different)} of {len(names)} differ")]
+    for name in different:
+        # Types are compared too: 1, 1.0 and true are three different settings.
+        written = [repr(row["config"][name]) if name in row["config"] else "" for row in rows]
+        usual = next((each for each in written if 2 * written.count(each) > len(rows)), None)
+        line = [_title(name)]
+        for row, each in zip(rows, written, strict=True):
+            shown = cut_middle(figure(row["config"][name]), VALUE_COLUMNS) if each else _ABSENT
+            line.append(Text(shown, style="dim" if not each else "" if usual in (None, each) else "yellow"))
+        yield line
+
+
+def _title(name: str, note: str = "") -> Text:
+    return Text(cut_middle(shortened(name, _NAME_CHARS), _TITLE_CHARS - len(note))).append(f" {note}", style="dim")
