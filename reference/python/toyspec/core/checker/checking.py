@@ -35,7 +35,6 @@ from toyspec.core.system_calls import cause_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from toyspec.core.checker.seals import SealComparison
     from toyspec.core.watching import Watch
     from toyspec.core.workers.running import Workers
 
@@ -286,7 +285,7 @@ def _check_file(
     *,
     may_skip: bool = False,
 ) -> FileReport | Skipped:
-    seal = _seal_of(path, options)
+    has_seal = _has_seal(path, options)
     source = Source(file, name=path)
     head = source.peek(RECOGNIZED_BYTES)
     checker = open_checker(path, options, head)
@@ -294,7 +293,7 @@ def _check_file(
         checker.feed(chunk)
         if on_size:
             on_size(source.received)
-        if may_skip and seal is None and checker.is_look_settled:
+        if may_skip and not has_seal and checker.is_look_settled:
             break
     is_document = _is_other_document(path, head, options)
     if is_document:
@@ -304,7 +303,7 @@ def _check_file(
     report.bytes -= is_document
     _advise(report, head)
     # Damage can take the profile from a stream; only a broken seal shows then that it is a run.
-    is_broken = seal is not None and seal.add_findings(report, options)
+    is_broken = has_seal and _is_seal_broken(path, report, options)
     return Skipped(path, checker.fact) if may_skip and checker.fact is not None and not is_broken else report
 
 
@@ -326,17 +325,18 @@ def _is_other_document(path: str, head: bytes, options: CheckOptions) -> bool:
     return options.choice.choose(head, path=path) is None
 
 
-def _seal_of(path: str, options: CheckOptions) -> SealComparison | None:
-    """Return the seal of the bundle that the stream at *path* is in; None without one."""
+def _has_seal(path: str, options: CheckOptions) -> bool:
+    """Return whether the bundle that the stream at *path* is in has a seal that is compared."""
     directory, name = os.path.split(path)
-    if name not in STREAM_NAMES or not options.reports(rules.SEAL_BROKEN):
-        return None
-    if not may_be_there(path_in(directory, SEAL_FILE)):
-        return None
-    # Imported here: few bundles have a seal, and loading the digest takes longer than checking a small stream.
-    from toyspec.core.checker.seals import SealComparison
+    is_compared = name in STREAM_NAMES and options.reports(rules.SEAL_BROKEN)
+    return is_compared and may_be_there(path_in(directory, SEAL_FILE))
 
-    return SealComparison(path, options.max_line_bytes)
+
+def _is_seal_broken(path: str, report: FileReport, options: CheckOptions) -> bool:
+    # Imported here: few bundles have a seal, and loading the digest takes longer than checking a small stream.
+    from toyspec.core.checker.seals import add_seal_findings
+
+    return add_seal_findings(path, report, options)
 
 
 def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:

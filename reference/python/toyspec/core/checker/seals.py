@@ -24,64 +24,62 @@ if TYPE_CHECKING:
 _SHOWN_DIGITS = 12
 
 
-class SealComparison:
-    """The seal of the bundle that the stream at *path* is in; a longer one than *max_bytes* is not read."""
+def add_seal_findings(path: str, report: FileReport, options: CheckOptions) -> bool:
+    """Add what differs from the seal beside the stream at *path* to the *report* on it; return whether something does.
 
-    def __init__(self, path: str, max_bytes: int) -> None:
-        self._directory = os.path.dirname(path) or "."
-        self._name = os.path.basename(path)
-        self._max_bytes = max_bytes
+    The stream was read; a longer seal than the limit of lines is not.
+    """
+    collector = Collector(options)
+    directory, name = os.path.split(path)
+    for place, message in _findings(directory or ".", name, options.max_line_bytes):
+        collector.add(rules.SEAL_BROKEN, place, message, sidecar=SEAL_FILE)
+    report.findings += collector.findings
+    report.suppressed |= collector.suppressed
+    report.valid = report.valid and collector.valid
+    return not collector.valid
 
-    def add_findings(self, report: FileReport, options: CheckOptions) -> bool:
-        """Add what differs from the seal to the *report* on the stream, which was read; return whether it does."""
-        collector = Collector(options)
-        for place, message in self._findings():
-            collector.add(rules.SEAL_BROKEN, place, message, sidecar=SEAL_FILE)
-        report.findings += collector.findings
-        report.suppressed |= collector.suppressed
-        report.valid = report.valid and collector.valid
-        return not collector.valid
 
-    def _findings(self) -> Iterator[tuple[Location, str]]:
-        seal = _read(self._directory, self._max_bytes)
-        if seal.reason is not None:
-            yield Location(1, 0), messages.sidecar_unreadable(name=SEAL_FILE, reason=seal.reason)
-            return
-        first_lines: dict[tuple[bytes, ...], int] = {}
-        offset = 0
-        for number, line in enumerate(io.BytesIO(seal.data), 1):
-            sealed = parse_seal_line(line[:-1]) if line.endswith(b"\n") else None
-            if sealed is None:
-                yield (
-                    Location(number, offset, 0, line.removesuffix(b"\n")),
-                    messages.SEAL_LINE if line.endswith(b"\n") else messages.SEAL_CUT_OFF,
-                )
-            else:
-                problem = self._problem(sealed, number, first_lines)
-                if problem is not None:
-                    yield Location(number, offset), problem
-            offset += len(line)
-        if (os.fsencode(self._name),) not in first_lines:
-            yield Location(1, 0), messages.seal_without_stream(name=shortened(self._name))
+def _findings(directory: str, stream: str, max_bytes: int) -> Iterator[tuple[Location, str]]:
+    seal = _read(directory, max_bytes)
+    if seal.reason is not None:
+        yield Location(1, 0), messages.sidecar_unreadable(name=SEAL_FILE, reason=seal.reason)
+        return
+    first_lines: dict[tuple[bytes, ...], int] = {}
+    offset = 0
+    for number, line in enumerate(io.BytesIO(seal.data), 1):
+        sealed = parse_seal_line(line[:-1]) if line.endswith(b"\n") else None
+        if sealed is None:
+            yield (
+                Location(number, offset, 0, line.removesuffix(b"\n")),
+                messages.SEAL_LINE if line.endswith(b"\n") else messages.SEAL_CUT_OFF,
+            )
+        else:
+            problem = _problem(directory, sealed, number, first_lines)
+            if problem is not None:
+                yield Location(number, offset), problem
+        offset += len(line)
+    if (os.fsencode(stream),) not in first_lines:
+        yield Location(1, 0), messages.seal_without_stream(name=shortened(stream))
 
-    def _problem(self, sealed: SealLine, number: int, first_lines: dict[tuple[bytes, ...], int]) -> str | None:
-        """Return what is wrong with the file that a line of the seal names; None if nothing is."""
-        name = shortened(sealed.name.decode("utf-8", "replace"))
-        parts = parts_of(sealed.name)
-        if parts is not None:
-            first = first_lines.setdefault(parts, number)
-            if first != number:
-                return messages.sealed_twice(name=name, line=first)
-        found = digest_in(self._directory, parts)
-        if found.problem is not None:
-            return _problem_message(found, name)
-        if found.digest == sealed.digest:
-            return None
-        # A bit may have flipped in the seal itself: as many digits are shown as tell the two apart.
-        pairs = enumerate(zip(found.digest, sealed.digest, strict=True), start=1)
-        shown = max(_SHOWN_DIGITS, next(number for number, (one, other) in pairs if one != other))
-        now, then = found.digest[:shown], sealed.digest[:shown]
-        return messages.sealed_changed(name=name, found=now, expected=then, size=found.size)
+
+def _problem(directory: str, sealed: SealLine, number: int, first_lines: dict[tuple[bytes, ...], int]) -> str | None:
+    """Return what is wrong with the file that a line of the seal names; None if nothing is."""
+    name = shortened(sealed.name.decode("utf-8", "replace"))
+    parts = parts_of(sealed.name)
+    if parts is not None:
+        first = first_lines.setdefault(parts, number)
+        if first != number:
+            return messages.sealed_twice(name=name, line=first)
+    found = digest_in(directory, parts)
+    if found.problem is not None:
+        return _problem_message(found, name)
+    if found.digest == sealed.digest:
+        return None
+    # A bit may have flipped in the seal itself: as many digits are shown as tell the two apart.
+    pairs = enumerate(zip(found.digest, sealed.digest, strict=True), start=1)
+    shown = max(_SHOWN_DIGITS, next(number for number, (one, other) in pairs if one != other))
+    now, then = found.digest[:shown], sealed.digest[:shown]
+    return messages.sealed_changed(name=name, found=now, expected=then, size=found.size)
 
 
 def unsealed_files(directory: str) -> list[str]:
