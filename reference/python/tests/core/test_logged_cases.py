@@ -232,7 +232,7 @@ CASES = [
             for s in (1, 2):
                 run.log({f"m{n}": n + s for n in range(250)}, step=s)
         named = shown("plot", "runs/a", "--metric", "m200", "-o", "m.svg")[0]
-        found = table("a", "m200")["m200"], toyspec.list_runs("runs").best("m200").facts.run_id, named
+        found = table("a", "m200")["m200"], toyspec.list_runs("runs").best("m200", goal="max").facts.run_id, named
         """,
         ([201.0, 202.0], "a", 0),
     ),

@@ -31,6 +31,19 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_best_of_a_metric_without_a_goal_is_asked_for(tmp_path: Path) -> None:
+    """The smallest accuracy is not the best run: what neither the log nor the name says is not guessed."""
+    for name, acc in (("a", 0.25), ("b", 0.75)):
+        with toyspec.start_run(tmp_path, run_id=name, git=None) as run:
+            run.log({"val/acc": acc, "val/loss": 1 - acc}, step=1)
+    runs = toyspec.list_runs(tmp_path)
+    for field in ("val/acc", "last.val/acc"):
+        with pytest.raises(toyspec.ExpressionError, match=r"run\.define\('val/acc', goal='max'\)"):
+            runs.best(field)
+    found = [runs.best("val/acc", goal="max"), runs.best("val/loss"), runs.best("records")]
+    assert ["b", "b", "a"] == [each and each.facts.run for each in found]
+
+
 def test_the_best_run_has_its_settings_and_metrics(runs: Path) -> None:
     """What is guessed works: the best run by a metric has its configuration, facts, metrics, records and history."""
     found = toyspec.list_runs(runs).best("val/acc")

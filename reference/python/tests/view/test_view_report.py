@@ -228,6 +228,9 @@ def test_command_writes_page_and_table(root: Path, tmp_path: Path) -> None:
     assert b"| run | state | end | steps | loss |" in toyspec("report", "--md", str(root)).stdout
     assert 2 == toyspec("report", str(root)).returncode
     assert 2 == toyspec("report", "--md", str(tmp_path / "missing")).returncode
+    # The name says what the file is to be.
+    assert 0 == toyspec("report", str(root), "-o", str(tmp_path / "runs.MD")).returncode
+    assert (tmp_path / "runs.MD").read_bytes().startswith(b"| run | state |")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")

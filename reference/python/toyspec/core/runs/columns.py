@@ -217,6 +217,13 @@ def places_by(
     return places_in_order(values, is_larger_better=is_larger_better, reverse=reverse)
 
 
+def is_without_goal(runs: Sequence[RunFacts], column: str) -> bool:
+    """Return whether *column* is a metric, and neither its name nor a run says which of its values are better."""
+    metric = metric_of(column)
+    having = [each.metrics[metric] for each in runs if each.metrics and metric in each.metrics]
+    return column not in OWN_FIELDS and bool(having) and all(each.goal is None for each in having)
+
+
 def ordered(runs: Sequence[RunFacts], sort: str, *, reverse: bool = False) -> list[RunFacts]:
     """Return *runs* in the order *sort*, one of ``ORDERS`` or a field."""
     if sort in ORDERS:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import msgspec
 
 from toyspec.core import rooms
-from toyspec.core.errors import StreamError, UnknownFormatError, check_choice
+from toyspec.core.errors import ExpressionError, StreamError, UnknownFormatError, check_choice
 from toyspec.core.findings import PathError
 from toyspec.core.format.numbers import number
 from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE
@@ -22,7 +22,9 @@ from toyspec.core.runs.columns import (
     ALERT_FIELDS,
     OWN_FIELDS,
     in_order,
+    is_without_goal,
     meets,
+    metric_of,
     needs_metrics,
     places_by,
     require_fields,
@@ -318,10 +320,14 @@ class Runs(Sequence[Run]):
     def best(self, field: str = "final_loss", *, goal: Literal["min", "max"] | None = None) -> Run | None:
         """Return the run with the best number in *field*; None where no run has a number there.
 
-        The best is the smallest (*goal* ``"min"``) or the largest (``"max"``); without *goal* it is as the runs define
-        the metric, else the smallest. Raises ExpressionError if no run has a field of that name.
+        The best is the smallest (*goal* ``"min"``) or the largest (``"max"``). Without *goal* it is as the runs define
+        the metric or as its name says, and the smallest for any other field. Raises ExpressionError if no run has a
+        field of that name, or a metric for which nothing says which values are better [toy/define/default-goal].
         """
         found = self._known(field)
+        if goal is None and is_without_goal(found, field):
+            advice = f"pass goal='max' or goal='min', or log it: run.define({metric_of(field)!r}, goal='max')"
+            raise ExpressionError(f"nothing says whether a larger or a smaller {field} is better; {advice}")
         first = next(iter(places_by(found, field, goal=goal)), None)
         return None if first is None or number(value_of(found[first], field)) is None else self._runs[first]
 

@@ -29,8 +29,8 @@ def configure(parser: Parser) -> None:
         "`toyspec view`, with the data in the page. Each curve has at most --buckets\n"
         "buckets with their minimum and maximum, so that no spike is lost.\n"
         "\n"
-        "With --md, print a Markdown table with a small curve of each run, for a pull\n"
-        "request or the summary of a workflow."
+        "With --md, or -o FILE.md, write a Markdown table with a small curve of each run,\n"
+        "for a pull request or the summary of a workflow."
     )
     parser.epilog = (
         "examples:\n"
@@ -61,12 +61,13 @@ def run(options: Namespace) -> int:
     choice = dialect_choice(options, configuration)
     # A wrong rule is reported before the runs are read.
     all_rules(None, configuration)
-    if not options.md and options.output is None:
+    is_table = options.md or str(options.output).lower().endswith(".md")
+    if not is_table and options.output is None:
         raise UsageError("name the page to write: -o report.html, or print a table by --md")
-    if options.metric and not options.md:
+    if options.metric and not is_table:
         raise UsageError("--metric is about the table of --md; leave out --metric: the page has every metric")
     try:
-        text = _table(options, choice) if options.md else _page(options, choice)
+        text = _table(options, choice) if is_table else _page(options, choice)
     except (StreamError, FileNotFoundError) as error:
         tell("report", str(error))
         return exit_codes.USAGE
