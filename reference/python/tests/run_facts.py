@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from toyspec import StreamError
+from toyspec.core.runs.history import points_of
 from toyspec.core.runs.summary import summarize_run
 
 
 def facts(path: Path) -> tuple[Any, ...] | str:
     """Return everything that a summary knows of the run at *path*, or why there is none."""
     try:
-        run = summarize_run(str(path), metric="loss")
+        run = summarize_run(str(path))
     except StreamError as error:
         return str(error)
     curves = {name: (*vars(curve).values(),) for name, curve in run.series.items()}
-    measured = [(step, run.asked.value(step)) for step in run.asked.steps]
+    measured = points_of(run, "loss")
     return (
         run.facts,
         run.kinds,
@@ -26,6 +27,5 @@ def facts(path: Path) -> tuple[Any, ...] | str:
         run.report,
         curves,
         measured,
-        run.metric_names,
         run.left_out,
     )

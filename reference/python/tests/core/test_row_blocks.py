@@ -13,6 +13,7 @@ from property_examples import examples
 from toyspec import check_bytes, read
 from toyspec.convert import import_runs
 from toyspec.core.reading.records import Row, RowBlock
+from toyspec.core.runs.history import points_of
 from toyspec.core.runs.summary import summarize_run
 from toyspec.logs.row_feed import RowFeed
 
@@ -44,10 +45,10 @@ def outcome(path: Path, out: Path) -> list[Any]:
     """Return what reader, checker, summary and import make of a log."""
     data = path.read_bytes()
     rows = [[getattr(row, fact) for fact in FACTS] for row in read(path, mode="salvage", dialect="auto")]
-    summary = summarize_run(str(path), metric="loss")
+    summary = summarize_run(str(path))
     curves = {name: (each.count, each.first, each.last, each.lowest, each.highest, each.means())
               for name, each in summary.series.items()}  # fmt: skip
-    measured = [(step, summary.asked.value(step)) for step in summary.asked.steps]
+    measured = points_of(summary, "loss")
     report = import_runs([path], out)
     ledger = [(run.items, run.carried, run.changed, run.dropped, run.losses) for run in report.runs]
     made = [(out / run.run_id / "events.jsonl").read_bytes() for run in report.runs]

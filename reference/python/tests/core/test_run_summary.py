@@ -10,6 +10,7 @@ import pytest
 
 from toyspec import history, list_runs
 from toyspec.core.reading.number_blocks import StepBlockFeed
+from toyspec.core.runs.history import points_of
 from toyspec.core.runs.run_facts import goal_of, loss_among, losses_first
 from toyspec.core.runs.summary import Extent, RunSummary, summarize_ends, summarize_run
 from toyspec.view.scans import Scan
@@ -23,8 +24,8 @@ def _log(directory: Path, *records: dict[str, Any], name: str = "events.jsonl") 
     return str(path)
 
 
-def _summary(directory: Path, *records: dict[str, Any], metric: str | None = None) -> RunSummary:
-    return summarize_run(_log(directory, _START, *records), metric=metric)
+def _summary(directory: Path, *records: dict[str, Any]) -> RunSummary:
+    return summarize_run(_log(directory, _START, *records))
 
 
 def _step(step: int, t: float = 1.0, **members: Any) -> dict[str, Any]:
@@ -82,12 +83,12 @@ def test_a_step_that_is_repeated_is_not_the_last_one(
     assert summarize_run(_log(tmp_path, _START, *late, *repeated, end)).facts.final_loss is None
 
 
-def test_metric_that_was_asked_for_is_kept_at_every_step(tmp_path: Path) -> None:
+def test_points_of_a_metric(tmp_path: Path) -> None:
     """The loss that is asked for is that of the steps, even after scalars that would do for it."""
-    asked = _summary(tmp_path, _scalars(1, total_loss=9.0), _step(2, loss=2.0), _step(3, loss=1.0), metric="loss").asked
-    assert ([2, 3], 1.0) == (list(asked.steps), asked.value(3))
-    asked = _summary(tmp_path, _scalars(1, acc=0.5), _scalars(4, acc=None, other=1.0), metric="acc").asked
-    assert ([1, 4], 0.5, None) == (list(asked.steps), asked.value(1), asked.value(4))
+    found = points_of(_summary(tmp_path, _scalars(1, total_loss=9.0), _step(2, loss=2.0), _step(3, loss=1.0)), "loss")
+    assert {2: 2.0, 3: 1.0} == found
+    found = points_of(_summary(tmp_path, _scalars(1, acc=0.5), _scalars(4, acc=None, other=1.0)), "acc")
+    assert {1: 0.5, 4: None} == found
 
 
 def test_kinds_are_counted(tmp_path: Path) -> None:

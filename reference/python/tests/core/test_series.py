@@ -2,56 +2,48 @@
 
 from __future__ import annotations
 
+import json
 from math import inf, isfinite, nan
+from typing import TYPE_CHECKING, Any
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from property_examples import examples
-from toyspec.core.runs.curves import Series, common_steps, spread, thinned
+from toyspec.core.runs.curves import common_steps, spread, thinned
+from toyspec.core.runs.history import points_of
+from toyspec.core.runs.summary import summarize_run
 
-STEPS = st.integers(-3, 12)
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STEPS = st.integers(0, 12)
 VALUES = st.sampled_from([0.5, 1.0, 1.5, 2.0, -4.0, inf, -inf, nan])
 CURVES = st.lists(st.tuples(STEPS, VALUES), max_size=20)
 
 
-def read(series: Series) -> dict[int, float | None]:
-    """Return the value at each step of *series*, in its order."""
-    return {step: series.value(step) for step in series.steps}
-
-
-def last_values(points: list[tuple[int, float]]) -> dict[int, float | None]:
-    """Return the last value of each step in *points*, None where it is not finite, in the order of steps."""
-    return {step: value if isfinite(value) else None for step, value in sorted(dict(points).items())}
-
-
+@pytest.mark.parametrize("engine", ["python", ""])
 @given(CURVES)
-@settings(max_examples=examples(200))
-def test_values_are_in_the_order_of_steps(points: list[tuple[int, float]]) -> None:
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_points_are_in_the_order_of_steps(tmp_path: Path, engine: str, points: list[tuple[int, float]]) -> None:
     """A repeated step has its last value, and one that is not finite is there without a number."""
-    series = Series()
-    for step, value in points:
-        series.add(step, value if isfinite(value) else None)
-    assert list(last_values(points).items()) == list(read(series).items())
-    assert {step: step in dict(points) for step in range(-4, 14)} == {step: series.has(step) for step in range(-4, 14)}
-
-
-@given(CURVES, CURVES)
-@settings(max_examples=examples(200))
-def test_values_at_once_are_those_one_by_one(first: list[tuple[int, float]], second: list[tuple[int, float]]) -> None:
-    """Many values are added as each of them would be, whether or not they follow what is there."""
-    series = Series()
-    for points in (first, second):
-        finite = [(step, value if isfinite(value) else nan) for step, value in points]
-        series.add_all([step for step, _ in finite], [value for _, value in finite])
-    assert list(last_values(first + second).items()) == list(read(series).items())
+    path = tmp_path / "events.jsonl"
+    events: list[dict[str, Any]] = [{"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a"}]
+    for number, (step, value) in enumerate(points):
+        values = {"acc": value if isfinite(value) else None}
+        events.append({"kind": "scalars", "t": number + 1.0, "step": step, "values": values})
+    path.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOYSPEC_ENGINE", engine)
+        found = points_of(summarize_run(str(path)), "acc")
+    last = {step: value if isfinite(value) else None for step, value in sorted(dict(points).items())}
+    assert list(last.items()) == list(found.items())
 
 
 def test_common_steps_are_those_of_every_series() -> None:
     """A step that one series lacks is left out."""
-    curves = [Series() for _ in range(3)]
-    for series, steps in zip(curves, [(1, 2, 3, 5), (2, 3, 4), (0, 2, 3, 5, 8)], strict=True):
-        series.add_all(steps, [0.5] * len(steps))
+    curves = [dict.fromkeys(steps, 0.5) for steps in [(1, 2, 3, 5), (2, 3, 4), (0, 2, 3, 5, 8)]]
     assert [2, 3] == common_steps(curves)
     assert [1, 2, 3, 5] == common_steps(curves[:1])
 

@@ -18,7 +18,7 @@ from toyspec.core.format.profiles import EVENTS_FILE
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.stream_files import found_at
 from toyspec.core.runs.curves import common_steps, spread, thinned
-from toyspec.core.runs.history import history
+from toyspec.core.runs.history import history, points_of
 from toyspec.core.runs.run import list_runs
 from toyspec.core.runs.run_facts import differing
 from toyspec.core.runs.summary import summarize_run
@@ -77,12 +77,12 @@ class RunTools:
 
     def compare(self, runs: list[str], metric: str = "loss", points: int = 10) -> str:
         """Compare the settings that differ, the results, and a metric at steps that all of the runs have."""
-        summaries = [summarize_run(path, metric=metric, dialect=self._choice) for path in self._within(runs)]
+        summaries = [summarize_run(path, dialect=self._choice) for path in self._within(runs)]
         settings = [each.facts.settings or {} for each in summaries]
         found = differing(settings)
         names = dict.fromkeys(name for each in settings for name in each if name in found)
         differ = {name: [each.get(name) for each in settings] for name in names}
-        series = [each.asked for each in summaries]
+        series = [points_of(each, metric) for each in summaries]
         steps = common_steps(series)
         chosen = spread(steps, _within(points, _MOST_POINTS))
         shown = dict(list(differ.items())[:_MOST_ROWS])
@@ -92,7 +92,7 @@ class RunTools:
                 "settings_that_differ": shown,
                 "more_settings": len(differ) - len(shown),
                 "metric": metric,
-                "values": {step: [each.value(step) for each in series] for step in chosen},
+                "values": {step: [each[step] for each in series] for step in chosen},
                 "more_steps": len(steps) - len(chosen),
             }
         )

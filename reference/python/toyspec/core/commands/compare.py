@@ -32,7 +32,8 @@ from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable, printable, shortened
 from toyspec.core.generated.runs import COLUMNS, TITLES
 from toyspec.core.places.addresses import public
-from toyspec.core.runs.curves import Series, common_steps, spread
+from toyspec.core.runs.curves import common_steps, spread
+from toyspec.core.runs.history import points_of
 from toyspec.core.runs.rows import distinct_names
 from toyspec.core.runs.run_facts import differing, flat, losses_first
 from toyspec.core.runs.summary import summarize_run
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from msgspec import UnsetType
 
     from toyspec.core.runs.summary import RunSummary
+
+    Points = dict[int, float | None]
+    """The values of a metric by step, in order."""
 
 # Members that differ in every run, or are the same in every run_start; a name is among the results.
 _NO_SETTINGS = frozenset(["kind", "schema", "t", "run_id", "name", "started_at", "created_at", "schema_version"])
@@ -138,18 +142,17 @@ def configure(parser: Parser) -> None:
 def run(options: Namespace) -> int:
     """Print the comparison and return an exit code."""
     try:
-        metric, runs = _read(options)
+        metric, runs, series = _read(options)
     except StreamError as error:
         tell("compare", str(error))
         return exit_codes.USAGE
-    series = [each.asked for each in runs]
     steps = common_steps(series)
     results = [*_results(runs, metric), *_last(metric, options, series)]
     if options.csv:
         _print_csv(runs, [*_settings(runs), *results, *_points(metric, steps, series)])
         return exit_codes.OK
     if options.json:
-        _print_json(runs, metric, steps)
+        _print_json(runs, metric, [*_points(metric, steps, series)])
         return exit_codes.OK
     differ = differing([dict(flat(each.start)) for each in runs])
     settings = [row for row in _settings(runs) if options.all or row.name in differ]
@@ -160,7 +163,7 @@ def run(options: Namespace) -> int:
         _print_rows(runs, rows, terminal)
     else:
         _print_table(runs, rows, terminal)
-    others = set.intersection(*(each.metric_names for each in runs)) - {metric}
+    others = _names_in_all(runs) - {metric}
     if not points:
         terminal.line(f"\nthe runs have no step in common with {shortened(metric, _NAME_CHARS)}")
     if others and (not points or metric != (options.metric or _DEFAULT_METRIC)):
@@ -168,28 +171,28 @@ def run(options: Namespace) -> int:
     return exit_codes.OK
 
 
-def _read(options: Namespace) -> tuple[str, list[RunSummary]]:
-    """Return the metric and the runs: without --metric and without a loss, a metric that all of them have."""
+def _read(options: Namespace) -> tuple[str, list[RunSummary], list[Points]]:
+    """Return the metric, the runs and its values: without --metric and a loss, a metric that all of them have."""
     choice = dialect_choice(options)
     found = runs_at(options.runs, choice)
     if len(found) < 2:
         raise UsageError(f"at least two runs are needed, got {len(found)}; name them, or a directory with runs")
-
-    def summaries(metric: str) -> list[RunSummary]:
-        watch = Progress("reading").watch
-        return [summarize_run(each.place, metric=metric, watch=watch, dialect=choice) for each in found]
-
+    runs = [summarize_run(each.place, watch=Progress("reading").watch, dialect=choice) for each in found]
     metric = options.metric or _DEFAULT_METRIC
-    runs = summaries(metric)
-    if any(each.asked.steps for each in runs):
-        return metric, runs
+    series = [points_of(each, metric) for each in runs]
+    if any(series):
+        return metric, runs, series
     if options.metric:
-        known = {name for each in runs for name in each.metric_names}
+        known = {name for each in runs for name in each.series}
         raise UsageError(f"no run has the metric {shortened(metric, _NAME_CHARS)!r}; choose one of: {_listed(known)}")
-    common = losses_first(set.intersection(*(each.metric_names for each in runs)))
+    common = losses_first(_names_in_all(runs))
     if not common:
-        return metric, runs
-    return common[0], summaries(common[0])
+        return metric, runs, series
+    return common[0], runs, [points_of(each, common[0]) for each in runs]
+
+
+def _names_in_all(runs: list[RunSummary]) -> set[str]:
+    return set.intersection(*(set(each.series) for each in runs))
 
 
 def _listed(names: set[str]) -> str:
@@ -233,14 +236,14 @@ def _has_loss(run: RunSummary) -> bool:
     return run.facts.final_loss is not None or run.facts.loss_not_finite
 
 
-def _last(metric: str, options: Namespace, series: list[Series]) -> Iterator[ComparedRow]:
+def _last(metric: str, options: Namespace, series: list[Points]) -> Iterator[ComparedRow]:
     """Yield *metric* at the step that was asked for, and say which that is; raise UsageError where none has it."""
     at: int | Literal["last", "common"] | None = "last" if options.metric and options.at is None else options.at
     if at is None:
         return
     name = shortened(metric, _NAME_CHARS)
     if at == "last":
-        last = [each.steps[-1] if each.steps else None for each in series]
+        last = [next(reversed(each), None) for each in series]
         cells = [_value_at(each, step) for each, step in zip(series, last, strict=True)]
         yield ComparedRow("results", f"last {name}", cells)
         yield ComparedRow("results", "at step", [msgspec.UNSET if step is None else step for step in last])
@@ -249,14 +252,14 @@ def _last(metric: str, options: Namespace, series: list[Series]) -> Iterator[Com
     if at == "common" and not common:
         raise UsageError(f"the runs have no step in common with {name}; leave --at out: each is taken at its last step")
     step = common[-1] if at == "common" else at
-    if not any(each.has(step) for each in series):
-        ends = [end for each in series if each.steps for end in (each.steps[0], each.steps[-1])]
+    if not any(step in each for each in series):
+        ends = [at for each in series for at in each]
         raise UsageError(f"no run has {name} at step {step}; steps with it are from {min(ends)} to {max(ends)}")
     yield ComparedRow("results", f"{name} at step {step}", [_value_at(each, step) for each in series])
 
 
-def _value_at(series: Series, step: int | None) -> float | UnsetType | None:
-    return series.value(step) if step is not None and series.has(step) else msgspec.UNSET
+def _value_at(series: Points, step: int | None) -> float | UnsetType | None:
+    return msgspec.UNSET if step is None else series.get(step, msgspec.UNSET)
 
 
 def _fact(name: str, runs: list[RunSummary]) -> ComparedRow:
@@ -265,9 +268,9 @@ def _fact(name: str, runs: list[RunSummary]) -> ComparedRow:
     return ComparedRow("results", TITLES[name], cells, unit="seconds" if COLUMNS[name].get("unit") == "s" else "plain")
 
 
-def _points(metric: str, steps: list[int], series: list[Series]) -> Iterator[ComparedRow]:
+def _points(metric: str, steps: list[int], series: list[Points]) -> Iterator[ComparedRow]:
     for step in steps:
-        yield ComparedRow(metric, step, [each.value(step) for each in series])
+        yield ComparedRow(metric, step, [each[step] for each in series])
 
 
 def _place(text: str) -> int | Literal["last", "common"]:
@@ -370,7 +373,7 @@ def _print_csv(runs: list[RunSummary], rows: list[ComparedRow]) -> None:
         sys.stdout.write(csv_row([row.part, row.name, *map(_csv_cell, row.cells)]) + "\n")
 
 
-def _print_json(runs: list[RunSummary], metric: str, steps: list[int]) -> None:
+def _print_json(runs: list[RunSummary], metric: str, points: list[ComparedRow]) -> None:
     """Print what ``schemas/answers/v1/compare.json`` describes; null where a run has no value."""
     from toyspec.core.command_line.objects import inert_json
 
@@ -379,7 +382,7 @@ def _print_json(runs: list[RunSummary], metric: str, steps: list[int]) -> None:
         "metric": metric,
         "runs": [{"path": encodable(each.directory), **_facts_of(each, metric)} for each in runs],
         "settings": settings,
-        "points": [{"step": row.name, **_cells_of(row)} for row in _points(metric, steps, [run.asked for run in runs])],
+        "points": [{"step": row.name, **_cells_of(row)} for row in points],
     }
     sys.stdout.write(inert_json(found) + "\n")
 

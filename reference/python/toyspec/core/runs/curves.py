@@ -1,20 +1,19 @@
-"""A series of numbers: its shape in bounded memory, or every value of it."""
+"""A series of numbers: its shape in bounded memory, and those of its values that are shown."""
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from contextlib import suppress
-from itertools import islice, repeat
+from itertools import repeat
 from math import isfinite, isnan
-from operator import add, lt
+from operator import add
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.core.engine import native
 from toyspec.core.kaun.scalars import lateness
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from array import array
+    from collections.abc import Mapping, Sequence
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -228,50 +227,9 @@ def _mean(values: Sequence[float]) -> float | None:
     return total / len(values) if isfinite(total) else sum(value / len(values) for value in values)
 
 
-_NOT_FINITE = float("nan")
-
-
-class Series:
-    """The values of one metric by step, in the order of steps; of a repeated step, the last value."""
-
-    def __init__(self) -> None:
-        self.steps = array("q")
-        self._values = array("d")
-
-    def add(self, step: int, value: float | None) -> None:
-        """Take in the value at *step*, None where it was not finite."""
-        at = len(self.steps) if not self.steps or step > self.steps[-1] else bisect_left(self.steps, step)
-        if at < len(self.steps) and self.steps[at] == step:
-            self._values[at] = _NOT_FINITE if value is None else value
-            return
-        self.steps.insert(at, step)
-        self._values.insert(at, _NOT_FINITE if value is None else value)
-
-    def add_all(self, steps: Sequence[int], values: Sequence[float]) -> None:
-        """Take in the value at each of *steps*, NaN where it was not finite."""
-        is_next = bool(steps) and (not self.steps or steps[0] > self.steps[-1])
-        if is_next and all(map(lt, steps, islice(steps, 1, None))):
-            self.steps.extend(steps)
-            self._values.extend(values)
-            return
-        for step, value in zip(steps, values, strict=True):
-            self.add(step, value if isfinite(value) else None)
-
-    def has(self, step: int) -> bool:
-        """Return whether there is a value at *step*, finite or not."""
-        at = bisect_left(self.steps, step)
-        return at < len(self.steps) and self.steps[at] == step
-
-    def value(self, step: int) -> float | None:
-        """Return the value at *step*, which must be there; None where it was not finite."""
-        value = self._values[bisect_left(self.steps, step)]
-        return value if value == value else None  # noqa: PLR0124 - NaN alone differs from itself
-
-
-def common_steps(all_series: list[Series]) -> list[int]:
-    """Return the steps at which every one of *all_series* has a value."""
-    shortest, *others = sorted(all_series, key=lambda series: len(series.steps))
-    return [step for step in shortest.steps if all(other.has(step) for other in others)]
+def common_steps(all_points: Sequence[Mapping[int, object]]) -> list[int]:
+    """Return the steps at which every one of *all_points*, values by step, has a value, in order."""
+    return sorted(set.intersection(*map(set, all_points)))
 
 
 def thinned(values: Sequence[tuple[Any, float]], most: int) -> list[tuple[Any, float]]:

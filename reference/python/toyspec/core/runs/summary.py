@@ -21,7 +21,7 @@ from toyspec.core.generated.streams import STREAMS
 from toyspec.core.kaun.scalars import is_smaller_better
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.annotations import NONE, read_annotations
-from toyspec.core.reading.attempts import Attempts, Placing, is_listed, world_size_of
+from toyspec.core.reading.attempts import Attempts, Placing, world_size_of
 from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, manifest_start, read_manifest
 from toyspec.core.reading.number_blocks import NumberBlock, latest
 from toyspec.core.reading.reader import is_other_document, read, unknown_format
@@ -29,7 +29,7 @@ from toyspec.core.reading.records import Record, RecordFeed, Row, RowBlock, coun
 from toyspec.core.reading.run_files import is_of_latest_attempt, ranks_beside, run_of
 from toyspec.core.reading.sealed_files import has_seal
 from toyspec.core.reading.stream_files import locate_stream, stream_size, unpacked_head
-from toyspec.core.runs.curves import Curve, Series, TagCurve
+from toyspec.core.runs.curves import Curve, TagCurve
 from toyspec.core.runs.run_facts import (
     MetricFacts,
     RunFacts,
@@ -48,7 +48,7 @@ from toyspec.core.writing.clocks import utc_text
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import toyspec_engine
 
@@ -86,7 +86,7 @@ _NUMBERS_ONLY = frozenset(["step", "scalars", "system", "tap", "grad", "drift"])
 
 
 class RunSummary:
-    """The facts about one run that fit on a screen; only ``asked`` grows with it. Each ``Curve`` has *parts*."""
+    """The facts about one run that fit on a screen. Each ``Curve`` has *parts*."""
 
     may_be_annotated = True
     """False where it is known that there are no annotations beside the stream, so that none are looked for."""
@@ -101,13 +101,8 @@ class RunSummary:
     find_resumptions: Callable[[], Iterable[Record]] | None = None
     """Where only the ends of a long stream were read: finds all its resumptions in order, in the rest of it."""
 
-    def __init__(
-        self, path: str, metric: str | None = None, *, attempts: Attempts | None = None, parts: int = 32
-    ) -> None:
-        self._metric, self._parts, self.asked = metric, parts, Series()
-        """The metric that was asked for, at every step in the run's own phase."""
-        self.metric_names: set[str] = set()
-        """Names of the metrics that the steps have, where one was asked for."""
+    def __init__(self, path: str, *, attempts: Attempts | None = None, parts: int = 32) -> None:
+        self._parts = parts
         self.path = path
         """Path of the stream."""
         self.attempts = Attempts() if attempts is None else attempts
@@ -129,7 +124,6 @@ class RunSummary:
         self.dialect: DialectUse | None = None
         """How the log of another program is read; None for a stream of toyspec."""
         self._time_origin: str | None = None
-        self._loss_name: str | None = None
         self._step_loss: tuple[float | None] | None = None
         """Loss of the last step of toy/v1 that has one, None where it was not finite."""
         self.left_out: dict[str, int] = {}
@@ -379,12 +373,6 @@ class RunSummary:
         if record.kind == "step" and record.profile == "toy/v1" and "loss" in values:
             self.take_step_loss(values["loss"])
         self._take_metrics(step, values, record)
-        if self._metric is not None and values:
-            if len(self.metric_names) < MOST_NAMES:
-                self.metric_names.update(values)
-            name = self._name_among(values)
-            if name in values and is_listed(step):
-                self.asked.add(step, finite_number(values[name]))
 
     def take_step_loss(self, loss: float | None) -> None:
         """Take in the loss of a step of the run's own phase in toy/v1, the last one so far."""
@@ -406,10 +394,6 @@ class RunSummary:
         self.take_columns(columns, block.minimized, block.places if block.profile == "kaun/v1" else None)
         if block.profile == "toy/v1" and "loss" in columns:
             self.take_step_loss(columns["loss"][1][-1])
-        for names in block.groups if self._metric is not None and columns is block.columns else ():
-            # The name comes first: with it, another metric may begin.
-            name = self._name_among(names)
-            self.asked.add_all(*columns.get(name, ((), ())))
 
     def take_places(
         self,
@@ -447,8 +431,6 @@ class RunSummary:
                 curve.add_all(steps, values, tags[name].epochs if tags and name in tags else None)
             elif curve is not None:
                 curve.add_all(steps, values)
-        if self._metric is not None and len(self.metric_names) < MOST_NAMES:
-            self.metric_names.update(columns)
 
     def _curve(self, name: str, kind: type[Curve]) -> Curve | None:
         curve = self.series.get(name)
@@ -469,21 +451,6 @@ class RunSummary:
         columns = {name: array("d", values) for name, values in said.metrics.items()}
         steps = self.placing.take_rows(said.steps, len(block.table.lines))
         self.take_columns({name: (steps, each) for name, each in columns.items()})
-        name = None if self._metric is None else self._name_among(columns)
-        if name in columns:
-            self.asked.add_all(steps, columns[name])
-
-    def _name_among(self, names: Container[str]) -> str:
-        """Return the name of the metric that was asked for; the loss may have another among *names*."""
-        if self._metric not in (None, "loss"):
-            return self._metric
-        if "step" not in self.kinds:
-            self._loss_name = self._loss_name or loss_among(names)
-        elif self._loss_name is not None:
-            # The loss of a run with steps is theirs, whatever was logged before the first.
-            self._loss_name = None
-            self.asked = Series()
-        return self._loss_name or "loss"
 
     def _take_metrics(self, step: Any, metrics: Mapping[str, float | int | None], record: Record) -> None:
         if not _is_place(step):
@@ -557,10 +524,8 @@ def _descriptions(start: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found | {"name": name}
 
 
-def summarize_run(
-    path: str, *, metric: str | None = None, watch: Watch | None = None, dialect: DialectChoice | None = None
-) -> RunSummary:
-    """Return the summary of the run at *path*, a run directory or a stream; *metric* is what it keeps whole.
+def summarize_run(path: str, *, watch: Watch | None = None, dialect: DialectChoice | None = None) -> RunSummary:
+    """Return the summary of the run at *path*, a run directory or a stream.
 
     *watch* is given the records and the size of the stream, and passes the records on. The log of another program is
     read by a *dialect*, by default the one that is recognized.
@@ -569,7 +534,7 @@ def summarize_run(
     """
     choice = dialect or DialectChoice()
     stream = locate_stream(path, choice.stream_files)
-    summary = RunSummary(stream, metric)
+    summary = RunSummary(stream)
     reading = read(stream, mode="salvage", dialect=choice)
     reading.give_numbers()
     summary.take(reading if watch is None else watch(reading, _size(stream)), learn="attempts")
@@ -577,7 +542,7 @@ def summarize_run(
     if report.dialect is None and (report.profile is None or (not report.records and _is_other(stream))):
         raise unknown_format(stream)
     if summary.attempts or summary.starts_late:
-        again = RunSummary(stream, metric, attempts=summary.attempts)
+        again = RunSummary(stream, attempts=summary.attempts)
         with read(stream, mode="salvage", profile=report.profile, dialect=choice) as reading:
             if report.dialect is None:
                 reading.give_numbers("steps")
