@@ -258,6 +258,7 @@ def test_search_takes_a_25th_of_the_time_at_most(tmp_path: Path) -> None:
             walks.append(now)
             now += 10.0
 
-    catalog: Any = SimpleNamespace(changes=SimpleNamespace(pause=pause), hot=lambda _root: [])
+    changes = SimpleNamespace(pause=pause)
+    catalog: Any = SimpleNamespace(changes=changes, hot=lambda _root: [], count_new_alerts=lambda: None)
     Watch(next(iter(roots_of([str(tmp_path)]))), catalog, lambda: now)._run()
     assert [1.0, 261.0, 521.0] == walks

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from toyspec.view.scanning import AlertCount
 
 
-_MOST_CHANGES = 4096
+_MOST_CHANGES = 10_000
 
 
 class Changes:
@@ -49,16 +49,21 @@ class Changes:
         """Use *lock*, which may be held when a change is added."""
         self._changed = threading.Condition(lock)
         self._listed: deque[tuple[int, dict[str, Any]]] = deque(maxlen=_MOST_CHANGES)
+        self._forgotten = 0
         self._is_closed = False
-        self.number = 0
+        self.number = 1
         """Number of the last change."""
 
-    def add(self, change: dict[str, Any]) -> None:
-        """Add a change and wake those who wait."""
+    def add(self, change: dict[str, Any] | None = None) -> int:
+        """Add a change, wake those who wait, and return its number; None is one that the next listing tells alone."""
         with self._changed:
             self.number += 1
-            self._listed.append((self.number, change))
-            self._changed.notify_all()
+            if change is not None:
+                if len(self._listed) == _MOST_CHANGES:
+                    self._forgotten = self._listed[0][0]
+                self._listed.append((self.number, change))
+                self._changed.notify_all()
+            return self.number
 
     def close(self) -> None:
         """End every wait, and all later ones at once."""
@@ -80,6 +85,15 @@ class Changes:
             self._changed.wait_for(lambda: self._is_closed or self.number > number, timeout)
             latest = {(next(iter(each)), next(iter(each.values()))): each for at, each in self._listed if at > number}
             return self.number, list(latest.values()), self._is_closed
+
+    def begin(self, since: str | None) -> int | None:
+        """Return the number that the text *since* names; None if what changed after it is not known."""
+        begin = int(since) if since is not None and since.isdecimal() and len(since) < 20 else None
+        return begin if begin is not None and self._forgotten <= begin <= self.number else None
+
+    def removed(self, begin: int) -> list[str]:
+        """Return the runs that were removed after the change *begin*."""
+        return [each["removed"] for number, each in self._listed if number > begin and "removed" in each]
 
 
 _MOST = 32
@@ -108,39 +122,6 @@ class OpenRuns:
         self._kept.pop(entry.run, None)
         if entry.file is not None:
             entry.file.close()
-
-
-_MOST_REMOVED = 10_000
-
-
-class Revisions:
-    """The number of the last change, and the runs that were removed. Its user holds a lock."""
-
-    def __init__(self) -> None:
-        self.last = 1
-        """Number of the last change."""
-        self._removed: deque[tuple[int, str]] = deque(maxlen=_MOST_REMOVED)
-        self._forgotten = 0
-
-    def next(self) -> int:
-        """Return the number of a new change."""
-        self.last += 1
-        return self.last
-
-    def remove(self, run: str) -> None:
-        """Keep that the run with the id *run* is gone; of very many, only the last."""
-        if len(self._removed) == _MOST_REMOVED:
-            self._forgotten = self._removed[0][0]
-        self._removed.append((self.next(), run))
-
-    def begin(self, since: str | None) -> int | None:
-        """Return the number that the text *since* names; None if what changed after it is not known."""
-        begin = int(since) if since is not None and since.isdecimal() and len(since) < 20 else None
-        return begin if begin is not None and self._forgotten <= begin <= self.last else None
-
-    def removed(self, begin: int) -> list[str]:
-        """Return the runs that were removed after the change *begin*."""
-        return [run for revision, run in self._removed if revision > begin]
 
 
 # A run that has not changed for so long is found by the search alone.
@@ -173,7 +154,6 @@ class LiveRuns:
         self._by_path: dict[str, ViewedRun] = {}
         self._ranks: dict[str, ViewedRun] = {}
         self._foreign: dict[str, str] = {}
-        self._revisions = Revisions()
         self._pending: dict[str, Future[None]] = {}
         self._open = OpenRuns()
         self.changes = Changes(self._lock)
@@ -303,8 +283,7 @@ class LiveRuns:
         self._note(entry, {"row": encodable(entry.run)})
 
     def _note(self, entry: ViewedRun, change: dict[str, Any]) -> None:
-        entry.revision = self._revisions.next()
-        self.changes.add(change)
+        entry.revision = self.changes.add(change)
 
     def take_annotations(self, entry: ViewedRun) -> None:
         """Take in what the annotations of *entry*, which were just written, say now."""
@@ -328,7 +307,6 @@ class LiveRuns:
         self._open.close(entry)
         for run in [run for run in self._ranks if run.rpartition("/")[0] == entry.run]:
             self._open.close(self._ranks.pop(run))
-        self._revisions.remove(encodable(entry.run))
         self.changes.add({"removed": encodable(entry.run)})
 
     # Watching.
@@ -386,11 +364,9 @@ class LiveRuns:
             for run in found:
                 entry = gone.pop(run.stream, None) or self._by_path.get(run.stream)
                 if entry is None:
-                    self._entries[run.run] = self._by_path[run.stream] = ViewedCatalogRun(
-                        root, run, self._revisions.next()
-                    )
+                    self._entries[run.run] = self._by_path[run.stream] = ViewedCatalogRun(root, run, self.changes.add())
                 elif isinstance(entry, ViewedCatalogRun) and entry.found != run:
-                    entry.take(run, self._revisions.next())
+                    entry.take(run, self.changes.add())
             for entry in gone.values():
                 self._forget(entry)
             root.problem = None
@@ -400,10 +376,9 @@ class LiveRuns:
         run = run_id(root, stream.path, is_only=len(self.roots) == 1, taken=self._entries)
         entry = ViewedRun(run, root, stream)
         self._entries[entry.run] = self._by_path[stream.path] = entry
-        entry.revision = self._revisions.next()
+        entry.revision = self.changes.add({"added": encodable(entry.run)} if self._is_started else None)
         if self._is_started:
             entry.changed_at = self._clock()
-            self.changes.add({"added": encodable(entry.run)})
         return entry
 
     # What requests need.
@@ -463,13 +438,13 @@ class LiveRuns:
             self.be_shown()
         self._was_listed = True
         if seen is not None:
-            self._read_first(self._revisions.begin(since), seen)
+            self._read_first(self.changes.begin(since), seen)
         with self._lock:
-            begin = self._revisions.begin(since)
+            begin = self.changes.begin(since)
             chosen = [each for each in self._entries.values() if begin is None or each.revision > begin]
             # A store answers slowly: a row comes when it has.
             chosen = [each for each in chosen if not each.is_unknown or not each.root.is_remote]
-            revision, removed = self._revisions.last, [] if begin is None else self._revisions.removed(begin)
+            revision, removed = self.changes.number, [] if begin is None else self.changes.removed(begin)
         unread = {each.run for each in chosen if self._is_unread(each)} if seen is not None else ()
         rows = [self._listed(each, form=form, is_unread=each.run in unread) for each in chosen]
         answer: dict[str, Any] = {"revision": str(revision), "complete": begin is None, "runs": rows}
@@ -492,7 +467,7 @@ class LiveRuns:
             if self._is_unread(entry):
                 self.row(entry)
                 with self._lock:
-                    entry.revision = self._revisions.next()
+                    entry.revision = self.changes.add()
 
     def _listed(self, entry: ViewedRun, *, form: Literal["values", "json"], is_unread: bool) -> Any:
         if is_unread:
