@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import sys
 import wave
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -204,6 +205,17 @@ def test_type_of_a_file_is_known_by_its_beginning_or_its_name(
     found, given, of_bytes = media(logged(tmp_path / "runs", values))
     assert (media_type, "x/own") == (found["media_type"], given["media_type"])
     assert of_bytes["media_type"] in (media_type, "application/octet-stream")
+
+
+@pytest.mark.parametrize("made", [lambda: toyspec.Image(PIXELS), lambda: toyspec.Video(PIXELS[None])])
+def test_arrays_of_pixels_without_pillow_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Any
+) -> None:
+    """The log says what is missing, and the other values are written."""
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    note = logged(tmp_path, {"a": made(), "acc": 0.5})[-2]
+    assert {"a": 1} == note["left_out"]
+    assert "an array of pixels needs Pillow: python -m pip install pillow; or log a file" in note["text"]
 
 
 @pytest.mark.parametrize("film", [b"GIF89a", b"\0\0\0\x20ftypisom", b"\x1aE\xdf\xa3"])

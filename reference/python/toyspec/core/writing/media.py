@@ -13,9 +13,7 @@ import json
 import os
 import shutil
 import stat
-import struct
 import wave
-import zlib
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -130,7 +128,8 @@ class Media:
 class Image(Media):
     """A picture: an array (height, width), (height, width, 1, 3 or 4) or channels first, a Pillow picture, or a file.
 
-    Integers are from 0 to 255, floats from 0 to 1. Arrays and Pillow pictures are kept as PNG, files unchanged.
+    Integers are from 0 to 255, floats from 0 to 1. Arrays, which need Pillow, and its pictures are kept as PNG, files
+    unchanged.
     """
 
     def __init__(self, data: Any, *, caption: str | None = None) -> None:
@@ -140,17 +139,13 @@ class Image(Media):
     def _read(self, data: Any) -> Iterator[None]:
         if self._file(data):
             self._require("image")
-        elif callable(getattr(data, "save", None)) and hasattr(data, "mode"):
-            if data.mode not in ("1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16"):
-                data = data.convert("RGB")
-            buffer = io.BytesIO()
-            data.save(buffer, "PNG")
-            self._data, (width, height) = buffer.getvalue(), data.size
-            self._members |= {"media_type": "image/png", "width": width, "height": height}
         else:
-            pixels = _pixels(_array(data))
-            height, width = pixels.shape[:2]
-            self._data = _png(pixels)
+            picture = data if callable(getattr(data, "save", None)) and hasattr(data, "mode") else _picture(data)
+            if picture.mode not in ("1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16"):
+                picture = picture.convert("RGB")
+            buffer = io.BytesIO()
+            picture.save(buffer, "PNG")
+            self._data, (width, height) = buffer.getvalue(), picture.size
             self._members |= {"media_type": "image/png", "width": width, "height": height}
         yield
 
@@ -210,11 +205,7 @@ class Video(Media):
             raise _UnfitError(f"a film is (frames, height, width, channels); this has shape {frames.shape}")
         if fps <= 0:
             raise _UnfitError(f"fps is {fps}; it must be above 0")
-        try:
-            from PIL import Image as Pictures
-        except ImportError:
-            raise _UnfitError("an array of frames needs Pillow: python -m pip install pillow; or log a file") from None
-        pictures = [Pictures.fromarray(_squeezed(_pixels(frame))) for frame in frames]
+        pictures = [_picture(frame) for frame in frames]
         buffer = io.BytesIO()
         rest: dict[str, Any] = {"append_images": pictures[1:], "duration": max(1, round(1000 / fps)), "loop": 0}
         pictures[0].save(buffer, "GIF", save_all=True, **rest)
@@ -463,6 +454,16 @@ def _array(value: Any) -> Any:
     return found
 
 
+def _picture(data: Any) -> Any:
+    """Return a picture of Pillow that shows an array."""
+    pixels = _pixels(_array(data))
+    try:
+        from PIL import Image as Pictures
+    except ImportError:
+        raise _UnfitError("an array of pixels needs Pillow: python -m pip install pillow; or log a file") from None
+    return Pictures.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+
+
 def _pixels(array: Any) -> Any:
     """Return *array* as (height, width, channels) of bytes."""
     import numpy as np
@@ -492,22 +493,6 @@ def _require_range(array: Any, lowest: float, highest: float) -> None:
     if not (low >= lowest and high <= highest):
         kind = "floats" if array.dtype.kind == "f" and highest == 1.0 else "values"
         raise _UnfitError(f"its {kind} must be from {lowest} to {highest}, got {low:.6g} to {high:.6g}; scale them")
-
-
-def _squeezed(pixels: Any) -> Any:
-    return pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
-
-
-def _png(pixels: Any) -> bytes:
-    """Return (height, width, channels) of bytes as PNG."""
-    height, width, channels = pixels.shape
-    header = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2, 4: 6}[channels], 0, 0, 0)
-    # Each line begins with the number of its filter: none.
-    lines = b"".join(b"\0" + pixels[row].tobytes() for row in range(height))
-    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines, 6)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in parts
-    )
 
 
 FOLDER: Final = "artifacts"
