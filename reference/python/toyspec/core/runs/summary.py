@@ -632,7 +632,7 @@ def engine_ends(streams: Sequence[Stream]) -> dict[str, RunSummary]:
     runs = {}
     for stream, each in zip(streams, found, strict=True):
         if each is not None:
-            profile, state, count, size, lines = each[:5]
+            profile, state, count, size, lines = each
             run = RunSummary(stream.path, parts=0)
             run.knows_metrics = False
             run.take(RecordFeed(profile=profile).feed(lines), learn="attempts")
