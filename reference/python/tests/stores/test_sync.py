@@ -80,7 +80,7 @@ def test_second_call_lists_and_sends_nothing(store: Store, run: Path) -> None:
     sync(run)
     before = len(store.requests)
     again = sync(run)
-    assert (0, ["same", "same"]) == (again.sent, [each.outcome for each in again.runs])
+    assert [(0, "same"), (0, "same")] == [(each.sent, each.outcome) for each in again.runs]
     assert ["list-type"] == [each.query.partition("=")[0] for each in store.requests[before:]]
 
 
@@ -183,7 +183,7 @@ def test_longer_log_there_stays(store: Store, run: Path) -> None:
     put(run, stream(5, end=""))
     store.put(LOG, stream(9, end=""))
     report = sync(run)
-    assert ("ahead", 0) == (outcome(report), report.sent)
+    assert ("ahead", 0) == (outcome(report), report.runs[0].sent)
     assert stream(9, end="") == store.get(LOG)
 
 

@@ -182,9 +182,10 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
 
     *runs* is one path or several. What is in *out* already stays; a file that an export would replace is an error,
     and then nothing is written there. A run that cannot be read is in ``errors``. *workers* is a number of
-    processes or a Ray cluster; what is written does not depend on it. The databases of MLflow and Trackio, and what
-    W&B's own package writes, are written by one process all the same. Raise ValueError for an unknown *format*,
-    ImportError if it needs a package that is not installed, OSError if *out* cannot be written, and WorkersError.
+    processes or a Ray cluster; what is written does not depend on it. The databases of MLflow and Trackio, tables of
+    Parquet, and what W&B's own package writes, are written by one process all the same. Raise ValueError for an
+    unknown *format*, ImportError if it needs a package that is not installed, OSError if *out* cannot be written, and
+    WorkersError.
     """
     if format not in exportable():
         raise ValueError(f"nothing is exported to {format}; known are {', '.join(exportable())}")
@@ -208,7 +209,7 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
         for part in parts:
             report.extend(part)
         destination.complete(os.path.abspath(target))
-        _move_all(made, target)
+        _move_all(made, target, "is there already; choose another directory for --out")
     except OSError as error:
         if error.filename is None:
             # An error of writing names no file; what was written there is removed.
@@ -319,7 +320,7 @@ def _export_in_parallel(
         for job, made in results:
             total.advance(job.size)
             if made.folder:
-                _merge(made.folder, directory)
+                _move_all(made.folder, directory, "two runs of the export have a file of this name")
             yield made.report
 
 
@@ -338,27 +339,15 @@ def _export_batch(jobs: list[ExportJob], options: _Options, scratch: str) -> lis
     return parts
 
 
-def _merge(folder: str, target: str) -> None:
-    """Move what is in *folder* into the directory *target*; raise FileExistsError for a file that is there."""
-    for entry in sorted(os.listdir(folder)):
-        old, new = os.path.join(folder, entry), os.path.join(target, entry)
-        if not os.path.lexists(new):
-            os.rename(old, new)
-        elif os.path.isdir(old) and os.path.isdir(new):
-            _merge(old, new)
-        else:
-            raise FileExistsError(17, "two runs of the export have a file of this name", new)
-
-
-def _move_all(partial_folder: str, target: str) -> None:
-    """Move what is in *partial_folder* into *target*; raise FileExistsError if a name is taken."""
-    files = [os.path.join(place, name) for place, _, names in os.walk(partial_folder) for name in names]
-    moves = [(file, os.path.join(target, os.path.relpath(file, partial_folder))) for file in files]
+def _move_all(folder: str, target: str, taken: str) -> None:
+    """Move what is in *folder* into the directory *target*; raise FileExistsError, which says *taken*, before that."""
+    files = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
+    moves = [(file, os.path.join(target, os.path.relpath(file, folder))) for file in files]
     for _, new in moves:
         if os.path.lexists(new):
-            raise FileExistsError(17, "is there already; choose another directory for --out", new)
+            raise FileExistsError(17, taken, new)
     if not os.path.lexists(target):
-        os.rename(partial_folder, target)
+        os.rename(folder, target)
         return
     for old, new in moves:
         os.makedirs(os.path.dirname(new), exist_ok=True)

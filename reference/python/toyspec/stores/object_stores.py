@@ -223,7 +223,9 @@ def reported(address: str) -> Iterator[None]:
     except PreconditionError:
         raise ChangedError(address) from None
     except NotSupportedError as error:
-        raise _without_ranges(address, str(error)) from None
+        if "Range request not supported" in str(error):
+            raise RangesMissingError(address) from None
+        raise PlaceError(address, "the store does not offer this") from None
     except (BaseError, ValueError, OSError) as error:
         if isinstance(error, PlaceError):
             raise
@@ -234,12 +236,6 @@ def reported(address: str) -> Iterator[None]:
             raise MalformedAnswerError(address, "ETag") from None
         refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
         raise PlaceError(address, fact_of(text), number=EACCES if refused else EIO) from None
-
-
-def _without_ranges(address: str, text: str) -> PlaceError:
-    if "Range request not supported" in text:
-        return RangesMissingError(address)
-    return PlaceError(address, "the store does not offer this")
 
 
 def fact_of(text: str) -> str:

@@ -49,20 +49,13 @@ def files_to_send(directory: str, extent: Extent) -> list[BundleFile]:
 
     Symbolic links, hidden files and what is being written under a temporary name are left out.
     """
-    names = [
-        file.name for file in files_of(directory, "own" if extent == "all" else "media") if is_sent(file.name, extent)
-    ]
-    return sorted((BundleFile(name, _kind(name)) for name in names), key=_place)
+    found = [file.name for file in files_of(directory, "own" if extent == "all" else "media")]
+    names = [name for name in found if name.rpartition("/")[2] != TEMPORARY_FILE and "/." not in f"/{name}"]
+    files = (BundleFile(name, _kind(name)) for name in names if extent == "all" or _is_of_log(name))
+    return sorted(files, key=_place)
 
 
-def is_sent(name: str, extent: Extent) -> bool:
-    """Return whether the file *name* of a run is one of *extent*, and neither hidden nor temporary."""
-    parts = name.split("/")
-    is_kept = parts[-1] != TEMPORARY_FILE and not any(part.startswith(".") for part in parts)
-    return is_kept and (extent == "all" or _is_of_log(name))
-
-
-def is_stream(name: str) -> bool:
+def _is_stream(name: str) -> bool:
     """Return whether the file *name* of a run is a log that grows: that of a rank, or metrics.jsonl."""
     return name == METRICS_FILE or rank_of(name) is not None
 
@@ -88,10 +81,10 @@ def _place(file: BundleFile) -> tuple[int, int, str]:
 
 
 def _kind(name: str) -> Kind:
-    if is_stream(name):
+    if _is_stream(name):
         return "stream"
     side = _SIDE_FILE.fullmatch(name)
-    if side is not None and (is_stream(side[1]) or side[1] == ANNOTATIONS_FILE):
+    if side is not None and (_is_stream(side[1]) or side[1] == ANNOTATIONS_FILE):
         return "side file"
     if name == ANNOTATIONS_FILE:
         return "annotations"

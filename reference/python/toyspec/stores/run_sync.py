@@ -83,11 +83,6 @@ class SyncReport(msgspec.Struct, kw_only=True):
         """Return the number of runs with one of *outcomes*."""
         return sum(run.outcome in outcomes for run in self.runs)
 
-    @property
-    def sent(self) -> int:
-        """Number of bytes that were sent."""
-        return sum(run.sent for run in self.runs)
-
 
 _RANK: dict[Outcome, int] = {"same": 0, "sent": 1, "waiting": 2, "ahead": 3, "conflict": 4, "failed": 5}
 
@@ -344,8 +339,6 @@ def _signature(path: str) -> Signature | None:
 
 
 def _is_end(line: bytes) -> bool:
-    if b'"run_end"' not in line:
-        return False
     try:
         return bool(msgspec.json.decode(line, type=dict)["kind"] == "run_end")
     except (msgspec.MsgspecError, KeyError):

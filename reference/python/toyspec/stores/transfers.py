@@ -7,7 +7,7 @@ import os
 import re
 import threading
 from hashlib import md5, sha1, sha256
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from toyspec.core.format.lines import end_of_lines
 from toyspec.core.reading.stream_files import open_stream
@@ -22,6 +22,9 @@ Relation = Literal["same", "behind", "ahead", "other"]
 
 Thoroughness = Literal["ends", "all"]
 """Which bytes are compared: the first and the last ones that both have, or all of them."""
+
+Signature = tuple[int, int, int, int]
+"""Device, number, size and time of change of a file."""
 
 LINE_BYTES = 1 << 16
 """Most bytes of a last line."""
@@ -40,19 +43,9 @@ class ShortenedError(OSError):
         super().__init__(errno.EAGAIN, "it became shorter while it was read", path)
 
 
-class Signature(NamedTuple):
-    """What changes with a file."""
-
-    device: int
-    number: int
-    size: int
-    modified: int
-    """Nanoseconds since the Unix epoch."""
-
-
 def signature_of(status: os.stat_result) -> Signature:
-    """Return the signature of a file with *status*."""
-    return Signature(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+    """Return what changes with a file, from its *status*."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class LocalFile:

@@ -281,7 +281,7 @@ TOOLS: Final = {
     "metrics": Tool("record_files", "MetricsStream"),
     "csv": Tool("text_files", "CsvTables"),
     "json": Tool("record_files", "JsonArray"),
-    "parquet": Tool("parquet_tables", "ParquetTables", "parquet"),
+    "parquet": Tool("parquet_tables", "ParquetTables", "parquet", "all"),
     "otel": Tool("otel_metrics", "OtelMetrics", None, None, is_mirrored=True),
 }
 

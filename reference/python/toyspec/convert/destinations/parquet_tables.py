@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
@@ -14,20 +13,19 @@ from toyspec.convert.reports import Cause
 from toyspec.convert.sources import needed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from toyspec.convert.destinations.destination import Ending, RunHead
     from toyspec.convert.run_items import Item
 
 BEYOND_INT64 = Cause("beyond-int64", "changed", "the step is larger than int64 holds and is left out")
 
-_PARTS = ".parts"
 _TEXTS = ("run_id", "name", "group", "notes", "started_at", "config", "reason", "error", "ended_at")
 _BATCH = 1 << 16
 
 
 class ParquetTables(Destination):
-    """``runs.parquet`` and ``values.parquet``; each run is written apart, so that several processes can write."""
+    """``runs.parquet`` and ``values.parquet``, with the runs in their order."""
 
     carried: ClassVar = {"setting": None, "fact": None, "end": None}
 
@@ -39,21 +37,18 @@ class ParquetTables(Destination):
         texts = [(name, pa.string()) for name in (*_TEXTS, "run_start", "run_end")]
         values = [("run_id", pa.string()), ("kind", pa.string()), ("t", pa.float64()), ("step", pa.int64())]
         values += [("name", pa.string()), ("value", pa.float64()), ("record", pa.string())]
-        self._schemas = {
-            RUNS: pa.schema([*texts, ("tags", pa.list_(pa.string()))]),
-            VALUES: pa.schema(values),
+        columns = {RUNS: [*texts, ("tags", pa.list_(pa.string()))], VALUES: values}
+        self._schemas = {name: pa.schema(found) for name, found in columns.items()}
+        self._writers = {
+            name: self._pq.ParquetWriter(os.path.join(str(into), name), schema)
+            for name, schema in self._schemas.items()
         }
         self._rows: list[dict[str, Any]] = []
 
     def open(self, run: RunHead, place: Any = None) -> int | None:
-        """Begin the tables of the run."""
+        """Begin the rows of the run."""
         del place
         self.run = run
-        folder = os.path.join(str(self.into), _PARTS, run.run_id)
-        os.makedirs(folder)
-        self._writers = {
-            name: self._pq.ParquetWriter(os.path.join(folder, name), schema) for name, schema in self._schemas.items()
-        }
         return None
 
     def carry(self, item: Item) -> Iterable[Lost]:
@@ -82,8 +77,6 @@ class ParquetTables(Destination):
 
     def close(self, end: Ending | None) -> None:
         """Write the rest, and the row of the run."""
-        if not self._writers:
-            return
         self._write_values()
         start, last = self.run.start, {} if end is None else end.record
         known = {**start, **{key: last.get(key) for key in ("reason", "error", "ended_at")}}
@@ -97,9 +90,6 @@ class ParquetTables(Destination):
             "run_end": _json(last) if last else None,
         }
         self._write(RUNS, [row])
-        for writer in self._writers.values():
-            writer.close()
-        self._writers = {}
 
     def _write_values(self) -> None:
         # A row group has rows of one run, so that a reader of one run can skip the others.
@@ -111,19 +101,10 @@ class ParquetTables(Destination):
             self._writers[name].write_table(self._pa.Table.from_pylist(rows, schema=self._schemas[name]))
 
     def complete(self, target: str) -> None:
-        """Put the tables of all runs together."""
+        """End the tables."""
         del target
-        parts = os.path.join(str(self.into), _PARTS)
-        for name, schema in self._schemas.items():
-            with self._pq.ParquetWriter(os.path.join(str(self.into), name), schema) as writer:
-                for group in self._groups(parts, name):
-                    writer.write_table(group.cast(schema))
-        shutil.rmtree(parts, ignore_errors=True)
-
-    def _groups(self, parts: str, name: str) -> Iterator[Any]:
-        for run in sorted(os.listdir(parts)) if os.path.isdir(parts) else ():
-            with self._pq.ParquetFile(os.path.join(parts, run, name)) as file:
-                yield from (file.read_row_group(index) for index in range(file.num_row_groups))
+        for writer in self._writers.values():
+            writer.close()
 
 
 def _json(value: Any) -> str:

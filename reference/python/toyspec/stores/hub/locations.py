@@ -57,14 +57,8 @@ def location_of(text: str) -> HubLocation:
     if found is None or os.path.isabs(text) or first in ("", ".", ".."):
         raise PlaceError(text, f"not a repository; {_EXPECTED}", number=EACCES)
     path = found["path"] or ""
-    if not is_plain_path(path):
+    if any(part in ("", ".", "..") for part in path.split("/") if path):
         raise PlaceError(text, "a path in a repository has no empty part, . or ..", number=EACCES)
     if kind == "bucket" and found["revision"]:
         raise PlaceError(text, "a bucket has no revisions; leave out what is after the @", number=EACCES)
     return HubLocation(kind, found["name"], found["revision"], path)
-
-
-def is_plain_path(path: str) -> bool:
-    """Return whether *path*, which may be empty, stays below the folder that it is in, on every system."""
-    parts = path.split("/") if path else []
-    return not any(part in ("", ".", "..") or "\\" in part or "\0" in part or ":" in part for part in parts)
