@@ -293,3 +293,15 @@ def test_first_line_is_known_by_its_number() -> None:
 def test_message_states_the_fact(line: bytes, message: str) -> None:
     """A message says what was found, and no byte of the line goes through unescaped."""
     assert message == validate(line, first=False).findings[0].message
+
+
+@pytest.mark.parametrize("space", [b"", b" ", b"\t", b"\n", b"\r\n  "])
+def test_white_space_between_numbers_is_passed_over(space: bytes) -> None:
+    """A text may have any white space of JSON around the commas of an array."""
+    for text in (
+        b'{"a":[1,%b2.5,%b-3e1,%b"x"]}',
+        b'{"a":[1%b,2.5%b,-3e1%b,"x"]}',
+        b'{"a":[1%b,%b2.5%b,%b-3e1%b,%b"x"]}',
+    ):
+        found = validate(text.replace(b"%b", space), first=False)
+        assert {"a": [1, 2.5, -30.0, "x"]} == found.value

@@ -29,7 +29,7 @@ _STRING_START = re.compile(_STRING_BODY)
 _NUMBER = re.compile(rb"-?+(?:0|[1-9][0-9]*+)(\.[0-9]++)?+([eE][+-]?+[0-9]++)?+")
 # Items of an array that have no finding, with the commas after them: numbers that cannot overflow binary64.
 _PLAIN_NUMBERS = re.compile(
-    rb"(?:-?+(?:0|[1-9][0-9]{0,199}+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]{1,2}+)?+[ \t]*+,[ \t]*+)++"
+    rb"(?:-?+(?:0|[1-9][0-9]{0,199}+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]{1,2}+)?+[ \t\r\n]*+,[ \t\r\n]*+)++"
 )
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
