@@ -40,7 +40,7 @@ ENGINE_TESTS = (
 LANGUAGE_TESTS = tuple(
     f"{TESTS}/{name}"
     for name in (
-        "browser", "faults", "test_emitters.py", "test_quick_starts.py", "test_rust_reports.py",
+        "browser", "faults/test_fuzzing.py", "test_emitters.py", "test_quick_starts.py", "test_rust_reports.py",
         "view/test_page_reports.py",
     )
 )  # fmt: skip
