@@ -8,7 +8,6 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -99,7 +98,6 @@ CALLS = {
     "export": ["json runs/a --out made", "csv runs --out made", "csv missing --out made", "json empty --out made"],
     "sync": ["runs copies", "--dry-run runs copies", "missing copies", "empty copies", "odd copies"],
     "push": [f"runs {HUB}", f"--dry-run runs/a {HUB}", f"missing {HUB}", "runs hf://me/no"],
-    "pull": [f"{HUB} pulled", "hf://me/no pulled"],
     "repair": ["--dry-run runs", "--yes runs/torn", "runs/torn", "--yes missing", "--yes runs/a runs/damaged"],
     "seal": ["runs/a", "sealed", "runs", "missing", "runs/torn"],
     "evidence": ["runs/a", "runs/torn", "missing", "foreign/log.csv", "runs/a -o made.json"],
@@ -202,16 +200,8 @@ def answered(command: str, arguments: str, folder: Path) -> tuple[int, list[Any]
 
 
 def hub_of(command: str, folder: Path, patch: pytest.MonkeyPatch) -> contextlib.AbstractContextManager[object]:
-    """Return a hub to which the runs were sent, for the commands that speak with one."""
-
-    @contextlib.contextmanager
-    def serving() -> Iterator[None]:
-        with loopback_hub.known_hub(folder, patch):
-            if command == "pull":
-                toyspec_within("push", "runs", HUB, cwd=folder)
-            yield
-
-    return serving() if command in ("push", "pull") else contextlib.nullcontext()
+    """Return an empty hub for the command that speaks with one."""
+    return loopback_hub.known_hub(folder, patch) if command == "push" else contextlib.nullcontext()
 
 
 @pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
