@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice, repeat
-from math import isfinite, isnan, nan
+from math import isnan, nan
 from operator import lt
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from toyspec.core.errors import ExpressionError, check_choice
 from toyspec.core.escaping import printable, shortened
+from toyspec.core.format.numbers import finite_number
 from toyspec.core.format.record_mapping import mapping_of, others_in
 from toyspec.core.places.addresses import public
 from toyspec.core.reading.attempts import Attempts, Placing, is_listed
@@ -94,7 +95,7 @@ def points_of(summary: RunSummary, metric: str) -> dict[int, float | None]:
     table = history(summary.path, [name], dialect=summary.choice)
     cells = table["values/step" if name == "step" else name]
     found = {
-        step: value if isfinite(value) else None
+        step: finite_number(value)
         for step, value in zip(table["step"], cells, strict=True)
         if is_listed(step) and isinstance(value, float | int)
     }
