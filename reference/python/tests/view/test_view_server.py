@@ -473,7 +473,7 @@ def test_oldest_stream_of_changes_gives_way(client: Client, monkeypatch: pytest.
     monkeypatch.setattr(server, "_HEARTBEAT_SECONDS", 60.0)
     with contextlib.ExitStack() as stack:
         waiting = [
-            stack.enter_context(socket.create_connection(("127.0.0.1", client.server.port), timeout=20))
+            stack.enter_context(socket.create_connection(("127.0.0.1", client.server.port), timeout=300))
             for _ in range(server._MOST_CONNECTIONS)
         ]
         for connection in waiting:
