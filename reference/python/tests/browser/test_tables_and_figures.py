@@ -50,7 +50,6 @@ def test_short_table_has_no_filter(page: Page) -> None:
         ("", 2),
         ("spec/stream/", 3),
         ("explanation/crashes/", 1),
-        ("explanation/speed/", 1),
         ("how-to/read-a-torn-run/", 1),
     ],
 )
