@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from functools import reduce
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -151,8 +152,8 @@ def mean_curve(curves: Sequence[DrawnCurve]) -> DrawnCurve:
     known = np.isfinite(values)
     total = known.sum(axis=0)
     mean = np.where(total, np.where(known, values, 0.0).sum(axis=0) / np.maximum(total, 1), nan)
-    low = np.fmin.reduce([_at(grid, each, each.low) for each in found])
-    high = np.fmax.reduce([_at(grid, each, each.high) for each in found])
+    low = reduce(np.fmin, [_at(grid, each, each.low) for each in found])
+    high = reduce(np.fmax, [_at(grid, each, each.high) for each in found])
     missing = np.sum([np.bincount(np.searchsorted(grid, each.place), each.not_finite, len(grid)) for each in found], 0)
     place, least, greatest, average, none = (array("d", each.tolist()) for each in (grid, low, high, mean, missing))
     gaps = [place for each in curves for place in each.gaps]
