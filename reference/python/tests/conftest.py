@@ -18,7 +18,7 @@ from contention import touching
 from other_packages import EntryPoints, install
 from property_examples import PROFILE, examples
 from toyspec.core import engine, programs
-from toyspec.core.entry_points import entry_points_of
+from toyspec.core.entry_points import all_brought, entry_points_of
 from toyspec.core.writing import environment, evidence
 
 if TYPE_CHECKING:
@@ -177,9 +177,12 @@ def install_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[str, EntryPoints, Mapping[str, str]], None]]:
     """Return what installs a package with its entry points and files, until the test ends."""
-    entry_points_of.cache_clear()
+    searches = (entry_points_of, all_brought)
+    for search in searches:
+        search.cache_clear()
     yield functools.partial(install, monkeypatch, tmp_path / "site-packages")
-    entry_points_of.cache_clear()
+    for search in searches:
+        search.cache_clear()
 
 
 @pytest.fixture

@@ -69,3 +69,20 @@ def test_broken_package_says_whose_it_is(
     assert 0 == main(["--help"])
     assert 2 == main(["los"])
     assert "did you mean" in capsys.readouterr().err
+
+
+def test_broken_package_stops_no_other_log(
+    tmp_path: Path, install_package: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A reader and a format that cannot be loaded are reported once, and what ours know is read and imported."""
+    groups = {f"toyspec.{group}": {"lost": "lost_module"} for group in ("readers", "converters")}
+    install_package("lost", groups, {"lost_module.py": "import nothing_of_this_name\n"})
+    (tmp_path / "logs").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "logs" / f"{name}.jsonl").write_text('{"step":1,"loss":2.5}\n{"step":2,"loss":2.25}\n')
+    assert 0 == main(["import", str(tmp_path / "logs"), "--out", str(tmp_path / "runs")])
+    assert 0 == main(["ls", str(tmp_path / "logs"), str(tmp_path / "runs")])
+    assert 2 == main(["export", "lost", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
+    said = capsys.readouterr().err
+    assert 2 == said.count("lost, of lost 1.0, cannot be loaded: No module named 'nothing_of_this_name'")
+    assert "'lost' is not a format to export to" in said

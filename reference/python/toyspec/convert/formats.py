@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from toyspec.convert.sources import identity_of
-from toyspec.core.entry_points import brought, entry_points_of
+from toyspec.core.entry_points import all_brought
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from toyspec.convert.destinations.destination import Destination
     from toyspec.convert.intake import Intake
@@ -100,9 +100,9 @@ class Converter(NamedTuple):
     """What is counted as one item of an import, in the plural."""
 
 
-def converters() -> dict[str, Converter]:
-    """Return what other packages bring, by format; raise ImportError for one that cannot be loaded."""
-    return {name: brought(entry) for name, entry in entry_points_of(GROUP).items()}
+def converters() -> Mapping[str, Converter]:
+    """Return what other packages bring, by format."""
+    return all_brought(GROUP)
 
 
 class FileOwners:

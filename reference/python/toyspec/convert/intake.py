@@ -55,7 +55,6 @@ NUMBERS: Final = frozenset([float, int])
 # What is not the same in every writer of JSON.
 _ODD: Final = re.compile(r"[^ !#-\[\]-~]")
 _LARGEST_EXACT: Final = 2**53
-_MOST_NAMES: Final = 1000
 _NOT_COUNTED: Final = frozenset(["kind", "t", "started_at", "name", "config"])
 PHASES: Final = frozenset(["train", "eval", "decode", "serve"])
 _encode = msgspec.json.encode

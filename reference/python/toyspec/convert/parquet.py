@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 BEYOND_INT64 = Cause("beyond-int64", "changed", "the step is larger than int64 holds and is left out")
 
 RUNS, VALUES = "runs.parquet", "values.parquet"
-_TEXTS = ("run_id", "name", "group", "notes", "started_at", "config", "reason", "error", "ended_at")
 _BATCH = 1 << 16
-_MAX_INT64 = (1 << 63) - 1
 _MAGIC = b"PAR1"
 _LONGEST_FOOTER = 1 << 24
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from toyspec.core.system_calls import cause_of
+from toyspec.core.system_calls import cause_of, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,3 +32,16 @@ def brought(entry: EntryPoint) -> Any:
         return entry.load()
     except Exception as error:
         raise ImportError(f"{entry.name}, of {package_of(entry)}, cannot be loaded: {cause_of(error)}") from error
+
+
+@cache
+def all_brought(group: str) -> Mapping[str, Any]:
+    """Return what the entry points of *group* name, by name; what cannot be loaded is reported once and left out."""
+    found = {}
+    for name, entry in entry_points_of(group).items():
+        try:
+            found[name] = brought(entry)
+        except ImportError as error:
+            # What other packages bring works without it.
+            say(str(error))
+    return found

@@ -86,6 +86,8 @@ class BlockProof:
 
     def _is_sound(self, record: Any) -> bool:
         """Return whether the parts that the type does not check are valid: date-times and open maps."""
+        if type(record) not in _unsettled(self._profile):
+            return True
         kind = kind_of(type(record))
         dates = (getattr(record, name) for name in DATE_TIMES[self._profile].get(kind, ()))
         if not all(text is msgspec.UNSET or is_date_time(text) for text in dates):

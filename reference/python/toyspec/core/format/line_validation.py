@@ -49,7 +49,6 @@ def is_shallow(data: bytes) -> bool:
 
 
 _BOM = b"\xef\xbb\xbf"
-_BLANK = b" \t\r"
 _JSON_SPACE = b" \t\r\n"
 _DECODER = msgspec.json.Decoder()
 _ENCODER = msgspec.json.Encoder()

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
-from toyspec.core.entry_points import brought, entry_points_of
+from toyspec.core.entry_points import all_brought
 from toyspec.core.reading.records import CutFeed
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _own(name: str) -> Reader:
 
 
 def _others() -> tuple[Reader, ...]:
-    return tuple(sorted(map(brought, entry_points_of(GROUP).values()), key=lambda each: each.order))
+    return tuple(sorted(all_brought(GROUP).values(), key=lambda each: each.order))
 
 
 def opened(head: bytes, path: str, asked: DialectChoice) -> OpenedLog | None:
