@@ -50,7 +50,8 @@ class Bucket(Store):
         directory, _, name = key.rpartition("/")
         earlier = self._seen.get(key, b"") if name.startswith(_LOG) else data
         self._seen[key] = data
-        if name == _LOG and not data.endswith(b"\n"):
+        # A log has no line between its creation and its first one.
+        if name == _LOG and data and not data.endswith(b"\n"):
             self.wrong.append(f"the bucket got half a line of {key}")
         if not data.startswith(earlier):
             others = (other for path, other in self._seen.items() if path.startswith(f"{directory}/") and path != key)
