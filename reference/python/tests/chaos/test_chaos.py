@@ -99,7 +99,7 @@ def test_follower_is_compared() -> None:
 
 
 def test_bucket_looks_at_versions() -> None:
-    """Half a line, and a version that is gone, are named; one that has another name is not gone, nor is no line."""
+    """Half a line, and a version that is gone, are named; one with another name is not gone, an empty one is whole."""
     bucket = Bucket(random.Random(1))
     bucket.kept(f"runs/a/{LOG}", b"")
     bucket.kept(f"runs/a/{LOG}", log(1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET
@@ -13,7 +13,7 @@ from msgspec import UNSET
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean, local_path, seconds
 from toyspec.core.command_line.terminal import tell
-from toyspec.core.errors import StreamError, StreamRefusedError
+from toyspec.core.errors import StreamError
 from toyspec.core.escaping import shortened
 from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.core.format.date_times import unix_seconds
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.core.writing.run_progress import RunProgress
+    from toyspec.core.writing.settings import Exist
 
 _DESCRIPTION = """\
 Append one event to the stream of a run, from a shell script. Each call resumes
@@ -58,7 +59,6 @@ examples:
   toyspec emit runs/a note text="learning rate lowered"
   toyspec emit runs/a run_end"""
 _LOCK_SECONDS = 5.0
-_POLL_SECONDS = 0.02
 # How tools print a number that is not finite; it is written as null.
 _NOT_FINITE = frozenset(["nan", "inf", "infinity"])
 _Type = Any
@@ -96,7 +96,8 @@ def run(options: Namespace) -> int:
     _validate(options, path)
     started = None if "t" in event or options.kind == "run_start" else _started(path)
     try:
-        stream = _opened(path, "replace" if options.replace else "resume", options.wait)
+        exist: Exist = "replace" if options.replace else "resume"
+        stream = RunStream(path, settings=Settings(exist=exist, on_error="raise", wait_seconds=options.wait))
         try:
             stream.progress.go_on()
             stream.write(_filled(event, stream.progress, _Moment(time.time(), started), options.directory))
@@ -116,18 +117,6 @@ def _validate(options: Namespace, path: str) -> None:
         raise UsageError(f"--replace applies to run_start only, not to {options.kind}; leave it out")
     if options.kind != "run_start" and not os.path.exists(path):
         raise UsageError(f"{path}: no such stream; begin it with `toyspec emit {options.directory} run_start`")
-
-
-def _opened(path: str, exist: Literal["replace", "resume"], wait: float) -> RunStream:
-    """Return the stream at *path*, open for writing; wait while another process has it."""
-    end = time.monotonic() + wait
-    while True:
-        try:
-            return RunStream(path, settings=Settings(exist=exist, on_error="raise"))
-        except StreamRefusedError as error:
-            if error.reason != "locked" or time.monotonic() >= end:
-                raise
-        time.sleep(_POLL_SECONDS)
 
 
 def _filled(event: dict[str, Any], progress: RunProgress, moment: _Moment, directory: str) -> dict[str, Any]:

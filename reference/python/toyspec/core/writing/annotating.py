@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import time
@@ -16,6 +17,7 @@ from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.annotations import Annotations, annotations_file, read_annotations
 from toyspec.core.reading.stream_files import STREAM_NAMES, locate_stream
 from toyspec.core.system_calls import NO_LINK, SYSTEM_CALLS, SystemCalls, named
+from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import AppendFile, Options
 from toyspec.core.writing.appending import move_fragment
 from toyspec.core.writing.clocks import utc_text
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
 # Each writer holds the file for one line.
 _WAIT_SECONDS = 5.0
-_POLL_SECONDS = 0.02
 
 
 def annotate(  # noqa: PLR0913 - one for each key of an annotation
@@ -94,25 +95,11 @@ def _tags(given: Sequence[str]) -> list[str]:
 
 def _append(path: str, line: bytes, calls: SystemCalls) -> None:
     at_place = msgspec.structs.replace(calls, open=lambda name, flags, mode: calls.open(name, flags | NO_LINK, mode))
-    file = _opened(path, Options(durability="fsync", calls=at_place))
+    options = Options(durability="fsync", calls=at_place)
     try:
-        move_fragment(file, end_of_lines(file.read, file.size))
-        file.append(line)
+        file = opening.in_time(lambda: AppendFile.reopen(path, options=options), _WAIT_SECONDS)
+        with contextlib.closing(file):
+            move_fragment(file, end_of_lines(file.read, file.size))
+            file.append(line)
     except OSError as error:
         raise named(error, path) from None
-    finally:
-        file.close()
-
-
-def _opened(path: str, options: Options) -> AppendFile:
-    """Return the file *path*, locked; another process that annotates the same run is waited for."""
-    end = time.monotonic() + _WAIT_SECONDS
-    while True:
-        try:
-            return AppendFile.reopen(path, options=options)
-        except StreamRefusedError as error:
-            if error.reason != "locked" or time.monotonic() > end:
-                raise
-            time.sleep(_POLL_SECONDS)
-        except OSError as error:
-            raise named(error, path) from None

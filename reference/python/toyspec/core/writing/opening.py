@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Literal
+import time
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from toyspec.core.errors import StreamRefusedError
 from toyspec.core.format.profiles import ANNOTATIONS_FILE, SEAL_FILE
-from toyspec.core.system_calls import SystemCalls, is_at, is_regular, try_lock
+from toyspec.core.system_calls import SystemCalls, is_at, is_regular, say, try_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+_T = TypeVar("_T")
 _FLAGS = (
     os.O_RDWR
     | os.O_APPEND
@@ -26,6 +28,9 @@ _FLAGS = (
 _MODE = 0o666
 # The file at a path may be replaced between opening and locking it; this many times in a row is not an accident.
 _ATTEMPTS = 100
+_POLL_SECONDS = 0.02
+# Writers of a line each, such as `toyspec emit`, hold a file for less.
+_SILENT_SECONDS = 0.1
 
 
 class Opened:
@@ -55,6 +60,25 @@ class Opened:
             if self.is_new:
                 os.unlink(self.path)
             restore(self.moves)
+
+
+def in_time(open_file: Callable[[], _T], seconds: float) -> _T:
+    """Return what *open_file* does; wait up to *seconds* while another writer has the file, then raise its error."""
+    began, has_said = time.monotonic(), False
+    while True:
+        try:
+            return open_file()
+        except StreamRefusedError as error:
+            waited = time.monotonic() - began
+            if error.reason != "locked" or not seconds:
+                raise
+            if waited >= seconds:
+                fact = f"another writer has had it open for {seconds:g} s; end that process, or wait longer"
+                raise StreamRefusedError(error.filename, "locked", f"{fact}; else write to another directory") from None
+            if waited >= _SILENT_SECONDS and not has_said:
+                has_said = True
+                say(f"{error.filename}: another writer has it open; waiting up to {seconds:g} s until it ends")
+        time.sleep(min(_POLL_SECONDS, seconds - waited))
 
 
 def create(path: str, calls: SystemCalls) -> Opened:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import threading
-import time
 from collections.abc import Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
@@ -147,7 +146,7 @@ class RunStream:
     def _open(self) -> None:
         try:
             self._made = make_directories(os.path.dirname(self.path))
-            self._file = self._opened_in_time()
+            self._file = opening.in_time(self._opened, self.settings.wait_seconds or 0.0)
         except OSError as error:
             remove_directories(self._made)
             is_held = isinstance(error, StreamRefusedError) and error.reason == "locked"
@@ -249,31 +248,8 @@ class RunStream:
         elif not self._file.is_foreign:
             self._perform(self._close)
 
-    def _opened_in_time(self) -> AppendFile:
-        """Open the file; wait for another writer that has it as long as the settings say."""
-        waits = self.settings.wait_seconds or 0.0
-        until = time.monotonic() + waits
-        has_said = False
-        while True:
-            try:
-                return self._made_ready(self._opened())
-            except StreamRefusedError as error:
-                left = until - time.monotonic()
-                if error.reason != "locked":
-                    raise
-                if left <= 0:
-                    if self.settings.wait_seconds is None:
-                        raise
-                    fact = f"another writer has had it open for {waits:g} s; end that process"
-                    advice = "give this run another run_id, or pass a larger wait_seconds"
-                    raise StreamRefusedError(self.path, "locked", f"{fact}, {advice}") from None
-                if not has_said:
-                    has_said = True
-                    say(f"{self.path}: another writer has it open; waiting up to {waits:g} s until it ends")
-                self._progress = RunProgress()
-                time.sleep(min(0.2, left))
-
-    def _made_ready(self, file: AppendFile) -> AppendFile:
+    def _opened(self) -> AppendFile:
+        file = self._opened_as_chosen()
         file.on_truncation = self._go_on_after_truncation
         if self.settings.seal == "at-end":
             from toyspec.core.writing.sealing import keep_digest
@@ -281,7 +257,7 @@ class RunStream:
             keep_digest(file)
         return file
 
-    def _opened(self) -> AppendFile:
+    def _opened_as_chosen(self) -> AppendFile:
         settings = self.settings
         options = Options(durability=settings.durability, sync_seconds=settings.sync_seconds, calls=settings.calls)
         if settings.exist == "replace":
@@ -369,7 +345,7 @@ class RunStream:
             self.resumption.settle(is_decided=True)
             self._state = "open"
             try:
-                self._file = self._opened_in_time()
+                self._file = opening.in_time(self._opened, self.settings.wait_seconds or 0.0)
             except OSError as error:
                 if not self._survives(error, None):
                     raise
