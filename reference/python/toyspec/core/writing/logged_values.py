@@ -138,16 +138,14 @@ def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given",
     left_out: list[LeftOut] = []
     media: dict[str, list[Media]] = {}
     key = _NUMBER_MAPS.get(kind)
-    if kind == "step" and fields == "made-to-fit":
-        _move_mappings(members)
+    if fields == "made-to-fit":
+        _make_fit(kind, members)
     if key is not None and key in members:
         found = _sorted(members[key], "" if kind == "scalars" else f"{key}/", kind)
         if found is not None:
             members[key], texts, left_out, media = found.numbers, found.texts, found.left_out, found.media
             if not found.numbers and kind != "scalars":
                 del members[key]
-    if fields == "made-to-fit":
-        _make_fit(kind, members, texts)
     if kind == "eval" and (results := members_in(members.get("extra"))) is not None:
         members["extra"] = _in_built_in_types(results)
     if kind == "scalars" and texts:
@@ -182,9 +180,14 @@ def step_number(value: Any) -> int | None:
     return found if is_step(found) else None
 
 
+def is_count(value: Any) -> TypeGuard[int]:
+    """Return whether *value* is an integer that is not negative."""
+    return type(value) is int and value >= 0
+
+
 def is_step(value: Any) -> TypeGuard[int]:
     """Return whether *value* is an integer that can be the number of a step."""
-    return type(value) is int and 0 <= value < _BEYOND_STEPS
+    return is_count(value) and value < _BEYOND_STEPS
 
 
 def as_value(value: Any) -> float | str | None:
@@ -317,59 +320,37 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
     return None if type(value) in _BUILT_IN else attempt(fields_of, value, None)
 
 
-def _make_fit(kind: str, members: dict[str, Any], texts: dict[str, str]) -> None:
-    """Make the numbers of a record what its fields take, and move what is a text to *texts*."""
-    for name, declared in _FIELDS.get(kind, {}).items():
-        if declared == "number" and name in members and type(members[name]) not in _PLAIN and name != "t":
-            _plain_number(kind, name, members, texts)
-        elif declared == "integer" and name in members and type(members[name]) is not int:
-            _whole_number(kind, name, members, texts)
-        if declared == "integer" and name in members and name != "step" and "extra" in _FIELDS[kind]:
-            # There it has the same name, and may be any number.
-            _move_unless_count(name, members)
+def _make_fit(kind: str, members: dict[str, Any]) -> None:
+    """Make the numbers of a record what its fields take; what is no such number moves to ``extra``, under its name.
 
-
-def _move_mappings(members: dict[str, Any]) -> None:
-    """Move numbers of a step that are mappings, such as a loss of several parts, to ``extra``, which names them."""
-    for name, declared in _FIELDS["step"].items():
-        if declared != "number" or type(members.get(name)) in _BUILT_IN or name not in members:
+    That is a count that is not an integer ≥ 0, and of a step a text or the parts of a mapping. All else stays: the
+    encoder says what is wrong with it.
+    """
+    fields = _FIELDS.get(kind, {})
+    for name, declared in fields.items():
+        if name not in members or name == "t" or declared not in ("number", "integer"):
             continue
-        parts, extra = _mapping_or_fields(members[name]), members.get("extra", {})
-        if parts is not None and isinstance(extra, Mapping) and name not in extra:
-            members["extra"] = {**extra, name: parts}
-            del members[name]
+        value = members[name]
+        if is_count(value) or (declared == "number" and type(value) in _PLAIN):
+            continue
+        found = attempt(scalar, value, value)
+        if declared == "integer":
+            found = whole(found)
+            is_misfit = type(found) in _PLAIN and not is_count(found)
+        else:
+            found = float(found) if type(found) is bool else found
+            is_misfit = False
+        if kind == "step":
+            is_misfit = is_misfit or type(found) is str or _mapping_or_fields(value) is not None
+        extra = members.get("extra", {})
+        if is_misfit and name != "step" and "extra" in fields and isinstance(extra, Mapping) and name not in extra:
+            members["extra"] = {**extra, name: members.pop(name)}
+        else:
+            members[name] = found
 
 
 def _mapping_or_fields(value: Any) -> Mapping[Any, Any] | None:
     return attempt(_copied, value, None) if isinstance(value, Mapping) else _fields(value)
-
-
-def _plain_number(kind: str, name: str, members: dict[str, Any], texts: dict[str, str]) -> None:
-    found = attempt(scalar, members[name], members[name])  # the encoder says what is wrong with it
-    if type(found) is bool:
-        found = float(found)
-    if type(found) is str and kind == "step":
-        texts[name] = whole_text(found)
-        del members[name]
-    else:
-        members[name] = found
-
-
-def _whole_number(kind: str, name: str, members: dict[str, Any], texts: dict[str, str]) -> None:
-    if kind == "step" and name != "step" and isinstance(members[name], str):
-        texts[name] = whole_text(members.pop(name))
-    else:
-        members[name] = whole(members[name])
-
-
-def _move_unless_count(name: str, members: dict[str, Any]) -> None:
-    value, extra = members[name], members.get("extra", {})
-    if type(value) is int and value >= 0:
-        return
-    found = attempt(scalar, value, None)  # the encoder says what is wrong with it
-    if type(found) in _PLAIN and isinstance(extra, Mapping) and name not in extra:
-        members["extra"] = {**extra, name: found}
-        del members[name]
 
 
 def _in_built_in_types(results: Mapping[Any, Any]) -> dict[Any, Any]:

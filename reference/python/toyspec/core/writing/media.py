@@ -27,7 +27,7 @@ from toyspec.core.system_calls import SystemCalls, write_new_file
 from toyspec.core.writing.opening import free_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import SupportsFloat
 
 
@@ -63,24 +63,23 @@ class Media:
 
     kind = "media"
 
-    def __init__(self, *, caption: str | None = None) -> None:
+    def __init__(self, *given: Any, caption: str | None = None) -> None:
+        """Read what was *given*, and keep what is wrong with it."""
         self._caption = caption
         self._data = b""
         self._path: str | None = None
         self._members: dict[str, Any] = {}
         self._problem: str | None = None
         self._digest: str | None = None
-
-    def _take(self, make: Iterable[None]) -> None:
-        """Run *make*, and keep what is wrong with what was given."""
         try:
-            for _ in make:
-                pass
+            self._read(*given)
         except _UnfitError as error:
             self._problem = str(error)
         except Exception as error:  # noqa: BLE001 - an array or a picture may raise anything
             let_through(error)
             self._problem = f"it cannot be read: {type(error).__name__}: {shortened(str(error))}"
+
+    _read: Callable[..., None]
 
     def placed(self, directory: str, calls: SystemCalls) -> dict[str, Any]:
         """Write the file into the bundle *directory*, if it is not there, and return the members of the record.
@@ -133,10 +132,9 @@ class Image(Media):
     """
 
     def __init__(self, data: Any, *, caption: str | None = None) -> None:
-        super().__init__(caption=caption)
-        self._take(self._read(data))
+        super().__init__(data, caption=caption)
 
-    def _read(self, data: Any) -> Iterator[None]:
+    def _read(self, data: Any) -> None:
         if self._file(data):
             self._require("image")
         else:
@@ -147,7 +145,6 @@ class Image(Media):
             picture.save(buffer, "PNG")
             self._data, (width, height) = buffer.getvalue(), picture.size
             self._members |= {"media_type": "image/png", "width": width, "height": height}
-        yield
 
 
 class Audio(Media):
@@ -157,10 +154,9 @@ class Audio(Media):
     """
 
     def __init__(self, data: Any, sample_rate: int | None = None, *, caption: str | None = None) -> None:
-        super().__init__(caption=caption)
-        self._take(self._read(data, sample_rate))
+        super().__init__(data, sample_rate, caption=caption)
 
-    def _read(self, data: Any, sample_rate: int | None) -> Iterator[None]:
+    def _read(self, data: Any, sample_rate: int | None) -> None:
         if self._file(data):
             self._require("audio")
         elif sample_rate is None or sample_rate <= 0:
@@ -185,17 +181,15 @@ class Audio(Media):
                 file.writeframes(np.ascontiguousarray(samples.astype("<i2")).tobytes())
             self._data = buffer.getvalue()
             self._members |= {"media_type": "audio/wav", "seconds": samples.shape[0] / sample_rate}
-        yield
 
 
 class Video(Media):
     """A film: a file, or an array (frames, height, width, 1, 3 or 4), kept as an animated GIF, which needs Pillow."""
 
     def __init__(self, data: Any, *, fps: float = 4, caption: str | None = None) -> None:
-        super().__init__(caption=caption)
-        self._take(self._read(data, fps))
+        super().__init__(data, fps, caption=caption)
 
-    def _read(self, data: Any, fps: float) -> Iterator[None]:
+    def _read(self, data: Any, fps: float) -> None:
         if self._file(data):
             if self._members["media_type"] != "image/gif":
                 self._require("video")
@@ -211,7 +205,6 @@ class Video(Media):
         pictures[0].save(buffer, "GIF", save_all=True, **rest)
         self._data, (width, height) = buffer.getvalue(), pictures[0].size
         self._members |= {"media_type": "image/gif", "width": width, "height": height, "seconds": len(frames) / fps}
-        yield
 
 
 class Table(Media):
@@ -221,10 +214,9 @@ class Table(Media):
     """
 
     def __init__(self, data: Any = (), columns: Sequence[str] | None = None, *, caption: str | None = None) -> None:
-        super().__init__(caption=caption)
-        self._take(self._read(data, columns))
+        super().__init__(data, columns, caption=caption)
 
-    def _read(self, data: Any, columns: Sequence[str] | None) -> Iterator[None]:
+    def _read(self, data: Any, columns: Sequence[str] | None) -> None:
         import csv
 
         buffer = io.StringIO(newline="")
@@ -246,7 +238,6 @@ class Table(Media):
             writer.writerows([*([columns] if columns is not None else []), *([*map(_cell, line)] for line in lines)])
         self._data = buffer.getvalue().encode("utf-8", "backslashreplace")
         self._members["media_type"] = "text/csv"
-        yield
 
 
 def _cell(value: Any) -> Any:
@@ -278,15 +269,13 @@ class File(Media):
     """Any file, by its path or as bytes; *media_type* is known by its first bytes or its name, if it is not given."""
 
     def __init__(self, data: Any, media_type: str | None = None, *, caption: str | None = None) -> None:
-        super().__init__(caption=caption)
-        self._take(self._read(data, media_type))
+        super().__init__(data, media_type, caption=caption)
 
-    def _read(self, data: Any, media_type: str | None) -> Iterator[None]:
+    def _read(self, data: Any, media_type: str | None) -> None:
         if not self._file(data):
             raise _UnfitError(f"a file is a path or bytes, and not of type {type(data).__name__}")
         if media_type is not None:
             self._members["media_type"] = media_type
-        yield
 
 
 class NamedContent(File):
@@ -310,10 +299,9 @@ class Histogram(Media):
         edges: Sequence[SupportsFloat] | None = None,
         counts: Sequence[SupportsFloat] | None = None,
     ) -> None:
-        super().__init__()
         self.not_finite = 0
         """Number of values that are not finite, which are in no bin."""
-        self._take(self._read(values, bins, edges, counts))
+        super().__init__(values, bins, edges, counts)
 
     def _read(
         self,
@@ -321,7 +309,7 @@ class Histogram(Media):
         bins: int,
         edges: Sequence[SupportsFloat] | None,
         counts: Sequence[SupportsFloat] | None,
-    ) -> Iterator[None]:
+    ) -> None:
         if edges is not None and counts is not None:
             known = [float(each) for each in edges], [float(each) for each in counts]
             if len(known[0]) != len(known[1]) + 1:
@@ -343,7 +331,6 @@ class Histogram(Media):
             found, at = np.histogram(finite, bins=bins)
             known = [float(each) for each in at], [float(each) for each in found]
         self._members |= {"edges": known[0], "counts": known[1]}
-        yield
 
     def placed(self, directory: str, calls: SystemCalls) -> dict[str, Any]:  # noqa: ARG002 - it has no file
         """See Media."""

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.generated.fields import FIELDS
-from toyspec.core.writing.logged_values import LeftOut, SortedValues, members_in
+from toyspec.core.writing.logged_values import LeftOut, SortedValues, is_count, members_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -232,11 +232,6 @@ class RunProgress:
         self._last_steps = {_TRAIN: from_step} if is_count(from_step) else {}
         self._logged_steps = {}
         self._last_values_step = None
-
-
-def is_count(value: Any) -> bool:
-    """Return whether *value* is an integer that is not negative."""
-    return type(value) is int and value >= 0
 
 
 def phase_of(event: Mapping[str, Any]) -> str | None:
