@@ -21,7 +21,7 @@ from toyspec.core.errors import ToyspecError
 from toyspec.core.format.profiles import METRICS_FILE
 from toyspec.core.generated.metrics_v1 import MetricsEntry
 from toyspec.core.metrics.log import MetricsLog
-from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, say, sync_directory
+from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, say, sync_directory, write_new_file
 from toyspec.core.writing.opening import keep
 
 if TYPE_CHECKING:
@@ -217,13 +217,10 @@ def replaced(path: str) -> Iterator[str]:
 
 def write_json(path: str, value: Mapping[str, Any]) -> None:
     """Write *value* to the file *path*, which never holds a part of it, and force it to the device."""
+    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
     with replaced(path) as unfinished:
-        with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
-            json.dump(value, file, indent=1, ensure_ascii=False, allow_nan=False)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        sync_directory(SYSTEM_CALLS, os.path.dirname(path))
+        write_new_file(SYSTEM_CALLS, unfinished, [f"{text}\n".encode()])
+    sync_directory(SYSTEM_CALLS, os.path.dirname(path))
 
 
 FLOW_FILE = "flow.json"
@@ -286,16 +283,9 @@ class TrainingFiles:
 
     def step(self, result: StepResult, elapsed: float) -> None:
         """Record a step that ended *elapsed* seconds after the start of training."""
-        self.log.step(
-            result.step,
-            loss=result.loss,
-            ppl=result.ppl,
-            lr=result.lr,
-            grad_norm=result.grad_norm,
-            tokens=result.tokens,
-            compute_us=result.compute_us,
-            wall_us=result.wall_us,
-        )
+        members = result._asdict()
+        del members["samples"]
+        self.log.step(**members)
         metrics = self._metrics
         if metrics is not None and result.step > self._measured:
             entry = MetricsEntry(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from toyspec.core.writing.media import Media
+    from toyspec.core.writing.settings import Fit
 
 
 _FIELDS: Final = FIELDS["toy/v1"]
@@ -126,19 +127,21 @@ class SortedValues:
         self.left_out.append(LeftOut(self._prefix + name, why))
 
 
-def prepared(kind: str, given: Mapping[str, Any], *, fields: Literal["as-given", "made-to-fit"]) -> Prepared:
+def prepared(kind: str, given: Mapping[str, Any], *, fit: Fit) -> Prepared:
     """Return the members of a record of *kind* as they can be written; those that only the encoder refuses stay.
 
-    In *fields* made to fit, a boolean is a number, a whole number an integer, and a text that is given as a number of a
-    step goes to the texts. A count that is not an integer ≥ 0 is a member of ``extra``. In maps of numbers all of this
-    is so in any case.
+    With *fit* ``exact`` all stay. Made to fit, a boolean is a number, a whole number an integer, and a text that is
+    given as a number of a step goes to the texts. A count that is not an integer ≥ 0 is a member of ``extra``. In maps
+    of numbers all of this is so in any case.
     """
     members = dict(given)
+    if fit == "exact":
+        return Prepared(members, {}, [])
     texts: dict[str, str] = {}
     left_out: list[LeftOut] = []
     media: dict[str, list[Media]] = {}
     key = _NUMBER_MAPS.get(kind)
-    if fields == "made-to-fit":
+    if fit == "made-to-fit":
         _make_fit(kind, members)
     if key is not None and key in members:
         found = _sorted(members[key], "" if kind == "scalars" else f"{key}/", kind)
@@ -321,7 +324,7 @@ def _fields(value: Any) -> Mapping[str, Any] | None:
 
 
 def _make_fit(kind: str, members: dict[str, Any]) -> None:
-    """Make the numbers of a record what its fields take; what is no such number moves to ``extra``, under its name.
+    """Make the numbers of a record what its fields take; all else that extra can hold moves there, under its name.
 
     That is a count that is not an integer ≥ 0, and of a step a text or the parts of a mapping. All else stays: the
     encoder says what is wrong with it.

@@ -31,7 +31,6 @@ from toyspec.core.writing.dropped_records import ChangedValues, DroppedRecords, 
 from toyspec.core.writing.events import PHASES, check_line, check_record, is_phase
 from toyspec.core.writing.logged_values import (
     LeftOut,
-    Prepared,
     as_value,
     is_step,
     members_in,
@@ -122,7 +121,7 @@ class RunStream:
         self.resumption = Resumption()
         """Where a resumed run goes on."""
         self._afterwards: list[Callable[[], None]] = []
-        self.on_reopening: list[Callable[[], None]] = []
+        self.on_reopening: Callable[[], None] | None = None
         """Called after a run that had ended or was closed has been opened again for a record."""
         self.on_record: Callable[[bytes, str, Step | None], None] | None = None
         """Called with the line and the kind of each record that is in the stream, and the event of a step."""
@@ -352,8 +351,8 @@ class RunStream:
                 return None
             self._watch.last = max(self._watch.last, self._progress.time)
             self._forked.open()
-        for call in self.on_reopening:
-            call()
+        if self.on_reopening is not None:
+            self.on_reopening()
         return self._file
 
     def _pass_over(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
@@ -409,13 +408,6 @@ class RunStream:
     def _is_early(self) -> bool:
         """True between a resumption and the first train step after it, which may go back further."""
         return self.settings.resuming != "by-call" and self.resumption.is_early(self._progress)
-
-    def _write_again(self, from_step: int) -> None:
-        """Write those of the early records again that a resumption from *from_step* has superseded."""
-        superseded, left_out = self.resumption.superseded(from_step)
-        self._dropped.leave_out_values(left_out, "")
-        for members in superseded:
-            self._write(members)
 
     def _leave_out(self, name: str, why: str) -> None:
         self._go_on()
@@ -510,7 +502,7 @@ class RunStream:
         self._go_on(first_step, kind)
         self._progress.admit_kind(kind)
         hidden = self._hide_secrets(given) if kind in _REDACTED_KINDS else []
-        ready = self._prepared(kind, given)
+        ready = prepared(kind, given, fit=self.settings.fit)
         given = ready.members
         given.setdefault("t", self._watch.seconds())
         line, given = self._line_of(kind, given, encoder, ready.left_out)
@@ -525,15 +517,18 @@ class RunStream:
             self._append(self._record(line, kind, value))
             self._say_hidden(hidden)
             if kind == "run_resume":
-                self._write_again(value["from_step"])
+                superseded, lost = self.resumption.superseded(value["from_step"])
+                self._dropped.leave_out_values(lost, "")
+                for members in superseded:
+                    self._write(members)
         elif self._file is not None:
             self._dropped.leave_out_values(ready.left_out, kind)
             self._note_news(self._file)
-        if ready.texts:
+        if ready.texts or ready.media:
             place: dict[str, Any] = {key: given[key] for key in ("step", "phase") if key in given}
-            self._write({"kind": "scalars", **place, "values": {}, "texts": ready.texts})
-        if ready.media:
-            self._write_media(ready.media, given)
+            if ready.texts:
+                self._write({"kind": "scalars", **place, "values": {}, "texts": ready.texts})
+            self._write_media(ready.media, place)
 
     def _hide_secrets(self, given: dict[str, Any]) -> list[str]:
         """Replace the secrets in the members *given* of a record about the run; return their names."""
@@ -551,11 +546,15 @@ class RunStream:
 
         Return the kind that they then are of, and the step if it may say where a resumed run goes on, else UNSET.
         """
+        is_lenient = self.settings.fit == "made-to-fit"
         is_of_another = "phase" in given and "phase" in FIELDS["toy/v1"].get(kind, ()) and not is_phase(given["phase"])
-        if is_of_another and self._is_lenient and self._progress.records:
+        if is_of_another and is_lenient and self._progress.records:
             kind = self._give_a_phase(kind, given)
-        if kind == "scalars" and self._is_lenient and given.get("step", COUNTED) is not COUNTED:
-            given["step"] = self._step_of(given)
+        if kind == "scalars" and is_lenient and given.get("step", COUNTED) is not COUNTED:
+            number, values = self._number_of(given["step"], kind), members_in(given.get("values"))
+            if number is None and values is not None:
+                given["values"] = {**values, _GIVEN_STEP: as_value(given["step"])}
+            given["step"] = COUNTED if number is None else number
         phase = given.get("phase") or self._progress.phase
         is_at_last = False
         if given.get("step") is COUNTED:
@@ -569,15 +568,16 @@ class RunStream:
         is_added = kind == "scalars" and self.resumption.adds(given.get("values"), step, self._progress)
         return kind, UNSET if is_added else step
 
-    def _write_media(self, media: Mapping[str, list[Media]], given: dict[str, Any]) -> None:
-        """Write a record of each of *media*, at the step of the record *given*, after its file."""
+    def _write_media(self, media: Mapping[str, list[Media]], members: Mapping[str, Any]) -> None:
+        """Write a record of each of *media*, with *members* that all of them have, after its file."""
+        if not media:
+            return
         # Imported here: most runs log no media.
         from toyspec.core.writing.media import records_of
 
-        place: dict[str, Any] = {key: given[key] for key in ("step", "phase") if key in given}
         for name, found in records_of(media, os.path.dirname(self.path) or ".", self.settings.calls):
             if not isinstance(found, str):
-                self._write({**found, **place})
+                self._write({**found, **members})
             elif self.settings.on_error == "raise":
                 raise InvalidEventError(f"{name} cannot be written: {found}")
             else:
@@ -589,17 +589,7 @@ class RunStream:
 
         given = {key: value for key, value in members_of(event).items() if value not in (UNSET, None)}
         file = NamedContent(content, str(given.get("media_type")), given.get("sha256"))
-        try:
-            placed = file.placed(os.path.dirname(self.path) or ".", self.settings.calls)
-        except (ValueError, OSError) as error:
-            cause = cause_of(error) if isinstance(error, OSError) else error
-            raise InvalidEventError(f"the file of {given.get('name')} cannot be written: {cause}") from error
-        self._write({**placed, **given})
-
-    def _prepared(self, kind: str, given: dict[str, Any]) -> Prepared:
-        if self.settings.values == "exact":
-            return Prepared(given, {}, [])
-        return prepared(kind, given, fields="as-given" if self.settings.on_error == "raise" else "made-to-fit")
+        self._write_media({str(given.get("name")): [file]}, given)
 
     def _line_of(
         self,
@@ -622,7 +612,7 @@ class RunStream:
             line = encoder(given)
             check_record(line, kind)
         except (InvalidEventError, RecordRefusedError):
-            if self.settings.on_error == "raise" or self.settings.values == "exact":
+            if self.settings.fit != "made-to-fit":
                 raise
             given, more = writable(kind, given, size)
             if not more:
@@ -650,8 +640,13 @@ class RunStream:
     def _write_step(self, event: Step, numbering: Numbering) -> None:
         progress = self._progress
         phase: str = progress.phase if event.phase is None else event.phase
-        if numbering == "given" and self._is_lenient and not is_step(event.step):
-            numbering = self._give_a_number(event)
+        if numbering == "given" and not is_step(event.step) and self.settings.fit == "made-to-fit":
+            number = self._number_of(event.step, "step")
+            if number is None:
+                numbering = "counted"
+                event.extra = {**(members_in(event.extra) or {}), _GIVEN_STEP: as_value(event.step)}  # type: ignore[dict-item]
+            else:
+                event.step = number
         if not progress.is_running or self.resumption.awaits_first_step or progress.is_resumed_before_steps:
             self._go_on(event.step if numbering == "given" and phase == "train" else UNSET, "step")
             progress.admit_kind("step")
@@ -671,21 +666,14 @@ class RunStream:
             return
         self._write_ready_step(event)
 
-    @property
-    def _is_lenient(self) -> bool:
-        """True where what is wrong in a record is left out of it, rather than raised."""
-        return self.settings.on_error == "disable" and self.settings.values != "exact"
-
-    def _step_of(self, given: dict[str, Any]) -> object:
-        """Return the step of values *given*, COUNTED if it cannot be one, which is kept as a value of its own."""
-        number = step_number(given["step"])
-        if number is not None:
-            return number
-        values = members_in(given.get("values"))
-        if values is not None:
-            given["values"] = {**values, _GIVEN_STEP: as_value(given["step"])}
-        self._leave_out_step(given["step"], "scalars")
-        return COUNTED
+    def _number_of(self, step: object, kind: str) -> int | None:
+        """Return *step* as a number; report and return None for one that cannot be, which the values have then."""
+        number = step_number(step)
+        if number is None:
+            got = f"got {type(step).__name__} {as_value(step)!r}"
+            fact = f"it must be an integer ≥ 0, {got}; its values are where they are without a step"
+            self._dropped.leave_out_values([LeftOut("step", f"{fact}, beside {_GIVEN_STEP}")], kind)
+        return number
 
     def _give_a_phase(self, kind: str, given: dict[str, Any]) -> str:
         """Leave out the phase of *given*, which is none of the format, and name values after it; return the kind.
@@ -713,21 +701,6 @@ class RunStream:
             given["phase"] = "eval"
         self._dropped.leave_out_values([LeftOut("phase", fact)], kind)
         return kind
-
-    def _give_a_number(self, event: Step) -> Numbering:
-        """Make the step of *event* a number; return ``counted`` if it cannot be one, which is kept in extra."""
-        number = step_number(event.step)
-        if number is not None:
-            event.step = number
-            return "given"
-        event.extra = {**(members_in(event.extra) or {}), _GIVEN_STEP: as_value(event.step)}  # type: ignore[dict-item]
-        self._leave_out_step(event.step, "step")
-        return "counted"
-
-    def _leave_out_step(self, step: object, kind: str) -> None:
-        got = f"got {type(step).__name__} {as_value(step)!r}"
-        fact = f"it must be an integer ≥ 0, {got}; its values are where they are without a step, beside {_GIVEN_STEP}"
-        self._dropped.leave_out_values([LeftOut("step", fact)], kind)
 
     def _goes_back(self, step: object, phase: str) -> bool:
         """Return whether a step is not after the last one, where a program may log it nevertheless."""
@@ -810,13 +783,10 @@ class RunStream:
         record.take(*record.facts)
         self._pending = None
         if record.kind == "run_start":
-            self._begin(file, record.line)
-
-    def _begin(self, file: AppendFile, run_start: bytes) -> None:
-        self.run_start = run_start
-        if file.moves:
-            kept = ", ".join(f"{old} is now {new}" for old, new in reversed(file.moves))
-            say(f"an earlier log was kept: {kept}")
+            self.run_start = record.line
+            if file.moves:
+                kept = ", ".join(f"{old} is now {new}" for old, new in reversed(file.moves))
+                say(f"an earlier log was kept: {kept}")
 
     def _go_on_after_truncation(self, lost_bytes: int) -> None:
         """Make the stream readable again after another program has cut it: run_start first, and no joined lines.

@@ -142,7 +142,7 @@ class RunWriter(EventMethods):
         if resuming == "by-itself" and self._stream.is_open:
             self._kept = open_runs.OpenRun(self._stream, self._end_quietly, self._start_again)
             open_runs.keep(self._kept)
-        self._stream.on_reopening.append(self._go_on_again)
+        self._stream.on_reopening = self._go_on_again
         if self.has_started:
             self._start_companions()
         self._ended_as: Reason | None = "completed"
@@ -496,10 +496,9 @@ class RunWriter(EventMethods):
         The run ends by the signal that came, else by *error* or the exception that is being handled, as in a
         ``finally`` block, else as completed. A stream that ``start_run`` did not open gets no run_end: see ``abandon``.
         """
-        try:
-            if self._stream.settings.resuming == "by-itself":
-                self._end(open_runs.ending(error or sys.exc_info()[1]))
-        finally:
+        if self._stream.settings.resuming == "by-itself":
+            self._end_and_close(open_runs.ending(error or sys.exc_info()[1]))
+        else:
             self.abandon()
 
     def abandon(self) -> None:
@@ -533,12 +532,14 @@ class RunWriter(EventMethods):
 
         A run that a signal has interrupted is not completed, whatever the program did then.
         """
+        if error is None:
+            self._end_and_close(open_runs.ending(None))
+        else:
+            self._end_quietly(open_runs.ending(error))
+
+    def _end_and_close(self, found: dict[str, Any]) -> None:
         try:
-            self._end(open_runs.ending(error))
-        except Exception as trouble:
-            if error is None:
-                raise
-            say(f"{self.events_path}: run_end could not be written: {cause_of(trouble)}")
+            self._end(found)
         finally:
             self.abandon()
 
@@ -557,11 +558,9 @@ class RunWriter(EventMethods):
     def _end_quietly(self, found: dict[str, Any]) -> None:
         """End the run with *found* and close the file; report what goes wrong, since no caller could take it."""
         try:
-            self._end(found)
+            self._end_and_close(found)
         except Exception as trouble:  # noqa: BLE001 - the program ends
             say(f"{self.events_path}: run_end could not be written: {cause_of(trouble)}")
-        with contextlib.suppress(OSError):
-            self.abandon()
 
     def _start_again(self) -> None:
         self._end_quietly({"reason": "interrupted", "error": "started again"})

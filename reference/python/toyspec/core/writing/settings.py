@@ -28,6 +28,10 @@ Resuming = Literal["by-call", "by-itself"]
 """Who writes the run_resume of a resumed stream: the caller before all else, or the stream before the first record."""
 
 
+Fit = Literal["exact", "as-given", "made-to-fit"]
+"""What becomes of the values of a record: nothing; numbers of any library are plain; fields get what they take, too."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How a run is written."""
 
@@ -49,6 +53,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     wait_seconds: float | None = None
     """How long another writer of the stream is waited for, after which StreamRefusedError is raised; None to treat its
     lock as any other failure."""
+
+    @property
+    def fit(self) -> Fit:
+        """What becomes of the values of a record."""
+        if self.values == "exact":
+            return "exact"
+        return "made-to-fit" if self.on_error == "disable" else "as-given"
 
     def __post_init__(self) -> None:
         for name, allowed in (("exist", Exist), ("on_error", OnError), ("durability", Durability), ("seal", Sealing)):
