@@ -13,7 +13,6 @@ from msgspec import UNSET
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean, local_path, seconds
 from toyspec.core.command_line.terminal import tell
-from toyspec.core.errors import StreamError
 from toyspec.core.escaping import shortened
 from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.core.format.date_times import unix_seconds
@@ -30,7 +29,6 @@ from toyspec.core.writing.settings import Settings
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.core.writing.run_progress import RunProgress
     from toyspec.core.writing.settings import Exist
 
 _DESCRIPTION = """\
@@ -94,13 +92,12 @@ def run(options: Namespace) -> int:
         tell("emit", remark)
     path = os.path.join(options.directory, EVENTS_FILE)
     _validate(options, path)
-    started = None if "t" in event or options.kind == "run_start" else _started(path)
     try:
         exist: Exist = "replace" if options.replace else "resume"
         stream = RunStream(path, settings=Settings(exist=exist, on_error="raise", wait_seconds=options.wait))
         try:
             stream.progress.go_on()
-            stream.write(_filled(event, stream.progress, _Moment(time.time(), started), options.directory))
+            stream.write(_filled(event, stream, options.directory))
         finally:
             stream.close()
     except (InvalidEventError, RecordRefusedError) as error:
@@ -119,19 +116,19 @@ def _validate(options: Namespace, path: str) -> None:
         raise UsageError(f"{path}: no such stream; begin it with `toyspec emit {options.directory} run_start`")
 
 
-def _filled(event: dict[str, Any], progress: RunProgress, moment: _Moment, directory: str) -> dict[str, Any]:
+def _filled(event: dict[str, Any], stream: RunStream, directory: str) -> dict[str, Any]:
     """Return *event* with its missing members filled in from what is known of the run."""
-    kind = event["kind"]
-    known: dict[str, Any] = {"t": max(moment.elapsed(), progress.time)}
+    kind, progress, now = event["kind"], stream.progress, time.time()
+    known: dict[str, Any] = {"t": max(_elapsed(stream.run_start, now), progress.time)}
     if kind == "run_start":
-        known |= _beginning(moment.now, directory, event)
+        known |= _beginning(now, directory, event)
     elif kind == "step":
         phase = event.get("phase")
         known["step"] = progress.next_step(phase if isinstance(phase, str) else progress.phase)
     elif kind == "run_resume":
-        known |= {"from_step": progress.resume_step or 0, "resumed_at": utc_text(moment.now)}
+        known |= {"from_step": progress.resume_step or 0, "resumed_at": utc_text(now)}
     elif kind == "run_end":
-        known |= {"ended_at": utc_text(moment.now), "reason": "completed", **progress.results}
+        known |= {"ended_at": utc_text(now), "reason": "completed", **progress.results}
     return {name: value for name, value in (known | event).items() if value is not UNSET}
 
 
@@ -147,29 +144,11 @@ def _beginning(now: float, directory: str, event: dict[str, Any]) -> dict[str, A
     return known
 
 
-class _Moment:
-    """The current time, and the time since the start of the run."""
-
-    def __init__(self, now: float, started: float | None) -> None:
-        self.now = now
-        self._started = started
-
-    def elapsed(self) -> float:
-        """Return seconds since the start of the run; 0 if the start is unknown or in the future."""
-        return 0.0 if self._started is None else max(0.0, round(self.now - self._started, 3))
-
-
-def _started(path: str) -> float | None:
-    """Return the time at which the run in the stream at *path* started, in seconds since the Unix epoch."""
-    from toyspec.core.reading.reader import read
-
-    try:
-        with read(path, mode="prefix", profile="toy/v1") as reading:
-            first = next(reading, None)
-    except StreamError:
-        return None
-    started_at = first.get("started_at") if first is not None and first.kind == "run_start" else None
-    return unix_seconds(started_at)
+def _elapsed(run_start: bytes, now: float) -> float:
+    """Return seconds since the start of the run; 0 if the start is unknown or in the future."""
+    first = msgspec.json.decode(run_start) if run_start else {}
+    started = unix_seconds(first.get("started_at")) if first.get("kind") == "run_start" else None
+    return 0.0 if started is None else max(0.0, round(now - started, 3))
 
 
 def event_of(kind: str, words: list[str], text: str | None) -> dict[str, Any]:

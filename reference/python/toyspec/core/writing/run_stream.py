@@ -24,7 +24,7 @@ from toyspec.core.generated.toy_v1 import Step
 from toyspec.core.reading.run_files import leaves_bundle
 from toyspec.core.system_calls import cause_of, named, say
 from toyspec.core.writing import opening
-from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile, Options
+from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile
 from toyspec.core.writing.appending import StreamScan, clear_from, open_to_append, remaining_lines
 from toyspec.core.writing.clocks import Stopwatch, utc_text
 from toyspec.core.writing.dropped_records import ChangedValues, DroppedRecords, ForkedRecords
@@ -126,7 +126,6 @@ class RunStream:
         self.on_record: Callable[[bytes, str, Step | None], None] | None = None
         """Called with the line and the kind of each record that is in the stream, and the event of a step."""
         self._reopening = threading.RLock()
-        self._pid = os.getpid()
         self._is_busy = False
         # A list, since it is nearly always empty, and an empty deque takes 760 bytes.
         self._deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
@@ -258,16 +257,15 @@ class RunStream:
 
     def _opened_as_chosen(self) -> AppendFile:
         settings = self.settings
-        options = Options(durability=settings.durability, sync_seconds=settings.sync_seconds, calls=settings.calls)
         if settings.exist == "replace":
-            return AppendFile.replace(self.path, options=options)
+            return AppendFile.replace(self.path, options=settings)
         if settings.exist == "fail":
-            return AppendFile.create(self.path, options=options)
+            return AppendFile.create(self.path, options=settings)
         packed = f"{self.path}.gz"
         if os.path.lexists(packed) and not os.path.lexists(self.path):
             fact = "the earlier log is compressed, so it is not continued: the run begins again"
             say(f"{packed}: {fact} in {os.path.basename(self.path)}; unpack it with gunzip before the start")
-        return open_to_append(self.path, self._learn, options=options)
+        return open_to_append(self.path, self._learn, options=settings)
 
     def _learn(self, file: AppendFile) -> int:
         """Learn the progress of an existing stream; return the end of its last record."""
@@ -282,7 +280,7 @@ class RunStream:
 
     def _perform(self, action: Callable[..., None], *arguments: Any) -> None:
         """Call *action* alone: after other threads, and after what this call interrupts from a signal handler."""
-        file = self._file if self._file is not None else self._reopened_for(action)
+        file = self._file if self._file is not None or not self._goes_on_for(action) else self._reopened()
         if file is None:
             self._pass_over(action, arguments)
             return
@@ -324,15 +322,10 @@ class RunStream:
         if not self._survives(error, file):
             raise error
 
-    def _reopened_for(self, action: Callable[..., None]) -> AppendFile | None:
-        if not self._can_go_on() or (action == self._end and self._state == "ended"):
-            return None
-        return self._reopened()
-
-    def _can_go_on(self) -> bool:
-        """Return whether a run that was ended or closed may be opened again for one more record."""
-        is_over = self._state in {"ended", "closed"} and self._pid == os.getpid()
-        return is_over and self.settings.resuming == "by-itself"
+    def _goes_on_for(self, action: Callable[..., None]) -> bool:
+        """Return whether a run that was ended or closed is opened again for *action*."""
+        is_over = self._state == "closed" or (self._state == "ended" and action != self._end)
+        return is_over and self.settings.resuming == "by-itself" and not self._forked.is_child
 
     def _reopened(self) -> AppendFile | None:
         """Open the file again, whose run goes on; None where that fails, which is reported."""
@@ -359,15 +352,13 @@ class RunStream:
         """Drop or refuse a record after the file was closed."""
         if self._forked.is_child and action not in {self._end, self._close, self._leave_out}:
             self._forked.add(_kind_of(arguments))
-        if self._can_go_on() and action == self._end:
-            return
         if self._state == "taken over":
             raise InvalidEventError("the run was started again; log into the run that the later start_run returned")
         if action == self._leave_out:
             return
         if self._state == "lost":
             self._dropped.count += 1
-        elif self._state == "ended":
+        elif self._state == "ended" and (action != self._end or self.settings.resuming == "by-call"):
             fact = "the run has ended; resume it with exist='resume', or start a new run"
             if self.settings.on_error == "raise":
                 raise InvalidEventError(fact)

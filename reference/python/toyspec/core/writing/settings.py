@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence  # noqa: TC003 - a field has it
 from typing import Literal, get_args
 
-import msgspec
-
 from toyspec.core.errors import check_choice
-from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls
-from toyspec.core.writing.append_file import Durability
+from toyspec.core.writing.append_file import Durability, Options
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock
 
 Exist = Literal["replace", "fail", "resume"]
@@ -32,20 +29,16 @@ Fit = Literal["exact", "as-given", "made-to-fit"]
 """What becomes of the values of a record: nothing; numbers of any library are plain; fields get what they take, too."""
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(Options, frozen=True, kw_only=True):
     """How a run is written."""
 
     exist: Exist = "replace"
     on_error: OnError = "disable"
-    durability: Durability = "process"
-    sync_seconds: float = 0.0
-    """See ``append_file.Options``."""
     resuming: Resuming = "by-call"
     subsample: int = 1
     """Minimum distance between two written steps of a phase; the last step is always written."""
     seal: Sealing = "never"
     clock: Clock = SYSTEM_CLOCK
-    calls: SystemCalls = SYSTEM_CALLS
     unredacted: Sequence[str] = ()
     """Settings of the run that are written unchanged, though their names sound like secrets."""
     values: Literal["adapted", "exact"] = "adapted"
