@@ -38,7 +38,7 @@ Every command takes `--help`. `toyspec --version` prints the version.
 |---|---|
 {codes}
 
-`guard` and `capture` have the status of their command where it failed, and 128 + N where signal N ended it.
+`capture` has the status of its command where that failed, and 128 + N where signal N ended it.
 
 ## Answers for programs
 

@@ -92,7 +92,7 @@ NOT_RUN = {
     "mcp": "serves until its input ends",
     "view": "serves until it is interrupted",
     "watch": "is a screen",
-    "guard": "runs a program",
+    "guard": "watches until the runs end",
     "train": "computes for seconds",
     "capture": "runs a program",
     "mirror": "sends until the run ends",

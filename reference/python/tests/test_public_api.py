@@ -199,7 +199,6 @@ INTERNAL = {
     "toyspec.core.command_line.parsers.UsageError": "ends the command line",
     "toyspec.convert.protobuf.MessageError": "becomes a note of the report of an import",
     "toyspec.convert.importing.TargetError": "is an OSError of the directory of an import",
-    "toyspec.health.actions.DeliveryError": "is reported on standard error",
     "toyspec.health.rules.HealthRuleError": "is a ValueError; becomes a ConfigurationError with its place in the file",
     "toyspec.core.files.SpecialFileError": "is an OSError; becomes a StreamUnreadableError",
     "toyspec.core.format.scanner.ScanStoppedError": "is caught by the validation of a line",

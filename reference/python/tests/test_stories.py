@@ -325,11 +325,11 @@ def test_a_ci_engineer_trusts_exit_codes_and_json() -> None:
     Path("runs/good/events.jsonl").write_text(text.replace('"step":3', '"step":"3"'))
     assert "wrong-type" in shown("check", "runs/good", status=1)
     shown("check", "nowhere", status=2)
-    guarded = ["guard", "--poll", "0.05", "guarded", "--", sys.executable, "-c"]
-    body = 'import toyspec\nwith toyspec.start_run("guarded", run_id="g", git=None) as run: run.step(loss={})\n'
-    assert 0 == main([*guarded, body.format("1.0")])
-    assert 1 == main([*guarded, body.format("float('nan')")])
-    assert 3 == main([*guarded, "raise SystemExit(3)"])
+    for name, loss in (("well", 1.0), ("sick", math.nan)):
+        with toyspec.start_run("guarded", run_id=name, git=None) as guarded:
+            guarded.step(loss=loss)
+    assert 0 == main(["guard", "guarded/well"])
+    assert 1 == main(["guard", "guarded"])
 
 
 def test_a_user_of_wandb_moves_runs_and_scripts() -> None:

@@ -1,14 +1,10 @@
-"""What happens on an alert: commands, webhooks and services, also those that fail."""
+"""What happens on an alert: commands get it, also those that fail."""
 
 from __future__ import annotations
 
 import json
 import sys
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -26,102 +22,49 @@ ALERT = HealthAlert(rule="loss-spike", level="warning", text=f"loss of {SECRET} 
 RECOVERED = msgspec.structs.replace(ALERT, event="recovered", level="info", text="recovered: loss is 2 again")
 
 
-class Hook(ThreadingHTTPServer):
-    """A server on loopback that answers with one status after the other, and keeps what it got."""
-
-    def __init__(self, statuses: list[int | None]) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.statuses = statuses
-        self.got: list[dict[str, Any]] = []
-        self.headers: list[Any] = []
-        self.reached = threading.Event()
-
-    @property
-    def address(self) -> str:
-        """Address with a password and a path that are secrets."""
-        return f"http://127.0.0.1:{self.server_address[1]}/services/T0/{SECRET}"
+def _dispatcher(*tables: dict[str, Any]) -> AlertDispatcher:
+    return AlertDispatcher([action_of(table) for table in tables], run="r-1", path="runs/r-1")
 
 
-class _Handler(BaseHTTPRequestHandler):
-    def do_POST(self) -> None:
-        server = self.server
-        assert isinstance(server, Hook)
-        server.got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-        server.headers.append(self.headers)
-        status = server.statuses.pop(0) if server.statuses else 204
-        server.reached.set()
-        if status is None:
-            self.close_connection = True
-            return
-        self.send_response(status)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        """Be quiet."""
+def _keeping(path: Path) -> list[str]:
+    """Return a command that keeps what it gets in the file *path*, a line for each alert."""
+    return [sys.executable, "-c", f"import sys; open({str(path)!r}, 'a').write(sys.stdin.read() + chr(10))"]
 
 
-@pytest.fixture
-def hook() -> Iterator[Hook]:
-    """Return a server that is ended after the test."""
-    server = Hook([])
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def _got(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def _dispatcher(*tables: dict[str, Any], pauses: list[float] | None = None) -> AlertDispatcher:
-    kept = [] if pauses is None else pauses
-    return AlertDispatcher([action_of(table) for table in tables], run="r-1", path="runs/r-1", sleep=kept.append)
-
-
-def test_message_follows_its_schema_without_secrets(hook: Hook) -> None:
-    """A webhook gets JSON as its schema describes it, in which secrets are replaced, and its headers."""
-    dispatcher = _dispatcher({"webhook": hook.address, "headers": {"X-Key": "k"}})
+def test_message_follows_its_schema_without_secrets(tmp_path: Path) -> None:
+    """A command gets JSON as its schema describes it, in which secrets are replaced."""
+    dispatcher = _dispatcher({"command": _keeping(tmp_path / "got")})
     dispatcher.send(ALERT)
     dispatcher.finish()
+    [message] = _got(tmp_path / "got")
     schema = json.loads(read_resource("schemas", "report", "v1", "alert.json"))
-    jsonschema.Draft202012Validator(schema).validate(hook.got[0])
-    assert ("loss of *** is 9", 7, "r-1") == tuple(hook.got[0][key] for key in ("text", "step", "run"))
-    assert ("k", "application/json") == (hook.headers[0]["X-Key"], hook.headers[0]["Content-Type"])
+    jsonschema.Draft202012Validator(schema).validate(message)
+    assert ("loss of *** is 9", 7, "r-1") == tuple(message[key] for key in ("text", "step", "run"))
 
 
-def test_webhook_is_tried_again(hook: Hook, capsys: pytest.CaptureFixture[str]) -> None:
-    """A server that fails, is busy or hangs up is asked again, later each time."""
-    hook.statuses = [500, 429, None]
-    pauses: list[float] = []
-    dispatcher = _dispatcher({"webhook": hook.address}, pauses=pauses)
-    dispatcher.send(ALERT)
-    dispatcher.finish()
-    assert (4, [1.0, 2.0, 4.0], "") == (len(hook.got), pauses, capsys.readouterr().err)
-
-
-@pytest.mark.parametrize(("statuses", "asked"), [([404, 404], 1), ([500] * 9, 4)])
-def test_webhook_that_keeps_failing_is_reported_without_its_secrets(
-    hook: Hook, statuses: list[int | None], asked: int, capsys: pytest.CaptureFixture[str]
+def test_command_that_fails_blocks_nothing_and_is_reported_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What will not succeed is given up, and reported once without the path, which is a password."""
-    hook.statuses = [*statuses]
-    dispatcher = _dispatcher({"webhook": hook.address})
+    """Each failing command is reported once, without secrets in its name; the others get each alert."""
+    dispatcher = _dispatcher(
+        {"command": [sys.executable, "-c", "raise SystemExit(3)"]},
+        {"command": str(tmp_path / SECRET)},
+        {"command": [sys.executable, "-c", "import time; time.sleep(60)"], "timeout": 0.1},
+        {"command": "a\0b"},
+        {"command": _keeping(tmp_path / "got")},
+    )
     dispatcher.send(ALERT)
-    dispatcher.finish()
+    dispatcher.send(RECOVERED)
+    dispatcher.finish(seconds=60)
+    assert ["begun", "recovered"] == [each["event"] for each in _got(tmp_path / "got")]
     output = capsys.readouterr().err
-    assert asked == len(hook.got)
-    assert f"alert loss-spike: webhook at 127.0.0.1 failed: HTTP status {statuses[0]}" in output
-    assert "services" not in output
+    for fact in ("it ended with status 3", "No such file", "it did not end within 0.1 s", "embedded null byte"):
+        assert 1 == output.count(f"failed: {fact}"), fact
     assert SECRET not in output
-
-
-def test_server_that_is_not_there_blocks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Sending returns at once where nothing listens, and the failure is reported."""
-    dispatcher = _dispatcher({"webhook": "http://127.0.0.1:9/x"})
-    for _ in range(300):
-        dispatcher.send(ALERT)
-    dispatcher.finish(seconds=5)
-    assert "webhook at 127.0.0.1 failed" in capsys.readouterr().err
 
 
 def test_queue_is_bounded_and_what_is_lost_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,70 +79,24 @@ def test_queue_is_bounded_and_what_is_lost_is_counted(tmp_path: Path, capsys: py
     assert "given up" in output
 
 
-def test_command_gets_the_alert_on_its_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A command reads the alert from its standard input; one that fails is reported."""
-    program = f"import sys; open({str(tmp_path / 'got')!r}, 'a').write(sys.stdin.read() + chr(10))"
-    dispatcher = _dispatcher(
-        {"command": [sys.executable, "-c", program]},
-        {"command": [sys.executable, "-c", "raise SystemExit(3)"]},
-        {"command": str(tmp_path / "missing")},
-    )
-    dispatcher.send(ALERT)
-    dispatcher.send(RECOVERED)
-    dispatcher.finish()
-    got = [json.loads(line) for line in (tmp_path / "got").read_text().splitlines()]
-    assert ["begun", "recovered"] == [each["event"] for each in got]
-    output = capsys.readouterr().err
-    assert "it ended with status 3" in output
-    assert "No such file" in output
-
-
-def test_action_gets_its_levels_and_rules(hook: Hook) -> None:
+def test_action_gets_its_levels_and_rules(tmp_path: Path) -> None:
     """An action gets alerts of its level and rules, and the end of an incident only after its begin."""
-    dispatcher = _dispatcher({"webhook": hook.address, "level": "error", "rules": "loss-*"})
+    dispatcher = _dispatcher({"command": _keeping(tmp_path / "got"), "level": "error", "rules": "loss-*"})
     error = msgspec.structs.replace(ALERT, level="error", rule="loss-diverged")
     for alert in (ALERT, RECOVERED, error, msgspec.structs.replace(error, rule="stall")):
         dispatcher.send(alert)
     dispatcher.send(msgspec.structs.replace(error, event="recovered", level="info"))
     dispatcher.finish()
-    assert [("loss-diverged", "begun"), ("loss-diverged", "recovered")] == [(g["rule"], g["event"]) for g in hook.got]
-
-
-def test_service_is_notified_by_apprise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Apprise gets the address and a title; without the package, a line says how to install it."""
-    told: list[dict[str, Any]] = []
-
-    def notify(**said: Any) -> bool:
-        told.append(said)
-        return True
-
-    service = SimpleNamespace(add=lambda address: address == "x://a", notify=notify)
-    monkeypatch.setitem(sys.modules, "apprise", SimpleNamespace(Apprise=lambda: service))
-    monkeypatch.setenv("PLACE", "a")
-    dispatcher = _dispatcher({"apprise": "x://${PLACE}"}, {"apprise": "unknown"})
-    dispatcher.send(ALERT)
-    dispatcher.send(RECOVERED)
-    dispatcher.finish()
-    assert [("r-1: loss-spike", "warning"), ("r-1: loss-spike recovered", "success")] == [
-        (each["title"], each["notify_type"]) for each in told
+    assert [("loss-diverged", "begun"), ("loss-diverged", "recovered")] == [
+        (each["rule"], each["event"]) for each in _got(tmp_path / "got")
     ]
-    assert ["loss of *** is 9 (step 7)", "recovered: loss is 2 again (step 7)"] == [each["body"] for each in told]
-    assert "apprise does not know an address" in capsys.readouterr().err
-    monkeypatch.setitem(sys.modules, "apprise", None)
-    dispatcher = _dispatcher({"apprise": "x://a"})
-    dispatcher.send(ALERT)
-    dispatcher.finish()
-    assert "pip install 'toyspec[apprise]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        ({}, "needs one of command, webhook and apprise"),
-        ({"command": "a", "webhook": "http://x"}, "needs one of"),
-        ({"webhok": "http://x"}, "did you mean 'webhook'"),
-        ({"webhook": "ftp://x"}, "begins with https:// or http://"),
-        ({"webhook": "https://${NOT_SET_AT_ALL}"}, "environment variable NOT_SET_AT_ALL is not set"),
+        ({}, "needs a command"),
+        ({"comand": "a"}, "did you mean 'command'"),
         ({"command": []}, "command"),
         ({"command": "page-me --now"}, "give its arguments apart"),
         ({"command": "a", "timeout": 0}, "timeout"),

@@ -127,8 +127,6 @@ class Forwarding:
     def __init__(self) -> None:
         self.process: Process | None = None
         """The command that runs now."""
-        self.signal: int | None = None
-        """The last signal that came."""
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -140,16 +138,6 @@ class Forwarding:
             signal.signal(number, handler)
 
     def _forward(self, number: int, _frame: object) -> None:
-        self.signal = number
-        if self.process is not None:
-            send_signal(self.process, number)
-
-
-def send_signal(process: Process, number: int) -> None:
-    """Send a signal to a command that the user gave, and to its children where it has a process group of its own."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg") and process.poll() is None and os.getpgid(process.pid) == process.pid:
-            os.killpg(process.pid, number)
-        # Ctrl-C on a terminal reaches the processes of its group by itself.
-        elif number != signal.SIGINT or not sys.stdin.isatty():
-            process.send_signal(number)
+        # Ctrl-C on a terminal reaches the command by itself.
+        if self.process is not None and (number != signal.SIGINT or not sys.stdin.isatty()):
+            self.process.send_signal(number)

@@ -188,9 +188,9 @@ class WatchedRun:
         return self._streams[min(self._streams)].has_ended
 
     @property
-    def has_grown(self) -> bool:
-        """True once something came after the first poll."""
-        return any(stream.has_grown for stream in self._streams.values())
+    def last_growth(self) -> float:
+        """When a stream grew last, by the monotonic clock."""
+        return max(stream.last for stream in self._streams.values())
 
     def add(self, path: str) -> None:
         """Watch the stream at *path*, the first one or that of another rank."""
@@ -210,11 +210,6 @@ class WatchedRun:
                 found += self._disk.look(self._health.evaluator)
         return found
 
-    def restart_clock(self) -> None:
-        """Count the time without progress from now on: the program was started again."""
-        for stream in self._streams.values():
-            stream.last = time.monotonic()
-
     def close(self) -> None:
         """Close the files."""
         for stream in self._streams.values():
@@ -227,7 +222,6 @@ class _WatchedStream:
     def __init__(self, path: str, choice: DialectChoice) -> None:
         self.follower = follow(path, until="forever", dialect=choice)
         self.has_ended = False
-        self.has_grown = False
         self._is_first = True
         self.last = _last_change(path)
 
@@ -238,7 +232,6 @@ class _WatchedStream:
                 found += health.take(item, rank=rank)
                 self.has_ended = item.end is not None
             if not self._is_first:
-                self.has_grown = True
                 self.last = time.monotonic()
         self._is_first = False
         if not self.has_ended:

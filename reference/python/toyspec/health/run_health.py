@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +12,7 @@ from toyspec.core.reading.configuration import Configuration, find_configuration
 from toyspec.core.reading.records import Record
 from toyspec.core.system_calls import cause_of, say
 from toyspec.core.writing.companions import Companionship
-from toyspec.health.actions import GUARDED, AlertDispatcher, action_of, actions_by
+from toyspec.health.actions import AlertDispatcher, action_of, actions_by
 from toyspec.health.checking import LogDisk
 from toyspec.health.evaluator import NO_PROGRESS, HealthEvaluator
 from toyspec.health.rules import read_each, rules_of
@@ -52,12 +51,9 @@ class Health:
         """
         configuration = find_configuration() if rules is True or alerts is None else Configuration()
         self._rules = rules_of(configuration if isinstance(rules, bool) else rules)
-        self._actions: Sequence[AlertAction] = ()
-        if alerts is not None:
-            self._actions = read_each(alerts, action_of, "alerts", None)
-        elif not os.environ.get(GUARDED):
-            # What guards this program does it else.
-            self._actions = actions_by(configuration)
+        self._actions: Sequence[AlertAction] = (
+            actions_by(configuration) if alerts is None else read_each(alerts, action_of, "alerts", None)
+        )
 
     def started(self, run: RunWriter) -> RunHealth:
         """Return what looks at each record of *run* from now on."""

@@ -35,7 +35,7 @@ COMMANDS: dict[str, str] = {
     "site": "write a static folder of the viewer and runs, for any web server",
     "doctor": "say what lies in a folder, format by format",
     "dialect": "describe a log of your own, so that every command reads it",
-    "guard": "watch over runs by health rules, and start their program again",
+    "guard": "watch over runs by health rules, and send alerts",
     "tail": "follow runs while they are written",
     "train": "train a small model and write its run",
     "capture": "turn what a program prints into a run",

@@ -102,8 +102,8 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     ``"strict"``, a list of rules, or with True those of ``toyspec.toml``, else ``"default"``. Each incident is one
     ``alert`` event and one line on standard error. A wrong rule raises ValueError.
 
-    ``toyspec guard`` sets two environment variables when it starts a program again: ``TOYSPEC_EXIST`` overrides
-    *exist*, and ``TOYSPEC_RUN_ID`` is the *run_id* where none is given. See RunWriter for the other options.
+    Two environment variables are for what starts a program again: ``TOYSPEC_EXIST`` overrides *exist*, and
+    ``TOYSPEC_RUN_ID`` is the *run_id* where none is given. See RunWriter for the other options.
     """
     exist, run_id = _from_environment(exist, run_id)
     at = this_process() if process is None else process
