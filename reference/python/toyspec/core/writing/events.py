@@ -85,6 +85,13 @@ class StartMembers(TypedDict, total=False):
     """The time, now unless given; an empty text leaves it out."""
 
 
+def check_start_members(call: str, members: Mapping[str, Any]) -> None:
+    """Raise TypeError, as Python does for arguments of *call*, if *members* are not all those of ``run_start``."""
+    unknown = members.keys() - StartMembers.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"{call}() got an unexpected keyword argument {min(unknown)!r}")
+
+
 def is_phase(value: object) -> bool:
     """Return whether *value* is a phase that the format has."""
     return type(value) is str and value in PHASES

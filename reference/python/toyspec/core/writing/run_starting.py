@@ -18,7 +18,7 @@ from toyspec.core.writing import open_runs, opening
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock
 from toyspec.core.writing.companions import synced
 from toyspec.core.writing.environment import TrainingProcess, package_versions, shared_run_id, this_process
-from toyspec.core.writing.events import StartMembers
+from toyspec.core.writing.events import StartMembers, check_start_members
 from toyspec.core.writing.evidence import GitQuestion
 from toyspec.core.writing.run_ids import (
     DEFAULT_NAME,
@@ -111,9 +111,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     _check_choices(run_id, exist, ranks)
     if ranks == "first" and at.rank:
         return _silent(os.fspath(root), run_id, at)
-    unknown = members.keys() - StartMembers.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"start_run() got an unexpected keyword argument {min(unknown)!r}")
+    check_start_members("start_run", members)
     question = None if "git" in members else GitQuestion()
     along = [*companions, *_short(sync, health), *([] if question is None else [question])]
     access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "companions": along, "clock": clock}

@@ -209,10 +209,6 @@ class RunStream:
         """Write a step; its ``t`` is the time now, and counted its number one more than the last of its phase."""
         self._perform(self._write_step, event, numbering)
 
-    def refuse(self, error: InvalidEventError, kind: str) -> None:
-        """Treat a record of *kind* that cannot be made as invalid."""
-        self._perform(_raise, error, kind)
-
     def leave_out(self, name: str, why: str) -> None:
         """Count the value *name*, of which no record is written, and say in the log that it is left out."""
         self._perform(self._leave_out, name, why)
@@ -881,11 +877,6 @@ def _what_is_wrong(error: Exception) -> str:
     """Return what errors that differ only in the value that was found have in common."""
     found = _FOUND_VALUE.split(str(error), 1)[0]
     return error.rule if isinstance(error, RecordRefusedError) else found
-
-
-def _raise(error: InvalidEventError, kind: str) -> None:
-    del kind
-    raise error
 
 
 def _kind_of(arguments: tuple[Any, ...]) -> str:
