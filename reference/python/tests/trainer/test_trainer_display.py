@@ -65,7 +65,7 @@ def test_bar_shows_loss_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> N
         bar.step(step, 4 - step / 100)
     drawn = screen.getvalue().split("\r\x1b[K")[1:]
     assert 50 == len(drawn)
-    assert "step 99/200  █████████░░░░░░░░░░░  loss 3.0100  16.0 steps/s  0:06 left" == drawn[-1]
+    assert "step 99/200  █████████░░░░░░░░░░░  loss 3.0100  16.0 steps/s  7 s left" == drawn[-1]
     bar.close()
     bar.result("runs/a: done", [])
     assert screen.getvalue().endswith("left\r\x1b[Kruns/a: done\n")
@@ -87,7 +87,7 @@ def test_resumed_bar_counts_its_own_steps(monkeypatch: pytest.MonkeyPatch) -> No
     bar = Bar(Terminal(screen), 200, clock=clock.monotonic)
     clock.advance(1)
     bar.step(101, 1.0)
-    assert "1.0 steps/s  1:39 left" in screen.getvalue()
+    assert "1.0 steps/s  1 min 39 s left" in screen.getvalue()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")

@@ -40,13 +40,13 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("place", "seconds", "said"),
     [
-        ((1, 1, 10), 2.0, "0.5 steps/s  0:18 left"),
-        ((1, 5, 10), 2.0, "2.5 steps/s  0:02 left"),
-        ((1, 10, 10), 4.0, "2.5 steps/s  0:00 left"),
-        ((91, 100, 200), 5.0, "2.0 steps/s  0:50 left"),
-        ((1, 1, 3601), 1.0, "1.0 steps/s  60:00 left"),
-        ((1, 1, 3600), 1.0, "1.0 steps/s  59:59 left"),
-        ((1, 1, 90062), 1.0, "1.0 steps/s  1501:01 left"),
+        ((1, 1, 10), 2.0, "0.5 steps/s  18 s left"),
+        ((1, 5, 10), 2.0, "2.5 steps/s  2 s left"),
+        ((1, 10, 10), 4.0, "2.5 steps/s  0 s left"),
+        ((91, 100, 200), 5.0, "2.0 steps/s  50 s left"),
+        ((1, 1, 3601), 1.0, "1.0 steps/s  1 h 0 min left"),
+        ((1, 1, 3600), 1.0, "1.0 steps/s  1 h 0 min left"),
+        ((1, 1, 90062), 1.0, "1.0 steps/s  25 h 2 min left"),
     ],
 )
 def test_bar_has_rate_and_time_left(place: tuple[int, int, int], seconds: float, said: str) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.parsers import UsageError, local_path, number_from
+from toyspec.core.command_line.progress import time_left
 from toyspec.core.command_line.terminal import Terminal, columns
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import printable
@@ -112,10 +113,8 @@ class Bar:
         self._drawn_at = now
         before, began = self._first
         rate = (step - before) / max(now - began, 1e-9)
-        left = (self._steps - step) / rate
-        text = (
-            f"step {step}/{self._steps}  {self._cells(step)}  loss {loss:.4f}  {rate:.1f} steps/s  {_time(left)} left"
-        )
+        left = time_left((self._steps - step) / rate)
+        text = f"step {step}/{self._steps}  {self._cells(step)}  loss {loss:.4f}  {rate:.1f} steps/s  {left} left"
         self._show(f"{_ERASE}{text[: columns() - 1]}")
 
     def close(self) -> None:
@@ -140,11 +139,6 @@ class Bar:
         except OSError:
             # A terminal that was closed must not end the training.
             _discard(self._terminal.stream)
-
-
-def _time(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02d}"
 
 
 def _discard(stream: TextIO) -> None:
