@@ -431,25 +431,6 @@ def test_nothing_remote_is_imported_for_local_paths(tmp_path: Path) -> None:
     assert 0 == done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("command", [["ls"], ["check"], ["catalog", "build", "--out", "{}"]])
-def test_objects_that_are_not_of_runs_are_counted(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
-) -> None:
-    """A command that lists a store says how many other objects it has passed over, where they fill a page."""
-    if command[0] == "catalog":
-        pytest.importorskip("duckdb", reason="the extra catalog is not installed")
-    store.put("runs/a/events.jsonl", stream(3))
-    for number in range(1000):
-        store.put(f"runs/part-{number:04}.bin", b"")
-    arguments = [word.format(tmp_path / "catalog") for word in command]
-    main([*arguments, f"s3://{BUCKET}/runs"])
-    words = "1,000 objects are not of a run and were passed over, such as part-0000.bin"
-    fact = f"toyspec {command[0]}: s3://{BUCKET}/runs: {words}"
-    assert [fact] == [line for line in capsys.readouterr().err.splitlines() if "passed over" in line]
-    main([*arguments, f"s3://{BUCKET}/runs/a"])
-    assert "passed over" not in capsys.readouterr().err
-
-
 LISTED = """
 import os
 from toyspec.core.runs.discovery import find_streams

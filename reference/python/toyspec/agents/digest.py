@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from bisect import bisect_right
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -164,28 +165,25 @@ class _Packing:
         if not must and rest:
             # An answer that has nothing new would be asked for forever.
             kept, rest = rest[:1], rest[1:]
-        worst = [each.at for each in found]
-        # With the longest cursor and the largest counts, what is kept later never makes the rest longer.
-        used = self._cost(self._digest(kept, found, tuple(map(max, *worst)) if len(worst) > 1 else None))
-        least = min(used, self._cost(whole))
-        if used > self._tokens:
-            raise TooFewTokensError(self._tokens, least)
-        for number, each in enumerate(rest):
-            used += count_tokens(_item_text(each.item, self._form))
-            if used > self._tokens:
-                rest = rest[number:]
-                break
-            kept.append(each)
-        return self._digest(sorted(kept), rest)
 
-    def _digest(self, kept: list[_Numbered], rest: list[_Numbered], place: tuple[int, ...] | None = None) -> Digest:
+        def with_more(number: int) -> Digest:
+            return self._digest(sorted(kept + rest[:number]), rest[number:])
+
+        least = self._cost(with_more(0))
+        if least > self._tokens:
+            raise TooFewTokensError(self._tokens, min(least, self._cost(whole)))
+        # The costs ascend, up to the length of a cursor; whatever is probed and taken does fit.
+        numbers = range(len(rest))
+        fitting = bisect_right(numbers, self._tokens, 1, key=lambda number: self._cost(with_more(number))) - 1
+        return with_more(fitting)
+
+    def _digest(self, kept: list[_Numbered], rest: list[_Numbered]) -> Digest:
         left_out: dict[str, int] = {}
         for each in rest:
             left_out[each.item.section] = left_out.get(each.item.section, 0) + 1
         more = None
         if rest:
-            item = place or rest[0].at
-            more = str(AnswerCursor(tuple(each.slice for each in self._read), (item[0], item[1], item[2])))
+            more = str(AnswerCursor(tuple(each.slice for each in self._read), rest[0].at))
         not_kept = {
             "metrics": sum(each.metrics_left_out for each in self._read),
             "records": sum(each.records_left_out for each in self._read),

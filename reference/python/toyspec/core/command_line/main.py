@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal, TextIO
 
-    from toyspec.core.runs.discovery import PassedOver
-
 
 def run() -> int:
     """Run the command line of this process and return its exit code."""
@@ -110,30 +108,13 @@ def _command(name: str, arguments: list[str]) -> int:
         options = parser.parse_args(arguments)
     except SystemExit:  # after --help was printed
         return exit_codes.OK
-    _passed_over()
     if getattr(options, "ray", None) is not None:
         _keep_standard_output()
     command = load(name)
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         # So was it for the time of the imports.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    code = command.run(options)
-    _say_passed_over(name)
-    return code
-
-
-def _passed_over() -> dict[str, PassedOver]:
-    # Only what has listed a store has imported it.
-    counting = sys.modules.get("toyspec.core.runs.discovery")
-    return {} if counting is None else counting.taken_passed_over()
-
-
-def _say_passed_over(name: str) -> None:
-    """Say which objects of a store a command has listed that are not part of a run."""
-    for address, found in _passed_over().items():
-        example = found.example.removeprefix(address).lstrip("/")
-        fact = f"{found.number:,} objects are not of a run and were passed over, such as {example}"
-        tell(name, f"{address}: {fact}")
+    return command.run(options)
 
 
 def _top(arguments: list[str]) -> int:

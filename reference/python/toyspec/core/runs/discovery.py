@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import stat
@@ -220,33 +219,6 @@ def version_of(status: os.stat_result) -> str:
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
 
 
-class PassedOver(NamedTuple):
-    """Objects below an address that are not part of a run."""
-
-    number: int
-    example: str
-    """The address of the first one."""
-
-
-# A page of a list has so many: fewer cost no request of their own.
-WORTH_SAYING = 1000
-_noted: dict[str, PassedOver] = {}
-
-
-def note_passed_over(address: str, found: PassedOver) -> None:
-    """Keep what the last listing of *address* has passed over, if it is worth saying."""
-    _noted.pop(address, None)
-    if found.number >= WORTH_SAYING:
-        _noted[address] = found
-
-
-def taken_passed_over() -> dict[str, PassedOver]:
-    """Return what was noted since the last call, by the addresses that were listed."""
-    found = dict(_noted)
-    _noted.clear()
-    return found
-
-
 # Few enough for little memory, enough that a call costs nothing.
 _BATCH = 1024
 _EVERY = ("*",)
@@ -271,8 +243,6 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
         yield Stream(path, 0)
         return
     if is_address(path):
-        # Imported with the first address: start-up time counts.
-
         yield from find_remote(public(path), hints)
         return
     try:
@@ -480,7 +450,6 @@ class _Tree:
         self._folders: dict[str, dict[str, str]] = {root: {}}
         self.is_empty = True
         """True if nothing is below the root: it is an object, or nothing."""
-        others, example = 0, ""
         for entry in place.entries(root):
             if entry.address == root:
                 continue
@@ -488,11 +457,8 @@ class _Tree:
             directory, _, name = entry.address.rpartition("/")
             if name in STREAM_NAMES or name == ENVIRONMENT or is_beside(name) or is_hinted(name, hints):
                 self._directory(directory)[name] = entry
-            else:
-                others, example = others + 1, example or entry.address
             if directory == root and name == last:
                 break
-        note_passed_over(root, PassedOver(others, example))
 
     @property
     def names(self) -> list[str]:
@@ -533,31 +499,14 @@ def each_result(
     others = iter(streams)
     for stream in others:
         if is_address(stream.path):
-            yield from _at_once(chain([stream], others), work)
+            # Imported with the first address: start-up time counts.
+            from concurrent.futures import ThreadPoolExecutor
+
+            pool = ThreadPoolExecutor(_REQUESTS)
+            try:
+                for each, future in [(each, pool.submit(work, each)) for each in chain([stream], others)]:
+                    yield each, future.result
+            finally:
+                pool.shutdown(cancel_futures=True)
         else:
             yield stream, partial(work, stream)
-
-
-def _at_once(
-    streams: Iterable[Stream], work: Callable[[Stream], Result]
-) -> Iterator[tuple[Stream, Callable[[], Result]]]:
-    # Imported with the first address: start-up time counts.
-    from concurrent.futures import Future
-
-    from toyspec.core.workers.running import Threads, Work, results_of
-
-    def outcome(stream: Stream) -> Callable[[], Result]:
-        future: Future[Result] = Future()
-        try:
-            future.set_result(work(stream))
-        except Exception as error:  # noqa: BLE001 - whoever asks for the result raises it
-            future.set_exception(error)
-        return future.result
-
-    each: Work[Stream, Callable[[], Result]] = Work(lambda batch: [*map(outcome, batch)], lambda _: 0, _never)
-    with contextlib.closing(results_of(streams, each, Threads(_REQUESTS))) as results:
-        yield from results
-
-
-def _never(stream: Stream, reason: str) -> Callable[[], Result]:
-    raise AssertionError(f"{stream.path}: {reason}")

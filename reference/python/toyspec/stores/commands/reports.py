@@ -10,13 +10,15 @@ from toyspec.core.command_line.figures import counted, shown, size
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.terminal import Terminal, tell
 from toyspec.core.escaping import printable
-from toyspec.core.runs.discovery import WORTH_SAYING
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.core.command_line.parsers import Parser
     from toyspec.stores.run_sync import RunResult, SyncReport, SyncSettings
+
+# A page of a list has so many: fewer cost no request of their own.
+_WORTH_SAYING = 1000
 
 
 def add_settings(parser: Parser, place: str) -> None:
@@ -69,7 +71,7 @@ class SyncShower:
     def take(self, report: SyncReport) -> None:
         """Show what is new in the report of a pass."""
         self._report = report
-        if report.passed_over >= WORTH_SAYING:
+        if report.passed_over >= _WORTH_SAYING:
             fact = f"{report.passed_over:,} objects there are of none of these runs and were passed over, such as"
             tell(self._command, f"{report.address}: {fact} {report.example.removeprefix(report.address).lstrip('/')}")
         for run in report.runs:
