@@ -172,10 +172,10 @@ def _list(options: Namespace) -> int:
 
 
 def _listed_revision(options: Namespace) -> str:
-    from conformance.revisions import CURRENT, listed
+    from conformance.revisions import CURRENT, known_revisions, listed
 
     if options.revision not in (None, *listed()):
-        raise UsageError(f"the corpus has no revision {options.revision}; it has {', '.join(listed())}")
+        raise UsageError(f"the corpus has no revision {options.revision}; {known_revisions()}")
     return options.revision or CURRENT
 
 

@@ -9,7 +9,7 @@ from functools import cache
 _LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "lock.json")
 
 FIRST_LISTED = "1.2"
-"""The first revision whose questions are listed; a case that names no revision belongs to it."""
+"""The first revision whose questions are listed; a case that names no revision belongs to it. Earlier are withdrawn."""
 
 
 def as_numbers(revision: str) -> tuple[int, ...]:
@@ -42,6 +42,11 @@ def listed() -> list[str]:
     """Return the revisions whose questions can be asked, oldest first."""
     found = {revision for revisions in _revisions().values() for revision in revisions}
     return sorted((one for one in found if as_numbers(one) >= as_numbers(FIRST_LISTED)), key=as_numbers)
+
+
+def known_revisions() -> str:
+    """Return in words which revisions can be asked."""
+    return f"it has {', '.join(listed())}; earlier ones are withdrawn"
 
 
 def is_asked(since: str, until: str | None, revision: str) -> bool:

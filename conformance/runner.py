@@ -12,7 +12,7 @@ from conformance import baseline, corpus, first_questions, registry
 from conformance.adapters import Adapter, AdapterError
 from conformance.oracle import tables
 from conformance.reports.run import Run
-from conformance.revisions import CURRENT, listed
+from conformance.revisions import CURRENT, known_revisions, listed
 from conformance.running import run
 from conformance.statements import decided
 from conformance.verdicts import BAD
@@ -130,7 +130,7 @@ def _revision_of(adapter: Adapter, options: Namespace) -> str:
     known = [revision for revision in listed() if revision in own]
     wanted: str | None = options.revision or (known[-1] if known else None)
     if wanted not in listed():
-        raise UsageError(f"the corpus has no revision {wanted or ', '.join(own)}; it has {', '.join(listed())}")
+        raise UsageError(f"the corpus has no revision {wanted or ', '.join(own)}; {known_revisions()}")
     if wanted not in known:
         names = ", ".join(own)
         raise UsageError(f"the adapter names the revisions {names}, not {wanted}; ask with --revision {own[-1]}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from conformance.adapters import AdapterError
-from conformance.revisions import CURRENT
+from conformance.revisions import CURRENT, as_numbers
 
 if TYPE_CHECKING:
     from conformance.cases import Case
@@ -35,6 +35,10 @@ class Stage:
     hello: Mapping[str, Any]
     revision: str = CURRENT
     """The revision that the requests are about; an adapter that names its revisions gets it."""
+
+    def compares(self, since: str) -> bool:
+        """Return whether what is compared since revision *since* counts; an earlier revision stays as it was."""
+        return as_numbers(since) <= as_numbers(self.revision)
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to *request*; raise AdapterError, or UntestableError if that is the answer."""

@@ -70,8 +70,8 @@ def _latest(case: Case, stage: Stage) -> list[str]:
     request = _request(case, stage) | {"mode": "salvage", "view": "latest"}
     right = Oracle().read(request)
     answer = stage.answer(request)
-    # The rest of the report is about the whole stream.
-    found = list(_report_differences(case, "salvage", request, answer))
+    # The rest of the report is about the whole stream, which no page said before 1.3.
+    found = list(_report_differences(case, "salvage", request, answer)) if stage.compares("1.3") else []
     return found + _record_differences(case, right["records"], answer)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from conformance.baseline import STALE
 from conformance.escaping import printable
-from conformance.revisions import named
+from conformance.revisions import FIRST_LISTED, named
 from conformance.statements import minimal
 from conformance.verdicts import BAD, MEANINGS, VERDICTS
 
@@ -52,6 +52,12 @@ def failures(run: Run) -> Iterator[str]:
         yield f"and {count} more below {printable(topic)}"
     if len(rest) > _SHOWN:
         yield f"and more below {len(rest) - _SHOWN} further folders"
+    partly = sum(case.until is not None or case.since != FIRST_LISTED for case in (one.question.case for one in bad))
+    if partly and "revisions" not in run.hello:
+        yield (
+            f"{partly} of these failures are about what differs between revisions, and {run.revision} was asked. The "
+            "hello names no `revisions`, so no request says which one it is about: name them, or ask with --revision"
+        )
     for entry in run.stale:
         yield f"stale  {printable(entry.question)}\n       {STALE}"
 
