@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,12 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from toyspec.core.writing.append_file import AppendFile
+    from toyspec.core.writing.run_stream import Numbering
     from toyspec.tracker.compute import GradientStatistics
     from toyspec.tracker.training_logger import LogConfig
-
-
-Numbering = Literal["given", "counted"]
-"""Whether the caller gave the number of a step, or the logger counted it."""
 
 
 class Sink:

@@ -7,12 +7,13 @@ import difflib
 import math
 import operator
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 from toyspec.core.errors import check_choice
 from toyspec.core.format.scalars import is_finite, scalar
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock, Stopwatch
 from toyspec.core.writing.environment import process_index
+from toyspec.core.writing.settings import Exist
 from toyspec.tracker.compute import gradient_statistics, gradients
 from toyspec.tracker.sinks import BundleSink, ConsoleSink, ThroughputLogSink
 
@@ -21,13 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
 
+    from toyspec.core.writing.run_stream import Numbering
     from toyspec.tracker.compute import Model
     from toyspec.tracker.formatting import Form
-    from toyspec.tracker.sinks import Numbering, Sink
+    from toyspec.tracker.sinks import Sink
     from toyspec.tracker.trackers import MetricsTracker
 
-
-Exist = Literal["replace", "fail", "resume"]
 
 _PERIODS = ("log_every", "print_every", "record_every")
 
