@@ -69,9 +69,9 @@ if TYPE_CHECKING:
     from toyspec.core.writing.run_starting import start_run
     from toyspec.core.writing.run_writer import RunWriter
     from toyspec.core.writing.sealing import seal
-    from toyspec.health.alerts import HealthAlert
     from toyspec.health.checking import check_health
     from toyspec.health.evaluator import HealthEvaluator
+    from toyspec.health.rules import HealthAlert
     from toyspec.health.run_health import Health
     from toyspec.view.notebook import ReportFrame, report
 
@@ -96,7 +96,7 @@ _HOMES = {
     "Follower": "core.reading.follower",
     "Gap": "core.findings",
     "Health": "health.run_health",
-    "HealthAlert": "health.alerts",
+    "HealthAlert": "health.rules",
     "HealthEvaluator": "health.evaluator",
     "Histogram": "core.writing.media",
     "History": "core.runs.history",

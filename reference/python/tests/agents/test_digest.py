@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import toyspec
 from property_examples import examples
-from toyspec.agents.digest import TooFewTokensError, count_tokens, digest
-from toyspec.agents.digested_run import AnswerCursor, LogPlace
+from toyspec.agents.digest import AnswerCursor, LogPlace, TooFewTokensError, count_tokens, digest
 from toyspec.core.command_line.main import main
 from toyspec.core.errors import StreamReplacedError
 from toyspec.core.files import read_resource

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from toyspec.agents.digested_run import AnswerCursor, LogPlace
+from toyspec.agents.digest import AnswerCursor, LogPlace
 from toyspec.agents.run_tools import UNTRUSTED, RunTools
 from toyspec.core.errors import ToyspecError
 

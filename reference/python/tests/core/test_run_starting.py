@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from toyspec.agents.digested_run import DigestedRun
+from toyspec.agents.digest import DigestedRun
 from toyspec.convert.exporting import ExportedRun
 from toyspec.core import programs
 from toyspec.core.checker.checking import check

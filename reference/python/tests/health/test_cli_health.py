@@ -16,9 +16,9 @@ from toyspec.core.command_line.main import main
 from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.files import read_resource
 from toyspec.core.reading.records import Record
-from toyspec.health.alerts import HealthAlert
 from toyspec.health.checking import recorded_alert
 from toyspec.health.options import alert_line
+from toyspec.health.rules import HealthAlert
 
 if TYPE_CHECKING:
     from pathlib import Path

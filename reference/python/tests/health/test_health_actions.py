@@ -14,8 +14,7 @@ import pytest
 from toyspec.core.files import read_resource
 from toyspec.core.reading.configuration import ConfigurationError, find_configuration
 from toyspec.health.actions import AlertAction, AlertDispatcher, action_of, actions_by
-from toyspec.health.alerts import HealthAlert
-from toyspec.health.rules import HealthRuleError
+from toyspec.health.rules import HealthAlert, HealthRuleError
 
 SECRET = "hf_" + "a" * 24
 ALERT = HealthAlert(rule="loss-spike", level="warning", text=f"loss of {SECRET} is 9", metric="loss", value=9.0, step=7)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from toyspec.health.alerts import HealthAlert
+    from toyspec.health.rules import HealthAlert
 
 
 def _evaluator(*, several: bool = False, **rule: Any) -> HealthEvaluator:

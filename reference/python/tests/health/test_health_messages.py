@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from toyspec.health.alerts import HealthAlert
 from toyspec.health.evaluator import HealthEvaluator
-from toyspec.health.rules import rule_of
+from toyspec.health.rules import HealthAlert, rule_of
 
 Said = tuple[str, float | None, float | None, float | None, float | None, int | None]
 """Text, value, threshold, step, time and rank of an alert."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from toyspec.catalog.index import Kind
     from toyspec.core.findings import Severity
-    from toyspec.health.alerts import Incidents
+    from toyspec.health.rules import Incidents
 
     Findings = Mapping[str, tuple[Severity, int]]
     """The severity of each rule that a run breaks, and the number of its findings."""

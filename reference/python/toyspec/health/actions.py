@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from toyspec.core.reading.configuration import Configuration
-    from toyspec.health.alerts import HealthAlert
+    from toyspec.health.rules import HealthAlert
 
 _MOST_WAITING: Final = 100
 _SECONDS_AT_END: Final = 10.0

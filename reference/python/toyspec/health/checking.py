@@ -19,9 +19,8 @@ from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record
 from toyspec.core.reading.run_files import rank_of, ranks_beside, run_of
 from toyspec.core.reading.stream_files import locate_stream
-from toyspec.health.alerts import HealthAlert, Incidents
 from toyspec.health.evaluator import HealthEvaluator
-from toyspec.health.rules import project_rules, rules_of
+from toyspec.health.rules import HealthAlert, Incidents, project_rules, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

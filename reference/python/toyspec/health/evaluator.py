@@ -17,7 +17,6 @@ import msgspec
 from toyspec.core.escaping import shortened
 from toyspec.core.reading.attempts import world_size_of
 from toyspec.core.reading.run_files import is_of_latest_attempt
-from toyspec.health.alerts import begun, recovered
 from toyspec.health.rules import (
     PACE,
     BoundRule,
@@ -29,14 +28,15 @@ from toyspec.health.rules import (
     SlowerRule,
     SpikeRule,
     StallRule,
+    begun,
+    recovered,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from toyspec.core.reading.records import Record
-    from toyspec.health.alerts import HealthAlert
-    from toyspec.health.rules import AnyRule
+    from toyspec.health.rules import AnyRule, HealthAlert
 
     _Broken = tuple[str, float | None]
     """What is wrong, and the bound that the value was compared with."""

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from toyspec.core.command_line.terminal import ColorChoice
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.health.actions import AlertAction
-    from toyspec.health.alerts import HealthAlert
-    from toyspec.health.rules import AnyRule
+    from toyspec.health.rules import AnyRule, HealthAlert
 
 _SEARCH_SECONDS = 2.0
 _MOST_RUNS = 200

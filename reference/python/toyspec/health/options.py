@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from toyspec.core.findings import FileReport
     from toyspec.core.reading.configuration import Configuration
     from toyspec.core.reading.log_detection import DialectChoice
-    from toyspec.health.alerts import HealthAlert
-    from toyspec.health.rules import AnyRule
+    from toyspec.health.rules import AnyRule, HealthAlert
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _HELP = "look at the run around this step; the rule is in [[health]] of toyspec.toml, or in a preset"

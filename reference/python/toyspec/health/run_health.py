@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from toyspec.core.generated.toy_v1 import Step
     from toyspec.core.writing.run_writer import RunWriter
     from toyspec.health.actions import AlertAction
-    from toyspec.health.alerts import HealthAlert
-    from toyspec.health.rules import AnyRule
+    from toyspec.health.rules import AnyRule, HealthAlert
 
 _POLL_SECONDS: Final = 5.0
 _STOP_SECONDS: Final = 2.0

@@ -25,9 +25,8 @@ from toyspec.core.reading.run_files import RunFile, files_of, ranks_beside, run_
 from toyspec.core.runs.ranks import ranks_of, ranks_row
 from toyspec.core.runs.run_facts import defined, finite
 from toyspec.core.runs.summary import start_after
-from toyspec.health.alerts import Incidents
 from toyspec.health.checking import RecordHealth
-from toyspec.health.rules import project_rules
+from toyspec.health.rules import Incidents, project_rules
 from toyspec.view.curve_frames import tokens_at
 from toyspec.view.opened_files import identity_at, open_file
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from toyspec.core.findings import FileReport, ReadReport
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.reading.records import Record
-    from toyspec.health.alerts import HealthAlert
+    from toyspec.health.rules import HealthAlert
     from toyspec.view.opened_files import Identity
     from toyspec.view.pyramids import Buckets
     from toyspec.view.viewed_runs import ViewedRun
