@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec.convert import wandb_files
-from toyspec.convert.protobuf import double_field, field, float_field, integer_field
+from toyspec.convert.protobuf import MessageError, double_field, field, float_field, integer_field
 from toyspec.convert.run_items import Bins
-from toyspec.convert.tensorboard_files import Damage, Event, MessageError, ShownFile, Value, decode_event
+from toyspec.convert.tensorboard_files import Damage, Event, ShownFile, Value, decode_event
 from toyspec.convert.wandb_files import FILE_HEADER, read_records
 
 BLOCK = 64

@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.reports import DAMAGED, Cause, at_step
+from toyspec.convert.reports import DAMAGED, at_step
 from toyspec.convert.sources import files_below, head_of, is_file, json_of, needed
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toyspec.convert.intake import Intake
-
-BEYOND_INT64 = Cause("beyond-int64", "changed", "the step is larger than int64 holds and is left out")
 
 RUNS, VALUES = "runs.parquet", "values.parquet"
 _BATCH = 1 << 16

@@ -333,26 +333,10 @@ def _event(wall: float, step: int, rest: bytes) -> bytes:
     return double_field(_WALL, wall) + (integer_field(_STEP, step) if step else b"") + rest
 
 
-__all__ = [
-    "Event",
-    "MessageError",
-    "Value",
-    "binary32",
-    "decode_event",
-    "ending_event",
-    "hparam",
-    "hparams_event",
-    "scalar_event",
-    "session_event",
-    "text_event",
-    "version_event",
-]
-
-
 IMAGES, AUDIO, HISTOGRAMS, TEXT = "images", "audio", "histograms", "text"
 """The names of the plugins."""
 
-_FLOAT, _DOUBLE, _STRING = 1, 2, 7
+_FLOAT, _DOUBLE = 1, 2
 _PACKED = {_FLOAT: (5, "<f"), _DOUBLE: (6, "<d")}
 _WAV = 11
 
