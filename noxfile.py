@@ -201,14 +201,14 @@ def journeys(session: nox.Session) -> None:
 def faults(session: nox.Session) -> None:
     """Inject failures into writers and readers for minutes, and print tables; an argument names a page to write."""
     page = next(iter(session.posargs), "")
-    python(session, "-m", "conformance.faults", "--long", *(["--page", page] if page else []))
+    python(session, "-m", "conformance", "faults", "--long", *(["--page", page] if page else []))
     python(session, "-m", "pytest", "-q", f"{TESTS}/faults", TOYSPEC_FAULTS="long", TOYSPEC_FAULTS_PAGE=page)
 
 
 @nox.session
 def writer_faults(session: nox.Session) -> None:
     """Inject each failure into each writer: ``--only go --fault disk``."""
-    python(session, "-m", "conformance.faults", *session.posargs)
+    python(session, "-m", "conformance", "faults", *session.posargs)
 
 
 @nox.session
@@ -251,8 +251,8 @@ def conform(session: nox.Session) -> None:
     python(session, "-m", "conformance", "registered", *once, *(() if is_whole else ("--select", "metrics-v1")))
     numbers = "10000" if is_whole else "1000"
     python(session, "-m", "conformance", "interop", "--no-build", *page, "--count", numbers)
-    python(session, "-m", "conformance.locks", "--no-build", *page)
-    python(session, "-m", "conformance.faults")
+    python(session, "-m", "conformance", "locks", "--no-build", *page)
+    python(session, "-m", "conformance", "faults")
     python(session, "-m", "conformance", "kill", *page)
 
 
@@ -266,7 +266,7 @@ def published(session: nox.Session) -> None:
 @nox.session
 def locks(session: nox.Session) -> None:
     """Let each writer hold a stream while every other writer tries to write to it."""
-    python(session, "-m", "conformance.locks", *session.posargs)
+    python(session, "-m", "conformance", "locks", *session.posargs)
 
 
 @nox.session

@@ -11,7 +11,7 @@ import time
 from typing import IO, TYPE_CHECKING, Any, Literal, Self
 
 from conformance.commands import kill_group
-from conformance.messages import ProtocolError, demand_hello, demand_one_line, parse
+from conformance.messages import ProtocolError, demand_hello, demand_one_line, parse, printed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +77,7 @@ class Adapter:
             self.hello_seconds = time.monotonic() - start
             self._waits = self.hello_seconds / max(_busy_seconds() - busy, _LEAST_BUSY_SECONDS)
             if status != 0:
-                raise AdapterError(f"--hello {ended(status)}", stderr=process.stderr())
+                raise AdapterError(f"--hello {ended(status)}{printed(output)}", stderr=process.stderr())
             try:
                 line = demand_one_line(output)
             except ProtocolError as error:

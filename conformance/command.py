@@ -36,6 +36,10 @@ adapter; conformance/PROTOCOL.md describes it.
   interop     let every reader of the registry read the output of every writer,
               and compare how canonical writers spell random numbers; with
               --adapter, those of the adapter, the oracle and each --only NAME
+  faults      let the writer of --program meet failing calls, full disks and
+              kills; without it, each one of the registry
+  locks       let the writer of --adapter lock a stream while other programs
+              try to write to it; without it, each one of the registry
   kill        check that the corpus catches every mutant
   matrix      make the tables of published reports: newest, tier, what was not
               asked, and how each implementation got there"""
@@ -54,6 +58,7 @@ examples:
   toyspec conform --adapter ./adapter --revision 1.2
   toyspec conform interop --adapter ./adapter
   toyspec conform --adapter ./adapter --report report.json
+  toyspec conform faults --program ./fault-writer --report report.json
   toyspec conform matrix report.json --registry conformance/published"""
 
 
@@ -63,6 +68,12 @@ LEVELS = ("minimal", "quick", "whole")
 _LEVEL_HELP = (
     "what is asked: minimal, what every emitter needs; quick, few questions that catch our mutants and are at "
     "least one for each MUST; or the whole corpus (default)"
+)
+
+
+_LACKS_HELP = (
+    "for faults: what the language of --program cannot do: interrupt (no exception arrives inside a call), fork, "
+    "bundle, locks (there are none), flock (there are record locks alone), count (of the bytes that a write took)"
 )
 
 
@@ -104,6 +115,10 @@ def configure(parser: ArgumentParser) -> None:
     add("--report", metavar="FILE", help="write the report that an implementation publishes")
     add("--source", metavar="ADDRESS", help="the address of the commit that is asked, for --report")
     add("--registry", metavar="DIR", help="a folder with one TOML file for each implementation, for matrix")
+    add("--program", metavar="CMD", help="for faults: the command that starts the program of PROTOCOL.md")
+    add("--lacks", action="append", default=[], metavar="NAME=WHY", help=_LACKS_HELP)
+    add("--fault", default="", metavar="TEXT", help="for faults: only those whose title has this text")
+    add("--long", action="store_true", help="for faults: kill writers for minutes")
     add("--badge", metavar="FILE", help="write a badge, as .svg or .json")
     add("--quiet", action="store_true", help="print only the conclusion")
     add("--json", action="store_true", help="print the report that --report writes, and nothing else, for run")
@@ -251,6 +266,18 @@ def _kill(options: Namespace) -> int:
     return GOOD if all(kill.is_killed for kill in kills) else BAD
 
 
+def _faults(options: Namespace) -> int:
+    from conformance.faults.command import run
+
+    return run(options)
+
+
+def _locks(options: Namespace) -> int:
+    from conformance.locks.command import run
+
+    return run(options)
+
+
 def _matrix(options: Namespace) -> int:
     from conformance.reports import published
 
@@ -258,6 +285,9 @@ def _matrix(options: Namespace) -> int:
         raise UsageError("name at least one report, which --report has written")
     entries = published.registered(options.registry or published.REGISTRY)
     reports = [published.read_report(path) for path in options.reports]
+    if not options.registry and not options.page:
+        # Plain reports, of implementations that no registry has to know.
+        entries = [published.entry_of(report) for report in reports]
     for name in published.unregistered(reports, entries):
         sys.stderr.write(f"conform: {printable(name)} is not registered: add {printable(name)}.toml to the registry\n")
     _say(lines := list(published.tables(reports, entries)))
@@ -272,6 +302,8 @@ _ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
     "list": _list,
     "registered": _registered,
     "interop": _interop,
+    "faults": _faults,
+    "locks": _locks,
     "kill": _kill,
     "matrix": _matrix,
 }
@@ -287,7 +319,7 @@ def _write_reports(options: Namespace, runs: list[Any]) -> None:
 
     for run in runs[:1]:
         if options.report:
-            published.write_report(options.report, published.report_of(run, options.source))
+            published.write_report(options.report, published.with_corpus(options.report, run, options.source))
         if options.jsonl:
             _write(options.jsonl, _text(machine.jsonl(run)))
         if options.junit:

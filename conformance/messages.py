@@ -59,6 +59,12 @@ def demand_one_line(output: bytes) -> bytes:
     return lines[0]
 
 
+def printed(output: bytes) -> str:
+    """Return in words what a program has printed on standard output; nothing if it printed nothing."""
+    lines = output.splitlines()
+    return f": it printed {', '.join(map(_shown, lines[:3]))}" if lines else ""
+
+
 def _stray(line: bytes, fact: str) -> ProtocolError:
     return ProtocolError(f"stray output on standard output: {_shown(line)} {fact}. Print diagnostics to standard error")
 

@@ -1,11 +1,10 @@
-"""The command line of the fault runner: ``nox -s writer_faults``."""
+"""The fault runner: ``conform faults``, and ``nox -s writer_faults``."""
 
 from __future__ import annotations
 
 import signal
 import sys
 import tempfile
-from argparse import ArgumentParser
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from conformance.registry import BuildError
 from conformance.reports.published import with_durable_writer, write_report
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
 GOOD, BAD = 0, 1
@@ -43,9 +43,8 @@ class Cell:
         return "ok" if self.met else "-"
 
 
-def main(arguments: list[str] | None = None) -> int:
+def run(options: Namespace) -> int:
     """Let every writer meet every fault, and print the table; return 0 when all cells are ok."""
-    options = _parser().parse_args(arguments)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell ignores it in the background, and so would the programs, one of which a fault interrupts.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -78,29 +77,6 @@ def main(arguments: list[str] | None = None) -> int:
             )
     is_bad = any(cell.complaints for cells in columns.values() for cell in cells)
     return BAD if failed or is_bad or not columns else GOOD
-
-
-def _parser() -> ArgumentParser:
-    parser = ArgumentParser(prog="faults", description="Let every writer meet every fault.")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="an implementation (repeatable)")
-    parser.add_argument(
-        "--program", metavar="CMD", help="a writer of your own: the command that starts its program (see PROTOCOL.md)"
-    )
-    parser.add_argument(
-        "--lacks",
-        action="append",
-        default=[],
-        metavar="NAME=WHY",
-        help="what the language of --program cannot do: interrupt (no exception arrives inside a call), fork, bundle, "
-        "locks (there are none), flock (there are record locks alone), count (of the bytes that a write took)",
-    )
-    parser.add_argument("--fault", default="", metavar="TEXT", help="only faults whose title has this text")
-    parser.add_argument("--no-build", action="store_true", help="take programs as they were built before")
-    parser.add_argument("--long", action="store_true", help="kill writers for minutes")
-    parser.add_argument("--report", metavar="FILE", help="add the result to the report of `conform --report`")
-    parser.add_argument("--source", metavar="ADDRESS", help="the address of the commit that is tested, for --report")
-    parser.add_argument("--page", metavar="FILE", help="put the table into a page of the site")
-    return parser
 
 
 def lines(faults: Sequence[Fault], columns: dict[str, list[Cell]]) -> Iterator[str]:

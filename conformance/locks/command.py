@@ -1,45 +1,42 @@
-"""The command line of the lock matrix: ``nox -s locks``."""
+"""The lock matrix: ``conform locks``, and ``nox -s locks``."""
 
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
+from typing import TYPE_CHECKING
 
 from conformance import page
-from conformance.adapters import ANSWER_SECONDS, Adapter, AdapterError
+from conformance.adapters import Adapter, AdapterError
 from conformance.locks.matrix import fill, lines
 from conformance.locks.parties import AdapterParty, Party, foreign, toyspec_repair
 from conformance.probes.question import capabilities_of
-from conformance.registry import RegistryError
 from conformance.runner import registered
 
-GOOD, BAD, USAGE = 0, 1, 2
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+GOOD, BAD = 0, 1
 
 
-def main(arguments: list[str] | None = None) -> int:
+def run(options: Namespace) -> int:
     """Fill the matrix and print it; return 0 if every writer respects every other one's lock."""
-    options = _parser().parse_args(arguments)
-    options.deadline, options.mode = ANSWER_SECONDS, "lines"
+    options.mode = "lines"
     # Beside an adapter of one's own, a build of seven languages would only keep one waiting.
     asked = registered(options.only, options) if options.only or not options.adapter else iter(())
     parties: list[Party] = []
     left_out: dict[str, str] = {}
     failed = False
-    try:
-        if options.adapter:
-            parties.append(_outside(options))
-        for implementation, adapter in asked:
-            if not isinstance(adapter, Adapter):
-                left_out[implementation.name] = str(adapter)
-                failed = failed or adapter.is_failure
-            elif "session" not in capabilities_of(adapter.hello, "writer"):
-                left_out[implementation.name] = "its adapter lacks the capability session"
-                failed = True
-            else:
-                parties.append(AdapterParty(implementation.name, adapter))
-    except (RegistryError, AdapterError) as error:
-        sys.stderr.write(f"locks: {error}\n")
-        return USAGE
+    if options.adapter:
+        parties.append(_outside(options))
+    for implementation, adapter in asked:
+        if not isinstance(adapter, Adapter):
+            left_out[implementation.name] = str(adapter)
+            failed = failed or adapter.is_failure
+        elif "session" not in capabilities_of(adapter.hello, "writer"):
+            left_out[implementation.name] = "its adapter lacks the capability session"
+            failed = True
+        else:
+            parties.append(AdapterParty(implementation.name, adapter))
     others = dict(foreign())
     parties += [party for party in others.values() if isinstance(party, Party)]
     left_out |= {name: reason for name, reason in others.items() if not isinstance(reason, Party)}
@@ -55,17 +52,6 @@ def main(arguments: list[str] | None = None) -> int:
     if options.page and not (options.only or options.adapter or left_out):
         page.put(options.page, "locks", text)
     return BAD if failed or not matrix.is_good else GOOD
-
-
-def _parser() -> ArgumentParser:
-    parser = ArgumentParser(
-        prog="locks", description="Let each writer lock a stream while each other one tries to write to it."
-    )
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="an implementation (repeatable)")
-    parser.add_argument("--adapter", metavar="CMD", help="a writer of your own, beside those of --only")
-    parser.add_argument("--no-build", action="store_true", help="use implementations as built earlier")
-    parser.add_argument("--page", metavar="FILE", help="write the table into a page of the site")
-    return parser
 
 
 def _outside(options: Namespace) -> AdapterParty:

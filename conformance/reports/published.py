@@ -6,6 +6,7 @@ where it is shown.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import json
 import os
@@ -85,6 +86,17 @@ def with_durable_writer(path: str, name: str, durable: Mapping[str, Any], source
     return {**there, "durable_writer": dict(durable)}
 
 
+def with_corpus(path: str, run: Run, source: str | None) -> dict[str, Any]:
+    """Return the report of *run*, with what the report at *path* has of the same writer under injected failures."""
+    report = report_of(run, source)
+    # What is there may be no report: a run of minutes is not lost for it.
+    with contextlib.suppress(ReportError):
+        there = read_report(path)
+        if there["name"] == report["name"] and "durable_writer" in there:
+            return report | {"durable_writer": there["durable_writer"]}
+    return report
+
+
 def write_report(path: str, report: Mapping[str, Any]) -> None:
     """Write *report* to *path*; raise ReportError for one that the schema refuses."""
     _validate(report, path)
@@ -134,6 +146,11 @@ def registered(folder: str = REGISTRY) -> list[Entry]:
             raise ReportError(f"{path} must be named after its implementation: {entry['name']}.toml")
         found.append(Entry(**entry))
     return found
+
+
+def entry_of(report: Mapping[str, Any]) -> Entry:
+    """Return what *report* itself says about its implementation."""
+    return Entry(report["name"], report.get("language", "-"), report.get("source", "-"))
 
 
 def tier(report: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.command import main
 from conformance.faults import command
 from conformance.faults.case import STEP, LeftOutError, MachineError
 from conformance.faults.catalogue import FAULTS, Fault
@@ -149,9 +150,9 @@ def test_only_a_whole_table_is_published(tmp_path: Path, monkeypatch: pytest.Mon
     page.write_text("<!-- generated:writer-faults -->\n<!-- /generated -->\n")
     monkeypatch.setattr(command, "FAULTS", (Fault("a", (lambda case: case.make(STEP),)),))
     monkeypatch.setattr(command, "writers", lambda _: iter([CARELESS]))
-    assert 0 == command.main(["--no-build", "--page", str(page), "--fault", "a"])
+    assert 0 == main(["faults", "--no-build", "--page", str(page), "--fault", "a"])
     assert "| a |" not in page.read_text()
-    assert 0 == command.main(["--no-build", "--page", str(page)])
+    assert 0 == main(["faults", "--no-build", "--page", str(page)])
     assert "| a | ok |" in page.read_text()
 
 
@@ -159,4 +160,4 @@ def test_a_writer_that_cannot_be_built_fails_the_run(monkeypatch: pytest.MonkeyP
     """It is a failure, and the others are met."""
     broken = Writer("broken", (os.path.join("/nowhere", "writer"),), PYTHON)
     monkeypatch.setattr(command, "writers", lambda _: iter([broken]))
-    assert 1 == command.main([])
+    assert 1 == main(["faults"])

@@ -13,8 +13,6 @@ from conformance.registry import ROOT
 COMMANDS = (
     ("conformance", "list"),
     ("conformance", "--help"),
-    ("conformance.faults", "--help"),
-    ("conformance.locks", "--help"),
     ("conformance.mutation", "--help"),
     ("conformance.oracle", "--hello"),
     ("conformance.mutants", "accepts-all", "--hello"),

@@ -79,7 +79,11 @@ def test_report_of_an_adapter(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert 0 == command.main(["matrix", path, "--registry", str(tmp_path)])
     assert "| for-a-test (Lua), r |" in capsys.readouterr().out
     assert 0 == command.main(["matrix", path])
+    assert "| for-a-test (Python), https://example.org/a/commit/1 |" in capsys.readouterr().out
+    assert 0 == command.main(["matrix", path, "--registry", str(tmp_path / "none")])
     assert "for-a-test is not registered" in capsys.readouterr().err
+    command.main([*words, "--quiet", "--report", path])
+    assert DURABLE == read_report(path)["durable_writer"], "a second run lost what the first one has"
 
 
 def test_tables_show_the_newest_report_and_the_way_there() -> None:

@@ -169,7 +169,7 @@ def test_emitter_is_a_durable_writer(language: str, tmp_path: Path) -> None:
     build, missing = PROGRAMS[language]
     lacks = [word for reason in missing for word in ("--lacks", reason)]
     done = subprocess.run(
-        [sys.executable, "-m", "conformance.faults", "--program", build(tmp_path), *lacks],
+        [sys.executable, "-m", "conformance", "faults", "--program", build(tmp_path), *lacks],
         check=False,
         capture_output=True,
         text=True,

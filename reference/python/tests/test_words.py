@@ -42,9 +42,13 @@ FAULT_INJECTION = (
     "noxfile.py",
     "conformance/PROTOCOL.md",
     "conformance/__main__.py",
+    "conformance/command.py",
     "conformance/faults/",
+    "conformance/published/README.md",
+    "conformance/schema/report.json",
     "conformance/tests/test_faults.py",
     "conformance/tests/test_pipes.py",
+    "docs/reference/cli.md",  # generated from the help of the command `faults`, whose sources are above
     "reference/c/Makefile",
     "reference/emitters/conform/",
     "reference/python/bench/health_alarms.py",
