@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 
@@ -47,13 +48,14 @@ def pixels(page: Page, colour: str, distance: int = 60) -> list[list[int]]:
         const {data, width, height} = pen.getImageData(0, 0, canvas.width, canvas.height);
         const found = [];
         for (let at = 0; at < width * height; at++) {
-            const [x, y, z, a] = data.subarray(4 * at, 4 * at + 4);
+            const [x, y, z, a] = [data[4 * at], data[4 * at + 1], data[4 * at + 2], data[4 * at + 3]];
             const isSame = a > 30 && Math.abs(x - r) + Math.abs(y - g) + Math.abs(z - b) < distance;
             if (isSame) found.push([at % width, Math.floor(at / width)]);
         }
-        return found;
+        return JSON.stringify(found);
     }"""
-    found: list[list[int]] = page.evaluate(script, [colour, distance])
+    # As one text: a list of a hundred thousand places takes half a minute.
+    found: list[list[int]] = json.loads(page.evaluate(script, [colour, distance]))
     return found
 
 

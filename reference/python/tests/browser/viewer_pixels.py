@@ -36,7 +36,8 @@ _SCRIPT = """([names, distance, picture]) => {
         if (!colours.some(([r, g, b]) => Math.abs(x - r) + Math.abs(y - g) + Math.abs(z - b) < distance)) continue;
         (found[at % width] ??= []).push(Math.floor(at / width));
     }
-    return {columns: found, plot: canvas.dataset.plot, ratio: canvas.width / (canvas.clientWidth || canvas.width)};
+    const ratio = canvas.width / (canvas.clientWidth || canvas.width);
+    return JSON.stringify({columns: found, plot: canvas.dataset.plot, ratio});
 }"""
 
 
@@ -95,7 +96,8 @@ def painted(page: Page, colours: Sequence[str], distance: int = _DISTANCE) -> Pa
 
 
 def _painted(page: Page, colours: Sequence[str], distance: int, *, is_picture: bool) -> Painted:
-    found = page.evaluate(_SCRIPT, [list(colours), distance, is_picture])
+    # As one text: the browser takes long to hand over a hundred thousand numbers.
+    found = json.loads(page.evaluate(_SCRIPT, [list(colours), distance, is_picture]))
     columns = {int(at): rows for at, rows in found["columns"].items()}
     return Painted(columns, json.loads(found["plot"]), found["ratio"])
 
