@@ -263,6 +263,7 @@ def test_nothing_is_in_the_way_of_assistive_technology(
         page.wait_for_timeout(500)
         found[place] = findings(page)
     page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Help", exact=True)).to_be_visible()
     found["help"] = findings(page)
     assert {} == {place: problems for place, problems in found.items() if problems}
 
