@@ -43,7 +43,7 @@ class Watcher:
     def look(self) -> None:
         """Take in what is new; what NUL bytes might be is decided by a second look."""
         for _ in range(2):
-            for item in self._follower._tail._poll():
+            for item in self._follower.new():
                 if isinstance(item, Record):
                     self.seen.append(bytes(item.raw))
                 elif isinstance(item, TailEvent):

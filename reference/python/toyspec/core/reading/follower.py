@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from collections import deque
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, get_args
 
@@ -181,46 +181,57 @@ class TailEvent(msgspec.Struct, frozen=True):
     """The fact about a gap; log text in it is escaped and cut."""
 
 
-Items: TypeAlias = Generator[Record | TailEvent, None, None]
-
-
 class Follower:
     """The records and events of one path, as they come. See ``follow``.
 
     If it is not read to its end, close it by ``close`` or as a context manager.
     """
 
-    def __init__(self, tail: _Tail, polling: Polling) -> None:
-        # The tail has no reference to its follower: without a cycle, a dropped follower closes its file at once.
-        self._tail = tail
+    def __init__(
+        self, path: str, until: Until, feed: partial[RecordFeed], choice: DialectChoice, polling: Polling
+    ) -> None:
+        self._path = path
+        self._until = until
+        self._new_feed = feed
+        self._choice = choice
         self._polling = polling
-        self._items = tail.run(polling)
-        self.is_over = False
-        """True once nothing more is to come."""
+        # Nothing here refers to the follower: without a cycle, a dropped one closes its file at once.
+        self._stream = LiveStream(lambda: locate_stream(path, choice.stream_files), chunk_bytes=_CHUNK_BYTES)
+        self._changes: Iterator[bytes | Change] | None = None
+        self._items: deque[Record | TailEvent] = deque()
+        self._last_item: float | None = None
+        self._is_finished = False
+        self.last: int | None = None
+        """Number of records at the end of a long stream that it begins with; None to begin with the first one."""
+        self._begin_stream(path)
 
     def __repr__(self) -> str:
-        return f"<Follower of {self._tail.path!r}>"
+        return f"<Follower of {self._path!r}>"
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Record | TailEvent:
-        while (item := next(self._items)) is None:
+        while (item := self._next()) is None:
+            if self.is_over:
+                raise StopIteration
             self._polling.sleep(self._polling.poll_seconds)
         return item
 
     def new(self) -> Iterator[Record | TailEvent]:
         """Yield what has come since the last poll, without waiting: for programs that follow several paths at once."""
-        for item in self._items:
-            if item is None:
-                return
+        while (item := self._next()) is not None:
             yield item
-        self.is_over = True
+
+    @property
+    def is_over(self) -> bool:
+        """True once nothing more is to come."""
+        return self._is_finished and not self._items
 
     @property
     def profile(self) -> Profile | None:
         """The profile of the stream, as far as it is known; None for a file of another format."""
-        return self._tail.feed.profile
+        return self._feed.feed_now.profile
 
     @property
     def dialect(self) -> DialectUse | None:
@@ -228,28 +239,126 @@ class Follower:
 
         Whether the run ended is left open: more may follow.
         """
-        return self._tail.use
+        return self._feed.use
 
     @property
     def fragment(self) -> Fragment | None:
         """The bytes after the last committed line at this time; None if there are none."""
-        return self._tail.feed.fragment()
+        return self._feed.feed_now.fragment()
 
     @property
     def trouble(self) -> Exception | None:
         """The error of the last poll, None if it succeeded; following polls again."""
-        return self._tail.trouble
+        return self._stream.trouble
 
     def close(self) -> None:
         """Stop following and close the file."""
-        self._items.close()
-        self._tail.close()
+        self._is_finished = True
+        self._items.clear()
+        self._changes = None
+        self._stream.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _next(self) -> Record | TailEvent | None:
+        """Return what comes next; None after each poll, where there is time to wait, and at the end."""
+        if self._last_item is None or self._changes is not None:
+            self._last_item = self._polling.clock()
+        try:
+            while not self._items and not self._is_finished:
+                if self._changes is None:
+                    if self._polling.stop():
+                        self._finish()
+                        continue
+                    self._changes = self._stream.poll()
+                change = next(self._changes, None)
+                if change is None:
+                    self._changes = None
+                    # All that is there was read: a run may go on after its end.
+                    if not self._is_last_poll(self._last_item):
+                        return None
+                    self._finish()
+                elif isinstance(change, bytes):
+                    self._take(self._feed.feed(change))
+                    if self._polling.stop():
+                        self._finish()
+                else:
+                    self._change(change)
+        except BaseException:
+            self.close()
+            raise
+        return self._items.popleft() if self._items else None
+
+    def _is_last_poll(self, last_item: float) -> bool:
+        if self._has_ended and self._until == "run_end":
+            return True
+        idle_seconds = self._polling.idle_seconds
+        is_idle = idle_seconds is not None and self._polling.clock() - last_item >= idle_seconds
+        return is_idle and self._stream.is_settled
+
+    def _finish(self) -> None:
+        self._take(self._feed.at_end())
+        self._is_finished = True
+        self._changes = None
+        self._stream.close()
+
+    def _begin_stream(self, path: str) -> None:
+        self._feed = self._feed_of(path)
+        self._has_ended = False
+        self._skipped: SkippedBytes | None = None
+
+    def _feed_of(self, path: str) -> FollowedFeed:
+        return FollowedFeed(self._choice, self._new_feed, path, partial(detect_profile_at, path))
+
+    def _skip(self, file: LiveBytes, records: int) -> None:
+        """Pass over what is before the last *records*, if that is much."""
+        try:
+            moved = skip_to_last(records, file, partial(self._feed_of, file.path), _CHUNK_BYTES)
+        except OSError:
+            # Reading from the start meets the error again, or does not need these bytes.
+            file.restart()
+            return
+        if moved is not None:
+            self._feed, self._skipped = moved
+
+    def _change(self, change: Change) -> None:
+        file = self._stream.file
+        assert file is not None
+        if change == "begun":
+            self._begin_stream(file.path)
+            if self.last is not None:
+                self._skip(file, self.last)
+        elif change == "uncommitted-changed":
+            self._feed.drop_fragment()
+        else:
+            feed = self._feed.feed_now
+            event = TailEvent(change, file.path, feed.next_line, feed.committed, feed.size - feed.committed)
+            self._items.append(event)
+            if change != "gone":
+                self._begin_stream(file.path)
+
+    def _take(self, found: list[Any]) -> None:
+        """Take in the records and gaps *found*."""
+        file = self._stream.file
+        for item in found:
+            assert file is not None
+            if isinstance(item, Gap):
+                line = item.line + (0 if self._skipped is None else self._skipped.lines)
+                gap = TailEvent("gap", file.path, line, item.offset, item.length, item.reason, item.message)
+                self._items.append(gap)
+                continue
+            self._items.append(item)
+            if item.kind is None:
+                continue
+            if item.kind == closing_kind(item.profile):
+                self._has_ended = True
+                self._items.append(TailEvent("ended", file.path, item.line + 1, item.offset + len(item.raw) + 1))
+            elif item.goes_on:
+                self._has_ended = False
 
 
 def follow(  # noqa: PLR0913
@@ -291,7 +400,7 @@ def follow(  # noqa: PLR0913
     )
     feed = partial(RecordFeed, profile=cast("Profile | None", profile), max_line_bytes=max_line_bytes)
     choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(None if profile else dialect)
-    return Follower(_Tail(path, until, feed, choice), polling)
+    return Follower(path, until, feed, choice, polling)
 
 
 def follow_last(
@@ -307,147 +416,13 @@ def follow_last(
     numbers of lines are right in gaps only: elsewhere they count from where reading began. An end of the run that is
     followed by more than the last records is not noticed.
     """
-    path = public(os.fspath(path))
-    polling = Polling(
-        poll_seconds=checked_poll_seconds(path, None),
-        idle_seconds=idle_seconds,
-        stop=_never,
-        sleep=time.sleep,
-        clock=time.monotonic,
-    )
-    return Follower(_Tail(path, "run_end", partial(RecordFeed), dialect, last=records), polling)
+    follower = follow(path, idle_seconds=idle_seconds, dialect=dialect)
+    follower.last = records
+    return follower
 
 
 def _never() -> bool:
     return False
-
-
-class _Tail:
-    """The stream at the path as records and events."""
-
-    def __init__(
-        self,
-        path: str,
-        until: Until,
-        feed: partial[RecordFeed],
-        choice: DialectChoice,
-        *,
-        last: int | None = None,
-    ) -> None:
-        self._last = last
-        self._choice = choice
-        self.path = path
-        self._until = until
-        self._new_feed = feed
-        self._stream = LiveStream(self._located, chunk_bytes=_CHUNK_BYTES)
-        self._stop: Callable[[], bool] = _never
-        self._finished = False
-        self._begin_stream(path)
-
-    def _located(self) -> str:
-        return locate_stream(self.path, self._choice.stream_files)
-
-    def _begin_stream(self, path: str) -> None:
-        self._feed = self._feed_of(path)
-        self._has_ended = False
-        self._skipped: SkippedBytes | None = None
-
-    def _feed_of(self, path: str) -> FollowedFeed:
-        return FollowedFeed(self._choice, self._new_feed, path, partial(detect_profile_at, path))
-
-    def _skip(self, file: LiveBytes, records: int) -> None:
-        """Pass over what is before the last *records*, if that is much."""
-        # Imported here: start-up time counts.
-        try:
-            moved = skip_to_last(records, file, partial(self._feed_of, file.path), _CHUNK_BYTES)
-        except OSError:
-            # Reading from the start meets the error again, or does not need these bytes.
-            file.restart()
-            return
-        if moved is not None:
-            self._feed, self._skipped = moved
-
-    @property
-    def feed(self) -> AnyFeed:
-        return self._feed.feed_now
-
-    @property
-    def use(self) -> DialectUse | None:
-        return self._feed.use
-
-    @property
-    def trouble(self) -> Exception | None:
-        return self._stream.trouble
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def run(self, polling: Polling) -> Generator[Record | TailEvent | None, None, None]:
-        """Poll the path and yield what is new; None after each poll, where there is time to wait."""
-        self._stop = polling.stop
-        last = polling.clock()
-        try:
-            while not self._finished and not polling.stop():
-                for item in self._poll():
-                    yield item
-                    last = polling.clock()
-                is_idle = polling.idle_seconds is not None and polling.clock() - last >= polling.idle_seconds
-                if self._finished or (is_idle and self._stream.is_settled):
-                    break
-                yield None
-            for gap in self._feed.at_end():
-                yield from self._give(gap)
-        finally:
-            self.close()
-
-    def _poll(self) -> Items:
-        """Yield what is new since the last poll."""
-        with closing(self._stream.poll()) as changes:
-            for change in changes:
-                yield from self._records(change) if isinstance(change, bytes) else self._changed(change)
-                if self._finished:
-                    return
-        # All that is there was read: a run may go on after its end.
-        self._finished = self._finished or (self._has_ended and self._until == "run_end")
-
-    def _records(self, data: bytes) -> Items:
-        for item in self._feed.feed(data):
-            yield from self._give(item)
-            if self._finished:
-                return
-        self._finished = self._stop()
-
-    def _changed(self, change: Change) -> Items:
-        file = self._stream.file
-        assert file is not None
-        if change == "begun":
-            self._begin_stream(file.path)
-            if self._last is not None:
-                self._skip(file, self._last)
-        elif change == "uncommitted-changed":
-            self._feed.drop_fragment()
-        else:
-            feed = self.feed
-            event = TailEvent(change, file.path, feed.next_line, feed.committed, feed.size - feed.committed)
-            if change != "gone":
-                self._begin_stream(file.path)
-            yield event
-
-    def _give(self, item: Record | Gap) -> Items:
-        file = self._stream.file
-        assert file is not None
-        if isinstance(item, Gap):
-            line = item.line + (0 if self._skipped is None else self._skipped.lines)
-            yield TailEvent("gap", file.path, line, item.offset, item.length, item.reason, item.message)
-            return
-        yield item
-        if item.kind is None:
-            return
-        if item.kind == closing_kind(item.profile):
-            self._has_ended = True
-            yield TailEvent("ended", file.path, item.line + 1, item.offset + len(item.raw) + 1)
-        elif item.goes_on:
-            self._has_ended = False
 
 
 class SkippedBytes:
