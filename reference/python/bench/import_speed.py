@@ -37,7 +37,7 @@ def rows(folder: Path, size: int) -> Iterator[Row]:
     yield from _tensorboard(folder, size)
     run = _wandb_run(folder / "run-bench.wandb")
     times = alternating({"import": lambda: _import(run, folder / "runs")}, _ROUNDS)
-    yield spread(_GROUP, "100 MB of a W&B run file", "s", times["import"], most=10)
+    yield spread(_GROUP, "100 MB of a W&B run file", "s", times["import"], most=25)
     yield from _other_logs(folder, size)
 
 

@@ -8,7 +8,7 @@ import re
 import struct
 import zlib
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -38,7 +38,6 @@ _FIRST_RECORDS = 100
 _OWN_SETTING = "_wandb"
 _FRAMING = frozenset(["_step", "_timestamp", "_runtime", "_wandb"])
 _MOST_NAMES = 100_000
-_MOST_HELD = 1 << 10
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
@@ -189,9 +188,6 @@ class _Import:
         self._session = ""
         """Where there are several, the name of the directory for reports, and a colon."""
         self._record = 0
-        self._held_names: list[str] = []
-        self._held: list[list[Any]] = []
-        """The values of rows with these names."""
         self._last_step: int | None = None
         self._step_name = ""
         """The metric that has the steps, in a run that was exported or mirrored."""
@@ -262,8 +258,6 @@ class _Import:
         self._record = 0
         for message in self._messages(path):
             self._record += 1
-            if isinstance(message, Damage) or message[0] != HISTORY:
-                yield from self._flushed()
             if isinstance(message, Damage):
                 place = f"{self._session}byte {message.offset}"
                 self._ledger.lose(DAMAGED, place, f"{message.length} bytes: {message.fact}")
@@ -272,7 +266,6 @@ class _Import:
                 yield from self._of_message(*message)
             except MessageError as error:
                 self._ledger.lose(DAMAGED, self._place, str(error))
-        yield from self._flushed()
 
     @property
     def _place(self) -> str:
@@ -326,57 +319,22 @@ class _Import:
             ledger.lose(NO_PLACE, self._place, OTHER_ITEMS[kind], name=OTHER_ITEMS[kind])
 
     def _row(self, body: bytes) -> Iterator[bytes]:
-        """Yield the lines of a row; those of rows with the same names, of nothing but numbers, come together."""
-        names, values = row_of(body)
-        is_like = names == self._held_names and len(self._held) < _MOST_HELD
-        if not is_like:
-            yield from self._flushed()
-        if NUMBERS.issuperset(map(type, values)) and (is_like or self._may_be_held(names)):
-            self._held_names = names
-            self._held.append(values)
-            return
-        yield from self._flushed()
+        """Yield the lines of a row."""
         found: dict[str, Any] = {}
-        for name, value in zip(names, values, strict=True):
+        for name, value in pairs(body):
             if name in found:
                 # Of two with one name the later, as W&B's summary has it.
                 self._ledger.lose(REPEATED, f"{self._place}: {name}", found[name], name=name)
             found[name] = value
-        found.setdefault("_step", step_of(body))
-        yield from self._of_members(found)
-
-    def _may_be_held(self, names: list[str]) -> bool:
-        return (self._step_name or "_step") in names and len(set(names)) == len(names)
-
-    def _of_members(self, found: dict[str, Any]) -> Iterator[bytes]:
-        step, wall = found.pop("_step", None), found.pop("_timestamp", None)
+        step, wall = found.pop("_step", None) if "_step" in found else step_of(body), found.pop("_timestamp", None)
         found.pop("_runtime", None)
         if self._step_name:
             step = found.pop(self._step_name, None)
             step = int(step) if isinstance(step, float) and step.is_integer() else step
-        self._take_names(step, found)
-        yield from self._values(wall, step, found, at_step(step))
-
-    def _take_names(self, step: Any, names: Iterable[str]) -> None:
         if type(step) is int and step >= 0:
             self._last_step = step
-        self._names.update(names)
-
-    def _flushed(self) -> Iterator[bytes]:
-        """Yield the lines of the rows that are held."""
-        rows, self._held = self._held, []
-        lines = None
-        if rows:
-            columns = dict(zip(self._held_names, zip(*rows, strict=True), strict=True))
-            steps, walls = columns.pop("_step", None), columns.pop("_timestamp", None)
-            columns.pop("_runtime", None)
-            steps = columns.pop(self._step_name) if self._step_name else steps
-            lines = self._intake.rows(columns, walls=walls, steps=steps)
-            if lines is not None:
-                self._take_names(steps and steps[-1], columns)
-                yield lines
-        for values in rows if lines is None else ():
-            yield from self._of_members(dict(zip(self._held_names, values, strict=True)))
+        self._names.update(found)
+        yield from self._values(wall, step, found, at_step(step))
 
     def _values(self, wall: Any, step: Any, found: dict[str, Any], place: str) -> Iterator[bytes]:
         objects = {} if NUMBERS.issuperset(map(type, found.values())) else taken_objects(found)
@@ -516,7 +474,6 @@ OTHER_ITEMS = {9: "TensorBoard file", 23: "preempting"}
 
 _LATER = frozenset([*OTHER_ITEMS, RUN, EXIT, ENVIRONMENT, USED_ARTIFACT])
 
-_VALUE = b"\x82\x01"
 _BARE = {b"NaN": float("nan"), b"Infinity": float("inf"), b"-Infinity": -float("inf")}
 _NOT_A_VALUE = object()
 _decode = msgspec.json.Decoder().decode
@@ -551,54 +508,12 @@ def kind_and_body(record: bytes) -> tuple[int, bytes]:
 
 
 def pairs(body: bytes) -> list[tuple[str, Any]]:
-    """Return name and value of each item of a history, summary, config or stats; raise MessageError."""
-    return list(zip(*row_of(body), strict=True))
-
-
-def row_of(body: bytes) -> tuple[list[str], list[Any]]:
-    """Return the names and the values of the items of a history, summary, config or stats; raise MessageError.
+    """Return name and value of each item of a history, summary, config or stats; raise MessageError.
 
     Names of nested objects are joined by a dot, as W&B shows them.
     """
-    names: list[str] = []
-    texts: list[bytes] = []
-    at, end = 0, len(body)
-    # Most items are short, and have a name and JSON text.
-    while at + 3 < end and body[at] == 0x0A and body[at + 1] < 128:
-        stop = at + 2 + body[at + 1]
-        value = body.find(_VALUE, at, stop) + 3
-        if not at + 2 < value <= stop <= end or body[value - 1] != stop - value:
-            break
-        name = _name(body[at + 2 : value - 3])
-        if name is None:
-            break
-        names.append(name)
-        texts.append(body[value:stop])
-        at = stop
-    values = _values_of(texts)
     # Items of stats have the number 3.
-    for number, wire, item in fields(body[at:]):
-        if number in (1, 3) and wire == BYTES:
-            name, found = _pair(item)
-            names.append(name)
-            values.append(found)
-    return names, values
-
-
-@lru_cache(maxsize=1 << 14)
-def _name(data: bytes) -> str | None:
-    """Return the name in the first fields of an item, *data*; None if there is anything else in them."""
-    try:
-        found = list(fields(data))
-    except MessageError:
-        return None
-    is_name = all(wire == BYTES and number in (1, 2) for number, wire, _ in found)
-    return _joined(found) if is_name else None
-
-
-def _joined(found: list[tuple[int, int, Any]]) -> str:
-    nested = [text(part) for number, _, part in found if number == 2]
-    return ".".join(nested) if nested else next((text(part) for number, _, part in reversed(found)), "")
+    return [_pair(item) for number, wire, item in fields(body) if number in (1, 3) and wire == BYTES]
 
 
 def _pair(item: bytes) -> tuple[str, Any]:
@@ -626,17 +541,6 @@ def _typed(number: int, wire: int, part: Any) -> Any:
     if number == 7 and wire == BYTES:
         return text(part)
     return value_of(part) if number == 8 and wire == BYTES else _NOT_A_VALUE
-
-
-def _values_of(texts: list[bytes]) -> list[Any]:
-    """Return the value of each of *texts*; those without a comma are decoded together."""
-    joined = b",".join(texts)
-    if joined.count(b",") == len(texts) - 1:
-        with suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            values = _decode(b"[%b]" % joined)
-            if len(values) == len(texts):
-                return list(values)
-    return list(map(value_of, texts))
 
 
 def value_of(data: bytes) -> Any:
