@@ -54,7 +54,7 @@ def walked(page: Page, runs: list[str], address: str = "") -> dict[str, object]:
         page.wait_for_timeout(250)
         page.evaluate(_OPEN_ALL)
         for overlay in page.locator(".chart-overlay:visible").all()[:3]:
-            overlay.hover(timeout=2000, force=True)
+            overlay.hover(force=True)
         page.wait_for_timeout(150)
         found[place[:40]] = page.evaluate(_FOREIGN)
     return found

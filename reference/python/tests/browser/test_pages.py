@@ -16,7 +16,7 @@ from browser.built_pages import addresses_of
 from browser.measuring import contrast, faint_texts, too_wide
 from browser.screenshots import SHOWN
 from browser.serving import serving
-from browser.watching import PHONE, WIDE, Watch
+from browser.watching import PHONE, WIDE, Watch, without_search
 
 SCHEMES: dict[Literal["light", "dark"], str] = {"light": "default", "dark": "slate"}
 """What the theme calls the scheme that a reader prefers."""
@@ -36,13 +36,6 @@ def opened(site: Path) -> list[str]:
     addresses = addresses_of(site)
     alike = [address for address in addresses if ALIKE.match(address)]
     return sorted(set(addresses) - set(alike)) + alike[::EACH]
-
-
-def without_search(page: Page, site: Path) -> Page:
-    """Return *page*, for which the index of the search is empty: each page would build it again, for nothing."""
-    index = json.loads((site / "search/search_index.json").read_text(encoding="utf-8")) | {"docs": []}
-    page.context.route("**/search_index.json", lambda route: route.fulfill(json=index))
-    return page
 
 
 def test_every_page_loads_and_fits_a_phone(watch: Watch, site: Path) -> None:
@@ -84,7 +77,8 @@ def test_nothing_moves_while_a_page_loads(watch: Watch, size: tuple[int, int]) -
     moved = {}
     for address in ("", "viewer/", "install/", "tutorial/", "check/"):
         page.goto(address, wait_until="load")
-        page.wait_for_timeout(800)
+        page.wait_for_load_state("networkidle")
+        page.evaluate("document.fonts.ready.then(() => new Promise(requestAnimationFrame))")
         moved[address] = [shift for shift in page.evaluate("shifts") if shift[0] > 0.001]
     assert {} == {address: shifts for address, shifts in moved.items() if shifts}
 

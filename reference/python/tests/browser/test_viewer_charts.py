@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from browser.runs_backend import MadeRun
-from browser.viewer_pages import Opened, drawn, falling, pixels
+from browser.viewer_pages import Opened, drawn, falling, pixels, until
 from browser.viewer_pixels import shown
 from browser.watching import PHONE
 
@@ -146,8 +146,7 @@ def test_zoom_reaches_single_points(opened: Opened) -> None:
     page.mouse.move(box["x"] + 208, box["y"] + 90)
     page.mouse.up()
     page.wait_for_url("**zoom=**")
-    page.wait_for_timeout(300)
-    assert "from=" in made.requests[-1]
+    assert until(page, lambda: "from=" in made.requests[-1])
     page.locator(".chart-overlay").first.focus()
     page.keyboard.press("+")
     page.wait_for_timeout(500)
@@ -161,17 +160,17 @@ def test_lost_server_is_said_and_found_again(opened: Opened) -> None:
     """A stream of changes that ends is said at once; the message goes when there is one again."""
     page, made = opened([MadeRun("live", {"loss": falling(10)}, {"state": "running"})], "#charts")
     drawn(page)
-    page.wait_for_timeout(300)
+    assert until(page, lambda: made.listeners)
     made.listeners.pop().put(None)
-    expect(page.locator(".message").first).to_contain_text("does not answer", timeout=2000)
-    expect(page.locator(".message").first).to_be_hidden(timeout=5000)
+    expect(page.locator(".message").first).to_contain_text("does not answer")
+    expect(page.locator(".message").first).to_be_hidden()
 
 
 def test_hidden_tab_holds_no_connection(opened: Opened) -> None:
     """A tab that is not seen closes its stream, and catches up when it is seen."""
     page, made = opened([MadeRun("live", {"loss": falling(10)}, {"state": "running"})], "#charts")
     drawn(page)
-    page.wait_for_timeout(300)
+    assert until(page, lambda: made.listeners)
     see = """isHidden => {
         Object.defineProperty(document, "hidden", {value: isHidden, configurable: true});
         document.dispatchEvent(new Event("visibilitychange"));
@@ -214,19 +213,17 @@ def test_drag_up_zooms_into_values(opened: Opened) -> None:
     page.mouse.down()
     page.mouse.move(box["x"] + 303, box["y"] + 150, steps=3)
     page.mouse.up()
-    page.wait_for_timeout(300)
-    assert canvas.evaluate(heights) < whole / 3
+    assert until(page, lambda: canvas.evaluate(heights) < whole / 3)
     page.locator(".chart-overlay").focus()
     page.keyboard.press("Escape")
-    page.wait_for_timeout(300)
-    assert whole == canvas.evaluate(heights)
+    assert until(page, lambda: whole == canvas.evaluate(heights))
 
 
 def test_live_run_grows(opened: Opened) -> None:
     """New points are shown without a reload, soon after they are reported."""
     page, made = opened([MadeRun("live", {"loss": falling(10)}, {"state": "running"})], "#charts")
     drawn(page)
-    page.wait_for_timeout(300)
+    assert until(page, lambda: made.listeners)
     asked = len(made.requests)
     made.grow("live", "loss", [0.5] * 10)
     expect(page.locator(".chart .unseen").first).to_contain_text("0.5")
@@ -310,8 +307,7 @@ def test_runs_are_coloured_by_a_setting(opened: Opened) -> None:
     assert first != last
     page.get_by_label("What colours runs").select_option("config.opt")
     expect(page.locator(".legend-group")).to_have_text(["a", "b"])
-    page.wait_for_timeout(300)
-    assert pixels(page, "--run-0")
+    assert until(page, lambda: pixels(page, "--run-0"))
 
 
 @pytest.mark.parametrize(("count", "metric"), [(60, "loss"), (60, "val/acc"), (9, "loss")])
@@ -327,17 +323,17 @@ def test_swatch_has_the_colour_of_the_curve(opened: Opened, count: int, metric: 
     shown(page, 5 if metric == "val/acc" else count)
     usual = [f"--run-{number}" for number in range(7)]
     is_grey = count > 50
-    assert [is_grey, not is_grey] == [bool(pixels(page, "--quiet", 30)), any(pixels(page, name) for name in usual)]
+    colours = ["--quiet"] if is_grey else usual
+    others = usual if is_grey else ["--quiet"]
+    assert until(page, lambda: any(pixels(page, name, 30) for name in colours))
+    assert not any(pixels(page, name, 30) for name in others)
     assert (["--quiet"] * 3 if is_grey else usual[:3]) == [swatch_of(page, f"r{at:02}") for at in range(3)]
     page.locator(".row", has_text="r01").hover()
     expect(page.locator(".row", has_text="r01")).to_have_class(re.compile("is-pointed"))
-    page.wait_for_timeout(200)
-    assert ["--run-1", True] == [swatch_of(page, "r01"), bool(pixels(page, "--run-1"))]
+    assert until(page, lambda: "--run-1" == swatch_of(page, "r01") and pixels(page, "--run-1"))
     page.locator(".row", has_text="r02").click()
     page.locator(".bar, header").first.hover()
-    page.wait_for_timeout(400)
-    own = swatch_of(page, "r02")
-    assert [True, True] == [own in usual, bool(pixels(page, own))]
+    assert until(page, lambda: (own := swatch_of(page, "r02")) in usual and pixels(page, own))
 
 
 def swatch_of(page: Page, run: str) -> str:
@@ -436,12 +432,11 @@ def test_all_tabs_share_one_stream(opened: Opened) -> None:
     for other in others:
         other.goto("#charts")
         drawn(other)
-    assert 1 == len(made.listeners)
+    assert until(page, lambda: 1 == len(made.listeners))
     page.close()
     for other in others:
         expect(other.locator(".chart .unseen").first).to_contain_text("1.")
-    others[0].wait_for_timeout(500)
-    assert 2 == len(made.listeners)
+    assert until(others[0], lambda: 2 == len(made.listeners))
     made.grow("live", "loss", [0.5] * 10)
     for other in others:
         expect(other.locator(".chart .unseen").first).to_contain_text("0.5")

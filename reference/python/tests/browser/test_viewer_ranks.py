@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from browser.axe import findings, need_axe
 from browser.test_viewer_media import png
 from browser.test_viewer_served import Viewed, viewed
-from browser.viewer_pages import pixels
+from browser.viewer_pages import pixels, until
 from browser.watching import Watch
 from toyspec.core.reading.run_files import media_file
 from toyspec.view.report import html_report
@@ -73,9 +73,15 @@ def place(page: Page, at: float, value: float) -> tuple[float, float]:
     return across, box["top"] + box["height"] * (y["to"] - value) / (y["to"] - y["from"])
 
 
-def is_near(found: list[list[int]], wanted: tuple[float, float], reach: float = 3.0) -> bool:
-    """Return whether one of the pixels is at a place."""
-    return any(abs(x - wanted[0]) <= reach and abs(y - wanted[1]) <= reach for x, y in found)
+def is_painted(page: Page, colour: str, distance: int, *wanted: tuple[float, float]) -> bool:
+    """Return whether the first chart has *colour* at one of the points *wanted*, or gets it soon."""
+
+    def holds() -> bool:
+        places = [place(page, at, value) for at, value in wanted]
+        found = pixels(page, colour, distance)
+        return any(abs(x - across) <= 3 and abs(y - down) <= 3 for x, y in found for across, down in places)
+
+    return until(page, holds)
 
 
 def require_ranks(page: Page) -> None:
@@ -91,10 +97,10 @@ def require_ranks(page: Page) -> None:
     expect(page.locator("#part-ranks table").first.locator("tbody tr")).to_have_count(4)
     expect(page.locator(".chart h3", has_text="of/one")).to_be_visible()
     # The mean is between the ranks, the slowest is at its own value, and the spike of a rank has its height.
-    assert is_near(pixels(page, "--run-0", 90), place(page, 60, 2.5)), "the mean of 1, 2, 3 and 4"
-    assert is_near(pixels(page, "--run-0", 90), place(page, 180, 7 / 3)), "the mean without the rank that has stopped"
-    assert is_near(pixels(page, "--run-1", 60), place(page, 60, 2.0)), "the slowest"
-    assert is_near(pixels(page, "--spike", 60), place(page, SPIKE, 8.9)), "the spike of rank 3"
+    assert is_painted(page, "--run-0", 90, (60, 2.5)), "the mean of 1, 2, 3 and 4"
+    assert is_painted(page, "--run-0", 90, (180, 7 / 3)), "the mean without the rank that has stopped"
+    assert is_painted(page, "--run-1", 60, (60, 2.0)), "the slowest"
+    assert is_painted(page, "--spike", 60, (SPIKE, 8.9)), "the spike of rank 3"
 
 
 def require_fork(page: Page) -> None:
@@ -102,10 +108,9 @@ def require_fork(page: Page) -> None:
     charted(page, "loss by step, 2 runs")
     expect(page.locator(".facts")).to_contain_text("parent at step 100")
     expect(page.locator(".relatives")).to_contain_text("parent up to step 100, where this run was forked from it")
-    before = pixels(page, "--run-3", 60)
-    assert any(is_near(before, place(page, at, 1.0)) for at in range(50, 60)), "dashes of the parent"
+    assert is_painted(page, "--run-3", 60, *((at, 1.0) for at in range(50, 60))), "dashes of the parent"
     border, _ = place(page, 100, 1.0)
-    assert max(x for x, _ in before) <= border + 2
+    assert max(x for x, _ in pixels(page, "--run-3", 60)) <= border + 2
 
 
 def test_ranks_are_a_band_and_the_slowest_is_named(viewed: Viewed, ranked: Path) -> None:
@@ -114,8 +119,7 @@ def test_ranks_are_a_band_and_the_slowest_is_named(viewed: Viewed, ranked: Path)
     require_ranks(page)
     choice = page.get_by_label("How ranks are shown")
     choice.select_option("each rank")
-    page.wait_for_timeout(400)
-    assert is_near(pixels(page, "--run-3", 60), place(page, 60, 4.0)), "rank 3 has a curve of its own"
+    assert is_painted(page, "--run-3", 60, (60, 4.0)), "rank 3 has a curve of its own"
     expect(page.locator(".relatives")).to_contain_text("rank 3")
     choice.select_option("rank 0 alone")
     charted(page, "loss by step, 1 run.")
@@ -133,32 +137,15 @@ def test_ranks_of_several_runs_are_drawn(viewed: Viewed, ranked: Path) -> None:
     number = re.search(r"run-(\d)", swatch)
     assert number
     colour = f"--run-{number[1]}"
-    assert is_near(pixels(page, colour, 90), place(page, 60, 2.5)), "the mean of 1, 2, 3 and 4"
-    assert is_near(pixels(page, "--spike", 60), place(page, SPIKE, 8.9)), "the spike of rank 3"
+    assert is_painted(page, colour, 90, (60, 2.5)), "the mean of 1, 2, 3 and 4"
+    assert is_painted(page, "--spike", 60, (SPIKE, 8.9)), "the spike of rank 3"
     choice = page.get_by_label("How ranks are shown")
     choice.select_option("each rank")
     expect(line).to_contain_text("each rank is drawn in the colour of its run")
-    page.wait_for_function(_PAINTED, arg=[colour, *place(page, 60, 4.0)])
+    assert is_painted(page, colour, 90, (60, 4.0)), "rank 3"
     choice.select_option("rank 0 alone")
     charted(page, "loss by step, 2 runs.")
     expect(line).to_contain_text("only rank 0 of each is drawn")
-
-
-_PAINTED = """([colour, x, y]) => {
-    const canvas = document.querySelector(".chart-canvas");
-    const ratio = canvas.width / canvas.clientWidth;
-    const pen = document.createElement("canvas").getContext("2d");
-    pen.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(colour);
-    pen.fillRect(0, 0, 1, 1);
-    const wanted = [...pen.getImageData(0, 0, 1, 1).data];
-    const [left, top] = [Math.round(x * ratio) - 3, Math.round(y * ratio) - 3];
-    const {data} = canvas.getContext("2d").getImageData(left, top, 7, 7);
-    for (let at = 0; at < data.length; at += 4) {
-        const far = [0, 1, 2].reduce((sum, part) => sum + Math.abs(data[at + part] - wanted[part]), 0);
-        if (data[at + 3] > 128 && far < 90) return true;
-    }
-    return false;
-}"""
 
 
 def test_rank_that_did_not_end_is_marked_beside_the_state(viewed: Viewed, ranked: Path) -> None:
@@ -174,9 +161,9 @@ def test_charts_of_the_only_run_shown_have_its_ranks(viewed: Viewed, ranked: Pat
     page, _ = viewed.open(ranked, "#charts?focus=loss&sel=parent")
     charted(page, "loss by step, 4 ranks of 1 run")
     expect(page.locator(".relatives")).to_contain_text("rank 1, the slowest: 1.50 times the median of the others")
-    assert is_near(pixels(page, "--run-0", 90), place(page, 60, 2.5)), "the mean of 1, 2, 3 and 4"
-    assert is_near(pixels(page, "--run-1", 60), place(page, 60, 2.0)), "the slowest"
-    assert is_near(pixels(page, "--spike", 60), place(page, SPIKE, 8.9)), "the spike of rank 3"
+    assert is_painted(page, "--run-0", 90, (60, 2.5)), "the mean of 1, 2, 3 and 4"
+    assert is_painted(page, "--run-1", 60, (60, 2.0)), "the slowest"
+    assert is_painted(page, "--spike", 60, (SPIKE, 8.9)), "the spike of rank 3"
     page.goto("#charts?sel=parent")
     expect(page.locator(".chart h3", has_text="of/one")).to_be_visible()
     page.goto("#charts")
@@ -191,11 +178,12 @@ def test_ranks_of_a_selected_run_are_drawn_before_many_others(viewed: Viewed, ra
     page, client = viewed.open(ranked, "#charts?focus=loss&sel=parent")
     client.settled_rows()
     charted(page, "4 ranks of 1 run")
-    assert is_near(pixels(page, "--run-0", 90), place(page, 60, 2.5)), "the mean of 1, 2, 3 and 4"
-    assert is_near(pixels(page, "--spike", 60), place(page, SPIKE, 8.9)), "the spike of rank 3"
-    assert is_near(pixels(page, "--quiet", 60), place(page, 60, 6.0)), "the others"
-    any_colour = 800
-    assert not is_near(pixels(page, "--quiet", any_colour), place(page, 60, 5.25)), "nothing between them and the ranks"
+    assert is_painted(page, "--run-0", 90, (60, 2.5)), "the mean of 1, 2, 3 and 4"
+    assert is_painted(page, "--spike", 60, (SPIKE, 8.9)), "the spike of rank 3"
+    assert is_painted(page, "--quiet", 60, (60, 6.0)), "the others"
+    across, down = place(page, 60, 5.25)
+    any_colour = pixels(page, "--quiet", 800)
+    assert not any(abs(x - across) <= 3 and abs(y - down) <= 3 for x, y in any_colour), "nothing between them"
 
 
 def test_click_on_a_rank_leads_to_its_line(viewed: Viewed, ranked: Path) -> None:
@@ -234,7 +222,7 @@ def test_early_fork_of_a_long_parent_has_its_part(viewed: Viewed, tmp_path: Path
     page, client = viewed.open(root, "#run/fork")
     client.settled_rows()
     charted(page, "2 runs")
-    assert any(is_near(pixels(page, "--run-3", 60), place(page, at / 4, 1.0)) for at in range(8, 32))
+    assert is_painted(page, "--run-3", 60, *((at / 4, 1.0) for at in range(8, 32)))
 
 
 @pytest.fixture

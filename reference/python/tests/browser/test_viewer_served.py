@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser.axe import findings, need_axe
-from browser.viewer_pages import drawn, pixels
+from browser.viewer_pages import drawn, pixels, until
 from browser.watching import PHONE, WIDE, Watch
 from toyspec import build_catalog
 from toyspec.view.scanning import ScanWorkers
@@ -201,10 +201,9 @@ def test_very_many_runs(viewed: Viewed, tmp_path: Path) -> None:
     expect(page.locator(".bar .count")).to_have_text("1\u202f000 runs")
     expect(page.locator(".chart-overlay").first).to_have_attribute("aria-label", re.compile("1\u202f000 runs"))
     assert page.locator(".row").count() < 100
-    assert pixels(page, "--quiet", 120), "the envelope and the runs are grey"
+    assert until(page, lambda: pixels(page, "--quiet", 120)), "the envelope and the runs are grey"
     page.locator(".row").first.click()
-    page.wait_for_timeout(400)
-    assert pixels(page, "--run-0", 60), "the selection has a colour"
+    assert until(page, lambda: pixels(page, "--run-0", 60)), "the selection has a colour"
     assert pixels(page, "--quiet", 120), "the others stay as an envelope"
 
 

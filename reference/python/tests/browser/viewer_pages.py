@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
@@ -57,6 +58,16 @@ def pixels(page: Page, colour: str, distance: int = 60) -> list[list[int]]:
     # As one text: a list of a hundred thousand places takes half a minute.
     found: list[list[int]] = json.loads(page.evaluate(script, [colour, distance]))
     return found
+
+
+def until(page: Page, holds: Callable[[], object]) -> bool:
+    """Return whether *holds* is true, now or within 20 seconds: a busy machine draws late."""
+    end = time.monotonic() + 20
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        page.wait_for_timeout(50)
+    return True
 
 
 def drawn(page: Page) -> None:
