@@ -65,9 +65,11 @@ from toyspec.integrations import mlflow, wandb
 from toyspec.integrations.summary_writer import SummaryWriter
 from toyspec.tracker import TrainingLogger
 os.environ["SLURM_JOB_ID"] = "1"
-for run_id, code in {cases}:
+for folder, run_id, code in {cases}:
     child = os.fork()
     if not child:
+        os.makedirs(folder, exist_ok=True)
+        os.chdir(folder)
         break
     os.waitpid(child, 0)
 else:
@@ -76,19 +78,17 @@ exec(code)
 """
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_a_run_ends_as_its_program_does(tmp_path: Path, door: str) -> None:
+def test_a_run_ends_as_its_program_does(tmp_path: Path) -> None:
     """Asked are, in this order, a signal, also one that the program caught, an exception and the exit code."""
-    cases = [(f"r{at:02}", DOORS[door].format(end)) for at, end in enumerate(ENDS)]
+    cases = [(door, f"r{at:02}", program.format(end)) for door, program in DOORS.items() for at, end in enumerate(ENDS)]
     command = [sys.executable, "-c", PROGRAM.format(cases=cases)]
     subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=True)
-    found = {}
-    for at, end in enumerate(ENDS):
-        (path,) = (
-            path for path in (tmp_path / "runs").glob("*/events.jsonl") if path.parent.name.startswith(f"r{at:02}")
-        )
-        found[end] = ended(path)
-    assert found == ENDS
+    for door in DOORS:
+        found = {}
+        for at, end in enumerate(ENDS):
+            (path,) = (tmp_path / door / "runs").glob(f"r{at:02}*/events.jsonl")
+            found[end] = ended(path)
+        assert found == ENDS, door
 
 
 def ended(path: Path) -> tuple[Any, Any]:

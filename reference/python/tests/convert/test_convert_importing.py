@@ -195,14 +195,6 @@ def test_any_name_gives_a_safe_run_id(name: str, expected: str) -> None:
     assert expected == safe_run_id(name)
 
 
-def test_every_sample_is_recognised(tmp_path: Path) -> None:
-    """Each format with a sample is found out from it alone."""
-    for sample in importable_samples():
-        report = imported(sample, tmp_path / sample.name)
-        assert {sample.name} == {run.format for run in report.runs}
-        assert [] == report.errors
-
-
 def test_every_format_in_a_folder_is_imported(tmp_path: Path) -> None:
     """Each run becomes a bundle of its own; the parts of a run are not imported once more as logs."""
     for sample in importable_samples():

@@ -142,20 +142,6 @@ def munin_root(root: Path) -> list[dict[str, Any]]:
     return events
 
 
-def test_files_of_munin_come_along(tmp_path: Path) -> None:
-    """Media, a table, and artifacts in and out are in the run."""
-    munin_root(tmp_path / "root")
-    (made,) = imported(tmp_path / "root", tmp_path / "runs").runs
-    assert {"missing-file": 1} == losses(made)
-    found = {each["kind"]: each for each in records(made.target)}
-    assert ("a/im", 3, "image/png") == tuple(
-        next(each for each in records(made.target) if each["kind"] == "media")[key]
-        for key in ("name", "step", "media_type")
-    )
-    assert ("munin:in:v2", "input") == (found["reference"]["uri"], found["reference"]["role"])
-    assert "weights" == (Path(made.target) / "artifacts" / "w").read_text(encoding="utf-8")
-
-
 def test_metrics_log_comes_back(tmp_path: Path) -> None:
     """Steps with a loss become entries, in binary32; the others are in the report."""
     run = write_run(
@@ -189,28 +175,6 @@ def test_run_without_times_took_an_unknown_time(tmp_path: Path) -> None:
     (listed,) = list_runs(tmp_path / "runs")
     assert listed.facts.seconds is None
     assert b"not known: every record is at 0 s" in toyspec("show", run.target).stdout
-
-
-def test_sample_of_mlflow(tmp_path: Path) -> None:
-    """The database and the file store give the same run, but for the infinity that the database clamps."""
-    first, second = imported(SAMPLES / "mlflow", tmp_path).runs
-    assert scalars(first.target) == scalars(second.target)
-    assert 26 == len(scalars(first.target))
-    assert {"clamped": 1, "tag": 1} == losses(first)
-    assert {"tag": 1} == losses(second)
-    start = records(first.target)[0]
-    assert ({"arch": "gpt", "lr": "0.001"}, "demo", "first try") == (start["config"], start["group"], start["name"])
-    assert ["completed", "errored"] == [records(run.target)[-1]["reason"] for run in (first, second)]
-
-
-def test_sample_of_trackio(tmp_path: Path) -> None:
-    """Rows, settings and group arrive; the report says that times are those of flushes."""
-    (run,) = imported(SAMPLES / "trackio", tmp_path).runs
-    start = records(run.target)[0]
-    assert ({"lr": 0.001, "arch": "gpt"}, "sweep-1") == (start["config"], start["group"])
-    assert 42 == len(scalars(run.target))
-    assert {} == losses(run)
-    assert any("flushes" in note for note in run.notes)
 
 
 def test_nested_values_of_trackio(tmp_path: Path) -> None:
@@ -289,14 +253,6 @@ def test_resumed_run_of_trackio(tmp_path: Path) -> None:
     assert 2 == losses(run)["no-place"]
     assert "clock-jump" not in losses(run)
     assert (2 if log_id else 0) == losses(run).get("repeated-name", 0)
-
-
-def test_sample_of_dvclive(tmp_path: Path) -> None:
-    """Tables, parameters and values without a table arrive."""
-    (run,) = imported(SAMPLES / "dvclive", tmp_path).runs
-    assert {"lr": 0.001, "model": {"layers": 2}} == records(run.target)[0]["config"]
-    assert ("total", None, 7.0) == scalars(run.target)[-1]
-    assert {} == losses(run)
 
 
 def test_two_latest_values_with_one_name_are_reported(tmp_path: Path) -> None:

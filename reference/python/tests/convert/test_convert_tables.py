@@ -92,20 +92,6 @@ def test_csv_holds_few_rows_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert ["0,1.0,1.0,", "1,1.0,1.0,", "2,1.0,1.0,1.0", "0,1.0,,1.0"] == rows
 
 
-def test_csv_of_a_run(tmp_path: Path) -> None:
-    """Numbers are exact, cells without a value are blank, and what has no column is in the report."""
-    made = exported("csv", write_run(tmp_path / "a", *EVENTS), tmp_path / "out")
-    with open(tmp_path / "out" / "a" / "metrics.csv", newline="") as file:
-        table = list(csv.reader(file))
-    assert ["step", "elapsed_s", "a,b", "loss", "mfu", "x"] == table[0]
-    assert [
-        ["1", "0.5", "", "0.1", "0.25", ""],
-        ["2", "1.5", "", "0.5", "", ""],
-        ["", "2.5", "1e+300", "", "", "nan"],
-    ] == table[1:]
-    assert {"null": 1, "superseded": 1, "no-place": 5} == losses(made)
-
-
 def test_json_array_is_the_records(tmp_path: Path) -> None:
     """``json.load`` gives all records, and an import gives the same stream."""
     run = write_run(tmp_path / "a", *EVENTS)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toyspec
-from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
+from conversions import exported, imported, losses, records, scalars, write_run
 from property_examples import PROFILE
 from toyspec import start_run
 from toyspec.convert import import_runs, tensorboard_files
@@ -37,26 +37,6 @@ def steps(count: int, tags: tuple[str, ...] = ("loss", "lr")) -> list[bytes]:
         for step in range(count)
         for index, tag in enumerate(tags)
     ]
-
-
-def test_sample_of_the_real_program(tmp_path: Path) -> None:
-    """Values, text, the histogram, hyperparameters and ending arrive, and the NaN by its name."""
-    report = imported(SAMPLES / "tensorboard", tmp_path)
-    assert ["run", "run-parameters"] == [run.run_id for run in report.runs]
-    assert {"part-dropped": 1} == losses(report.runs[0])
-    kinds = ("histogram", "scalars")
-    shown = {record["kind"]: record for record in records(tmp_path / "run") if record["kind"] in kinds}
-    assert len(shown["histogram"]["edges"]) == len(shown["histogram"]["counts"]) + 1
-    assert any("texts" in record for record in records(tmp_path / "run"))
-    found = scalars(tmp_path / "run")
-    assert [("train/loss", 0, 2.0), ("train/lr", 0, 0.0010000000474974513)] == found[:2]
-    assert ("val/accuracy", 19, None) in found
-    assert 84 == len(found)
-    start, best, left, end = records(tmp_path / "run-parameters")
-    assert {"_hparams_/experiment": 1} == left["left_out"]
-    assert {"bf16": True, "lr": 0.001, "optimizer": "adamw"} == start["config"]
-    assert {"best": 0.9750000238418579} == best["values"]
-    assert "completed" == end["reason"]
 
 
 def test_wall_times_come_back_exactly(tmp_path: Path) -> None:

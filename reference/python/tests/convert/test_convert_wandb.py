@@ -51,24 +51,6 @@ def row(step: int, **values: Any) -> bytes:
     return integer_field(1, step) + field(2, b"".join(item(name, json.dumps(value)) for name, value in items.items()))
 
 
-def test_sample_of_the_real_program(tmp_path: Path) -> None:
-    """Settings, history, system metrics, definitions and exit arrive; a note has the other metadata of the run."""
-    (run,) = imported(SAMPLES / "wandb", tmp_path).runs
-    start, *rest = records(run.target)
-    assert {"lr": 0.001, "model": {"layers": 2}, "name": "gpt"} == start["config"]
-    assert ("first try", "sweep-1", ["small"], "with warm-up") == tuple(
-        start[key] for key in ("name", "group", "tags", "notes")
-    )
-    found = scalars(run.target)
-    assert ("train/loss", 29, 0.06666666666666667) in found
-    assert ("val/acc", 19, None) in found
-    assert 30 == sum(name == "nested.norm" for name, _, _ in found)
-    assert {"kind": "define", "name": "val/acc", "goal": "max", "step_name": "epoch"}.items() <= rest[2].items()
-    assert {"part-dropped": 2} == losses(run)
-    assert ("provenance", {"project": "demo", "_wandb": {}}) == (rest[0]["topic"], json.loads(rest[0]["text"]))
-    assert ("completed", 0) == (rest[-1]["reason"], rest[-1]["exit_code"])
-
-
 @pytest.mark.parametrize(
     ("code", "end", "lost"),
     [

@@ -149,22 +149,6 @@ def test_show_fits_the_terminal(
     assert len(second) <= 60
 
 
-@pytest.mark.parametrize(
-    ("order", "names"),
-    [("loss", "bca"), ("name", "abc"), ("state", "bac"), ("steps", "cab"), ("took", "bca"), ("started", "abc")],
-)
-def test_ls_sorts(order: str, names: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--sort orders by its column, most steps and longest first; --reverse turns that round."""
-    write_run(tmp_path / "a", *steps(3.0, 3.0))
-    write_run(tmp_path / "b", *steps(1.0), end())
-    write_run(tmp_path / "c", *steps(2.0, 2.0, 2.0), {"kind": "note", "t": 5.0, "text": ""}, tail=b"x\n")
-    found = "".join(Path(each["path"]).name for each in listed(capsys, "--sort", order, str(tmp_path)))
-    assert names == found
-    if order != "started":
-        turned = listed(capsys, "--reverse", "--sort", order, str(tmp_path))
-        assert names[::-1] == "".join(Path(each["path"]).name for each in turned)
-
-
 def test_a_run_that_a_writer_holds_is_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The lock of the writer tells a live run from one that was killed."""
     with toyspec.start_run(tmp_path, run_id="live") as run:
@@ -185,15 +169,6 @@ def test_show_reads_standard_input(capsys: pytest.CaptureFixture[str], monkeypat
     assert text.startswith("standard input  complete")
     found = json.loads("{" + shown)
     assert ["-"] * 3 == [found[name] for name in ("run", "path", "stream")]
-
-
-def test_show_as_json_has_all_facts(capsys: pytest.CaptureFixture[str]) -> None:
-    """Settings, curves and the number of findings are there for a program."""
-    main(["show", "--json", str(RUNS / "llama-001")])
-    shown = json.loads(capsys.readouterr().out)
-    assert {"run_id", "config"} <= shown["start"].keys()
-    assert shown["series"]["loss"]["count"] > 0
-    assert {} == shown["findings"]
 
 
 def test_ls_lists_a_stream_once(capsys: pytest.CaptureFixture[str]) -> None:

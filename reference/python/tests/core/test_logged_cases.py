@@ -1,7 +1,4 @@
-"""A table of cases: what a program logs, what became of it before, and what is read back now.
-
-Each row is a program of a few lines, which sets ``found``. ``python test_logged_cases.py`` prints the table.
-"""
+"""Programs of a few lines, which set ``found`` to what is read back of what they log."""
 
 from __future__ import annotations
 
@@ -9,8 +6,6 @@ import contextlib
 import io
 import json
 import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +23,6 @@ class Case(NamedTuple):
     """A program and what becomes of what it logs."""
 
     name: str
-    before: str
     program: str
     after: Any
 
@@ -49,14 +43,6 @@ def table(run_id: str = "a", *names: str) -> dict[str, list[Any]]:
     return {name: list(cells) for name, cells in toyspec.history(f"runs/{run_id}", names or None).items()}
 
 
-def script(text: str, **variables: str) -> tuple[int, dict[str, Any]]:
-    """Run a program in a process of its own; return its exit status, and the last record of the run *a*."""
-    environment = {**os.environ, **variables}
-    program = f"import os, signal, sys, toyspec\n{textwrap.dedent(text)}"
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
-    return done.returncode, records()[-1]
-
-
 def shown(*arguments: str) -> tuple[int, str]:
     """Return the exit status of a command, and what it prints."""
     out = io.StringIO()
@@ -65,27 +51,12 @@ def shown(*arguments: str) -> tuple[int, str]:
     return status, out.getvalue()
 
 
-class Attached:
-    """A tensor that is part of a graph, as PyTorch has them."""
-
-    requires_grad = True
-
-    def detach(self) -> Any:
-        """Return the number."""
-        return np.float32(0.5)
-
-    def item(self) -> float:
-        """Fail: PyTorch would warn."""
-        raise AssertionError
-
-
 NAMES = {name: value for name, value in globals().items() if not name.startswith("_")}
-START = 'run = toyspec.start_run("runs", run_id="a", git=None)\nrun.step(1, loss=1.0)\n'
+NAMES |= {"json": json, "np": np, "os": os}
 
 CASES = [
     Case(
         "resumed, and logged by `run.log(…, step=s)` alone: 1 to 10, then 6 to 12",
-        "`from_step` 0; steps 1 to 5 vanish",
         """
         for steps in (range(1, 11), range(6, 13)):
             with begun(exist="resume") as run:
@@ -96,63 +67,7 @@ CASES = [
         ([5], True),
     ),
     Case(
-        "resumed, `define` and `note` before the first step, which repeats five",
-        "the repeated steps are dropped, a line each",
-        """
-        for steps in (range(1, 11), range(6, 13)):
-            with begun(exist="resume") as run:
-                run.define("loss", goal="min")
-                run.note("begins")
-                for s in steps:
-                    run.step(s, loss=1 / s)
-        found = run.dropped, len(records(kind="step")), table()["step"] == list(range(1, 13))
-        """,
-        (0, 17, True),
-    ),
-    Case(
-        "evaluated after the end, with another setting",
-        "refused; settings discarded",
-        """
-        with begun(config={"lr": 1}) as run:
-            run.step(1, loss=1)
-        with begun(config={"lr": 2}, exist="resume") as run:
-            run.eval("test", loss=2)
-        found = [each["kind"] for each in records()][2:], records(kind="run_resume")[0]["config"]
-        """,
-        (["run_end", "run_resume", "eval", "run_end"], {"lr": 2}),
-    ),
-    Case(
-        "`start_run` again with the same id in a notebook, then 7 records",
-        "7 of 7 lost with one line",
-        """
-        first = begun()
-        first.step(1, loss=1)
-        with begun() as run:
-            for s in range(7):
-                run.log(x=s)
-        earlier = list(toyspec.read("runs/a/events.jsonl.prev"))[-1]
-        found = len(records(kind="scalars")), earlier["reason"], earlier["error"]
-        """,
-        (7, "interrupted", "started again"),
-    ),
-    Case(
-        "`start_run` while another process writes the run",
-        "a dead writer is handed out",
-        """
-        text = "import toyspec; run = toyspec.start_run('runs', run_id='a'); print(1, flush=True); input()"
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        with subprocess.Popen([sys.executable, "-c", text], **pipes) as other:
-            other.stdout.readline()
-            try:
-                begun(exist="resume", wait_seconds=0.1)
-            except toyspec.StreamRefusedError as error:
-                found = "another writer has had it open" in str(error)
-        """,
-        True,
-    ),
-    Case(
         'a thousand `run.log({"loss": 2.5, "acc": 0.5, "done": False})`',
-        "0 records",
         """
         with begun() as run:
             for _ in range(1000):
@@ -162,39 +77,7 @@ CASES = [
         (1000, {0.0}),
     ),
     Case(
-        "a text, and a list beside a number",
-        "the whole record is refused",
-        """
-        with begun() as run:
-            run.log({"loss": 2.5, "author": "Ada", "weights": [1, 2]})
-        (note,) = records(kind="note")
-        found = table(), note["topic"], note["left_out"]
-        """,
-        ({"step": [1], "loss": [2.5], "author": ["Ada"]}, "left-out", {"weights": 1}),
-    ),
-    Case(
-        "a tensor that requires grad",
-        "a warning for each step",
-        """
-        with begun() as run:
-            run.step(loss=Attached())
-        found = table()["loss"]
-        """,
-        [0.5],
-    ),
-    Case(
-        "NaN and infinity",
-        "`null`, and which of them is unknown",
-        """
-        with begun() as run:
-            run.step(loss=np.nan, extra={"x": -np.inf})
-        found = records(kind="step")[0]["nonfinite"], table()["x"]
-        """,
-        ({"extra/x": "-inf", "loss": "nan"}, [-np.inf]),
-    ),
-    Case(
         "`log(loss=…)`, `log({…}, 5)` and `log({…})`",
-        "TypeError",
         """
         with begun() as run:
             run.log(loss=2.5)
@@ -205,17 +88,7 @@ CASES = [
         {"step": [1, 5, 6], "loss": [2.5, 2.0, 1.5]},
     ),
     Case(
-        "secrets in the settings, and names of vocabularies",
-        "in clear",
-        """
-        begun(config={"hf_token": "hf_abc", "max_tokens": 5, "eos_token_id": 2, "pad_token": "<pad>"}).close()
-        found = records()[0]["config"]
-        """,
-        {"hf_token": "***", "max_tokens": 5, "eos_token_id": 2, "pad_token": "<pad>"},
-    ),
-    Case(
         '`artifact("/etc/passwd")` and `artifact("../x")`',
-        "written, although the specification forbids it",
         """
         with begun() as run:
             run.artifact("/etc/passwd")
@@ -226,7 +99,6 @@ CASES = [
     ),
     Case(
         "the 201st of 250 metrics",
-        '"the run has no metric"',
         """
         with begun() as run:
             for s in (1, 2):
@@ -237,82 +109,7 @@ CASES = [
         ([201.0, 202.0], "a", 0),
     ),
     Case(
-        "a program that ends without `with`",
-        "torn",
-        """
-        status, last = script(START)
-        found = status, last["reason"]
-        """,
-        (0, "completed"),
-    ),
-    Case(
-        "an exception that is not caught",
-        "torn",
-        """
-        status, last = script(START + "raise ValueError('bad data')")
-        found = status, last["reason"], last["error"]
-        """,
-        (1, "errored", "ValueError: bad data"),
-    ),
-    Case(
-        "SIGTERM, within `with`",
-        "torn",
-        """
-        status, last = script(START + "with run: os.kill(os.getpid(), signal.SIGTERM)")
-        found = status, last["reason"], last["error"]
-        """,
-        (-15, "interrupted", "signal SIGTERM"),
-    ),
-    Case(
-        "a loop that catches SIGTERM and goes on",
-        "cut off",
-        """
-        status, last = script(
-            "signal.signal(signal.SIGTERM, lambda *_: None)\\n"
-            + START
-            + "os.kill(os.getpid(), signal.SIGTERM)\\nrun.step(2, loss=0.5)"
-        )
-        found = status, last["reason"], table()["loss"]
-        """,
-        (0, "interrupted", [1.0, 0.5]),
-    ),
-    Case(
-        "rank 1 of 2 logs too",
-        "rank 1 may win, and all records of rank 0 are dropped",
-        """
-        for rank in "10":
-            script(START, RANK=rank, WORLD_SIZE="2") if rank == "0" else subprocess.run(
-                [sys.executable, "-c", "import toyspec\\n" + START], env={**os.environ, "RANK": "1", "WORLD_SIZE": "2"},
-                capture_output=True, check=True)
-        found = os.listdir("runs/a"), len(records(kind="step"))
-        """,
-        (["events.jsonl"], 1),
-    ),
-    Case(
-        'both ranks log, with `ranks="all"`',
-        "impossible",
-        """
-        text = START.replace("git=None", "git=None, ranks='all'")
-        for rank in "01":
-            script(text, RANK=rank, WORLD_SIZE="2")
-        ranks = toyspec.ranks_of("runs/a")
-        found = sorted(os.listdir("runs/a")), [each.last_step for each in ranks.ranks]
-        """,
-        (["events.jsonl", "events.rank-1.jsonl"], [1, 1]),
-    ),
-    Case(
-        "command line, packages and host of a plain `start_run`; what it prints",
-        "callbacks only",
-        """
-        with begun(companions=[toyspec.Console()]) as run:
-            print("a line")
-        found = {"argv", "packages", "host"} <= records()[0].keys(), Path("runs/a/console.log").read_text()
-        """,
-        (True, "a line\n"),
-    ),
-    Case(
         '`Runs.best("best.val/acc")`, `best`, `sort` and `filter(**{"optim.lr": …})`',
-        "the worst run; None; nothing; none",
         """
         for n in (1, 2, 3):
             with begun(f"r{n}", config={"optim": {"lr": n / 100}}) as run:
@@ -330,7 +127,6 @@ CASES = [
     ),
     Case(
         "`to_pandas` of a run with name, group, tags and an error",
-        "these columns lack",
         """
         with contextlib.suppress(ValueError), begun(name="first", group="g", tags=["t"]) as run:
             raise ValueError("bad")
@@ -341,7 +137,6 @@ CASES = [
     ),
     Case(
         "`ls --sort lrr`, `ls --where 'end = errored'`",
-        "status 0, and nonsense",
         """
         begun(config={"lr": 1.0}).close()
         found = [(status, "did you mean" in said) for status, said in (
@@ -351,7 +146,6 @@ CASES = [
     ),
     Case(
         "the values of a run that logs by `log`, as a frame",
-        "`steps` and `loss_curve` are empty",
         """
         with begun() as run:
             for s in (1, 2):
@@ -362,7 +156,6 @@ CASES = [
     ),
     Case(
         "`to_pandas`, where a metric was logged in the middle and was best there",
-        "no such column, and the last value as the best",
         """
         with begun() as run:
             run.define("val/acc", goal="max")
@@ -377,7 +170,6 @@ CASES = [
     ),
     Case(
         "`compare` of runs whose betas differ",
-        "`[2 items]` against `[2 items]`, so equal",
         """
         for name, betas in (("a", [0.9, 0.95]), ("b", [0.9, 0.999])):
             with begun(name, config={"betas": betas}) as run:
@@ -388,40 +180,7 @@ CASES = [
         (True, True, True),
     ),
     Case(
-        "`plot` of a metric that no run has",
-        "an empty figure",
-        """
-        begun().close()
-        status, said = shown("plot", "runs/a", "--metric", "los", "-o", "p.svg")
-        found = status, os.path.exists("p.svg")
-        """,
-        (2, False),
-    ),
-    Case(
-        'GAN: `step(d, loss=…, phase="critic")`, a phase that the format has not',
-        "200 of 200 records refused",
-        """
-        with begun() as run:
-            for s in (1, 2):
-                run.step(s, loss=1.0, phase="critic")
-                run.step(s, loss=2.0, phase="generator")
-        found = table(), run.left_out
-        """,
-        ({"step": [1, 2], "critic/loss": [1.0, 1.0], "generator/loss": [2.0, 2.0]}, {"phase": 4}),
-    ),
-    Case(
-        "`compute_us` from a clock, a fraction; `tokens` below 0",
-        "left out",
-        """
-        with begun() as run:
-            run.step(1, compute_us=12.75, tokens=-1)
-        found = table(), run.left_out
-        """,
-        ({"step": [1], "compute_us": [12.75], "tokens": [-1.0]}, {}),
-    ),
-    Case(
         "a path, and a masked number",
-        "left out; 0.0",
         """
         with begun() as run:
             run.log({"best": Path("ckpt/3"), "mean": np.ma.array([1.0], mask=[True]).mean()})
@@ -432,7 +191,6 @@ CASES = [
     ),
     Case(
         "RL: two calls at one step, each with its own count of frames",
-        "the second metric is at the frames of the first call",
         """
         with begun() as run:
             run.step(1, loss=1.0)
@@ -443,22 +201,7 @@ CASES = [
         {"frames": [8.0, 9.0], "kl": [None, 0.25]},
     ),
     Case(
-        "a forked worker logs 3 records into the run of its parent",
-        '"complete · no findings"',
-        """
-        script(START + '''
-        if not (pid := os.fork()):
-            for _ in range(3): run.log(x=1)
-            os._exit(0)
-        os.waitpid(pid, 0)
-        '''.replace("        ", ""))
-        found = records(kind="note")[0]["dropped"], [each.rule for each in toyspec.check("runs/a").files[0].findings]
-        """,
-        ({"scalars": 3}, ["records-dropped"]),
-    ),
-    Case(
         "the next day, checkpoint 5 of 15 is evaluated by `run.log(…, step=5)`, and a result is logged without a step",
-        "steps 5 to 15 are superseded; the result is at step 16",
         """
         with begun() as run:
             for s in range(1, 16):
@@ -476,7 +219,6 @@ CASES = [
     ),
     Case(
         "the same, by a program without `step` records; then the training goes on from step 4",
-        "steps 5 to 15 are superseded; the evaluation too",
         """
         with begun() as run:
             for s in range(1, 16):
@@ -494,7 +236,6 @@ CASES = [
     ),
     Case(
         "resumed: values without a step, and an `eval` of step 9, before the first step, which is 6 of 15",
-        "steps 6 and later are plain values beside the old ones; the `eval` is superseded",
         """
         with begun() as run:
             for s in range(1, 16):
@@ -510,7 +251,6 @@ CASES = [
     ),
     Case(
         "`step(loss=…)` with a mapping of parts, and one whose extra has that name",
-        "the whole record is refused",
         """
         with begun() as run:
             run.step(1, loss={"box": 1.0, "class": {"coarse": 2.0}}, lr=0.5)
@@ -522,7 +262,6 @@ CASES = [
     ),
     Case(
         "`show --json` of a run with texts, a picture, samples, an alert, and values that were left out",
-        '"an object with everything that is shown" has the numbers alone',
         """
         with begun() as run:
             run.log({"words": "long " * 20, "picture": toyspec.Image(np.zeros((2, 2))), "bad": object()}, step=3)
@@ -569,11 +308,6 @@ def test_a_case_is_as_the_table_says(case: Case, tmp_path: Path, monkeypatch: py
 
 def result_of(case: Case) -> Any:
     """Run the program of a *case*; return what it found."""
-    names = dict(NAMES) | {"START": START}
+    names = dict(NAMES)
     exec(textwrap.dedent(case.program), names)
     return names["found"]
-
-
-if __name__ == "__main__":
-    rows = [f"| {each.name} | {each.before} | `{json.dumps(each.after, default=sorted)}` |" for each in CASES]
-    sys.stdout.write("\n".join(["| case | before | after |", "|---|---|---|", *rows, ""]))
