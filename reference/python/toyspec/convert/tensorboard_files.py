@@ -191,7 +191,7 @@ def _tensor(data: bytes) -> tuple[ValueKind, Any]:
     if dtype == _STRING:
         texts = [value for wire, value in found.get(8, []) if wire == 2]
         return ("text", text(texts[0])) if len(texts) == 1 else other
-    if dtype not in _TENSOR_TYPES or _size(found.get(2, [])) != 1:
+    if dtype not in _TENSOR_TYPES or math.prod(_shape(data)) != 1:
         return other
     number, layout = _TENSOR_TYPES[dtype]
     if 4 in found and found[4][-1][0] == 2 and len(found[4][-1][1]) == struct.calcsize(layout):
@@ -215,16 +215,6 @@ def _first_number(listed: list[tuple[int, Any]], layout: str) -> Any:
     if wire != 0:
         return None
     return signed(value) if layout in _SIGNED else value
-
-
-def _size(shapes: list[tuple[int, Any]]) -> int:
-    """Return the number of elements of a tensor."""
-    size = 1
-    for wire, shape in shapes:
-        for number, kind, dimension in fields(shape) if wire == 2 else ():
-            if number == 2 and kind == 2:
-                size *= signed(members(dimension).get(1, 0))
-    return size
 
 
 def _hparams(tag: str, content: bytes) -> Value:
