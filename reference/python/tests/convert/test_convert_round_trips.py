@@ -142,22 +142,6 @@ def munin_root(root: Path) -> list[dict[str, Any]]:
     return events
 
 
-def test_metrics_log_comes_back(tmp_path: Path) -> None:
-    """Steps with a loss become entries, in binary32; the others are in the report."""
-    run = write_run(
-        tmp_path / "a",
-        {},
-        {"kind": "step", "t": 0.5, "step": 1, "loss": 0.5, "grad_norm": 1e300, "extra": {"mfu": 0.1}},
-        {"kind": "scalars", "t": 1.0, "step": 1, "values": {"x": 1.0}},
-    )
-    made = exported("metrics", run, tmp_path / "out")
-    assert {"binary32": 1, "too-large": 1, "required": 1} == losses(made)
-    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
-    expected = [("grad_norm", 1, None), ("loss", 1, 0.5), ("mfu", 1, 0.1)]
-    assert [*expected, ("throughput_samples_per_sec", 1, None)] == scalars(back.target)
-    assert 0.5 == records(back.target)[1]["t"]
-
-
 @pytest.mark.parametrize("loss", ["train/loss", "train_loss_step"])
 def test_metrics_log_has_the_loss_that_show_finds(tmp_path: Path, loss: str) -> None:
     """A loss of another name is the loss of the entry, which the report says."""

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toyspec
-from conversions import exported, imported, losses, records, scalars, write_run
+from conversions import exported, imported, losses, records, scalars
 from property_examples import PROFILE
 from toyspec import start_run
 from toyspec.convert import import_runs, tensorboard_files
@@ -220,36 +220,6 @@ def test_restart_becomes_run_resume(tmp_path: Path) -> None:
     imported(tmp_path / "a", tmp_path / "runs")
     kinds = [(record["kind"], record.get("from_step")) for record in records(tmp_path / "runs" / "a")]
     assert ("run_resume", 1) == kinds[-2]
-
-
-def test_round_trip_of_a_run(tmp_path: Path) -> None:
-    """Settings, steps, evaluations, notes, resumption and end come back; the report names all that does not."""
-    run = write_run(
-        tmp_path / "a",
-        {"config": {"lr": 0.5, "n": 3, "net": {"name": "gpt"}, "dims": [1, 2]}, "group": "g", "tags": ["x"]},
-        {"kind": "step", "t": 0.5, "step": 1, "loss": 0.1, "extra": {"mfu": 0.25}},
-        {"kind": "step", "t": 0.75, "step": 2, "loss": None},
-        {"kind": "run_resume", "t": 1.0, "from_step": 1},
-        {"kind": "step", "t": 1.5, "step": 2, "loss": 0.5},
-        {"kind": "eval", "phase": "eval", "t": 2.0, "name": "held-out", "step": 2, "loss": 0.5},
-        {"kind": "note", "t": 2.0, "text": "remark"},
-        {"kind": "scalars", "t": 2.5, "values": {"x": 1.0}},
-        {"kind": "tap", "t": 2.5, "step": 2, "region": "mlp"},
-        {"kind": "run_end", "t": 3.0, "reason": "interrupted", "error": "preempted"},
-    )
-    made = exported("tensorboard", run, tmp_path / "tb")
-    # 4 settings, group, tags, 2 + 1 + resume + 1 + 1 measures, note, x, tap, reason, error
-    assert (17, 8, 6, 3) == (made.items, made.carried, made.changed, made.dropped)
-    assert {"binary32": 1, "null": 1, "without-step": 2, "as-json": 1, "reason": 1, "no-place": 3} == losses(made)
-    imported(tmp_path / "tb", tmp_path / "runs")
-    found = records(tmp_path / "runs" / "a")
-    assert {"lr": 0.5, "n": 3.0, "net/name": "gpt", "dims": "[1,2]"} == found[0]["config"]
-    assert "g" == found[0]["group"]
-    expected = [("loss", 1, 0.10000000149011612), ("mfu", 1, 0.25), ("loss", 2, None), ("loss", 2, 0.5)]
-    assert [*expected, ("held-out/loss", 2, 0.5), ("x", 0, 1.0)] == scalars(tmp_path / "runs" / "a")
-    assert {"kind": "note", "t": 2.0, "step": 0, "text": "remark"} in found
-    assert {"kind": "run_resume", "t": 1.0, "from_step": 1} in found
-    assert "errored" == found[-1]["reason"]
 
 
 def test_media_come_back(tmp_path: Path) -> None:

@@ -61,16 +61,6 @@ def test_require_complete(content: bytes, code: int, tmp_path: Path) -> None:
     assert main(["check", "--select", "bad-format", path]) == exit_codes.OK
 
 
-def test_unreadable_path_weighs_most(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A path that is not there gives 2 even beside errors, and the other paths are checked."""
-    (tmp_path / "log.jsonl").write_bytes(RUN_START + ERROR + RUN_END)
-    assert main(["check", str(tmp_path / "none"), str(tmp_path / "log.jsonl")]) == exit_codes.USAGE
-    shown = capsys.readouterr().out
-    assert "none: No such file or directory" in shown
-    assert "missing-key" in shown
-    assert shown.endswith("1 run: complete · 1 error · 1 path could not be read\n")
-
-
 CHAT = b'{"type":"user","message":"hi"}\n'
 CHAT_LOOK = "the first record is not of a known format: keys type, message"
 
@@ -161,26 +151,6 @@ def test_run_with_two_streams_is_one_run(tmp_path: Path, capsys: pytest.CaptureF
     assert "\n2 runs: 2 torn · 2 warnings\n" in capsys.readouterr().out
     main(["check", "--ignore", "run-id-mismatch", str(tmp_path / "a/events.jsonl"), str(tmp_path / "b")])
     assert "\n2 runs: 1 complete, 1 torn · 1 warning\n" in capsys.readouterr().out
-
-
-def test_standard_input(tmp_path: Path) -> None:
-    """A single dash is standard input."""
-    done = toyspec("check", "-", stdin=RUN_START + b"{}x\n" + RUN_END)
-    assert done.returncode == exit_codes.FINDINGS
-    assert done.stdout.startswith(b"-:2: invalid-json  ")
-
-
-def test_profile_is_forced(capsys: pytest.CaptureFixture[str]) -> None:
-    """--profile wins over what the first record says."""
-    assert main(["check", "--profile", "metrics/v1", str(RUNS / "llama-001")]) == exit_codes.FINDINGS
-    assert "wall_time_ms" in capsys.readouterr().out
-
-
-def test_line_limit(capsys: pytest.CaptureFixture[str]) -> None:
-    """--max-line-bytes is the longest line that is checked."""
-    main(["check", "--max-line-bytes", "20", "--format", "json", str(RUNS / "metrics")])
-    report = json.loads(capsys.readouterr().out)
-    assert {"line-too-long"} == {finding["rule"] for finding in report["files"][0]["findings"]}
 
 
 @pytest.mark.parametrize("workers", ["2", "0"])

@@ -95,12 +95,6 @@ def test_ls_sorts_by_a_metric(root: str, capsys: pytest.CaptureFixture[str]) -> 
     assert ["lr2", "lr1"] == names(capsys, "--sort", "val/acc", "-n", "2", root)
 
 
-def test_ls_refuses_a_filter_with_its_place(root: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The message has the filter, what was expected, and where."""
-    assert exit_codes.USAGE == main(["ls", "--where", "lr <", root])
-    assert "'lr <': a value was expected after <, found the end (at character 5)" in capsys.readouterr().err
-
-
 def test_ls_says_that_no_run_meets_a_filter(root: str, capsys: pytest.CaptureFixture[str]) -> None:
     """An empty table is explained."""
     assert exit_codes.OK == main(["ls", "--where", "gpt", root])

@@ -109,23 +109,6 @@ CASES = [
         ([201.0, 202.0], "a", 0),
     ),
     Case(
-        '`Runs.best("best.val/acc")`, `best`, `sort` and `filter(**{"optim.lr": …})`',
-        """
-        for n in (1, 2, 3):
-            with begun(f"r{n}", config={"optim": {"lr": n / 100}}) as run:
-                run.define("val/acc", goal="max")
-                run.log({"val/acc": n / 10})
-        runs = toyspec.list_runs("runs")
-        found = [
-            runs.best("best.val/acc").facts.run_id,
-            runs.best("val/acc").facts.run_id,
-            [each.facts.run_id for each in runs.sort("val/acc")],
-            [each.facts.run_id for each in runs.filter(**{"optim.lr": 0.03})],
-        ]
-        """,
-        ["r3", "r3", ["r3", "r2", "r1"], ["r3"]],
-    ),
-    Case(
         "`to_pandas` of a run with name, group, tags and an error",
         """
         with contextlib.suppress(ValueError), begun(name="first", group="g", tags=["t"]) as run:
@@ -134,15 +117,6 @@ CASES = [
         found = [row[each] for each in ("run_id", "name", "group", "error")]
         """,
         ["a", "first", "g", "ValueError: bad"],
-    ),
-    Case(
-        "`ls --sort lrr`, `ls --where 'end = errored'`",
-        """
-        begun(config={"lr": 1.0}).close()
-        found = [(status, "did you mean" in said) for status, said in (
-            shown("ls", "--sort", "lrr", "runs"), shown("ls", "--where", "end = errored", "runs"))]
-        """,
-        [(2, True), (2, True)],
     ),
     Case(
         "the values of a run that logs by `log`, as a frame",
@@ -167,17 +141,6 @@ CASES = [
         found = [row["last.once"], row["last.val/acc"], row["best.val/acc"], listed.metrics["val/acc"].best]
         """,
         [7.0, 0.5, 0.9, 0.9],
-    ),
-    Case(
-        "`compare` of runs whose betas differ",
-        """
-        for name, betas in (("a", [0.9, 0.95]), ("b", [0.9, 0.999])):
-            with begun(name, config={"betas": betas}) as run:
-                run.step(1, loss=1.0)
-        said = shown("compare", "runs/a", "runs/b")[1]
-        found = "betas" in said, "0.95" in said, "0.999" in said
-        """,
-        (True, True, True),
     ),
     Case(
         "a path, and a masked number",

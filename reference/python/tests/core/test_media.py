@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import sys
-import wave
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,24 +145,6 @@ def test_files_are_kept_unchanged(tmp_path: Path) -> None:
     assert ".bin" == Path(str(media_file(found["page"]["sha256"], "text/html"))).suffix
 
 
-def test_sound(tmp_path: Path) -> None:
-    """Samples are kept as WAV, floats as 16 bits, with their duration."""
-    samples = np.array([[0.0, 1.0], [-1.0, 0.5], [0.25, 0.0]] * 10)
-    (record,) = media(logged(tmp_path, {"a": toyspec.Audio(samples, 10)}))
-    assert ("audio/wav", 3.0) == (record["media_type"], record["seconds"])
-    with wave.open(io.BytesIO(content(tmp_path, record))) as file:
-        assert (2, 2, 10, 30) == (file.getnchannels(), file.getsampwidth(), file.getframerate(), file.getnframes())
-        assert [0, 32767, -32767] == np.frombuffer(file.readframes(2), "<i2")[:3].tolist()
-
-
-def test_film(tmp_path: Path) -> None:
-    """Frames are kept as an animation."""
-    frames = RNG.integers(0, 256, (3, 4, 6, 3), dtype=np.uint8)
-    (record,) = media(logged(tmp_path, {"a": toyspec.Video(frames, fps=2)}))
-    found = Pictures.open(io.BytesIO(content(tmp_path, record)))
-    assert ("image/gif", 1.5, 3, (6, 4)) == (record["media_type"], record["seconds"], found.n_frames, found.size)
-
-
 @pytest.mark.parametrize(
     ("head", "name", "media_type"),
     [
@@ -255,16 +236,6 @@ def test_half_precision_of_16_bits_is_a_picture(tmp_path: Path) -> None:
 
     (record,) = media(logged(tmp_path, {"a": toyspec.Image(Tensor())}))
     assert PIXELS.tolist() == np.asarray(Pictures.open(io.BytesIO(content(tmp_path, record)))).tolist()
-
-
-def test_sound_may_have_its_channels_first(tmp_path: Path) -> None:
-    """Of two sizes the smaller one is that of the channels; integers are kept unchanged."""
-    samples = np.arange(40, dtype=np.int64).reshape(2, 20) - 20
-    (record,) = media(logged(tmp_path, {"a": toyspec.Audio(samples, 4)}))
-    assert 5.0 == record["seconds"]
-    with wave.open(io.BytesIO(content(tmp_path, record))) as file:
-        assert (2, 4, 20) == (file.getnchannels(), file.getframerate(), file.getnframes())
-        assert samples.T.ravel().tolist() == np.frombuffer(file.readframes(20), "<i2").tolist()
 
 
 def test_file_that_changes_while_it_is_copied_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,32 +45,6 @@ def end(t: float, reason: str = "completed") -> list[dict[str, Any]]:
     return [{"kind": "run_end", "t": t, "reason": reason}]
 
 
-@pytest.mark.parametrize(
-    ("logs", "rank", "why"),
-    [
-        ([steps(9) + end(60, "errored"), steps(7) + end(9, "errored"), steps(9)], 1, "its last is step 7"),
-        ([steps(9) + end(60, "errored"), steps(9) + end(61, "errored"), steps(9)], 2, "no run_end"),
-        ([steps(9), steps(9), steps(9, 0.5)], 2, "4.5 s before"),
-        (
-            [
-                [*steps(9), {"kind": "region_enter", "t": 9.5, "region": "backward"}, *end(60, "interrupted")],
-                steps(9) + end(60, "interrupted"),
-                [*steps(9), {"kind": "region_enter", "t": 9.5, "region": "backward"}, *end(60, "interrupted")],
-            ],
-            1,
-            "fewer regions",
-        ),
-    ],
-)
-def test_rank_that_stopped_first(tmp_path: Path, logs: list[list[dict[str, Any]]], rank: int, why: str) -> None:
-    """The rank that came least far is named, with what shows it."""
-    for number, records in enumerate(logs):
-        write(tmp_path / "run", number, records)
-    found = toyspec.ranks_of(tmp_path / "run").first_to_stop
-    assert found is not None
-    assert (rank, True) == (found.rank, why in found.why)
-
-
 @pytest.mark.parametrize("reason", ["completed", "interrupted"])
 def test_ranks_that_stopped_together(tmp_path: Path, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
     """No rank is named where nothing tells them apart."""
@@ -79,17 +53,6 @@ def test_ranks_that_stopped_together(tmp_path: Path, reason: str, capsys: pytest
     assert toyspec.ranks_of(tmp_path / "run").first_to_stop is None
     assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
     assert (reason == "interrupted") == ("stopped first: not known" in capsys.readouterr().out)
-
-
-def test_slowest_rank(tmp_path: Path) -> None:
-    """What a rank computes counts before the time from step to step, in which all wait for the slowest."""
-    for rank, micros in enumerate([100, 100, 250]):
-        write(tmp_path / "run", rank, steps(9, compute_us=micros) + end(9))
-    found = toyspec.ranks_of(tmp_path / "run").slowest
-    assert (2, 2.5, "compute_us") == found
-    for rank, seconds in enumerate([1.0, 3.0, 1.0]):
-        write(tmp_path / "run", rank, steps(9, seconds) + end(99))
-    assert (1, 3.0, "step time") == toyspec.ranks_of(tmp_path / "run").slowest
 
 
 def test_rank_without_a_log_and_one_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
