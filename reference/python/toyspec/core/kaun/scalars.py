@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.core.errors import StreamError, StreamMissingError
+from toyspec.core.errors import StreamError
 from toyspec.core.findings import Gap
 from toyspec.core.format.decoding import typed
 from toyspec.core.format.profiles import EVENTS_FILE
@@ -20,11 +20,11 @@ from toyspec.core.format.record_mapping import cut_count
 from toyspec.core.generated.kaun_v1 import Scalar
 from toyspec.core.generated.limits import MAX_FINDINGS_PER_RULE
 from toyspec.core.generated.runs import KAUN_SMALLER_IS_BETTER
+from toyspec.core.reading.live_stream import LiveStream
 from toyspec.core.reading.records import Record, RecordFeed
-from toyspec.core.reading.stream_files import open_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
 
 def scalar_of(line: bytes, value: Mapping[str, Any]) -> Scalar:
@@ -188,59 +188,53 @@ class ScalarStream:
         """The first 100 lines that the last reading passed over, in order."""
         self.skipped_lines = 0
         """Number of all lines passed over so far."""
-        self._descriptor = -1
-        self._identity: tuple[int, int] | None = None
+        self._is_closed = False
+        self._restart()
+
+    def _restart(self) -> None:
+        # A run is read once, too, and what is there then counts.
+        path = self.path
+        self._stream = LiveStream(lambda: path, chunk_bytes=_BLOCK_BYTES, nul="trust")
         self._feed = RecordFeed(profile="kaun/v1")
 
     def read(self) -> list[Scalar]:
         """Return the scalars that were committed since the last call.
 
-        A file that was replaced or has become shorter is read from its start. When it is missing, return nothing
-        and start over when it comes; when it cannot be read, return nothing.
+        A file that was replaced or has become shorter is read from its start. When it is missing, return what was left
+        of it and start over when it comes; when it cannot be read, return nothing.
         """
         self.skipped = []
         found: list[Scalar] = []
-        try:
-            status = os.stat(self.path)
-            if self._descriptor >= 0 and (status.st_dev, status.st_ino) != self._identity:
-                found.extend(self._new_scalars())
-                self._restart()
-            self._open()
-            found.extend(self._new_scalars())
-        except (FileNotFoundError, NotADirectoryError, StreamMissingError):
-            self._restart()
-        except (OSError, StreamError, ValueError):
-            pass
+        with contextlib.suppress(OSError, StreamError, ValueError):
+            self._reopen()
+            for change in self._stream.poll():
+                if isinstance(change, bytes):
+                    found += filter(None, map(self._scalar, self._feed.feed(change)))
+                elif change == "uncommitted-changed":
+                    self._feed.drop_fragment()
+                elif change == "gone":
+                    self._restart()
+                else:
+                    self._feed = RecordFeed(profile="kaun/v1")
+            if self._stream.file is not None:
+                self.last_mtime = self._stream.status.st_mtime_ns / 1e9
         return found
 
     def close(self) -> None:
         """Close the file and keep the position: the next reading goes on from there."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
+        self._is_closed = True
+        self._stream.close()
 
-    def _open(self) -> None:
-        if self._descriptor < 0:
-            self._descriptor = open_stream(self.path)
-        status = os.fstat(self._descriptor)
-        identity = (status.st_dev, status.st_ino)
-        if identity != self._identity or status.st_size < self._feed.size:
-            self._feed = RecordFeed(profile="kaun/v1")
-        self._identity = identity
-        self.last_mtime = status.st_mtime
-
-    def _restart(self) -> None:
-        self.close()
-        self._identity = None
-
-    def _new_scalars(self) -> Iterator[Scalar]:
-        os.lseek(self._descriptor, self._feed.size, os.SEEK_SET)
-        while block := os.read(self._descriptor, _BLOCK_BYTES):
-            for item in self._feed.feed(block):
-                scalar = self._scalar(item)
-                if scalar is not None:
-                    yield scalar
+    def _reopen(self) -> None:
+        """Open the file again if it was closed; start over if another one is at the path."""
+        file = self._stream.file
+        if self._is_closed and file is not None:
+            file.reopen()
+            try:
+                file.status()
+            except OSError:
+                self._restart()
+        self._is_closed = False
 
     def _scalar(self, item: Record | Gap) -> Scalar | None:
         if isinstance(item, Gap):
@@ -258,10 +252,6 @@ class ScalarStream:
         self.skipped_lines += 1
         if len(self.skipped) < MAX_FINDINGS_PER_RULE:
             self.skipped.append(SkippedLine(line, offset, reason))
-
-    def __del__(self) -> None:
-        if getattr(self, "_descriptor", -1) >= 0:
-            self.close()
 
 
 def open_events(directory: str | os.PathLike[str]) -> ScalarStream:
