@@ -246,7 +246,6 @@ def _text(value: Any) -> str | None:
 
 
 _MAX_STEP = 1 << 63
-_NUMERIC = frozenset([int, float])
 
 
 class RowColumns(NamedTuple):
@@ -275,7 +274,7 @@ def columns_of(table: PlainTable, read_as: ReadAs, mapping: Mapping) -> RowColum
         metric = mapping.metric_name(name)
         if metric is None:
             continue
-        if types[name] <= _NUMERIC:
+        if types[name] <= _NUMBERS:
             metrics[metric] = column
         elif str in types[name] and any(not_finite(text) is not None for text in column):
             return None
@@ -305,7 +304,7 @@ def _counts(
         return None
     if types[key] == {int}:
         return members[key]
-    found = list(map(count_of, members[key])) if types[key] <= _NUMERIC else [None]
+    found = list(map(count_of, members[key])) if types[key] <= _NUMBERS else [None]
     return () if None in found else found
 
 
@@ -316,7 +315,7 @@ def _are_steps(steps: Sequence[Any] | None) -> bool:
 
 def _times(column: Sequence[Any], unit: str) -> tuple[list[float], TimeOrigin] | None:
     """Return the times in *column* and their origin; None if one is not a time, or they have several origins."""
-    is_seconds = unit in ("unix", "unix-seconds", "any") and _NUMERIC.issuperset(map(type, column))
+    is_seconds = unit in ("unix", "unix-seconds", "any") and _NUMBERS.issuperset(map(type, column))
     if is_seconds and UNIX_SECONDS[0] <= min(column) and max(column) < UNIX_SECONDS[1]:
         return list(map(float, column)), "unix"
     found = [time_of(value, unit) for value in column]  # type: ignore[arg-type]

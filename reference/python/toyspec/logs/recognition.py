@@ -117,7 +117,7 @@ def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", keys:
             dialect = with_columns(dialect, keys.columns)  # noqa: PLW2901 - the user has named a part of it
         how = dialect.form, dialect.non_finite, dialect.values.texts, dialect.values.lists
         if how not in samples:
-            samples[how] = _sample(head, dialect)
+            samples[how] = sample(head, dialect)
         rows = samples[how]
         if _fits(dialect, rows, keys):
             return read_as(dialect, rows, keys=keys, head=head)
@@ -184,7 +184,7 @@ def read_as(
 def _late_phase(dialect: Dialect, head: bytes) -> str | None:
     """Return the key of the phase that only records after the first ones of *head* have; None if none has."""
     keys = [key for key in dialect.phase if f'"{key}"'.encode() in head]
-    rows = _sample(head, dialect, most=_MOST_LINES) if keys else []
+    rows = sample(head, dialect, most=_MOST_LINES) if keys else []
     texts = {key for row in rows for key, value in row.items() if isinstance(value, str)}
     return next((key for key in keys if key in texts), None)
 
@@ -283,7 +283,7 @@ def keys_in(head: bytes, dialects: Iterable[Dialect]) -> list[str]:
     found: list[str] = []
     for dialect in dialects:
         if dialect.form.type != "pattern" and has_text(head, dialect):
-            found = max(found, list(dict.fromkeys(key for row in _sample(head, dialect) for key in row)), key=len)
+            found = max(found, list(dict.fromkeys(key for row in sample(head, dialect) for key in row)), key=len)
     return found
 
 
@@ -300,7 +300,7 @@ def _notes(dialect: Dialect, head: bytes) -> tuple[str, ...]:
     notes += _notes_on_unread(dialect, head)
     if values.texts and dialect.form.type != "pattern":
         plain = msgspec.structs.replace(dialect, values=msgspec.structs.replace(values, texts=False))
-        rows = _sample(head, plain)
+        rows = sample(head, plain)
         keys = dict.fromkeys(key for row in rows for key, value in row.items() if is_number_in_text(value))
         notes += [f"numbers in strings are read as numbers: {_listed(keys)}"] if keys else []
     return tuple(notes)
@@ -343,7 +343,7 @@ def _notes_on_unread(dialect: Dialect, head: bytes) -> list[str]:
 def _unread(dialect: Dialect, head: bytes) -> dict[str, None]:
     if dialect.form.type in ("csv", "pattern", "lists", "boxes") or dialect.values.name:
         return {}
-    return dict.fromkeys(key for row in _sample(head, dialect) for key in unread_in(row, dialect))
+    return dict.fromkeys(key for row in sample(head, dialect) for key in unread_in(row, dialect))
 
 
 def unread_in(members: Mapping[str, Any], dialect: Dialect) -> Iterator[str]:
@@ -369,17 +369,13 @@ def _listed(keys: Iterable[str]) -> str:
     return ", ".join([*named[:_SHOWN_KEYS], *["…"] * (len(named) > _SHOWN_KEYS)])
 
 
-def sample(head: bytes, dialect: Dialect) -> list[dict[str, Any]]:
-    """Return the first records in *head* as *dialect* reads them, flattened."""
-    return _sample(head, dialect)
-
-
 def file_fits(name: str, patterns: Iterable[str]) -> bool:
     """Return whether the file name *name* is one of *patterns*."""
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _sample(head: bytes, dialect: Dialect, *, most: int = _SAMPLE) -> list[dict[str, Any]]:
+def sample(head: bytes, dialect: Dialect, *, most: int = _SAMPLE) -> list[dict[str, Any]]:
+    """Return the first *most* records in *head* as *dialect* reads them, flattened."""
     cutter = cutter_of(dialect)
     form = form_of(dialect)
     is_json = isinstance(form, JsonForm)

@@ -67,9 +67,8 @@ def open_checker(path: str, options: CheckOptions, head: bytes = b"", *, name: s
     *name* is the name of its file if it has no path: then nothing is beside it.
     """
     choice = options.choice
-    own = choice.profile_of(head, path)
     detect = _detection(path, name)
-    log = choice.choose(head, detect, path=path) if own is None else None
+    own, log = choice.decide(head, detect, path=path)
     if log is not None:
         return log.checker(path, options)
     # Imported below: what one of them needs costs the others their start.

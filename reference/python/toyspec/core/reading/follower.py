@@ -46,8 +46,7 @@ class FollowedFeed:
         self._detect = detect
         name = stream_name(os.path.basename(path))
         self._may_be_console = choice is not None and choice.name == "auto" and name not in (EVENTS_FILE, METRICS_FILE)
-        is_open = choice is not None and (choice.name is not None or choice.may_be_own)
-        self._held: bytes | None = b"" if is_open else None
+        self._held: bytes | None = b"" if choice is not None and choice.is_open else None
         # What the lines of a text are if no metrics of a program follow; None before and after that is the question.
         self._gaps: list[Any] | None = None
         self._plain = partial(plain, detect=detect)
@@ -63,8 +62,10 @@ class FollowedFeed:
         self._held += chunk
         if b"\n" not in self._held:
             # A document needs no LF at its end, and may never get one.
-            if self._held.rstrip()[-1:] in (b"}", b"]") and (log := self._document(self._held)) is not None:
-                return self._rows(log)
+            if self._held.rstrip()[-1:] in (b"}", b"]"):
+                _, log = self._decide(self._held)
+                if log is not None and log.is_document:
+                    return self._rows(log)
             self.feed_now.feed(chunk)
             return []
         if self._gaps is not None and self._goes_on(self._held, len(chunk)):
@@ -74,14 +75,12 @@ class FollowedFeed:
 
     def _decided(self, held: bytes, chunk: bytes) -> list[Any]:
         """Return what *chunk*, the end of *held*, commits, now that it is known how the file is read."""
-        assert self._choice is not None
         gaps, self._gaps = self._gaps or [], None
         self._held = None
-        profile = self._choice.profile_of(held, self._path)
+        profile, log = self._decide(held)
         if profile is not None:
             self.feed_now = self._plain(profile=profile)
             return self.feed_now.feed(held)
-        log = self._choice.choose(held, self._detect, path=self._path)
         if log is None:
             gaps += self.feed_now.feed(chunk)
             if not (self._may_be_console and _is_text(held)):
@@ -91,13 +90,9 @@ class FollowedFeed:
         self._held = held
         return self._rows(log)
 
-    def _document(self, held: bytes) -> OpenedLog | None:
-        """Return how to read *held* if it is a document of another program."""
+    def _decide(self, held: bytes) -> tuple[Any, OpenedLog | None]:
         assert self._choice is not None
-        if self._choice.profile_of(held, self._path) is not None:
-            return None
-        log = self._choice.choose(held, self._detect, path=self._path)
-        return log if log is not None and log.is_document else None
+        return self._choice.decide(held, self._detect, path=self._path)
 
     def _rows(self, log: OpenedLog) -> list[Any]:
         """Return the rows of what is held, and of all that follows from now on."""

@@ -131,6 +131,18 @@ class DialectChoice:
         named = [profile_named(each) for each in (*filter(None, [self.profile]), *self.profiles)]
         return [loaded(name) for name in named if is_loaded(name)]
 
+    @property
+    def is_open(self) -> bool:
+        """True if the first bytes of a file may decide that it is of a user's profile, or another program's log."""
+        return self.name is not None or self.may_be_own
+
+    def decide(
+        self, head: bytes, detect: Callable[..., Profile | None] | None = None, *, path: str = ""
+    ) -> tuple[Any, OpenedLog | None]:
+        """Return the profile by ``profile_of``, and without one how to read the file by ``choose``."""
+        profile = self.profile_of(head, path)
+        return profile, self.choose(head, detect, path=path) if profile is None else None
+
     def choose(
         self, head: bytes, detect: Callable[..., Profile | None] | None = None, *, path: str = ""
     ) -> OpenedLog | None:

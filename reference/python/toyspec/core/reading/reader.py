@@ -328,13 +328,17 @@ def read(  # noqa: PLR0913 - each is an option of its own
         raise ValueError(
             f"attempts='latest' reads the source twice, but {opened.name} can be read only once; use attempts='all'"
         )
-    known: Any = profile or _own_profile(opened, choice)
-    read_as = _read_as(opened, detect, choice) if known is None and choice.name is not None else None
+    known: Any = profile
+    read_as: OpenedLog | None = None
+    if profile is None and choice.is_open:
+        try:
+            known, read_as = choice.decide(opened.peek(HEAD_BYTES), detect, path=opened.name)
+        except OSError as error:
+            raise unreadable(opened.name, error, offset=0) from error
     feed: NewFeed
     if read_as is None:
         feed = partial(RecordFeed, profile=known, detect=detect, max_line_bytes=max_line_bytes)
     else:
-        # Imported with the first log of another program: start-up time counts.
         feed = partial(read_as.feed, max_line_bytes=max_line_bytes)
     return Reading(opened, mode=mode, attempts=attempts, feed=feed, read_as=read_as)
 
@@ -345,22 +349,6 @@ def _profile(name: str) -> Any:
     from toyspec.core.format.own_profiles import profile_named
 
     return profile_named(name)
-
-
-def _own_profile(source: Source, choice: DialectChoice) -> Any:
-    if not choice.may_be_own:
-        return None
-    try:
-        return choice.profile_of(source.peek(HEAD_BYTES), source.name)
-    except OSError as error:
-        raise unreadable(source.name, error, offset=0) from error
-
-
-def _read_as(source: Source, detect: Callable[..., Profile | None], choice: DialectChoice) -> OpenedLog | None:
-    try:
-        return choice.choose(source.peek(HEAD_BYTES), detect, path=source.name)
-    except OSError as error:
-        raise unreadable(source.name, error, offset=0) from error
 
 
 def _torn(name: str, report: ReadReport, last: Record | None) -> TornStreamError:
