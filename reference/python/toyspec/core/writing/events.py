@@ -60,6 +60,8 @@ class StartMembers(TypedDict, total=False):
     git: Git | Mapping[str, Any] | str | None
     """The revision; a text is its ``sha``."""
     phase: Phase
+    step: Count
+    """The step that the model has when the run starts."""
     compare_to: str | None
     """Run id of a baseline."""
     name: str | None
