@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import stat
-from functools import cache, partial
+from functools import cache
 from itertools import chain
 from operator import attrgetter
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
@@ -58,10 +58,6 @@ class Observation:
     def field(self, name: str) -> Any:
         """Return the value of a field; UNSET if it is absent or wrong."""
         return UNSET if name in self.bad else self.record.get(name, UNSET)
-
-    def has(self, name: str) -> bool:
-        """Return whether the record has the member, right or wrong."""
-        return name in self.record
 
     def at(self, pointer: str) -> Any:
         """Return the value at a pointer; UNSET if there is none, or if its first field is wrong."""
@@ -126,11 +122,17 @@ class Facts:
         self._seen.add(kind)
         for pointer in self._wanted.get(kind, ()):
             field = pointer[1:]
-            present = "/" not in field and seen.has(field)
-            self._known[kind, pointer] = True if present else seen.at(pointer)
+            # A member that is wrong is there too.
+            is_there = "/" not in field and field in seen.record
+            self._known[kind, pointer] = True if is_there else seen.at(pointer)
         if kind == self._phase_from and self.phase_field is not None:
             phase = seen.field(self.phase_field)
             self.phase = self.phase if phase is UNSET else phase
+
+    def phase_of(self, seen: Observation) -> str:
+        """Return the phase of a record: its own, else that of run_start, else the default."""
+        phase = seen.field(self.phase_field) if self.phase_field else UNSET
+        return str(self.phase if phase is UNSET else phase)
 
     def phases(self, block: Block, kind: str) -> dict[str, Sequence[Any]]:
         """Return the records of *kind* in *block* by their phases."""
@@ -186,12 +188,6 @@ def identity(name: str) -> str | bytes:
     return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def phase_of(seen: Observation, facts: Facts) -> str:
-    """Return the phase of a record: its own, else that of run_start, else the default."""
-    phase = seen.field(facts.phase_field) if facts.phase_field else UNSET
-    return str(facts.phase if phase is UNSET else phase)
-
-
 def shown_number(value: Any) -> str:
     """Return *value* as text for a message, the same for 1 and 1.0."""
     if value is None:
@@ -222,6 +218,7 @@ class Rule:
     """Gives the state before the first record."""
 
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
+        self._terms = rule
         self._rule: str = rule["rule"]
         self._kind: str = rule.get("kind", "")
         self._field: str = rule.get("field", "")
@@ -333,18 +330,13 @@ class Present(Rule):
             yield RecordFinding(self._rule, "", messages.run_end_missing(kind=self._kind))
 
 
-def _column_of(field: str) -> Callable[[Iterable[Any]], list[Any]]:
+def _column(field: str, records: Iterable[Any]) -> list[Any]:
     # The profile of a user may order by any field.
-    return COLUMNS.get(field) or (lambda records: [getattr(record, field) for record in records])
+    return COLUMNS[field](records) if field in COLUMNS else list(map(attrgetter(field), records))
 
 
 class Monotone(Rule):
     """A field does not decrease; with repeats refused it increases."""
-
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        super().__init__(rule, facts)
-        self._column = _column_of(self._field)
-        self._strict = rule["repeats"] == "refused"
 
     def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the field is less than the one before."""
@@ -352,18 +344,21 @@ class Monotone(Rule):
         if value is UNSET or not seen.known:
             return
         last, self.state = self.state, value
-        if last is not None and (value < last or (self._strict and value == last)):
+        if last is not None and (value < last or (value == last and self._is_strict)):
             message = messages.goes_backwards(field=self._field, found=shown_number(value), before=shown_number(last))
             yield RecordFinding(self._rule, f"/{self._field}", message)
 
     def after(self, block: Block) -> Any:
         """Return the last value if the field of the block is in order and goes on from the one before."""
-        values = self._column(block.records)
-        if self.state is not None and (values[0] < self.state or (self._strict and values[0] == self.state)):
-            return UNPROVEN
+        values = _column(self._field, block.records)
+        known = values if self.state is None else [self.state, *values]
         # Sorting a sorted list compares each value once.
-        is_ordered = sorted(values) == values and not (self._strict and len(set(values)) < len(values))
+        is_ordered = sorted(known) == known and not (self._is_strict and len(set(known)) < len(known))
         return values[-1] if is_ordered else UNPROVEN
+
+    @property
+    def _is_strict(self) -> bool:
+        return bool(self._terms["repeats"] == "refused")
 
 
 class SequencePerPhase(Rule):
@@ -374,8 +369,7 @@ class SequencePerPhase(Rule):
 
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
         super().__init__(rule, facts)
-        self._skipped, self._unless = rule["skipped"]["rule"], rule["skipped"]["unless"]
-        self._restart, self._column = rule["restart"], _column_of(self._field)
+        self._restart = rule["restart"]
         self.kinds = frozenset({self._kind, self._restart["kind"]})
         self.loud = frozenset({self._restart["kind"]})
 
@@ -387,7 +381,7 @@ class SequencePerPhase(Rule):
         value = seen.field(self._field)
         if value is UNSET:
             return
-        phase = phase_of(seen, self._facts)
+        phase = self._facts.phase_of(seen)
         base = self.state.get(phase)
         self.state[phase] = value
         if base is None or value == base + 1:
@@ -398,7 +392,7 @@ class SequencePerPhase(Rule):
         elif not self._is_subsampled():
             missing = shown_number(value - base - 1)
             message = messages.step_skipped(found=found, before=before, missing=missing)
-            yield RecordFinding(self._skipped, where, message)
+            yield RecordFinding(self._terms["skipped"]["rule"], where, message)
 
     def after(self, block: Block) -> Any:
         """Return the last value of each phase if each in the block counts on from the one before."""
@@ -414,13 +408,14 @@ class SequencePerPhase(Rule):
             self.state[self._restart["phase"]] = value
 
     def _counts_on(self, phase: str, records: Sequence[Any]) -> bool:
-        values = self._column(records)
+        values = _column(self._field, records)
         first = values[0]
         base = self.state.get(phase)
         return (base is None or first == base + 1) and values == list(range(first, first + len(values)))
 
     def _is_subsampled(self) -> bool:
-        return self._facts.value(self._unless["kind"], self._unless["pointer"]) not in (UNSET, None)
+        unless = self._terms["skipped"]["unless"]
+        return self._facts.value(unless["kind"], unless["pointer"]) not in (UNSET, None)
 
 
 class SameAsLast(Rule):
@@ -436,7 +431,7 @@ class SameAsLast(Rule):
     def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the field differs, at the record of the kind that ends the run."""
         if seen.kind == self._of["kind"]:
-            if phase_of(seen, self._facts) == self._of["phase"]:
+            if self._facts.phase_of(seen) == self._of["phase"]:
                 self.state = seen.field(self._of["field"])
             return
         value = seen.field(self._field)
@@ -547,58 +542,47 @@ class Nested(Rule):
 class Requires(Rule):
     """A record of the kind needs a field, in itself or in the first record of another kind."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        super().__init__(rule, facts)
-        self._when, self._needs = rule.get("when"), rule["needs"]
-
     def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the field is missing."""
-        if self._when and seen.field(self._when["field"]) != self._when["equals"]:
+        when, needs = self._terms.get("when"), self._terms["needs"]
+        if when and seen.field(when["field"]) != when["equals"]:
             return
-        field, other = self._needs["field"], self._needs.get("kind")
-        if other is None:
-            if not seen.has(field):
-                yield RecordFinding(self._rule, f"/{field}", self._missing(field))
-        elif self._facts.seen(other) and self._facts.value(other, f"/{field}") is UNSET:
-            yield RecordFinding(self._rule, "", messages.required_in_other(kind=self._kind, other=other, key=field))
-
-    def _missing(self, key: str) -> str:
-        if self._when is None:
-            return messages.missing_key(key=key, place=self._kind)
-        return messages.required_if(kind=self._kind, field=self._when["field"], value=self._when["equals"], key=key)
+        field, other, kind = needs["field"], needs.get("kind"), self._kind
+        if other is not None:
+            if self._facts.seen(other) and self._facts.value(other, f"/{field}") is UNSET:
+                yield RecordFinding(self._rule, "", messages.required_in_other(kind=kind, other=other, key=field))
+        elif field not in seen.record:
+            message = (
+                messages.required_if(kind=kind, field=when["field"], value=when["equals"], key=field)
+                if when
+                else messages.missing_key(key=field, place=kind)
+            )
+            yield RecordFinding(self._rule, f"/{field}", message)
 
 
 class LessThan(Rule):
     """A field is smaller than another one of the same record."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        super().__init__(rule, facts)
-        self._than: str = rule["than"]
-
     def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the field is not smaller."""
-        value, bound = seen.field(self._field), seen.field(self._than)
+        than = self._terms["than"]
+        value, bound = seen.field(self._field), seen.field(than)
         if value is UNSET or bound is UNSET or value < bound:
             return
-        message = messages.not_less(
-            field=self._field, found=shown_number(value), bound=shown_number(bound), than=self._than
-        )
+        message = messages.not_less(field=self._field, found=shown_number(value), bound=shown_number(bound), than=than)
         yield RecordFinding(self._rule, f"/{self._field}", message)
 
 
 class Differs(Rule):
     """The value at a pointer differs from a field of the same record."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        super().__init__(rule, facts)
-        self._pointer: str = rule["pointer"]
-
     def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the two are equal."""
-        value, other = seen.field(self._field), seen.at(self._pointer)
+        pointer = self._terms["pointer"]
+        value, other = seen.field(self._field), seen.at(pointer)
         if value is not UNSET and value == other:
             message = messages.names_itself(found=shortened(str(other)), field=self._field)
-            yield RecordFinding(self._rule, self._pointer, message)
+            yield RecordFinding(self._rule, pointer, message)
 
 
 class Inside(Rule):
@@ -661,18 +645,15 @@ class SameRun(Rule):
 class Filed(Rule):
     """The file that two fields name is in the bundle."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        super().__init__(rule, facts)
-        self._hash, self._type = rule["hash"], rule["media_type"]
-
     def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if it is not there as a regular file."""
-        directory, sha256, media_type = self._facts.directory, seen.field(self._hash), seen.field(self._type)
+        name, directory = self._terms["hash"], self._facts.directory
+        sha256, media_type = seen.field(name), seen.field(self._terms["media_type"])
         if directory is None or sha256 is UNSET or media_type is UNSET:
             return
         path = media_file(sha256, media_type)
         if path is not None and not _is_regular(os.path.join(directory, *path.split("/"))):
-            yield RecordFinding(self._rule, f"/{self._hash}", messages.media_missing(name=path))
+            yield RecordFinding(self._rule, f"/{name}", messages.media_missing(name=path))
 
 
 class NullNumber(Rule):
@@ -680,15 +661,15 @@ class NullNumber(Rule):
 
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
         super().__init__(rule, facts)
-        self._fields: list[str] = rule["fields"]
         self.loud = frozenset()
 
     def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding at the first null."""
         if self.state or not seen.known:
             return
+        fields = self._terms["fields"]
         for name in seen.record:
-            pointer = self._null_in(seen.field(name), name) if name in self._fields else None
+            pointer = self._null_in(seen.field(name), name) if name in fields else None
             if pointer is not None:
                 self.state = True
                 message = messages.unexpected(
@@ -702,7 +683,7 @@ class NullNumber(Rule):
         is_quiet = (
             self.state
             or not block.may_hold_null
-            or not any(_has_null(list(map(attrgetter(name), block.records))) for name in self._fields)
+            or not any(_has_null(list(map(attrgetter(name), block.records))) for name in self._terms["fields"])
         )
         return self.state if is_quiet else UNPROVEN
 
@@ -747,16 +728,6 @@ def _has_null(column: list[Any]) -> bool:
     return type(None) in types
 
 
-class _Plan(NamedTuple):
-    """The indexes of the rules of a profile, by occasion: the same for each stream."""
-
-    loud: frozenset[str]
-    of_kind: dict[str | None, tuple[int, ...]]
-    of_others: tuple[int, ...]
-    of_blocks: tuple[int, ...]
-    with_finish: tuple[int, ...]
-
-
 _TYPES: dict[str, Callable[[dict[str, Any], Facts], Rule]] = {
     "first": First,
     "once": Once,
@@ -782,25 +753,25 @@ class StreamRules:
     """All rules of one profile that relate records, in the order of its ``stream.json``."""
 
     def __init__(self, profile: str) -> None:
-        self._plan = _plan(profile)
         self.facts = Facts(profile)
         self._all = _made(profile, self.facts)
+        self._concerned = _concerned(profile)
         complete = STREAMS[profile].get("complete", {})
         self._closing: str | None = complete.get("last")
         self._reopening: str | None = complete.get("reopened_by", {}).get("kind")
         self._ended = False
-        self.loud = self._plan.loud
+        self.loud = frozenset().union(*(rule.loud for rule in self._all))
         """The kinds of records that must be observed one by one."""
 
     def observe(self, seen: Observation) -> list[RecordFinding]:
         """Return the findings at a record; ``seen.kind`` is None if the tag is missing or not a string."""
-        rules, plan = self._all, self._plan
         if self._ended and seen.kind == self._reopening:
             self._ended = False
-            for rule in rules:
+            for rule in self._all:
                 rule.reopen()
         self._ended = self._ended or (seen.kind is not None and seen.kind == self._closing)
-        concerned = plan.of_kind.get(seen.kind, plan.of_others)
+        rules = self._all
+        concerned = self._concerned.get(seen.kind) or self._concerned[None]
         findings = [finding for place in concerned for finding in rules[place].observe(seen)]
         self.facts.observe(seen)
         return findings
@@ -811,13 +782,13 @@ class StreamRules:
         If not, the state does not change.
         """
         states = []
-        for place in self._plan.of_blocks:
-            state = self._all[place].after(block)
+        for rule in self._all:
+            state = rule.after(block)
             if state is UNPROVEN:
                 return False
             states.append(state)
-        for place, state in zip(self._plan.of_blocks, states, strict=True):
-            self._all[place].state = state
+        for rule, state in zip(self._all, states, strict=True):
+            rule.state = state
         return True
 
     def gap(self) -> None:
@@ -828,29 +799,16 @@ class StreamRules:
 
     def finish(self) -> list[RecordFinding]:
         """Return the findings at the end of a stream that has records and no fragment."""
-        return [finding for place in self._plan.with_finish for finding in self._all[place].finish()]
+        return [finding for rule in self._all for finding in rule.finish()]
 
 
 def _made(profile: str, facts: Facts) -> list[Rule]:
     return [_TYPES[rule["type"]](rule, facts) for rule in STREAMS[profile]["rules"]]
 
 
-def _concerns(kind: str, rule: Rule) -> bool:
-    return rule.kinds is None or kind in rule.kinds
-
-
 @cache
-def _plan(profile: str) -> _Plan:
-    rules = _made(profile, Facts(profile))
-    kinds = {kind for rule in rules for kind in rule.kinds or ()}
-
-    def places(wanted: Callable[[Rule], bool]) -> tuple[int, ...]:
-        return tuple(place for place, rule in enumerate(rules) if wanted(rule))
-
-    return _Plan(
-        loud=frozenset(kind for rule in rules for kind in rule.loud),
-        of_kind={kind: places(partial(_concerns, kind)) for kind in kinds},
-        of_others=places(lambda rule: rule.kinds is None),
-        of_blocks=places(lambda rule: type(rule).after is not Rule.after),
-        with_finish=places(lambda rule: type(rule).finish is not Rule.finish),
-    )
+def _concerned(profile: str) -> dict[str | None, list[int]]:
+    """Return the indexes of the rules of *profile* that observe a kind; None stands for every other kind."""
+    observed = [rule.kinds for rule in _made(profile, Facts(profile))]
+    kinds: list[str | None] = [None, *{kind for each in observed for kind in each or ()}]
+    return {kind: [at for at, each in enumerate(observed) if each is None or kind in each] for kind in kinds}
