@@ -145,6 +145,17 @@ def test_catalog_that_is_updated_is_read_again(runs: Path, client: Client, tmp_p
     assert "" == _problems(client)
 
 
+def test_run_is_followed_after_its_catalog_was_updated(runs: Path, client: Client, tmp_path: Path) -> None:
+    """A catalog that is written again, with the same row for a run that was looked at, does not end the look."""
+    client.curves("loss", "sweep/a")
+    write_run(runs / "new", START, step(1), END)
+    update_catalog(tmp_path / "catalog")
+    client.until(lambda: "new" in client.rows())
+    stream = runs / "sweep" / "a" / "events.jsonl"
+    stream.write_bytes(stream.read_bytes().replace(END, step(21) + END))
+    client.until(lambda: client.rows()["sweep/a"]["last_step"] == 21)
+
+
 def test_catalog_of_several_roots(tmp_path: Path) -> None:
     """Each run is there once, also below two roots, and beside a catalog there may be a directory."""
     for name in ("one", "two", "two/inner", "other"):

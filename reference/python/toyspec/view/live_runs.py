@@ -368,6 +368,7 @@ class LiveRuns:
                 elif isinstance(entry, ViewedCatalogRun) and entry.found != run:
                     entry.take(run, self.changes.add())
             for entry in gone.values():
+                root.visited.pop(entry.run, None)
                 self._forget(entry)
             root.problem = None
             self.changes.add({"root": encodable(root.name)})

@@ -150,6 +150,7 @@ class ViewedCatalogRun(ViewedRun):
         self.version = found.identity.partition(" ")[0]
         self.identity = self.row_identity = (*NO_IDENTITY[:2], found.size, NO_IDENTITY[3])
         self.is_visited, self.problem = False, None
+        self.root.visited.pop(self.run, None)
         self.since: Since | None = None
         self.reads_ends = self.root.is_remote
         self._row = None

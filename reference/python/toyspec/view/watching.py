@@ -122,7 +122,6 @@ class CatalogWatch(RootWatch):
             self._say(str(error))
             return
         self._version = version
-        self.root.visited.clear()
         self._catalog.take_catalogued(self.root, runs)
 
     def _say(self, problem: str) -> None:
