@@ -61,8 +61,8 @@ def pixels(page: Page, colour: str, distance: int = 60) -> list[list[int]]:
 
 
 def until(page: Page, holds: Callable[[], object]) -> bool:
-    """Return whether *holds* is true, now or within 20 seconds: a busy machine draws late."""
-    end = time.monotonic() + 20
+    """Return whether *holds* is true, now or within two minutes: a busy machine draws late."""
+    end = time.monotonic() + 120
     while not holds():
         if time.monotonic() > end:
             return False
