@@ -42,7 +42,7 @@ def pick_folder(page: Page, folder: Path) -> None:
 
 def status(page: Page) -> str:
     """Return the line that says what came of it, when that is there."""
-    expect(page.get_by_role("button", name="Copy as JSON")).to_be_visible(timeout=120_000)
+    expect(page.get_by_role("button", name="Copy as JSON")).to_be_visible()
     text: str = page.locator(".tc-status").inner_text()
     return text
 

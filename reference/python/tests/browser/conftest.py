@@ -18,7 +18,7 @@ from browser.viewer_pages import Opened
 from browser.watching import FLAGS, WIDE, Watch
 
 # On a busy machine a page of ten thousand runs takes longer than the five seconds that are usual.
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=120_000)
 
 
 def need(tool: str | None, name: str, source: str) -> str:

@@ -126,9 +126,7 @@ def test_mean_within_its_band(checker: Page) -> None:
 
 def test_page_without_a_network(checker: Page) -> None:
     """After the first visit the page opens and checks without a network."""
-    checker.wait_for_function(
-        "async () => (await caches.match(location.href.split('#')[0])) !== undefined", timeout=20_000
-    )
+    checker.wait_for_function("async () => (await caches.match(location.href.split('#')[0])) !== undefined")
     checker.context.set_offline(True)
     checker.goto(CHECK)
     pick_text(checker, START + END)

@@ -80,14 +80,14 @@ def test_server_that_was_started_again_refuses_the_page_and_reports_it(browser: 
     with started(root, 0) as address:
         port = int(address.partition("?")[0].rstrip("/").rpartition(":")[2])
         page.goto(address)
-        expect(page.locator(".row .name")).to_have_count(2, timeout=60_000)
+        expect(page.locator(".row .name")).to_have_count(2)
         refused.goto(f"http://127.0.0.1:{port}/?token=wrong")
         expect(refused.locator("body")).to_contain_text("a token is needed")
     message = page.locator(".message").first
-    expect(message).to_contain_text("The server does not answer", timeout=60_000)
+    expect(message).to_contain_text("The server does not answer")
     await_free(port)
     with started(root, port):
-        expect(message).to_contain_text("open the address that `toyspec view` printed", timeout=60_000)
+        expect(message).to_contain_text("open the address that `toyspec view` printed")
     context.close()
     another.close()
 

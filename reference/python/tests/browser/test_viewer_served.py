@@ -188,7 +188,7 @@ def test_alerts_are_counted_for_a_filter(viewed: Viewed, tmp_path: Path) -> None
     expect(page.locator(".filter-note")).to_be_empty()
     with (tmp_path / "runs" / "well" / "events.jsonl").open("ab") as stream:
         stream.write(b"".join(step(at, None) for at in range(201, 300)))
-    expect(page.locator(".row")).to_have_count(2, timeout=60_000)
+    expect(page.locator(".row")).to_have_count(2)
 
 
 def test_very_many_runs(viewed: Viewed, tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class Watch:
             color_scheme=scheme,
             reduced_motion="no-preference" if motion else "reduce",
         )
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(120_000)
         context.on("console", self._see_console)
         context.on("weberror", lambda error: self._note(f"uncaught: {error.error}", error.page))
         context.on("requestfailed", self._see_failure)
