@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,7 +31,7 @@ from toyspec.core.places.addresses import is_address, public, secret_of, without
 from toyspec.core.places.place import Entry
 from toyspec.core.places.remote_files import keep_block, kept_block
 from toyspec.core.reading.stream_files import locate_stream
-from toyspec.core.runs.discovery import Stream, find_streams
+from toyspec.core.runs.discovery import Stream, each_result, find_streams
 from toyspec.core.runs.summary import summarize_run
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
@@ -412,6 +412,27 @@ def test_files_by_their_addresses(tmp_path: Path, capsys: pytest.CaptureFixture[
     (tmp_path / "empty" / "weights.bin").write_bytes(b"")
     assert 0 == main(["ls", f"file://{tmp_path}/empty"])
     assert "`toyspec import` takes logs of other tools from there" in capsys.readouterr().err
+
+
+def test_work_on_runs_of_a_store_is_a_bounded_number_ahead() -> None:
+    """However many runs a store has, the first result comes before all are listed, and few are kept."""
+    listed: list[int] = []
+
+    def streams() -> Iterator[Stream]:
+        for number in range(100_000):
+            listed.append(number)
+            yield Stream(f"s3://{BUCKET}/{number}", 0)
+
+    results = each_result(streams(), lambda each: each.path)
+    assert [f"s3://{BUCKET}/{number}" for number in range(3)] == [next(results)[1]() for _ in range(3)]
+    assert len(listed) < 200
+    results.close()  # type: ignore[attr-defined]
+    assert [0, 1, 2] == [result() for _, result in each_result((Stream(f"s3://b/{at}", at) for at in range(3)), size)]
+
+
+def size(stream: Stream) -> int:
+    """Return the size of *stream*."""
+    return stream.size
 
 
 def test_nothing_remote_is_imported_for_local_paths(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def _failure(action: AlertAction, message: Mapping[str, Any]) -> str | None:
     """Run the command of *action* with *message* on its standard input; return why that failed."""
     try:
         status = run_command(action.command, msgspec.json.encode(message), action.timeout)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001 - what ends this thread would take the later alerts with it
         return cause_of(error)
     if status is None:
         return f"it did not end within {action.timeout:g} s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import deque
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import chain
@@ -487,6 +488,8 @@ Result = TypeVar("Result")
 
 # A request takes much longer than the work on its answer.
 _REQUESTS = 16
+# So many results wait at most, however many runs a store has.
+_AHEAD = 4 * _REQUESTS
 
 
 def each_result(
@@ -503,9 +506,14 @@ def each_result(
             from concurrent.futures import ThreadPoolExecutor
 
             pool = ThreadPoolExecutor(_REQUESTS)
+            ahead: deque[tuple[Stream, Callable[[], Result]]] = deque()
             try:
-                for each, future in [(each, pool.submit(work, each)) for each in chain([stream], others)]:
-                    yield each, future.result
+                for each in chain([stream], others):
+                    ahead.append((each, pool.submit(work, each).result))
+                    if len(ahead) > _AHEAD:
+                        yield ahead.popleft()
+                while ahead:
+                    yield ahead.popleft()
             finally:
                 pool.shutdown(cancel_futures=True)
         else:
