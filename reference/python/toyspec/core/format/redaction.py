@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from toyspec.core.errors import let_through
@@ -28,7 +29,9 @@ _SECRET_PAIRS: Final = frozenset(WORD_PAIRS)
 _PARAMETER_WORDS: Final = frozenset(PARAMETER_WORDS)
 _WORDS: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SECRET_TEXTS: Final = {part: re.compile(pattern) for part, pattern in TEXTS.items()}
-_PARAMETER: Final = re.compile(r"(?P<mark>[?&;]|(?<![\w.-]))(?P<name>[\w.-]+)=(?P<value>[^&#;,\s\"']+)")
+_NAMED: Final = re.compile(r"""(?P<mark>[?&;]|(?<![\w.-]))(?P<name>[\w.-]+)(?P<sign>=["']?|["']?: ?["']?| (?![\s-]))""")
+"""A name before its value in a text: of an address, a command line, a sentence or printed settings."""
+_VALUE: Final = re.compile(r"""(?<=")[^"]+|(?<=')[^']+|(?:(?:[Bb]earer|[Bb]asic|[Tt]oken) )?[^&#;,\s"']+""")
 _OPTION: Final = re.compile(r"(?P<name>-*[\w.-]+)(?P<sign>=|:\s*)(?=\S)")
 """A word of a command line that has a value: ``--token=X``, ``hub.token=X`` or the header ``X-Api-Key: X``."""
 _NUMBER: Final = re.compile(r"\d[\d._,]*(?:[eE]\+?\d+)? ?[kKmMgGbBtT]?")
@@ -125,13 +128,25 @@ def text_without_secrets(text: str) -> str:
     for part, pattern in _SECRET_TEXTS.items():
         if part in text:
             text = pattern.sub(HIDDEN, text)
-    return _PARAMETER.sub(_safe_parameter, text) if "=" in text else text
+    parts, at = [], 0
+    for found in _NAMED.finditer(text):
+        value = _VALUE.match(text, found.end()) if found.start() >= at and _may_name_secret(found) else None
+        if value and not (found["name"].lower().endswith("tokens") and _NUMBER.fullmatch(value[0])):
+            parts += [text[at : value.start()], HIDDEN]
+            at = value.end()
+    return "".join(parts) + text[at:]
 
 
-def _safe_parameter(found: re.Match[str]) -> str:
-    name = found["name"]
-    is_secret = _is_secret(name, found["value"]) or (found["mark"] and set(_words_of(name)[-1:]) & _PARAMETER_WORDS)
-    return f"{found['mark']}{name}={HIDDEN}" if is_secret else found[0]
+def _may_name_secret(found: re.Match[str]) -> bool:
+    """Return whether the name is a secret's in its place: ``key`` in an address is, ``token:`` in a sentence is not."""
+    name, sign = found["name"], found["sign"]
+    if sign == " " and not name.startswith("--"):
+        return False
+    if sign.startswith(":") and name.lower() in {"token", "tokens"}:
+        return False
+    return is_secret_name(name) or bool(
+        found["mark"] and sign[0] == "=" and set(_words_of(name)[-1:]) & _PARAMETER_WORDS
+    )
 
 
 def _is_secret(name: str, text: str) -> bool:
@@ -139,6 +154,7 @@ def _is_secret(name: str, text: str) -> bool:
     return is_secret_name(name) and not (name.lower().endswith("tokens") and _NUMBER.fullmatch(text))
 
 
+@lru_cache(1024)  # a text of a megabyte repeats its names
 def is_secret_name(name: str) -> bool:
     """Return whether a setting of this *name* is a secret: ``hub_token`` and ``apiKeys`` are, ``eos_token`` is not."""
     words = _words_of(name)

@@ -2,7 +2,18 @@
 """Which settings are secrets."""
 
 HIDDEN = "***"
-WORDS: tuple[str, ...] = ('token', 'secret', 'password', 'passwd', 'passphrase', 'pwd', 'apikey', 'credential', 'authorization', 'jwt')
+WORDS: tuple[str, ...] = ('token',
+ 'secret',
+ 'password',
+ 'passwd',
+ 'passphrase',
+ 'pwd',
+ 'apikey',
+ 'credential',
+ 'authorization',
+ 'bearer',
+ 'cookie',
+ 'jwt')
 
 WORD_PAIRS: tuple[tuple[str, str], ...] = (('api', 'key'),
  ('access', 'key'),
@@ -99,6 +110,7 @@ TEXTS: dict[str, str] = {'hf_': '\\bhf_[A-Za-z0-9]{20,}',
  'github_pat_': '\\bgithub_pat_\\w{20,}',
  'glpat-': '\\bglpat-[\\w-]{16,}',
  'xox': '\\bxox[abprs]-[\\w-]{10,}',
+ 'npm_': '\\bnpm_[A-Za-z0-9]{30,}',
  'AKIA': '\\bAKIA[0-9A-Z]{16}',
  'AIza': '\\bAIza[\\w-]{30,}',
  'eyJ': '(?<![\\w-])eyJ[\\w-]{8,}\\.[\\w-]{8,}(?:\\.[\\w-]*)?',
