@@ -106,7 +106,7 @@ class StreamChecker:
                 self._check_lines(data[start:])
             elif self._proof is None:
                 # The first record decides the profile; that of a user has no types that prove a block.
-                end = (data.find(b"\n", start) + 1 if self._rules is None else 0) or len(data)
+                end = (data.find(b"\n", data.find(b"{", start)) + 1 if self._rules is None else 0) or len(data)
                 self._check_lines(data[start:end])
             else:
                 end = start + _BLOCK_BYTES
@@ -265,6 +265,8 @@ class StreamChecker:
     # Checking one line.
 
     def _check_line(self, line: Line) -> None:
+        if line.data == b"":
+            return
         value = None if line.data is None else decode_plain(line.data)
         validated = validate_line(line, max_line_bytes=self._options.max_line_bytes) if value is None else None
         if validated is not None:

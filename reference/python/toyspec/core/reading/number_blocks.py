@@ -82,7 +82,8 @@ class NumberFeed(RecordFeed):
         found: list[Any] = []
         at = 0
         while at < len(chunk) and (not self._is_decided or self.size > self.committed):
-            end = chunk.find(b"\n", at) + 1 or len(chunk)
+            # A line without a brace is not a record.
+            end = chunk.find(b"\n", chunk.find(b"{", at)) + 1 or len(chunk)
             found += super().feed(chunk[at:end])
             at = end
         engine = native()

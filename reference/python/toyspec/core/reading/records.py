@@ -311,7 +311,7 @@ class RecordFeed(CutFeed):
                 self._take(line, found)
             return found
         for at, data in enumerate(lines, number):
-            value = decode(data)
+            value = decode(data) if data else None
             if value is not None:
                 found.append(self._record(data, at, offset, value))
             elif data:
