@@ -60,8 +60,8 @@ demo: $(DEMO_VENV)/installed-$(PYTHON_VERSION) ## show complete, torn, damaged a
 	@$(DEMO_VENV)/bin/python reference/python/demo/show.py
 
 .PHONY: test
-test: $(DEV) ## check a change: drift, lint, docs, languages, the tests that find most
-	@TOYSPEC_EXAMPLES=quick $(CHECKS) drift lint docs $(LANGUAGES) engine 'quick_tests $(ARGS)'
+test: $(DEV) ## check a change: drift, lint, the tests that find most, the docs and languages that it touches
+	@TOYSPEC_EXAMPLES=quick $(CHECKS) --touched docs $(LANGUAGES) -- drift lint engine 'quick_tests $(ARGS)'
 
 .PHONY: test-all
 test-all: $(DEV_ALL) ## run every check: those of `make test`, the slow tests, the browser, the wheel

@@ -1,7 +1,7 @@
 """Runs sessions of nox, each even if an earlier one fails, and ends with what each took.
 
-The positional sessions run one after another, then the lanes of ``--lane`` in parallel. `make test`,
-`make test-all` and `.ci/run` call it. Only the standard library is used.
+Those of ``--touched`` run first, if the change is about them, then the positional sessions one after another, then the
+lanes of ``--lane`` in parallel. `make test`, `make test-all` and `.ci/run` call it. Only the standard library is used.
 """
 
 from __future__ import annotations
@@ -25,6 +25,14 @@ NOX = [str(Path(sys.executable).with_name("nox")), "--no-error-on-missing-interp
 COUNTS = re.compile(r"(passed|failed|error|no tests ran).* in [0-9.]+s")
 """pytest closes with one line of counts."""
 POLL_SECONDS = 0.1
+PATHS = {
+    "docs": ("docs/", "spec/", "mkdocs.yml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"),
+    "viewer": ("reference/viewer/", "reference/typescript/"),
+    "vscode": ("reference/vscode/", "reference/viewer/", "reference/typescript/"),
+}
+"""Where a change is about a session; for others, the folder of their name in reference/."""
+OF_ALL = ("conformance/cases/", "schemas/", "noxfile.py", ".ci/", "Makefile")
+"""Where it is about each session."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,30 @@ class Outcome:
     seconds: float
     cpu_seconds: float
     """Processor time of the session and of all that it waited for."""
+
+
+def changed() -> list[str] | None:
+    """Return the files that differ from ``origin/main``, or without one from the commit before; None if unknown."""
+    bases = [["git", "merge-base", "HEAD", "origin/main"], ["git", "rev-parse", "--verify", "HEAD~1"]]
+    for command in bases:
+        if base := _output(command):
+            others = _output(["git", "ls-files", "--others", "--exclude-standard"]) or ""
+            return [*(_output(["git", "diff", "--name-only", base.strip()]) or "").splitlines(), *others.splitlines()]
+    return None
+
+
+def _output(command: list[str]) -> str | None:
+    """Return what *command* prints, None if it fails."""
+    with contextlib.suppress(OSError):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return None if done.returncode else done.stdout
+    return None
+
+
+def is_touched(session: str, paths: list[str] | None) -> bool:
+    """Return whether a change of *paths* is about *session*."""
+    places = PATHS.get(session, (f"reference/{session}/",)) + OF_ALL
+    return paths is None or any(path.startswith(places) for path in paths)
 
 
 class Checks:
@@ -124,6 +156,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("targets", nargs="*", metavar="SESSION", help="a session, with its arguments if quoted")
     parser.add_argument(
+        "--touched", nargs="+", default=[], metavar="SESSION", help="run those that the change is about"
+    )
+    parser.add_argument(
         "--lane", nargs="+", action="append", default=[], metavar="SESSION", help="run beside other lanes"
     )
     parser.add_argument("--budget", type=float, metavar="MINUTES", help="compare the whole time with this one")
@@ -136,8 +171,11 @@ def main() -> int:
     beside = Checks(end, is_streamed=False)
     # An interrupt ends the main thread; the lanes must not keep the process.
     threads = [threading.Thread(target=beside.run, args=(lane,), daemon=True) for lane in options.lane]
+    paths = changed() if options.touched else None
+    is_asked = {session: is_touched(session, paths) for session in options.touched}
+    first.outcomes += [Outcome(session, "unchanged", 0, 0) for session, asked in is_asked.items() if not asked]
     try:
-        first.run(options.targets)
+        first.run([*(session for session, asked in is_asked.items() if asked), *options.targets])
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -151,10 +189,10 @@ def main() -> int:
 
 def conclude(outcomes: list[Outcome], seconds: float, budget: float | None) -> int:
     """Print what each session took, and all together; return the exit status."""
-    lines = ["", "== summary", f"  {'':19} {'':8} {'elapsed':>7}  {'CPU':>7}"]
+    lines = ["", "== summary", f"  {'':19} {'':9} {'elapsed':>7}  {'CPU':>7}"]
     rows = [(each.words[:19], each.status, each.seconds, each.cpu_seconds) for each in outcomes]
-    lines += [f"  {name:19} {status:8} {elapsed:5.0f} s  {cpu:5.0f} s" for name, status, elapsed, cpu in rows]
-    lines.append(f"  {'all':19} {'':8} {seconds:5.0f} s  {sum(each.cpu_seconds for each in outcomes):5.0f} s")
+    lines += [f"  {name:19} {status:9} {elapsed:5.0f} s  {cpu:5.0f} s" for name, status, elapsed, cpu in rows]
+    lines.append(f"  {'all':19} {'':9} {seconds:5.0f} s  {sum(each.cpu_seconds for each in outcomes):5.0f} s")
     if budget is not None:
         word = "within" if seconds <= budget * 60 else "OVER"
         lines.append(f"  {word} the budget: {seconds / 60:.0f} of {budget:.0f} minutes")
@@ -162,7 +200,7 @@ def conclude(outcomes: list[Outcome], seconds: float, budget: float | None) -> i
         if each.seconds and (counts := _counts(_log(each.words))):
             lines.append(f"{each.words}: {counts}")
     print("\n".join(lines))
-    return int(any(each.status not in {"ok", "left out"} for each in outcomes))
+    return int(any(each.status not in {"ok", "left out", "unchanged"} for each in outcomes))
 
 
 def _counts(log: Path) -> str:
