@@ -10,7 +10,7 @@ import pytest
 
 from browser.axe import findings, need_axe
 from browser.built_pages import addresses_of
-from browser.watching import PHONE, WIDE, Watch
+from browser.watching import PHONE, WIDE, Watch, without_search
 
 ALIKE = re.compile(r"(?:requirements|spec/rules|spec/toy/v1|spec/kaun/v1|implementations)/.+")
 """Addresses of pages that have the same parts as each other: one in so many is asked about."""
@@ -26,7 +26,7 @@ def test_pages_have_no_findings(
     need_axe()
     addresses = addresses_of(site)
     alike = [address for address in addresses if ALIKE.match(address)]
-    page = watch.new_page(size, scheme)
+    page = without_search(watch.new_page(size, scheme), site)
     found = {}
     for address in sorted({*addresses} - {*alike}) + alike[::EACH]:
         page.goto(address)

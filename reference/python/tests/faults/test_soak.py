@@ -1,35 +1,87 @@
 """A writer, a killer, a rotator and followers at random: nothing is lost, nothing invented, nothing silent.
 
-Once as steps that Hypothesis draws, where every look is exact, and once as processes that run in parallel. Both are
-tested with broken writers, followers and repairs: each of them has to be caught.
+Hypothesis draws the steps, so that every look is exact; `nox -s chaos` lets processes meet. Broken followers and
+repairs have to be caught.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
-import msgspec
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from faults.methods import TESTS
-from faults.soak_parts import REPAIRS
-from faults.soaking import Account
 from faults.tally import COUNTS, count, scaled, settle
 from toyspec.core.errors import StreamError, StreamRefusedError
 from toyspec.core.reading.follower import Follower, TailEvent, follow
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record
-from toyspec.core.writing.appending import Repair
+from toyspec.core.writing.appending import Repair, repair
 from toyspec.core.writing.run_writer import RunWriter
+
+Repairing = Callable[..., Repair]
+
+
+def cuts_a_record(path: Path, *, dry_run: bool = False) -> Repair:
+    """Be broken: cut off the last committed record as well."""
+    done = repair(path, dry_run=dry_run)
+    if done.change == "cut":
+        data = path.read_bytes()
+        os.truncate(path, data[:-1].rfind(b"\n") + 1)
+    return done
+
+
+def isolates(path: Path, *, dry_run: bool = False) -> Repair:
+    """Be broken: end the fragment with an LF, which commits it."""
+    done = repair(path, dry_run=True)
+    if not dry_run and done.fragment_bytes:
+        with path.open("ab") as file:
+            file.write(b"\n")
+    return done
+
+
+def throws_away(path: Path, *, dry_run: bool = False) -> Repair:
+    """Be broken: keep nothing of what is cut."""
+    done = repair(path, dry_run=dry_run)
+    if done.torn_path is not None:
+        Path(done.torn_path).write_bytes(b"")
+    return done
+
+
+def asks_for_no_lock(path: Path, *, dry_run: bool = False) -> Repair:
+    """Be broken: cut without asking whether another process writes."""
+    data = path.read_bytes()
+    committed = data.rfind(b"\n") + 1
+    fragment = len(data) - committed
+    aside = None
+    if fragment and not dry_run:
+        aside = f"{path}.torn-{committed}"
+        Path(aside).write_bytes(data[committed:])
+        os.truncate(path, committed)
+    return Repair(
+        path=str(path),
+        change="none" if not fragment else "would-cut" if dry_run else "cut",
+        records=data.count(b"\n"),
+        committed_bytes=committed,
+        fragment_bytes=fragment,
+        torn_path=aside,
+    )
+
+
+REPAIRS: dict[str, Repairing] = {
+    "library": repair,
+    "cuts-a-record": cuts_a_record,
+    "isolates": isolates,
+    "throws-away": throws_away,
+    "asks-for-no-lock": asks_for_no_lock,
+}
 
 
 class Watcher:
@@ -247,47 +299,3 @@ def demand_caught(machine: type[Soak]) -> None:
     finally:
         COUNTS.clear()
         COUNTS.update(before)
-
-
-def alternating(seconds: float, *, writer: str = "library", follower: str = "library") -> Account:
-    """Let processes write, kill, rotate and follow for so long; return what it came to."""
-    done = subprocess.run(
-        [sys.executable, "-m", "faults.soaking", str(seconds), "1", writer, follower],
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=seconds + 120,
-    )
-    return msgspec.json.decode(done.stdout, type=Account)
-
-
-def test_p01_p02_r01_processes_in_parallel_lose_nothing() -> None:
-    """However a writer, its killers, a rotator and three followers meet: every file and every follower has it all."""
-    account = alternating(scaled(3, 90))
-    count("kills", account.kills)
-    count("kills inside a write", account.inside)
-    count("records acknowledged", account.acknowledged)
-    count("records lost", account.lost)
-    count("records invented", account.invented)
-    assert account.kills
-    assert account.runs > 1
-    assert (0, 0, 0, 0) == (account.lost, account.invented, account.unfollowed, account.unterminated)
-
-
-@pytest.mark.parametrize(
-    ("writer", "follower", "wrong"),
-    [
-        ("buffered", "library", "lost"),
-        ("two-writes", "library", "unterminated"),
-        ("gluing", "library", "invented"),
-        ("library", "naive", "unfollowed"),
-    ],
-)
-def test_p03_p04_c09_r01_broken_processes_are_caught(writer: str, follower: str, wrong: str) -> None:
-    """Buffers, two writes for a record, a resume without a look and a follower without one are each found out."""
-    # On a machine that does much else, few kills hit the moment.
-    for _ in range(12):
-        if getattr(alternating(scaled(2, 5), writer=writer, follower=follower), wrong):
-            return
-    pytest.fail("nothing was wrong")
