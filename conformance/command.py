@@ -98,7 +98,7 @@ def configure(parser: ArgumentParser) -> None:
         help="a folder of cases, a name with * and ?, or proves:STATEMENT (repeatable)",
     )
     add("--count", type=int, default=10_000, metavar="N", help="random numbers of each width, for interop")
-    add("--revision", metavar="N.N", help="ask what this revision of the specification asked (default: the newest)")
+    add("--revision", metavar="N.N", help="ask what this revision asked (default: the newest but a draft)")
     add("--level", choices=LEVELS, default="whole", help=_LEVEL_HELP)
     add("--fail-fast", action="store_true", help="stop at the first failure; the rest counts as not asked")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="number of programs to run in parallel")

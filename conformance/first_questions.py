@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from conformance.corpus import matches, questions_of
 from conformance.loading import CASES, load_folder
-from conformance.revisions import CURRENT, is_asked
+from conformance.revisions import is_asked
 from conformance.session_cases import SESSIONS, load_session
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def as_text(questions: Iterable[str]) -> str:
     return json.dumps({"questions": list(questions)}, indent=0, ensure_ascii=False) + "\n"
 
 
-def parts(roles: Collection[str], patterns: Collection[str] = ()) -> Iterator[list[Question]]:
-    """Yield the core for *roles* about cases that match *patterns*: a few questions, then the rest.
+def parts(roles: Collection[str], revision: str, patterns: Collection[str] = ()) -> Iterator[list[Question]]:
+    """Yield the core of *revision* for *roles* about cases that match *patterns*: a few questions, then the rest.
 
     The cases of a part are loaded when it is taken, and no others. The first questions are one to each role: where
     a role is not right at all, its failure is among the first answers.
@@ -47,7 +47,8 @@ def parts(roles: Collection[str], patterns: Collection[str] = ()) -> Iterator[li
     mine = _each_role_first([name for name in names() if _role(name) in roles])
     for part in (mine[:_FEW], mine[_FEW:]):
         order = {name: index for index, name in enumerate(part)}
-        cases = [case for case in _cases(order) if not patterns or any(matches(case, pattern) for pattern in patterns)]
+        every = _cases(order, revision)
+        cases = [case for case in every if not patterns or any(matches(case, pattern) for pattern in patterns)]
         found = [question for question in questions_of(cases, roles) if question.name in order]
         yield sorted(found, key=lambda question: order[question.name])
 
@@ -63,11 +64,11 @@ def _role(name: str) -> str:
     return name.rpartition(" [")[2].rstrip("]").partition(" ")[0]
 
 
-def _cases(questions: Iterable[str]) -> Iterator[Case]:
+def _cases(questions: Iterable[str], revision: str) -> Iterator[Case]:
     for folder in dict.fromkeys(name.rpartition(" [")[0].partition("#")[0] for name in questions):
         if folder.startswith(_SESSIONS):
             session = load_session(os.path.join(SESSIONS, folder.removeprefix(_SESSIONS)))
-            if is_asked(session.since, session.until, CURRENT):
+            if is_asked(session.since, session.until, revision):
                 yield session
         else:
-            yield from load_folder(os.path.join(CASES, folder), CASES)
+            yield from load_folder(os.path.join(CASES, folder), CASES, revision)

@@ -35,6 +35,7 @@ def _entry(run: Run) -> dict[str, Any]:
     return {
         "name": run.name,
         "language": run.hello["language"],
+        "revision": run.revision,
         "roles": run.roles,
         "profiles": run.hello["profiles"],
         "except": _exceptions(run),

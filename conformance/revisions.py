@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from functools import cache
+from typing import Any
 
 _LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "lock.json")
 
@@ -23,13 +24,26 @@ def newest() -> dict[str, str]:
 
 
 @cache
-def _revisions() -> dict[str, list[str]]:
+def _lock() -> dict[str, Any]:
     with open(_LOCK, encoding="utf-8") as file:
-        return {profile: list(found) for profile, found in json.load(file)["digests"].items()}
+        found: dict[str, Any] = json.load(file)
+    return found
+
+
+@cache
+def _revisions() -> dict[str, list[str]]:
+    drafts = _lock()["drafts"]
+    digests = _lock()["digests"].items()
+    return {profile: [*found, *([drafts[profile]] if profile in drafts else [])] for profile, found in digests}
 
 
 CURRENT = max(newest().values(), key=as_numbers)
-"""The newest revision of the specification."""
+"""The newest revision of the specification, which may be a draft."""
+
+
+def is_draft(revision: str) -> bool:
+    """Return whether *revision* may still change."""
+    return revision in _lock()["drafts"].values()
 
 
 def named(profile: str, revision: str) -> str:

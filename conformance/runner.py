@@ -12,7 +12,7 @@ from conformance import baseline, corpus, first_questions, registry
 from conformance.adapters import Adapter, AdapterError
 from conformance.oracle import tables
 from conformance.reports.run import Run
-from conformance.revisions import CURRENT, known_revisions, listed
+from conformance.revisions import is_draft, known_revisions, listed
 from conformance.running import run
 from conformance.statements import decided
 from conformance.verdicts import BAD
@@ -58,8 +58,8 @@ def prove(
         raise UsageError("the level minimal is asked of writers, and the adapter does not name this role")
     asking = _Asking(adapter, options, revision, on_result)
     # One program per question takes minutes: the first failure is there before the rest is loaded.
-    is_early = revision == CURRENT and (options.level == "quick" or (options.level == "whole" and not adapter.lines))
-    for part in first_questions.parts(roles, options.select) if is_early else ():
+    is_early = options.level == "quick" or (options.level == "whole" and not adapter.lines)
+    for part in first_questions.parts(roles, revision, options.select) if is_early else ():
         asking.ask(part)
     cases = []
     if options.level == "quick":
@@ -128,14 +128,14 @@ def _revision_of(adapter: Adapter, options: Namespace) -> str:
 
     own: list[str] = adapter.hello.get("revisions") or listed()
     known = [revision for revision in listed() if revision in own]
-    wanted: str | None = options.revision or (known[-1] if known else None)
+    # A draft is asked of who names it.
+    offered = known if "revisions" in adapter.hello else [revision for revision in known if not is_draft(revision)]
+    wanted: str | None = options.revision or (offered[-1] if offered else None)
     if wanted not in listed():
         raise UsageError(f"the corpus has no revision {wanted or ', '.join(own)}; {known_revisions()}")
     if wanted not in known:
         names = ", ".join(own)
         raise UsageError(f"the adapter names the revisions {names}, not {wanted}; ask with --revision {own[-1]}")
-    if options.level == "quick" and wanted != CURRENT:
-        raise UsageError(f"the level quick is of revision {CURRENT} only; leave out --level or --revision")
     return wanted
 
 

@@ -14,6 +14,7 @@ from conformance import first_questions, registry
 from conformance.command import BAD, GOOD, main
 from conformance.corpus import questions_of, selected
 from conformance.probes.question import ROLES
+from conformance.revisions import CURRENT
 from conformance.tests.adapters_for_tests import HEAD, program
 
 pytestmark = pytest.mark.slow
@@ -29,7 +30,7 @@ def test_core_names_questions_of_the_corpus() -> None:
 def test_core_is_small_and_has_every_role() -> None:
     """The core takes a second or two, and asks each role one question before it asks any a second one."""
     assert 100 < len(first_questions.names()) < 1000
-    few, rest = first_questions.parts(ROLES)
+    few, rest = first_questions.parts(ROLES, CURRENT)
     assert sorted(first_questions.names()) == sorted(question.name for question in (*few, *rest))
     assert set(ROLES) == {question.role for question in few[: len(ROLES)]}
 
@@ -46,7 +47,7 @@ def test_few_questions_are_loaded_first(monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(first_questions, name, partial(noted, getattr(first_questions, name)))
     for role in ROLES:
         loaded.clear()
-        few = next(first_questions.parts([role]))
+        few = next(first_questions.parts([role], CURRENT))
         assert {role} == {question.role for question in few}
         assert len(loaded) <= len(few) <= 16
 

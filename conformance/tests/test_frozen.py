@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,15 @@ from typing import Any
 import pytest
 
 from conformance import session_cases
+from conformance.adapters import Adapter
 from conformance.corpus import cases, questions_of
 from conformance.inside import Inside, reasons_of
 from conformance.oracle import tables
 from conformance.oracle.adapter import Message, Oracle
 from conformance.oracle.writing import RefusedError, Writing
 from conformance.probes.question import ROLES, Question, Stage
-from conformance.revisions import CURRENT
+from conformance.revisions import CURRENT, is_draft, listed
+from conformance.runner import _revision_of
 
 SELECTED = ("toy-v1/resumption", "toy-v1/wrong-type", "kaun-v1/canonical", "kaun-v1/fields")
 LATER = {
@@ -102,3 +105,13 @@ def test_what_a_later_revision_compares_is_not_asked(tmp_path: Path) -> None:
 def test_every_question_of_a_released_revision(tmp_path: Path) -> None:
     """An implementation of 1.2 answers every question of 1.2."""
     assert [] == reasons(questions_of(cases((), "1.2"), ROLES), tmp_path, "1.2")
+
+
+def test_draft_is_asked_of_who_names_it() -> None:
+    """An adapter that names no revision is asked about the newest that cannot change, unless it is asked for."""
+    silent, naming = (Adapter(["x"], deadline=1.0), Adapter(["x"], deadline=1.0))
+    silent.hello, naming.hello = {}, {"revisions": [CURRENT]}
+    released = [revision for revision in listed() if not is_draft(revision)][-1]
+    asked = Namespace(revision=None)
+    assert (released, CURRENT) == (_revision_of(silent, asked), _revision_of(naming, asked))
+    assert CURRENT == _revision_of(silent, Namespace(revision=CURRENT))

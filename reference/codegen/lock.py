@@ -2,6 +2,7 @@
 
 A key or kind that a revision added carries ``x-since``. What remains of the schemas without
 everything that is newer than a revision must have the digest that ``schemas/lock.json`` holds.
+A draft, which it names by profile, may still change and has none.
 """
 
 from __future__ import annotations
@@ -36,13 +37,16 @@ def digest(profile: str, revision: str) -> str:
 
 
 def lock_text() -> str:
-    """Return the content of ``schemas/lock.json`` for the current schemas."""
+    """Return the content of ``schemas/lock.json`` for the current schemas; its drafts stay."""
+    drafts = sources.load(sources.SCHEMAS / "lock.json")["drafts"]
     digests = {
-        profile: {revision: digest(profile, revision) for revision in revisions(profile)}
+        profile: {
+            revision: digest(profile, revision) for revision in revisions(profile) if revision != drafts.get(profile)
+        }
         for profile in sources.PROFILES
     }
     comment = "SHA-256 of what each revision asserts; `python -m codegen --lock` writes it, once for each release."
-    return json.dumps({"$comment": comment, "digests": digests, "corpus": _corpus()}, indent=2) + "\n"
+    return json.dumps({"$comment": comment, "drafts": drafts, "digests": digests, "corpus": _corpus()}, indent=2) + "\n"
 
 
 def _corpus() -> dict[str, str]:

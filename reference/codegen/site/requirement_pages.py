@@ -12,6 +12,7 @@ from codegen.site.evidence import evidence, implementations
 from codegen.site.statements import moved, statements
 from conformance.escaping import markdown
 from conformance.probes.question import ROLES
+from conformance.revisions import FIRST_LISTED, as_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -137,7 +138,12 @@ def _facts(statement: Statement, shown: Evidence, here: str) -> Iterator[str]:
 def _kept_by(statement: Statement, shown: Evidence) -> str:
     """Return the implementations that follow *statement* in the tested roles, with the exceptions."""
     asked = [role for role in ROLES if role in shown.roles & set(statement.entry["applies"])]
-    entries = [entry for entry in implementations() if set(entry["roles"]) & set(asked)]
+    last = as_numbers(statement.entry.get("amended") or statement.entry.get("since") or FIRST_LISTED)
+    entries = [
+        entry
+        for entry in implementations()
+        if set(entry["roles"]) & set(asked) and last <= as_numbers(entry["revision"])
+    ]
     limits = [
         f"{markdown(entry['name'])} as {role}: {limit}"
         for entry in entries

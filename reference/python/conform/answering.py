@@ -26,6 +26,7 @@ _HELLO = {
     "version": __version__,
     "roles": ["reader", "summarizer", "writer", "canonical-writer", "checker", "follower"],
     "profiles": ["toy/v1", "metrics/v1", "kaun/v1"],
+    "revisions": ["1.4"],
     "lines": True,
     "capabilities": [
         "line_limit",
