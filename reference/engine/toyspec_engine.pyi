@@ -176,9 +176,6 @@ class Packing:
 def columns(data: bytes, profile: Profile) -> list[PieceFields]:
     """Return what whole lines of a stream hold, in their order."""
 
-def member_columns(data: bytes, profile: Profile, names: list[str]) -> list[PieceFields]:
-    """As ``columns``, of the metrics that are members of the records by these names alone."""
-
 def step_columns(data: bytes, profile: Profile) -> list[PieceFields]:
     """As ``columns``, for steps alone, with step, time and epoch of each."""
 

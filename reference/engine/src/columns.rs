@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use toyspec::{columns, member_columns, step_columns, Column, Columns, Piece, Profile, Rows};
+use toyspec::{columns, step_columns, Column, Columns, Piece, Profile, Rows};
 
 use crate::failures::{caught, failure};
 
@@ -41,18 +41,6 @@ pub(crate) fn columns_of<'py>(
     found(py, data, profile, columns)
 }
 
-/// As `columns`, of the metrics that are members of the records by these names alone.
-#[pyfunction]
-#[pyo3(name = "member_columns")]
-pub(crate) fn member_columns_of<'py>(
-    py: Python<'py>,
-    data: &Bound<'py, PyBytes>,
-    profile: &str,
-    names: Vec<String>,
-) -> PyResult<Vec<PieceFields<'py>>> {
-    found(py, data, profile, |text, profile| member_columns(text, profile, &names))
-}
-
 /// As `columns`, for steps alone, with the place of each.
 #[pyfunction]
 #[pyo3(name = "step_columns")]
@@ -68,7 +56,7 @@ fn found<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyBytes>,
     profile: &str,
-    read: impl Fn(&[u8], Profile) -> Vec<Piece> + Sync,
+    read: fn(&[u8], Profile) -> Vec<Piece>,
 ) -> PyResult<Vec<PieceFields<'py>>> {
     let profile = Profile::of(profile).ok_or_else(|| PyValueError::new_err("no such profile"))?;
     let text = data.as_bytes();

@@ -30,7 +30,6 @@ fn toyspec_engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<pyramids::Pyramid>()?;
     module.add_class::<packing::Packing>()?;
     module.add_function(wrap_pyfunction!(columns::columns_of, module)?)?;
-    module.add_function(wrap_pyfunction!(columns::member_columns_of, module)?)?;
     module.add_function(wrap_pyfunction!(columns::step_columns_of, module)?)?;
     module.add_function(wrap_pyfunction!(step_blocks::step_blocks, module)?)?;
     module.add_function(wrap_pyfunction!(columns::folded, module)?)?;

@@ -174,7 +174,7 @@ _FOREIGN = ("other", "parts", "entries", "whole")
 _OF_FOREIGN = ("--dialect", "--step-key", "--time-key", "--metric-key", "--value-key", "--columns")
 """Options that change how logs of other programs are read, and subjects that have such."""
 _WITHOUT_JSON = frozenset({
-    "--json", "--csv", "--md", "--format", "--color", "--quiet", "--verbose", "--layout", "--raw", "--dialects",
+    "--json", "--csv", "--md", "--format", "--color", "--quiet", "--verbose", "--raw", "--dialects",
     "--sort", "--reverse", "--profile", "--log", *_OF_FOREIGN,
 })  # fmt: skip
 """Options about text, or whose effect the answers without --json show."""

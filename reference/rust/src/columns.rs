@@ -2,7 +2,7 @@
 
 use crate::layouts::{Layout, Layouts};
 use crate::line_validation::{LineValidator, Status};
-use crate::record_numbers::{said, Chosen, MAX_METRICS};
+use crate::record_numbers::{said, MAX_METRICS};
 use crate::tables::MAX_LINE_BYTES;
 use crate::Profile;
 
@@ -77,20 +77,15 @@ pub enum Piece {
 
 /// Returns what whole lines of a stream of a profile hold, in their order.
 pub fn columns(text: &[u8], profile: Profile) -> Vec<Piece> {
-    pieces_of(text, profile, Taken::All, Chosen::All)
-}
-
-/// As `columns`, of the metrics that are members of the records by these names alone.
-pub fn member_columns(text: &[u8], profile: Profile, names: &[String]) -> Vec<Piece> {
-    pieces_of(text, profile, Taken::All, Chosen::Members(names))
+    pieces_of(text, profile, Taken::All)
 }
 
 /// As `columns`, for steps alone, with the place of each. The steps of a piece have the same metrics and phase.
 pub fn step_columns(text: &[u8], profile: Profile) -> Vec<Piece> {
-    pieces_of(text, profile, Taken::Steps, Chosen::All)
+    pieces_of(text, profile, Taken::Steps)
 }
 
-fn pieces_of(text: &[u8], profile: Profile, taken: Taken, chosen: Chosen) -> Vec<Piece> {
+fn pieces_of(text: &[u8], profile: Profile, taken: Taken) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut validator = LineValidator::default();
     let mut layouts = Layouts::default();
@@ -101,7 +96,7 @@ fn pieces_of(text: &[u8], profile: Profile, taken: Taken, chosen: Chosen) -> Vec
         } else {
             let Some(length) = memchr::memchr(b'\n', &text[start..]) else { break };
             let end = start + length + 1;
-            let layout = layout_of(&mut validator, &text[start..end], profile, chosen);
+            let layout = layout_of(&mut validator, &text[start..end], profile);
             (layout.map(|layout| layouts.add(layout)), end)
         };
         let size = end - start;
@@ -118,13 +113,13 @@ fn pieces_of(text: &[u8], profile: Profile, taken: Taken, chosen: Chosen) -> Vec
 }
 
 /// Returns the layout of a line, with its line feed, that says nothing but numbers.
-fn layout_of(validator: &mut LineValidator, whole: &[u8], profile: Profile, chosen: Chosen) -> Option<Layout> {
+fn layout_of(validator: &mut LineValidator, whole: &[u8], profile: Profile) -> Option<Layout> {
     let line = &whole[..whole.len() - 1];
     let is_plain = line.len() <= MAX_LINE_BYTES
         && validator.validate(line, false) == Status::Readable
         && validator.problems.listed.is_empty();
     let record = validator.record(line).filter(|_| is_plain)?;
-    Layout::of(whole, record, said(record, profile, chosen)?, profile)
+    Layout::of(whole, record, said(record, profile)?, profile)
 }
 
 /// Adds a record to the columns that come last, or begins new ones; returns false where it has too many metrics.
@@ -252,7 +247,7 @@ impl Rows {
 
 #[cfg(test)]
 mod tests {
-    use super::{columns, member_columns, step_columns, Column, Columns, Piece};
+    use super::{columns, step_columns, Column, Columns, Piece};
     use crate::tables::MAX_LINE_BYTES;
     use crate::test_random::{rounds, Random};
     use crate::Profile;
@@ -319,8 +314,7 @@ mod tests {
                 }
                 text += ["\n", "\n", "\n", "\r\n", " \n"][random.below(5)];
             }
-            let of_loss = |text: &[u8], profile| member_columns(text, profile, &["loss".to_string()]);
-            for read in [columns, step_columns, of_loss] {
+            for read in [columns, step_columns] {
                 let whole = read(text.as_bytes(), profile);
                 let alone: Vec<Piece> =
                     text.split_inclusive('\n').flat_map(|line| read(line.as_bytes(), profile)).collect();

@@ -31,24 +31,16 @@ pub(crate) struct Said<'t> {
     pub metrics: Vec<(String, Placed<'t, f64>)>,
 }
 
-/// Which metrics of a record count.
-#[derive(Clone, Copy)]
-pub(crate) enum Chosen<'a> {
-    All,
-    /// Those that are members of the record by these names, and nothing in its extra.
-    Members(&'a [String]),
-}
-
 /// Returns what a record says; None where that is more than numbers.
-pub(crate) fn said<'t>(record: Node<'t>, profile: Profile, chosen: Chosen) -> Option<Said<'t>> {
+pub(crate) fn said<'t>(record: Node<'t>, profile: Profile) -> Option<Said<'t>> {
     match profile {
-        Profile::Toy => said_by_event(record, chosen),
-        Profile::Metrics => said_by_entry(record, chosen),
+        Profile::Toy => said_by_event(record),
+        Profile::Metrics => said_by_entry(record),
         Profile::Kaun => said_by_scalar(record),
     }
 }
 
-fn said_by_event<'t>(record: Node<'t>, chosen: Chosen) -> Option<Said<'t>> {
+fn said_by_event<'t>(record: Node<'t>) -> Option<Said<'t>> {
     let parts = Parts::of(record)?;
     let tag = parts.kind.filter(|tag| tag.kind() == Kind::String)?;
     let name = std::str::from_utf8(tag.body()).ok()?;
@@ -76,11 +68,11 @@ fn said_by_event<'t>(record: Node<'t>, chosen: Chosen) -> Option<Said<'t>> {
         phase,
         epoch,
         minimize: None,
-        metrics: parts.metrics(chosen)?,
+        metrics: parts.metrics()?,
     })
 }
 
-fn said_by_entry<'t>(record: Node<'t>, chosen: Chosen) -> Option<Said<'t>> {
+fn said_by_entry<'t>(record: Node<'t>) -> Option<Said<'t>> {
     let parts = Parts::of(record)?;
     let time = time_in(parts.wall_time_ms)?.map(|(place, time)| (place, in_seconds(time, Profile::Metrics)));
     let step = parts.step.and_then(step_of)?;
@@ -93,7 +85,7 @@ fn said_by_entry<'t>(record: Node<'t>, chosen: Chosen) -> Option<Said<'t>> {
         return None;
     }
     let epoch = parts.epoch;
-    Some(Said { kind: "entry", time, step: Some(step), epoch, metrics: parts.metrics(chosen)?, ..Said::default() })
+    Some(Said { kind: "entry", time, step: Some(step), epoch, metrics: parts.metrics()?, ..Said::default() })
 }
 
 /// Returns whether an entry counts, which may lack a loss: with one that is not binary32 or null, it does not.
@@ -177,7 +169,7 @@ impl<'t> Parts<'t> {
     }
 
     /// Returns the metrics, those of the extra first; None where two of them have the same name, or there are others.
-    fn metrics(self, chosen: Chosen) -> Option<Vec<(String, Placed<'t, f64>)>> {
+    fn metrics(self) -> Option<Vec<(String, Placed<'t, f64>)>> {
         if self.has_others {
             return None;
         }
@@ -188,12 +180,7 @@ impl<'t> Parts<'t> {
         if self.numbers.iter().any(|(name, _)| found.iter().any(|(other, _)| other == name)) {
             return None;
         }
-        if let Chosen::Members(names) = chosen {
-            found.clear();
-            found.extend(self.numbers.into_iter().filter(|(name, _)| names.contains(name)));
-        } else {
-            found.extend(self.numbers);
-        }
+        found.extend(self.numbers);
         (found.len() <= MAX_METRICS).then_some(found)
     }
 }

@@ -14,7 +14,6 @@ from core.test_cli_runs import RUNS, write_run
 from toyspec.catalog.building import build_catalog
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
-from toyspec.core.generated.runs import TITLES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,29 +72,6 @@ def test_loss_after_hundreds_of_metrics_is_the_loss(
     write_run(tmp_path / "run", *logged)
     assert exit_codes.OK == main(["ls", "--json", str(tmp_path)])
     assert 0.5 == json.loads(capsys.readouterr().out)[0]["final_loss"]
-
-
-def test_hidden_columns_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where a terminal has no room for a setting, a note names it and the option that shows all; a pipe has all."""
-    settings = {f"setting-{number}": "x" * 20 for number in range(9)}
-    config = [{name: f"{value}{run}" for name, value in settings.items()} for run in "ab"]
-    runs = []
-    for run, own in zip("ab", config, strict=True):
-        (tmp_path / run).mkdir()
-        start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": run, "config": own}
-        runs.append(tmp_path / run / "events.jsonl")
-        runs[-1].write_text(json.dumps(start) + "\n")
-    assert exit_codes.OK == main(["compare", "--layout", "rows", *map(str, runs)])
-    assert "hidden" not in capsys.readouterr().out
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert exit_codes.OK == main(["compare", "--layout", "rows", *map(str, runs)])
-    shown = capsys.readouterr().out
-    assert "hidden for lack of room: " in shown
-    assert "--csv has everything" in " ".join(shown.split())
 
 
 def test_lists_and_long_texts_that_differ_look_different(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,46 +159,26 @@ def _require_named(*where: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "r0" not in shown
 
 
-@pytest.fixture
-def many_columns(tmp_path: Path) -> Path:
-    """Return a directory with three runs that ended, with settings, a loss and names."""
-    for at in range(3):
-        start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": f"r{at}", "name": f"n{at}"}
-        config = {"lr": 0.1 * at, "width": 64, "optim": {"name": "adam"}}
-        steps = [{"kind": "step", "t": 1.0 * step, "step": step, "loss": 1.0 / step} for step in range(1, 8 + at)]
-        end = {"kind": "run_end", "t": 20.0, "reason": "completed", "final_loss": 0.1}
-        (tmp_path / f"r{at}").mkdir()
-        lines = [start | {"config": config}, *steps, end]
-        (tmp_path / f"r{at}/events.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
-    return tmp_path
-
-
-@pytest.mark.parametrize("columns", range(20, 300, 31))
-def test_columns_are_hidden_from_the_least_telling_on(
-    columns: int, many_columns: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("columns", [20, 50, 200])
+def test_runs_that_do_not_fit_a_terminal_are_named(
+    columns: int, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Points from the last, then lesser results, settings from the last, then the other results.
-
-    At every width a column is shown or is named as hidden, and all that is hidden comes before all that is shown.
-    """
-    assert exit_codes.OK == main(["compare", "--csv", str(many_columns)])
-    _, *rows = (line.split(",")[:2] for line in capsys.readouterr().out.splitlines())
-    points = [f"step {name}" for part, name in rows if part not in ("results", "settings")]
-    settings = [name for part, name in rows if part == "settings"]
-    results = [name for part, name in rows if part == "results"]
-    lesser = [TITLES["seconds"], TITLES["reason"], "lowest loss", TITLES["last_step"]]
-    assert set(lesser) < set(results)
-    assert 3 == len(settings)
-    order = [*points[::-1], *lesser, *settings[::-1], *[name for name in results if name not in lesser][::-1]]
+    """At every width a run has a column or is named as hidden, the last first; a pipe has all."""
+    runs = [f"run-of-a-sweep-{number}" for number in range(6)]
+    for run in runs:
+        (tmp_path / run).mkdir()
+        start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": run, "config": {"name": run}}
+        (tmp_path / run / "events.jsonl").write_text(json.dumps(start) + "\n")
+    assert exit_codes.OK == main(["compare", str(tmp_path)])
+    assert runs == capsys.readouterr().out.splitlines()[0].split()
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
-    words = ["compare", "--all", "--layout", "rows", "--points", "1000", str(many_columns)]
-    assert exit_codes.OK == main(words)
-    head, *lines = capsys.readouterr().out.splitlines()
-    shown = {title.strip() for title in head.split("  ") if title.strip()}
-    hidden = [name for name in order if name not in shown]
-    assert order[: len(hidden)] == hidden
-    note = " ".join(" ".join(lines).split())
-    assert bool(hidden) == ("hidden for lack of room: " in note)
-    assert 3 <= len(lines)
+    assert exit_codes.OK == main(["compare", str(tmp_path)])
+    shown, _, note = capsys.readouterr().out.partition("hidden for")
+    note = " ".join(note.split())
+    kept = shown.splitlines()[0].split()
+    assert runs[: len(kept)] == kept
+    hidden = ", ".join(runs[len(kept) :])
+    assert note.startswith(f"lack of room: {hidden}; --csv has everything") if hidden else not note
+    assert 1 <= len(kept)

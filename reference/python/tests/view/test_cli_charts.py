@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from array import array
 from math import isnan
@@ -159,26 +158,3 @@ def test_show_names_the_metrics_there_are(tmp_path: Path, capsys: pytest.Capture
     assert exit_codes.USAGE == main(["show", "--log", run])
     assert exit_codes.USAGE == main(["show", "--json", "--metric", "loss", run])
     assert exit_codes.USAGE == main(["show", "--metric", "loss", "s3://bucket/run"])
-
-
-def test_compare_turns_many_runs_into_rows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Five runs are rows, four columns; on a narrow terminal nothing wraps and what is hidden is named."""
-    names = [f"llama-base-lr{number}-20261121-001" for number in range(5)]
-    runs = [str(write_run(tmp_path / name, START, step(1, float(len(name))), END).parent) for name in names]
-    main(["compare", *runs])
-    rows = capsys.readouterr().out.splitlines()
-    assert (["run", *names], "step 1") == ([line.split()[0] for line in rows], rows[0][-6:])
-    main(["compare", *runs[:4]])
-    assert "state " in capsys.readouterr().out.splitlines()[1]
-    main(["compare", "--layout", "rows", *runs[:2]])
-    assert "run " in capsys.readouterr().out.splitlines()[0]
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "50")
-    monkeypatch.setenv("NO_COLOR", "1")
-    main(["compare", *runs[:4]])
-    narrow = capsys.readouterr().out.splitlines()
-    assert all(width(line) <= 50 for line in narrow)
-    assert 4 == len({line.split()[0] for line in narrow[1:5]})
-    assert "step 1; --csv has everything" in " ".join(line.strip() for line in narrow)

@@ -24,7 +24,6 @@ from toyspec.core.command_line.tables import (
     joined,
     lined_up,
     some_of,
-    width,
     wrapped,
 )
 from toyspec.core.command_line.terminal import Terminal, columns, tell
@@ -58,15 +57,11 @@ _DEFAULT_METRIC = "loss"
 _DEFAULT_POINTS = 10
 _MOST_LISTED = 30
 _MOST_HIDDEN_NAMED = 8
-# More runs than these are rows.
-_MOST_COLUMNS = 4
-_TEXTS = frozenset(TITLES[name] for name in ("run", "name", "state", "reason", "error"))
-_HIDDEN_FIRST = (TITLES["seconds"], TITLES["reason"], "lowest loss", TITLES["last_step"])
 
 _DESCRIPTION = (
     "Compare runs: the settings that differ, the results, and a metric at the steps\n"
-    "that all of them have. Up to four runs are columns, more of them, and those\n"
-    "that do not fit the terminal, are rows.\n\n"
+    "that all of them have. Each run is a column; on a terminal, those that do not\n"
+    "fit are hidden.\n\n"
     "With --metric, the results have the metric at the last step at which each run\n"
     "has it, and that step. --at common compares all at the last step that they have\n"
     "in common, --at STEP at that one.\n\n"
@@ -125,12 +120,6 @@ def configure(parser: Parser) -> None:
         default=_DEFAULT_POINTS,
         help=f"number of common steps to show; default: {_DEFAULT_POINTS}",
     )
-    parser.add_argument(
-        "--layout",
-        choices=("auto", "columns", "rows"),
-        default="auto",
-        help="what runs are; auto (the default) chooses by their number and the width of the terminal",
-    )
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--csv", action="store_true", help="print CSV: every setting, result and common step")
     forms.add_argument("--json", action="store_true", help="print an object with the same")
@@ -159,10 +148,7 @@ def run(options: Namespace) -> int:
     points = list(_points(metric, spread(steps, options.points), series))
     terminal = Terminal(color=options.color)
     rows = [*results, *settings, *points]
-    if _runs_are_rows(options.layout, runs, rows, terminal):
-        _print_rows(runs, rows, terminal)
-    else:
-        _print_table(runs, rows, terminal)
+    _print_table(runs, rows, terminal)
     others = _names_in_all(runs) - {metric}
     if not points:
         terminal.line(f"\nthe runs have no step in common with {shortened(metric, _NAME_CHARS)}")
@@ -288,53 +274,14 @@ def _names(runs: list[RunSummary]) -> list[str]:
     return distinct_names([each.facts.run for each in runs], [each.directory for each in runs])
 
 
-def _runs_are_rows(
-    layout: Literal["auto", "columns", "rows"], runs: list[RunSummary], rows: list[ComparedRow], terminal: Terminal
-) -> bool:
-    if layout != "auto" or len(runs) > _MOST_COLUMNS:
-        return layout != "columns"
-    widths = (max(map(width, column)) for column in zip(*_table(runs, rows), strict=True))
-    return terminal.interactive and len(joined([" " * each + "." for each in widths])) - len(runs) > columns()
-
-
-def _print_rows(runs: list[RunSummary], rows: list[ComparedRow], terminal: Terminal) -> None:
-    """Print one line for each run; on a terminal, the columns that fit: results, then settings, then points."""
-    names = [shown(name) for name in _names(runs)]
-    table = [[name, *cells] for name, *cells in zip(["run", *names], *map(_shown_row, rows), strict=True)]
-    hidden: list[int] = []
-    if terminal.interactive:
-        hidden = fitted(table, columns(), _droppable(rows))
-    kept = [[cell for index, cell in enumerate(row) if index not in hidden] for row in table]
-    sides: list[Side] = ["left" if title in _TEXTS else "right" for title in kept[0]]
-    head, *lines = lined_up(kept, sides)
-    terminal.line(terminal.styled(joined(head), "strong"))
-    for line in lines:
-        terminal.line(joined(line))
-    if hidden:
-        left_out = some_of([table[0][index] for index in hidden], _MOST_HIDDEN_NAMED)
-        note = f"hidden for lack of room: {left_out}; --csv has everything"
-        for text in wrapped(note, columns(), "  "):
-            terminal.line(terminal.styled(text, "dim"))
-
-
-def _droppable(rows: list[ComparedRow]) -> list[int]:
-    """Return the columns in the order of being hidden: points, lesser results, then settings."""
-    named = [(index, row) for index, row in enumerate(rows, 1)]
-    points = [index for index, row in named if row.part not in ("results", "settings")]
-    lesser = [index for name in _HIDDEN_FIRST for index, row in named if (row.part, row.name) == ("results", name)]
-    settings = [index for index, row in named if row.part == "settings"]
-    rest = [index for index, _ in named if index not in (*points, *lesser, *settings)]
-    return [*reversed(points), *lesser, *reversed(settings), *reversed(rest)]
-
-
-def _table(runs: list[RunSummary], rows: list[ComparedRow]) -> list[list[str]]:
-    return [["", *cut_apart([shown(name) for name in _names(runs)], _VALUE_COLUMNS)], *map(_shown_row, rows)]
-
-
 def _print_table(runs: list[RunSummary], rows: list[ComparedRow], terminal: Terminal) -> None:
-    table = _table(runs, rows)
+    """Print one column for each run; on a terminal those that fit, with the names of the others."""
+    names = cut_apart([shown(name) for name in _names(runs)], _VALUE_COLUMNS)
+    table = [["", *names], *map(_shown_row, rows)]
+    hidden = fitted(table, columns(), range(len(runs), 1, -1)) if terminal.interactive else []
+    kept = [[cell for index, cell in enumerate(row) if index not in hidden] for row in table]
     sides: list[Side] = ["left"]
-    head, *lines = lined_up(table, sides + ["right"] * len(runs))
+    head, *lines = lined_up(kept, sides + ["right"] * (len(kept[0]) - 1))
     terminal.line(terminal.styled(joined(head), "strong"))
     part = rows[0].part
     for row, line in zip(rows, lines, strict=True):
@@ -342,6 +289,10 @@ def _print_table(runs: list[RunSummary], rows: list[ComparedRow], terminal: Term
             part = row.part
             terminal.line(f"\n{terminal.styled(shortened(part, _NAME_CHARS), 'dim')}")
         terminal.line(joined(line))
+    if hidden:
+        left_out = some_of([table[0][index] for index in sorted(hidden)], _MOST_HIDDEN_NAMED)
+        for text in wrapped(f"hidden for lack of room: {left_out}; --csv has everything", columns(), "  "):
+            terminal.line(terminal.styled(text, "dim"))
 
 
 def _shown_row(row: ComparedRow) -> list[str]:

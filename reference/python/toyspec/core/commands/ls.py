@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from itertools import count
-from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -259,37 +257,6 @@ def _report_none(errors: Sequence[PathError], skipped: int, options: Namespace) 
         import_takes = "`toyspec import` takes logs of other tools from there"
         advice = import_takes if is_remote else "`toyspec doctor` names what else is there"
         tell("ls", f"no runs below {', '.join(map(shown, options.roots))}{_skipped(skipped)}; {advice}")
-        _report_candidates(options)
-
-
-def _report_candidates(options: Namespace) -> None:
-    """Name files that may be logs, though no dialect fits."""
-    from toyspec.core.reading.log_detection import usual_names
-    from toyspec.core.runs.discovery import logs_in
-
-    hints = usual_names(dialect_choice(options, settings(), search=True))
-    found = [path for root in options.roots if os.path.isdir(root) for path in logs_in(root, hints).candidates]
-    streams = [path for path in found if _is_stream(path)]
-    others = [path for path in found if path not in streams]
-    if streams:
-        named = " ".join(quote(shown(path)) for path in streams[:_MOST_NAMED])
-        tell("ls", f"streams with names of their own are listed by name: `toyspec ls {named}`")
-    if others:
-        named = ", ".join(map(shown, others[:_MOST_NAMED]))
-        tell("ls", f"these files may be logs: {named}; `toyspec dialect new FILE` reads one")
-
-
-def _is_stream(path: str) -> bool:
-    """Return whether the file *path* is a stream of toyspec, whatever its name is."""
-    from toyspec.core.errors import StreamError
-    from toyspec.core.reading.log_detection import HEAD_BYTES, detect_profile_at, first_object
-    from toyspec.core.reading.stream_files import unpacked_head
-
-    try:
-        first = first_object(unpacked_head(path, HEAD_BYTES)[0])
-    except (StreamError, OSError):
-        return False
-    return first is not None and detect_profile_at(path, first) is not None
 
 
 def _report_errors(errors: Sequence[PathError]) -> int:
