@@ -10,7 +10,7 @@ from tagged import tagged_members, tagged_record
 from toyspec.core.checker import iter_reports
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.reading.run_files import other_ranks
-from toyspec.core.runs.views import views_of
+from views import views_of
 
 if TYPE_CHECKING:
     from toyspec import ReadReport, Record

@@ -16,7 +16,6 @@ import pytest
 
 import toyspec
 from toyspec.core.errors import ToyspecError
-from toyspec.core.runs.views import views_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +48,6 @@ ASKED: dict[str, Callable[[Path, dict[str, Any]], Any]] = {
     "history": _history,
     "read": _records,
     "open_run": _run,
-    "views": lambda run, _: views_of(run).members,
 }
 
 
