@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from property_examples import examples
 from strategies import SCALARS, kinds, lines, valid_records
 from toyspec.core.checker import check_bytes, stream_checker
-from toyspec.core.checker.block_proof import BlockProof
 from toyspec.core.checker.collecting import Lines
-from toyspec.core.checker.stream_checker import StreamChecker
+from toyspec.core.checker.stream_checker import BlockProof, StreamChecker
 from toyspec.core.findings import FileReport
 from toyspec.core.format.line_validation import ValidatedLine, validate_line
 from toyspec.core.format.lines import Line

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from property_examples import examples
 from strategies import JSON, kinds, records, streams
 from toyspec.core.checker import CheckOptions, check_bytes, stream_checker
-from toyspec.core.checker.block_proof import BlockProof
 from toyspec.core.checker.collecting import Lines
 from toyspec.core.checker.record_rules import RecordValidator
-from toyspec.core.checker.stream_checker import StreamChecker
+from toyspec.core.checker.stream_checker import BlockProof, StreamChecker
 from toyspec.core.findings import FileReport, Profile
 from toyspec.core.format.date_times import is_date_time
 from toyspec.core.format.decoding import take_integers

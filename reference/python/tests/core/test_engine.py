@@ -19,7 +19,7 @@ from command_line import command, environment
 from toyspec import EngineError, check, check_bytes
 from toyspec.core import engine
 from toyspec.core.checker import CheckOptions, open_checker
-from toyspec.core.checker.engines import NativeThreads
+from toyspec.core.checker.checking import NativeThreads
 from toyspec.core.findings import FileReport, PathError, Skipped
 from toyspec.core.runs.discovery import Stream
 from toyspec.version import __version__

@@ -533,7 +533,7 @@ def _findings(choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[Dig
     from toyspec.core.findings import PathError
 
     paths = [each.path, *ranks_beside(each.path).values()]
-    for report in iter_reports(paths, options=CheckOptions.of(choice)):
+    for report in iter_reports(paths, options=CheckOptions(dialect=choice)):
         stream = _stream(report.path, each)
         if isinstance(report, PathError):
             yield _item("findings", at, "unreadable", report.message, stream=stream)

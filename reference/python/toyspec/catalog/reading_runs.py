@@ -10,7 +10,7 @@ import msgspec
 
 from toyspec.catalog.tables import LARGEST_LINE
 from toyspec.core.checker.checking import iter_reports
-from toyspec.core.checker.options import CheckOptions
+from toyspec.core.checker.collecting import CheckOptions
 from toyspec.core.engine import native
 from toyspec.core.errors import StreamError, UnknownFormatError
 from toyspec.core.findings import FileReport
@@ -212,7 +212,7 @@ def _is_log(stream: Stream, choice: DialectChoice) -> bool:
 
 
 def _reports(paths: list[str], choice: DialectChoice) -> Iterator[Any]:
-    return iter(iter_reports(paths, options=CheckOptions.of(choice)))
+    return iter(iter_reports(paths, options=CheckOptions(dialect=choice)))
 
 
 def _line(row: dict[str, Any]) -> bytes:

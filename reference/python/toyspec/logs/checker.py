@@ -23,7 +23,7 @@ from toyspec.logs.row_feed import RowFeed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from toyspec.core.checker.options import CheckOptions
+    from toyspec.core.checker.collecting import CheckOptions
     from toyspec.core.format.line_validation import ValidatedLine
     from toyspec.core.reading.records import Row, RowBlock
     from toyspec.logs.mapping import ReadAs, RowColumns

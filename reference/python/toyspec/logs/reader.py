@@ -17,7 +17,7 @@ from toyspec.logs.mapping import ReadAs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from toyspec.core.checker.options import CheckOptions
+    from toyspec.core.checker.collecting import CheckOptions
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.logs.checker import DialectChecker
     from toyspec.logs.dialects import Dialect

@@ -1,31 +1,33 @@
-"""Checks streams, bundles, directories of runs, standard input and bytes, with one or several workers."""
+"""Checks streams, bundles, directories of runs, standard input and bytes, with one or several workers.
+
+The compiled engine checks where it is installed, else plain Python; the log of another program is checked by its room.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from contextlib import closing
 from functools import cache, partial
 from itertools import groupby
-from typing import TYPE_CHECKING, BinaryIO, cast, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, TypeGuard, cast, get_args
 
 import msgspec
 
-from toyspec.core.checker.collecting import Collector, Location
-from toyspec.core.checker.engines import Walk, open_checker
-from toyspec.core.checker.options import CheckOptions
+from toyspec.core.checker.collecting import CheckOptions, Collector, Location, severity_of
 from toyspec.core.engine import native
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import printable
 from toyspec.core.files import NamedFile, open_file
-from toyspec.core.findings import FileReport, PathError, Profile, Report, Skipped
-from toyspec.core.format.profiles import SEAL_FILE
+from toyspec.core.findings import Excerpt, FileReport, Finding, PathError, Profile, Report, Skipped
+from toyspec.core.format.profiles import SEAL_FILE, detect_profile
 from toyspec.core.generated import messages, rules
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.generated.rules import ORDER
 from toyspec.core.places.addresses import is_address, path_in, public
 from toyspec.core.reading.log_detection import HEAD_BYTES as RECOGNIZED_BYTES
-from toyspec.core.reading.log_detection import DialectChoice, usual_names
+from toyspec.core.reading.log_detection import detect_profile_at, usual_names
 from toyspec.core.reading.reader import is_other_document
 from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.stream_files import STREAM_NAMES, Source, may_be_there
@@ -34,18 +36,60 @@ from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
+    from types import ModuleType
 
+    import toyspec_engine
+
+    from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.watching import Watch
     from toyspec.core.workers.running import Workers
 
+    OnSize = Callable[[int], None] | None
+    """Is given the number of bytes that are done."""
+    Check = Callable[[Found, OnSize], "Verdict"]
+
 
 Verdict = FileReport | PathError | Skipped
+Walk = Literal["all", "runs"]
+"""Whether all files are reported, or only runs: files of other formats below a directory are skipped."""
 _CHUNK_BYTES = 1 << 18
 _CANDIDATES_HELP = (
     "name one of them with --step-key KEY, or describe it as a dialect in toyspec.toml: `toyspec dialect new FILE`"
 )
 # If every line has a finding, a chunk takes seconds; progress must be shown more often than that.
 _WATCHED_CHUNK_BYTES = 1 << 14
+# Ctrl-C is noticed between two waits.
+_WAIT_SECONDS = 0.05
+# Enough to keep the threads busy, few enough to keep reports in memory small.
+_PENDING_PER_THREAD = 16
+
+
+class Checker(Protocol):
+    """Checks one stream as it is fed, and the files beside it."""
+
+    def feed(self, data: bytes, /) -> None:
+        """Check the lines that *data* commits."""
+
+    def take(self) -> list[Finding]:
+        """Return the findings that were listed since the last call; counts in their messages may still grow."""
+
+    @property
+    def ended(self) -> bool:
+        """True when the last record ends the run, and for a stream without a profile."""
+
+    @property
+    def is_look_settled(self) -> bool:
+        """True when the stream has no profile, and more bytes would not change what it looks like."""
+
+    def read_bundle_again(self) -> None:
+        """Read the files beside the stream again."""
+
+    def finish(self) -> FileReport:
+        """Return the report on everything fed; call it once, last."""
+
+    @property
+    def fact(self) -> str | None:
+        """What a stream without a profile looks like, once it is finished; None for all others."""
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -77,13 +121,11 @@ def check(  # noqa: PLR0913 - the options of a check are keywords
     ValueError for such a profile, and WorkersError.
     """
     options = _options(profile, select, ignore, max_line_bytes, dialect)
-    report = Report(files=[], errors=[])
-    for verdict in iter_reports([os.fspath(path) for path in paths], options=options, workers=workers):
-        if isinstance(verdict, FileReport):
-            report.files.append(verdict)
-        else:
-            report.errors.append(verdict)
-    return report
+    verdicts = list(iter_reports([os.fspath(path) for path in paths], options=options, workers=workers))
+    return Report(
+        files=[each for each in verdicts if isinstance(each, FileReport)],
+        errors=[each for each in verdicts if isinstance(each, PathError)],
+    )
 
 
 def check_bytes(  # noqa: PLR0913 - the options of check
@@ -113,9 +155,9 @@ def _options(
     max_line_bytes: int,
     dialect: DialectChoice | str | None,
 ) -> CheckOptions:
-    return CheckOptions.of(
-        DialectChoice.of(dialect),
-        profile,
+    return CheckOptions(
+        profile=profile,
+        dialect=dialect,
         select=frozenset(select),
         ignore=frozenset(ignore),
         max_line_bytes=max_line_bytes,
@@ -137,7 +179,7 @@ def iter_reports(
 
 def iter_runs(
     paths: Iterable[str], *, options: CheckOptions, workers: int | Workers = 1, on_progress: Watch | None = None
-) -> Iterator[FileReport | PathError | Skipped]:
+) -> Iterator[Verdict]:
     """Yield the reports of ``iter_reports`` for runs only.
 
     A file below a directory of *paths* that follows no profile is skipped. A directory of *paths* without any run is
@@ -145,13 +187,14 @@ def iter_runs(
     """
     searched: dict[str, tuple[int, int]] = {}
     for found, verdict in _verdicts(paths, options, workers, on_progress, walk="runs"):
-        if isinstance(verdict, Skipped) and isinstance(found, Stream) and found.is_hinted:
-            # Only its name was that of a log.
-            continue
-        if isinstance(found, Stream) and found.root is not None:
-            runs, skipped = searched.get(found.root, (0, 0))
-            is_skipped = isinstance(verdict, Skipped)
-            searched[found.root] = runs + (not is_skipped), skipped + is_skipped
+        is_skipped = isinstance(verdict, Skipped)
+        if isinstance(found, Stream):
+            if is_skipped and found.is_hinted:
+                # Only its name was that of a log.
+                continue
+            if found.root is not None:
+                runs, skipped = searched.get(found.root, (0, 0))
+                searched[found.root] = runs + (not is_skipped), skipped + is_skipped
         yield verdict
     for root, (runs, skipped) in searched.items():
         if not runs:
@@ -165,62 +208,39 @@ def _verdicts(
     paths = [public(path) for path in paths]
     is_remote = any(map(is_address, paths))
     # To list a store twice costs more than to know how much there is.
-    known = _known_size(paths) if on_progress and not is_remote else 0
+    known = sum(map(_size_of, _streams(paths))) if on_progress and not is_remote else 0
+
+    def watch(size: int) -> None:
+        if on_progress:
+            on_progress(done + size, known)
+
+    on_size = watch if on_progress else None
     # Loading the names costs start-up time; a file that is named is checked whatever its name is.
     hints = cache(partial(usual_names, options.choice))
-    streams = (
-        stream
-        for path in paths
-        for found in find_streams(path, hints=() if os.path.isfile(path) else hints())
-        for stream in _with_ranks(found)
-    )
+    streams = (each for found in _streams(paths, hints) for each in _with_ranks(found))
+    work = partial(_check_found, options=options, walk=walk)
     # The threads of the engine open files by themselves.
     engine = None if options.choice.may_be_own or is_remote else native()
     if engine is not None and isinstance(workers, int):
-        from toyspec.core.checker.engines import NativeThreads
-
-        watch = partial(_forward, on_progress, 0, known) if on_progress else None
-        threads = NativeThreads(engine, options, workers, watch)
-        yield from threads.check(streams, partial(_check_found, options=options, walk=walk), walk=walk)
+        yield from NativeThreads(engine, options, workers, on_size).check(streams, work, walk=walk)
         return
-    if workers != 1:
-        # Imported here, since one worker, the usual case, does not need it.
-        chosen = workers_for(workers, is_remote=is_remote) if isinstance(workers, int) else workers
-        work = partial(_check_found, options=options, walk=walk)
-        with closing(check_in_parallel(streams, work, chosen)) as checked:
-            for found, verdict in checked:
-                done += found.size if isinstance(found, Stream) else 0
-                if on_progress:
-                    on_progress(done, known)
-                yield found, verdict
-        return
-    for found in streams:
-        on_size = partial(_forward, on_progress, done, known) if on_progress else None
-        yield found, _check_found(found, options=options, walk=walk, on_size=on_size)
-        done += found.size if isinstance(found, Stream) else 0
+    is_alone = workers == 1
+    checked = _one_by_one(streams, work, on_size) if is_alone else _in_parallel(streams, work, workers, is_remote)
+    with closing(checked):
+        for found, verdict in checked:
+            done += _size_of(found)
+            if not is_alone:
+                watch(0)
+            yield found, verdict
 
 
-def severity_profile(report: FileReport) -> Profile:
-    """Return the profile whose severities a report has: that of toyspec which is nearest."""
-    if report.dialect is not None:
-        return "metrics/v1"
-    return cast("Profile", report.profile) if report.profile in get_args(Profile) else "toy/v1"
+def _streams(paths: Iterable[str], hints: Callable[[], tuple[str, ...]] = tuple) -> Iterator[Found]:
+    for path in paths:
+        yield from find_streams(path, hints=() if os.path.isfile(path) else hints())
 
 
-def summarize(files: Iterable[FileReport]) -> Summary:
-    """Return the totals over *files*."""
-    count = 0
-    totals = {"error": 0, "warning": 0, "info": 0}
-    for report in files:
-        count += 1
-        severities = Collector(CheckOptions())
-        severities.profile = severity_profile(report)
-        for finding in report.findings:
-            totals[finding.severity] += 1
-        for rule, number in report.suppressed.items():
-            # What is not a rule of the specification is one over training.
-            totals[severities.severity(rule) if rule in ORDER else "warning"] += number
-    return Summary(count, totals["error"], totals["warning"], totals["info"])
+def _size_of(found: Found) -> int:
+    return found.size if isinstance(found, Stream) else 0
 
 
 def _with_ranks(found: Found) -> Iterator[Found]:
@@ -233,26 +253,60 @@ def _with_ranks(found: Found) -> Iterator[Found]:
             yield Stream(path, os.path.getsize(path), found.root)
 
 
-def _forward(on_progress: Watch, before: int, known: int, size: int) -> None:
-    on_progress(before + size, known)
+def _one_by_one(streams: Iterable[Found], check: Check, on_size: OnSize) -> Generator[tuple[Found, Verdict]]:
+    for found in streams:
+        yield found, check(found, on_size)
 
 
-def _check_found(
-    found: Found, on_size: Callable[[int], None] | None = None, *, options: CheckOptions, walk: Walk
-) -> Verdict:
+def _in_parallel(
+    streams: Iterable[Found], check: Check, workers: int | Workers, is_remote: bool
+) -> Generator[tuple[Found, Verdict]]:
+    """Yield each of *streams* with the result of *check*, in order.
+
+    A stream that ends its worker each time is a PathError.
+    """
+    # One stream needs no workers, and these modules take as long to import as it takes to check.
+    from toyspec.core.workers.processes import Processes
+    from toyspec.core.workers.running import Threads, Work, results_of
+
+    if isinstance(workers, int):
+        workers = Threads(workers) if is_remote else Processes(workers)
+    work: Work[Found, Verdict] = Work(partial(_check_batch, check=check), weight, _not_checked)
+    for is_here, group in groupby(streams, lambda found: found.path == STANDARD_INPUT):
+        if is_here:  # only this process can read it
+            yield from _one_by_one(group, check, None)
+            continue
+        with closing(results_of(group, work, workers)) as results:
+            yield from results
+
+
+def weight(found: Found) -> int:
+    """Return the number of bytes to read; 0 for a stream whose size is not known."""
+    return found.size if isinstance(found, Stream) else 1
+
+
+def _check_batch(batch: list[Found], check: Check) -> list[Verdict]:
+    return [check(found, None) for found in batch]
+
+
+def _not_checked(found: Found, reason: str) -> PathError:
+    return PathError(found.path, f"not checked: {reason}; all others were checked")
+
+
+def _check_found(found: Found, on_size: OnSize, *, options: CheckOptions, walk: Walk) -> Verdict:
     if not isinstance(found, Stream):
         return _without_stream(found, options, walk)
-    may_skip = (walk == "runs" and found.is_below) or found.is_hinted
+    path, may_skip = found.path, (walk == "runs" and found.is_below) or found.is_hinted
     try:
-        if found.path == STANDARD_INPUT:
-            return _check_file(sys.stdin.buffer, found.path, options, on_size)
+        if path == STANDARD_INPUT:
+            return _check_file(sys.stdin.buffer, path, options, on_size)
         with _opened(found) as file:
-            return _check_file(file, found.path, options, on_size, may_skip=may_skip)
+            return _check_file(file, path, options, on_size, may_skip=may_skip)
     except StreamError as error:
         # No record has a key that the user named.
-        return Skipped(found.path, error.fact) if may_skip else PathError(found.path, error.fact)
+        return Skipped(path, error.fact) if may_skip else PathError(path, error.fact)
     except OSError as error:
-        return PathError(found.path, cause_of(error))
+        return PathError(path, cause_of(error))
 
 
 def _without_stream(found: NoStream | NotALog | PathError, options: CheckOptions, walk: Walk) -> Verdict:
@@ -263,83 +317,6 @@ def _without_stream(found: NoStream | NotALog | PathError, options: CheckOptions
     if walk == "runs" and not found.is_bundle and not found.candidates:
         fact = messages.NO_STREAM_AT_ADDRESS if is_address(found.path) else messages.NO_STREAM
         return PathError(found.path, fact)
-    return _no_stream(found, options)
-
-
-def _opened(found: Stream) -> BinaryIO:
-    path = found.path
-    if not is_address(path):
-        # A FIFO or a device that the user named is waited for.
-        return cast("BinaryIO", open_file(NamedFile(path) if found.root is None else path).detach())
-    # Imported with the first address: start-up time counts.
-    from toyspec.core.places.remote_files import RemoteFile
-
-    return cast("BinaryIO", RemoteFile(path))
-
-
-def _check_file(
-    file: BinaryIO,
-    path: str,
-    options: CheckOptions,
-    on_size: Callable[[int], None] | None,
-    *,
-    may_skip: bool = False,
-) -> FileReport | Skipped:
-    has_seal = _has_seal(path, options)
-    source = Source(file, name=path)
-    head = source.peek(RECOGNIZED_BYTES)
-    checker = open_checker(path, options, head)
-    while chunk := source.read(_WATCHED_CHUNK_BYTES if on_size else _CHUNK_BYTES):
-        checker.feed(chunk)
-        if on_size:
-            on_size(source.received)
-        if may_skip and not has_seal and checker.is_look_settled:
-            break
-    is_document = _is_other_document(path, head, options)
-    if is_document:
-        # The line that another program did not end says what the file is.
-        checker.feed(b"\n")
-    report = checker.finish()
-    report.bytes -= is_document
-    _advise(report, head)
-    # Damage can take the profile from a stream; only a broken seal shows then that it is a run.
-    is_broken = has_seal and _is_seal_broken(path, report, options)
-    return Skipped(path, checker.fact) if may_skip and checker.fact is not None and not is_broken else report
-
-
-def _advise(report: FileReport, head: bytes) -> None:
-    """Say what to do with text of an unknown format that has numbers and begins with *head*."""
-    if len(report.findings) != 1 or report.findings[0].rule != rules.UNKNOWN_FORMAT:
-        return
-    from toyspec.core.format.known_formats import look_of, table_advice
-
-    advice = None if look_of(head, None, is_all=False).advice else table_advice(head)
-    if advice is not None:
-        report.findings[0] = msgspec.structs.replace(report.findings[0], help=advice)
-
-
-def _is_other_document(path: str, head: bytes, options: CheckOptions) -> bool:
-    """Return whether the file at *path*, which begins with *head*, is one object of another program."""
-    if options.profile or options.own_profile or len(head) == RECOGNIZED_BYTES or not is_other_document(path, head):
-        return False
-    return options.choice.choose(head, path=path) is None
-
-
-def _has_seal(path: str, options: CheckOptions) -> bool:
-    """Return whether the bundle that the stream at *path* is in has a seal that is compared."""
-    directory, name = os.path.split(path)
-    is_compared = name in STREAM_NAMES and options.reports(rules.SEAL_BROKEN)
-    return is_compared and may_be_there(path_in(directory, SEAL_FILE))
-
-
-def _is_seal_broken(path: str, report: FileReport, options: CheckOptions) -> bool:
-    # Imported here: few bundles have a seal, and loading the digest takes longer than checking a small stream.
-    from toyspec.core.checker.seals import add_seal_findings
-
-    return add_seal_findings(path, report, options)
-
-
-def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:
     collector = Collector(options)
     fact, advice = messages.STREAM_MISSING, None
     if found.candidates:
@@ -358,54 +335,90 @@ def _no_stream(found: NoStream, options: CheckOptions) -> FileReport:
     )
 
 
-def _known_size(paths: Iterable[str]) -> int:
-    found = (stream for path in paths for stream in find_streams(path))
-    return sum(stream.size for stream in found if isinstance(stream, Stream))
+def _opened(found: Stream) -> BinaryIO:
+    path = found.path
+    if not is_address(path):
+        # A FIFO or a device that the user named is waited for.
+        return cast("BinaryIO", open_file(NamedFile(path) if found.root is None else path).detach())
+    # Imported with the first address: start-up time counts.
+    from toyspec.core.places.remote_files import RemoteFile
+
+    return cast("BinaryIO", RemoteFile(path))
 
 
-def check_in_parallel(
-    found: Iterable[Found], check: Callable[[Found], Verdict], workers: Workers
-) -> Generator[tuple[Found, Verdict]]:
-    """Yield each of *found* with the result of *check*, in order; *workers* call it.
+def _check_file(
+    file: BinaryIO, path: str, options: CheckOptions, on_size: OnSize, *, may_skip: bool = False
+) -> FileReport | Skipped:
+    directory, name = os.path.split(path)
+    is_sealed = name in STREAM_NAMES and options.reports(rules.SEAL_BROKEN)
+    is_sealed = is_sealed and may_be_there(path_in(directory, SEAL_FILE))
+    source = Source(file, name=path)
+    head = source.peek(RECOGNIZED_BYTES)
+    checker = open_checker(path, options, head)
+    while chunk := source.read(_WATCHED_CHUNK_BYTES if on_size else _CHUNK_BYTES):
+        checker.feed(chunk)
+        if on_size:
+            on_size(source.received)
+        if may_skip and not is_sealed and checker.is_look_settled:
+            break
+    is_document = _is_other_document(path, head, options)
+    if is_document:
+        # The line that another program did not end says what the file is.
+        checker.feed(b"\n")
+    report = checker.finish()
+    report.bytes -= is_document
+    _advise(report, head)
+    if is_sealed:
+        # Imported here: few bundles have a seal, and loading the digest takes longer than checking a small stream.
+        from toyspec.core.checker.sidecars import add_seal_findings
 
-    A stream that ends its worker each time is a PathError.
-    """
-    # One stream needs no workers, and these modules take as long to import as it takes to check.
-    from toyspec.core.workers.running import Work, results_of
-
-    work: Work[Found, Verdict] = Work(partial(_check_batch, check=check), weight, _not_checked)
-    for is_here, group in groupby(found, lambda item: item.path == STANDARD_INPUT):
-        if is_here:  # only this process can read it
-            yield from ((item, check(item)) for item in group)
-            continue
-        with closing(results_of(group, work, workers)) as results:
-            yield from results
-
-
-def workers_for(number: int, *, is_remote: bool) -> Workers:
-    """Return *number* workers of this machine."""
-    from toyspec.core.workers.processes import Processes
-    from toyspec.core.workers.running import Threads
-
-    return Threads(number) if is_remote else Processes(number)
-
-
-def weight(found: Found) -> int:
-    """Return the number of bytes to read; 0 for a stream whose size is not known."""
-    return found.size if isinstance(found, Stream) else 1
-
-
-def _check_batch(batch: list[Found], check: Callable[[Found], Verdict]) -> list[Verdict]:
-    return [check(item) for item in batch]
+        # Damage can take the profile from a stream; only a broken seal shows then that it is a run.
+        may_skip = not add_seal_findings(path, report, options) and may_skip
+    return Skipped(path, checker.fact) if may_skip and checker.fact is not None else report
 
 
-def _not_checked(item: Found, reason: str) -> PathError:
-    return PathError(item.path, f"not checked: {reason}; all others were checked")
+def _advise(report: FileReport, head: bytes) -> None:
+    """Say what to do with text of an unknown format that has numbers and begins with *head*."""
+    if len(report.findings) != 1 or report.findings[0].rule != rules.UNKNOWN_FORMAT:
+        return
+    from toyspec.core.format.known_formats import look_of, table_advice
+
+    advice = None if look_of(head, None, is_all=False).advice else table_advice(head)
+    if advice is not None:
+        report.findings[0] = msgspec.structs.replace(report.findings[0], help=advice)
+
+
+def _is_other_document(path: str, head: bytes, options: CheckOptions) -> bool:
+    """Return whether the file at *path*, which begins with *head*, is one object of another program."""
+    if options.profile or len(head) == RECOGNIZED_BYTES or not is_other_document(path, head):
+        return False
+    return options.choice.choose(head, path=path) is None
+
+
+def severity_profile(report: FileReport) -> Profile:
+    """Return the profile whose severities a report has: that of toyspec which is nearest."""
+    if report.dialect is not None:
+        return "metrics/v1"
+    return cast("Profile", report.profile) if report.profile in get_args(Profile) else "toy/v1"
+
+
+def summarize(files: Iterable[FileReport]) -> Summary:
+    """Return the totals over *files*."""
+    count = 0
+    totals = {"error": 0, "warning": 0, "info": 0}
+    for report in files:
+        count += 1
+        for finding in report.findings:
+            totals[finding.severity] += 1
+        for rule, number in report.suppressed.items():
+            # What is not a rule of the specification is one over training.
+            totals[severity_of(rule, severity_profile(report)) if rule in ORDER else "warning"] += number
+    return Summary(count, *totals.values())
 
 
 def check_run(path: str, dialect: DialectChoice) -> FileReport | None:
     """Return the report on the stream at *path*; None if it cannot be checked."""
-    report = next(iter(iter_reports([path], options=CheckOptions.of(dialect))), None)
+    report = next(iter_reports([path], options=CheckOptions(dialect=dialect)), None)
     return report if isinstance(report, FileReport) else None
 
 
@@ -420,3 +433,139 @@ def counted(report: FileReport | None) -> dict[str, int] | None:
         return None
     total = summarize([report])
     return {"error": total.errors, "warning": total.warnings, "info": total.infos}
+
+
+def open_checker(path: str, options: CheckOptions, head: bytes = b"", *, name: str | None = None) -> Checker:
+    """Return a checker for the stream at *path*, which begins with *head*, and for the other files of its bundle.
+
+    *name* is the name of its file if it has no path: then nothing is beside it.
+    """
+    has_path = name is None and path != STANDARD_INPUT
+    detect = partial(detect_profile_at, path) if has_path else partial(detect_profile, file_name=name or "")
+    own, log = options.choice.decide(head, detect, path=path)
+    if log is not None:
+        return log.checker(path, options)
+    # The engine reads the files beside a stream by itself, from a file system.
+    engine = None if own is not None or is_address(path) else native()
+    if engine is not None:
+        checker = engine.Checker(_native_options(engine, options), path=path if has_path else None, name=name or "")
+        return NativeChecker(path, checker)
+    # Imported here: what one of them needs costs the others their start.
+    from toyspec.core.checker.stream_checker import StreamChecker
+
+    if own is not None:
+        # The streams of a profile of the user have no bundle.
+        return StreamChecker(path, options=options, detect=lambda *_, **__: own)
+    return StreamChecker(path, options=options, detect=detect, beside=has_path)
+
+
+class NativeChecker:
+    """Checks the stream at a path, or a stream without one, by the compiled engine."""
+
+    def __init__(self, path: str, checker: toyspec_engine.Checker) -> None:
+        self._path = path
+        self._checker = checker
+        self.fact: str | None = None
+        """What a stream without a profile looks like, once it is finished; None for all others."""
+        self.feed = checker.feed
+        self.read_bundle_again = checker.read_bundle_again
+
+    def take(self) -> list[Finding]:
+        """Return the findings that were listed since the last call; counts in their messages may still grow."""
+        return list(map(_finding, self._checker.taken()))
+
+    @property
+    def ended(self) -> bool:
+        """True when the last record ends the run, and for a stream without a profile."""
+        return self._checker.ended
+
+    @property
+    def is_look_settled(self) -> bool:
+        """True when the stream has no profile, and more bytes would not change what it looks like."""
+        return self._checker.is_look_settled
+
+    def finish(self) -> FileReport:
+        """Return the report on everything fed and on the files beside it; call it once, last."""
+        fields, self.fact = self._checker.finish()
+        return _report(self._path, fields)
+
+
+def _native_options(engine: ModuleType, options: CheckOptions) -> toyspec_engine.Options:
+    wanted: toyspec_engine.Options = engine.Options(
+        options.named_profile, list(options.select), list(options.ignore), options.max_line_bytes
+    )
+    return wanted
+
+
+def _report(path: str, fields: toyspec_engine.ReportFields) -> FileReport:
+    members: dict[str, Any] = {**fields, "findings": list(map(_finding, fields["findings"]))}
+    return FileReport(path=path, **members)
+
+
+def _finding(fields: toyspec_engine.FindingFields) -> Finding:
+    excerpt = fields["excerpt"]
+    members: dict[str, Any] = {**fields, "excerpt": None if excerpt is None else Excerpt(*excerpt)}
+    return Finding(**members)
+
+
+class NativeThreads:
+    """Threads of the compiled engine that check files."""
+
+    def __init__(self, engine: ModuleType, options: CheckOptions, number: int, on_size: OnSize) -> None:
+        """Start *number* threads; *on_size* is given the number of bytes that are done."""
+        choice = options.choice
+        self._batch: toyspec_engine.Batch = engine.Batch(
+            _native_options(engine, options), number, choice.name == "auto"
+        )
+        self._most = number * _PENDING_PER_THREAD
+        self._on_size = on_size
+        self._elsewhere = 0
+        # A dialect is recognized by what is read first, so a named one needs no engine.
+        self._is_used = not choice.may_be_own and choice.name in (None, "auto")
+
+    def check(self, found: Iterable[Found], check: Check, *, walk: Walk) -> Generator[tuple[Found, Verdict]]:
+        """Yield each of *found* with its verdict, in order.
+
+        *check* is given what the threads leave: standard input and pipes, gzip files, what may be of another program.
+        """
+        pending: deque[Found] = deque()
+        for item in found:
+            if self._takes(item):
+                self._batch.submit(item.path, walk == "runs" and item.is_below)
+            pending.append(item)
+            if len(pending) >= self._most:
+                yield self._first(pending, check)
+        while pending:
+            yield self._first(pending, check)
+
+    def _first(self, pending: deque[Found], check: Check) -> tuple[Found, Verdict]:
+        item = pending.popleft()
+        verdict = self._waited(item.path) if self._takes(item) else None
+        if verdict is None:
+            verdict = check(item, self._forward if self._on_size else None)
+            self._elsewhere += _size_of(item)
+        return item, verdict
+
+    def _takes(self, found: Found) -> TypeGuard[Stream]:
+        is_stream = self._is_used and isinstance(found, Stream) and found.size > 0 and not found.is_hinted
+        # A document may be one object of another program.
+        return is_stream and not found.path.endswith(".json")
+
+    def _waited(self, path: str) -> Verdict | None:
+        """Return the next verdict, which is on the file at *path*; None if the engine leaves it to others."""
+        outcome = None
+        while outcome is None:
+            outcome = self._batch.next(_WAIT_SECONDS)
+            self._forward(0)
+        if outcome["report"] is not None:
+            return _report(path, outcome["report"])
+        if outcome["skipped"] is not None:
+            return Skipped(path, outcome["skipped"])
+        if outcome["failure"] is None:
+            return None
+        number, words = outcome["failure"]
+        return PathError(path, words if number is None or os.name == "nt" else os.strerror(number))
+
+    def _forward(self, size: int) -> None:
+        if self._on_size:
+            self._on_size(self._batch.received + self._elsewhere + size)

@@ -1,4 +1,4 @@
-"""Collects the findings of one stream in bounded memory: full detail first, then counts."""
+"""What a check is asked for, and its findings on one stream in bounded memory: full detail first, then counts."""
 
 from __future__ import annotations
 
@@ -6,25 +6,83 @@ from collections.abc import Callable
 from functools import cached_property
 from io import BytesIO
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import msgspec
 
+from toyspec.core.errors import ToyspecError
 from toyspec.core.findings import Excerpt, Finding, Profile, Severity
 from toyspec.core.format.lines import Line
 from toyspec.core.generated import messages, rules
-from toyspec.core.generated.limits import EXCERPT_BYTES, MAX_FINDINGS_PER_RULE
-from toyspec.core.generated.rules import HELP, SEVERITY, SEVERITY_AT_END
+from toyspec.core.generated.limits import EXCERPT_BYTES, MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
+from toyspec.core.generated.rules import HELP, ORDER, SEVERITY, SEVERITY_AT_END
+from toyspec.core.reading.log_detection import DialectChoice
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from toyspec.core.checker.options import CheckOptions
     from toyspec.core.findings import Fragment
     from toyspec.core.format.line_validation import ValidatedLine
 
 _EXCERPT_BEFORE = 60
 _NO_ADVICE: Mapping[str, str] = {}
+
+
+class UnknownRuleError(ToyspecError, ValueError):
+    """The options name a rule that does not exist; ``name`` is the text given."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"unknown rule {name!r}; `toyspec explain` lists all rules")
+        self.name = name
+
+
+class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How to check: which profile, which rules, which limit.
+
+    Raises UnknownRuleError for a rule in *select* or *ignore* that does not exist, ProfileError for a directory that
+    is not a profile, and ValueError for any other *profile*.
+    """
+
+    profile: str | None = None
+    """The profile to check against, or the directory of a user's; None detects it from the first readable record."""
+    dialect: DialectChoice | str | None = "auto"
+    """The dialect to read other files by: ``auto`` recognizes it, None reads no dialects.
+
+    A DialectChoice has dialects and profiles of the user too.
+    """
+    select: frozenset[str] = frozenset()
+    """Rules to report; empty means all."""
+    ignore: frozenset[str] = frozenset()
+    """Rules not to report; takes precedence over *select*."""
+    max_line_bytes: int = MAX_LINE_BYTES
+    """Longest line that is checked, in bytes without its LF."""
+
+    def __post_init__(self) -> None:
+        for name in sorted(self.select | self.ignore):
+            if name not in ORDER:
+                raise UnknownRuleError(name)
+        named = self.profile or (self.dialect.profile if isinstance(self.dialect, DialectChoice) else None)
+        if named is not None and named not in get_args(Profile):
+            from toyspec.core.format.own_profiles import loaded, profile_named
+
+            named = loaded(profile_named(named)).directory
+        msgspec.structs.force_setattr(self, "profile", named)
+
+    @property
+    def named_profile(self) -> Profile | None:
+        """The profile of toyspec that was named."""
+        return cast("Profile", self.profile) if self.profile in get_args(Profile) else None
+
+    @property
+    def choice(self) -> DialectChoice:
+        """The dialects and the user's profiles that may be used; no dialects if a profile is named."""
+        if self.profile is None:
+            return DialectChoice.of(self.dialect)
+        return DialectChoice(None, profile=None if self.named_profile else self.profile)
+
+    def reports(self, rule: str) -> bool:
+        """Return whether findings of *rule* are wanted."""
+        return rule not in self.ignore and (not self.select or rule in self.select)
 
 
 class RecordFinding(msgspec.Struct, frozen=True):
@@ -67,18 +125,14 @@ class Collector:
     def __init__(self, options: CheckOptions) -> None:
         self.findings: list[Finding] = []
         self.suppressed: dict[str, int] = {}
-        self.profile: Profile | None = options.profile
+        self.profile = options.named_profile
+        self.valid = True
+        """Whether no finding, listed or suppressed, is an error."""
+        self.has_carriage_return = False
+        """Whether one was reported: later ones are white space."""
         self._options = options
         self._listed: dict[str, int] = {}
         self._tallies: dict[tuple[str, str | bytes], _Tally] = {}
-        self._has_error = False
-        self.has_carriage_return = False
-        """Whether one was reported: later ones are white space."""
-
-    @property
-    def valid(self) -> bool:
-        """Whether no finding, listed or suppressed, is an error."""
-        return not self._has_error
 
     def wants(self, rule: str) -> bool:
         """Return whether a finding of *rule* would be listed; if not, count it."""
@@ -103,9 +157,9 @@ class Collector:
         """List a finding if it is wanted: see :meth:`wants`. *advice* replaces the rule's own help."""
         if not self.wants(rule):
             return
-        severity = self.severity(rule, at_end=at_end)
+        severity = severity_of(rule, self.profile, at_end=at_end)
         self._listed[rule] = self._listed.get(rule, 0) + 1
-        self._has_error = self._has_error or severity == "error"
+        self.valid = self.valid and severity != "error"
         self.findings.append(
             Finding(
                 rule=rule,
@@ -114,19 +168,11 @@ class Collector:
                 offset=place.line_offset + place.byte,
                 pointer=pointer,
                 message=message,
-                help=advice or self.help(rule),
+                help=advice or _in_profile(HELP[rule], self.profile),
                 sidecar=sidecar,
                 excerpt=place.excerpt(),
             )
         )
-
-    def drop_findings(self) -> None:
-        """Drop every finding, listed or counted."""
-        self.findings.clear()
-        self.suppressed.clear()
-        self._listed.clear()
-        self._tallies.clear()
-        self._has_error = False
 
     def add_validation(self, line: Line, validated: ValidatedLine, advice: Mapping[str, str] = _NO_ADVICE) -> None:
         """Add what is wrong with the bytes of *line*; *advice* replaces the help of some rules."""
@@ -171,37 +217,33 @@ class Collector:
         return True
 
     def settle(self) -> None:
-        """Write the final counts into the messages of tallied findings."""
-        grown = {id(tally.finding): tally for tally in self._tallies.values() if tally.count > 1}
-        for index, finding in enumerate(self.findings):
-            tally = grown.get(id(finding))
-            if tally is not None:
-                self.findings[index] = msgspec.structs.replace(finding, message=tally.message(tally.count))
+        """Write the final counts into the messages of tallied findings, and sort all by line."""
+        grown = {id(tally.finding): tally.message(tally.count) for tally in self._tallies.values() if tally.count > 1}
+        found = self.findings
+        found[:] = [
+            msgspec.structs.replace(each, message=grown[id(each)]) if id(each) in grown else each for each in found
+        ]
+        found.sort(key=lambda finding: finding.line)
 
     def arrange(self, start: int) -> None:
         """Sort the findings from index *start* on, all of one line, by place and rule."""
-        self.findings[start:] = sorted(
-            self.findings[start:], key=lambda finding: (finding.offset, rules.ORDER[finding.rule])
-        )
-
-    def severity(self, rule: str, *, at_end: bool = False) -> Severity:
-        """Return the severity of *rule* in the profile of the stream."""
-        value = SEVERITY_AT_END[rule] if at_end and rule in SEVERITY_AT_END else SEVERITY[rule]
-        if isinstance(value, dict):
-            value = value[self.profile or "toy/v1"]
-        severity: Severity = value  # type: ignore[assignment]
-        return severity
-
-    def help(self, rule: str) -> str:
-        """Return what to do about a finding of *rule* in the profile of the stream."""
-        text = HELP[rule]
-        return text[self.profile or "toy/v1"] if isinstance(text, dict) else text
+        self.findings[start:] = sorted(self.findings[start:], key=lambda finding: (finding.offset, ORDER[finding.rule]))
 
     def count(self, rule: str, number: int = 1) -> None:
         """Count *number* findings of *rule* that are not listed."""
         if self._options.reports(rule):
             self.suppressed[rule] = self.suppressed.get(rule, 0) + number
-            self._has_error = self._has_error or self.severity(rule) == "error"
+            self.valid = self.valid and severity_of(rule, self.profile) != "error"
+
+
+def severity_of(rule: str, profile: Profile | None, *, at_end: bool = False) -> Severity:
+    """Return the severity of *rule* in *profile*; *at_end* is the one for bytes after the last LF."""
+    found = SEVERITY_AT_END.get(rule, SEVERITY[rule]) if at_end else SEVERITY[rule]
+    return cast("Severity", _in_profile(found, profile))
+
+
+def _in_profile(value: str | dict[str, str], profile: Profile | None) -> str:
+    return value[profile or "toy/v1"] if isinstance(value, dict) else value
 
 
 class Lines:
@@ -255,4 +297,4 @@ def offset_at(pointer: str, places: dict[str, int]) -> int:
 
 def by_place(finding: Any, places: dict[str, int]) -> tuple[int, int]:
     """Return the sort key of a finding in one line: its place, then the order of its rule."""
-    return offset_at(finding.pointer, places), rules.ORDER[finding.rule]
+    return offset_at(finding.pointer, places), ORDER[finding.rule]

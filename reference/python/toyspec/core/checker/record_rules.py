@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from jsonschema.exceptions import ValidationError
 
-    from toyspec.core.checker.block_proof import BlockProof
+    from toyspec.core.checker.stream_checker import BlockProof
     from toyspec.core.findings import Profile
     from toyspec.core.format.decoding import Path
 

@@ -1,45 +1,52 @@
 """Checks one stream, fed in pieces of any size, and the files beside it: see spec/checking.md.
 
 Blocks of lines that are proven to have no finding are taken in at once; every other line is checked by itself.
+A line that decodes into the strict type of its kind has known keys, right values and safe integers. What remains is
+that no key repeats: a decoder keeps the last value only. Encoding what was decoded writes each key once. If the result
+is the same bytes, or has as many ``":``, no key was lost.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, get_args
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Union, get_args
 
 import msgspec
 
-from toyspec.core.checker.block_proof import BlockProof, kind_of
-from toyspec.core.checker.collecting import Collector, Lines, Location, RecordFinding
-from toyspec.core.checker.options import CheckOptions
+from toyspec.core.checker.collecting import CheckOptions, Collector, Lines, Location
 from toyspec.core.checker.record_rules import RecordChecker
 from toyspec.core.checker.sidecars import SidecarText, check_sidecars, read_sidecars
 from toyspec.core.checker.stream_rules import Block, Observation, StreamRules
 from toyspec.core.escaping import shortened
 from toyspec.core.findings import FileReport, Profile
+from toyspec.core.format.date_times import is_date_time
+from toyspec.core.format.decoding import typed_decoder
 from toyspec.core.format.known_formats import is_of_another_format, look_of
-from toyspec.core.format.line_validation import ValidatedLine, decode_plain, validate_line
+from toyspec.core.format.line_validation import decode_plain, hides_keys, validate_line
 from toyspec.core.format.lines import Line, LineSplitter
-from toyspec.core.format.profiles import EVENTS_FILE, closing_kind, detect_profile, stream_name
+from toyspec.core.format.profiles import EVENTS_FILE, closing_kind, detect_profile, stream_name, tag_of
 from toyspec.core.generated import messages, rules
+from toyspec.core.generated.fields import DATE_TIMES, FIELDS
+from toyspec.core.generated.limits import MAX_SAFE_INTEGER
 from toyspec.core.generated.looks import HEAD_BYTES
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.records import state_of
 from toyspec.core.reading.run_files import rank_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
 
-    from toyspec.core.findings import Finding, Fragment, State
+    from toyspec.core.findings import Finding, Fragment
 
 
 # Larger buffers would be mapped and unmapped by the system each time.
 _BLOCK_BYTES = 1 << 16
-
-
 # A run of records with a finding is halved down to this length, then checked record by record.
 _SMALL_RUN = 16
+# Raised by decoding if the bytes are not a regular record.
+_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class StreamChecker:
@@ -87,8 +94,8 @@ class StreamChecker:
         self.fact: str | None = None
         """What a stream without a profile looks like, once it is finished; None for all others."""
         self.read_bundle_again()
-        if self._options.profile is not None:
-            self._follow_profile(self._options.profile)
+        if self._options.named_profile is not None:
+            self._follow_profile(self._options.named_profile)
 
     def read_bundle_again(self) -> None:
         """Read the files beside the stream again."""
@@ -101,16 +108,15 @@ class StreamChecker:
             self._head += data[: HEAD_BYTES - len(self._head)]
         start = 0
         while start < len(data):
-            if self._foreign is not None:
-                end = len(data)
-                self._check_lines(data[start:])
-            elif self._proof is None:
-                # The first record decides the profile; that of a user has no types that prove a block.
-                end = (data.find(b"\n", data.find(b"{", start)) + 1 if self._rules is None else 0) or len(data)
-                self._check_lines(data[start:end])
-            else:
+            end = len(data)
+            if self._proof is not None:
                 end = start + _BLOCK_BYTES
                 self._feed_block(data[start:end])
+            else:
+                # The first record decides the profile; that of a user has no types that prove a block.
+                if self._rules is None and self._foreign is None:
+                    end = data.find(b"\n", data.find(b"{", start)) + 1 or end
+                self._check_lines(data[start:end])
             start = end
 
     def take(self) -> list[Finding]:
@@ -121,7 +127,7 @@ class StreamChecker:
         if self._rules is None:
             return []
         new = self._collector.findings[self._taken :]
-        self._taken = len(self._collector.findings)
+        self._taken += len(new)
         return new
 
     @property
@@ -132,9 +138,9 @@ class StreamChecker:
     @property
     def ended(self) -> bool:
         """True when the last record ends the run, and for a stream without a profile."""
-        if self._foreign is not None:
-            return True
-        return self._last_kind is not None and self._last_kind == self._complete_kind()
+        return self._foreign is not None or (
+            self._last_kind is not None and self._last_kind == closing_kind(self._profile)
+        )
 
     def finish(self) -> FileReport:
         """Return the report on everything fed and on the files beside it; call it once, last."""
@@ -146,16 +152,17 @@ class StreamChecker:
         if self._foreign is not None:
             place, keys = self._foreign
             look = look_of(self._head, keys, is_all=self._splitter.size <= HEAD_BYTES)
-            self._collector.drop_findings()
+            self._collector = Collector(self._options)
             self._collector.add(rules.UNKNOWN_FORMAT, place, look.fact, advice=look.advice)
             self.fact = look.fact
         else:
             self._report_end(fragment)
             check_sidecars(self._sidecars, profile, self._place and os.path.basename(self._place), self._collector)
+        last = (self._last_kind,) if self._records else None
         return FileReport(
             path=self._path,
             profile=profile,
-            state=self._state(fragment),
+            state=state_of(self._profile, last, has_gap=bool(self._gaps), is_open=fragment is not None),
             valid=self._collector.valid,
             records=self._records,
             bytes=self._splitter.size,
@@ -166,25 +173,16 @@ class StreamChecker:
     def _report_end(self, fragment: Fragment | None) -> None:
         """Report the findings that depend on the end of the stream; they come last, whatever their place."""
         self._collector.settle()
-        self._collector.findings.sort(key=lambda finding: finding.line)
         if fragment is not None:
             self._collector.add_fragment(fragment)
         elif not self._records and not self._gaps:
-            place = Location(1, 0)
-            self._collector.add(rules.STREAM_EMPTY, place, messages.stream_empty(size=self._splitter.size))
+            message = messages.stream_empty(size=self._splitter.size)
+            self._collector.add(rules.STREAM_EMPTY, Location(1, 0), message)
         elif self._records and self._rules is not None:
             for finding in self._rules.finish():
                 self._collector.add(finding.rule, self._last, finding.message)
         if self._mismatch is not None:
             self._collector.add(rules.RUN_ID_MISMATCH, *self._mismatch, pointer="/run_id")
-
-    def _state(self, fragment: Fragment | None) -> State:
-        last = (self._last_kind,) if self._records else None
-        return state_of(self._profile, last, has_gap=bool(self._gaps), is_open=fragment is not None)
-
-    def _complete_kind(self) -> str | None:
-        """Return the kind that ends a complete stream; None if every stream that ends with LF is complete."""
-        return closing_kind(self._profile) if self._profile is not None else None
 
     def _follow_profile(self, profile: Profile) -> None:
         is_own = profile not in get_args(Profile)
@@ -193,7 +191,7 @@ class StreamChecker:
         self._collector.profile = "toy/v1" if is_own else profile
         self._rules = StreamRules(profile)
         self._rules.facts.directory, self._rules.facts.rank = self._directory, self._rank
-        self._proof = None if is_own else BlockProof(profile)
+        self._proof = None if is_own else BlockProof(profile, self._rules.loud)
         self._checker = RecordChecker(profile, self._collector, self._proof)
         if self._gaps:
             self._rules.gap()
@@ -216,19 +214,15 @@ class StreamChecker:
             self._check_line(line)
 
     def _take_in(self, lines: Lines) -> None:
-        """Take in the lines that are proven, and check every other line."""
+        """Take in the runs of lines that are proven, and check every other line."""
         assert self._proof is not None
-        records, odd = self._proof.block(lines)
+        records, singles = self._proof.block(lines)
         self._splitter.skip(len(records), 0)
-        self._take_around(lines, records, 0, [*odd, len(records)])
-
-    def _take_around(self, lines: Lines, records: list[Any], start: int, singles: list[int]) -> None:
-        """Take in the records from *start* to the last of *singles*; check the lines of the other *singles*."""
-        end = singles[-1]
-        for index in singles:
+        start = 0
+        for index in [*singles, len(records)]:
             if start < index:
                 self._take_run(lines, records, start, index)
-            if index < end:
+            if index < len(records):
                 self._check_line(lines.line(index))
             start = index + 1
 
@@ -237,11 +231,7 @@ class StreamChecker:
         assert self._rules is not None
         run = records if end - start == len(records) else records[start:end]
         kinds = {cls: kind_of(cls) for cls in set(map(type, run))}
-        loud = {cls for cls, kind in kinds.items() if kind in self._rules.loud}
-        if loud:
-            singles = [start + index for index, item in enumerate(run) if type(item) in loud]
-            self._take_around(lines, records, start, [*singles, end])
-        elif self._rules.pass_over(Block(run, kinds, lines.number + start, lines)):
+        if self._rules.pass_over(Block(run, kinds, lines.number + start, lines)):
             self._records += len(run)
             self._last_kind = kinds[type(run[-1])]
             self._last = lines.last_place(end) if end == len(records) else lines.place(end - 1)
@@ -272,67 +262,154 @@ class StreamChecker:
         if validated is not None:
             value = validated.value
         if value is not None and self._rules is None and self._foreign is None:
-            self._begin(value, Location(line.number, line.offset))
+            # The first record chooses the profile.
+            profile = self._detect(value, has_gap=self._gaps > 0)
+            if profile is None:
+                self._foreign = Location(line.number, line.offset), list(value)
+            else:
+                self._follow_profile(profile)
         start = len(self._collector.findings)
         if validated is not None:
-            self._report_validation(line, validated)
-        if value is not None and self._foreign is None:
-            self._check_record(line, value, start)
-        elif value is not None:
+            self._collector.add_validation(line, validated)
+            if validated.status == "unreadable":
+                self._take_gap(line)
+        if value is not None and self._foreign is not None:
             self._records += 1
+        elif value is not None:
+            assert self._checker is not None
+            place = Location(line.number, line.offset, 0, line.data or b"")
+            seen = self._checker.check(value, place)
+            self._collector.arrange(start)
+            self._observe(seen, place)
 
-    def _begin(self, first: dict[str, Any], place: Location) -> None:
-        """Choose the profile by the *first* record of the stream, at *place*."""
-        profile = self._detect(first, has_gap=self._gaps > 0)
-        if profile is not None:
-            self._follow_profile(profile)
-        else:
-            self._foreign = place, list(first)
-
-    def _report_validation(self, line: Line, validated: ValidatedLine) -> None:
-        self._collector.add_validation(line, validated)
-        if validated.status == "unreadable":
-            if not self._gaps:
-                self._first_gap = Location(line.number, line.offset)
-            self._gaps += 1
-            if self._rules is not None:
-                self._rules.gap()
-
-    def _check_record(self, line: Line, value: dict[str, Any], start: int) -> None:
-        """Check a record, sort the findings of its line, from index *start* on, and observe it."""
-        assert self._checker is not None
-        place = Location(line.number, line.offset, 0, line.data or b"")
-        seen = self._checker.check(value, place)
-        self._collector.arrange(start)
-        self._observe(seen, place)
+    def _take_gap(self, line: Line) -> None:
+        if not self._gaps:
+            self._first_gap = Location(line.number, line.offset)
+        self._gaps += 1
+        if self._rules is not None:
+            self._rules.gap()
 
     def _observe(self, seen: Observation, place: Location) -> None:
         """Take in a record that was checked."""
         assert self._rules is not None
+        assert self._checker is not None
         self._records += 1
         self._last_kind = seen.kind
         seen.line = place.line
-        for finding in self._rules.observe(seen):
-            self._report_finding(finding, place)
         self._last = Location(place.line, place.line_offset)
+        for finding in self._rules.observe(seen):
+            if self._collector.wants(finding.rule):
+                where = self._checker.locate(place, finding.pointer) if finding.pointer else self._last
+                self._collector.add(finding.rule, where, finding.message, pointer=finding.pointer)
         if self._run_id is not None and seen.known and seen.kind == "run_start":
-            self._compare_run_id(seen, place)
+            run_id, directory, self._run_id = seen.field("run_id"), self._run_id, None
+            if isinstance(run_id, str) and run_id != directory:
+                message = messages.run_id_mismatch(found=shortened(run_id), directory=shortened(directory))
+                # Findings about the bundle come after those about the stream.
+                self._mismatch = self._checker.locate(place, "/run_id"), message
 
-    def _report_finding(self, finding: RecordFinding, place: Location) -> None:
-        assert self._checker is not None
-        if self._collector.wants(finding.rule):
-            where = (
-                self._checker.locate(place, finding.pointer)
-                if finding.pointer
-                else Location(place.line, place.line_offset)
-            )
-            self._collector.add(finding.rule, where, finding.message, pointer=finding.pointer)
 
-    def _compare_run_id(self, seen: Observation, place: Location) -> None:
-        assert self._checker is not None
-        directory, self._run_id = self._run_id, None
-        run_id = seen.field("run_id")
-        if isinstance(run_id, str) and run_id != directory:
-            message = messages.run_id_mismatch(found=shortened(run_id), directory=shortened(str(directory)))
-            # Findings about the bundle come after those about the stream.
-            self._mismatch = self._checker.locate(place, "/run_id"), message
+class BlockProof:
+    """Proves the lines of one stream, so that only the others take the exact path."""
+
+    def __init__(self, profile: Profile, loud: Collection[str] = ()) -> None:
+        """Leave records of the kinds in *loud* to be checked each by itself, proven or not."""
+        self._profile = profile
+        self._types = _types(profile)
+        self._unsettled = _unsettled(profile)
+        self._singles = self._unsettled.union(self._types[kind] for kind in loud if kind in self._types)
+        self._decoder = _decoder(profile)
+        self._encoder = msgspec.json.Encoder()
+
+    def block(self, lines: Lines) -> tuple[list[Any], list[int]]:
+        """Return the records of *lines*, and the indexes of those that are to be checked each by itself.
+
+        No line is too long, or has a carriage return to report.
+        """
+        try:
+            found = self._decoder.decode_lines(lines.together)
+            is_canonical = self._encoder.encode_lines(found) == lines.together
+        except _REFUSED:
+            is_canonical = False
+        found, odd = (found, []) if is_canonical else self._each(lines.data)
+        if not self._singles.isdisjoint(map(type, found)):
+            odd += [at for at, record in enumerate(found) if type(record) in self._singles]
+        return found, sorted(set(odd))
+
+    def fits(self, kind: str, value: dict[str, Any]) -> bool:
+        """Return whether *value*, its integers ints, has nothing to report as a record of *kind*."""
+        try:
+            record: Any = msgspec.convert(value, self._types[kind])
+        except msgspec.ValidationError:
+            return False
+        if type(record) not in self._unsettled:
+            return True
+        # The type does not check date-times and open maps.
+        dates = (getattr(record, name) for name in DATE_TIMES[self._profile].get(kind, ()))
+        return all(text is msgspec.UNSET or is_date_time(text) for text in dates) and all(
+            _has_safe_integers(getattr(record, name)) for name in _open_fields(self._profile, kind)
+        )
+
+    def _each(self, lines: Sequence[bytes]) -> tuple[list[Any], list[int]]:
+        """Return the records of *lines*, decoded one by one and compared together, and the indexes of other lines."""
+        found: list[Any] = []
+        odd: list[int] = []
+        rest = map(self._decoder.decode, lines)
+        while len(found) < len(lines):
+            try:
+                found.extend(rest)
+            except _REFUSED:
+                odd.append(len(found))
+                found.append(None)
+        good = sorted(set(range(len(found))).difference(odd))
+        if not self._is_whole(b"".join([lines[index] for index in good]), [found[index] for index in good]):
+            odd += [index for index in good if not self._is_whole(lines[index], [found[index]])]
+        return found, odd
+
+    def _is_whole(self, data: bytes, records: list[Any]) -> bool:
+        """Return whether no key of the lines *data* was lost when they were decoded into *records*."""
+        encoded = self._encoder.encode_lines(records)
+        return encoded == data or (not hides_keys(data) and encoded.count(b'":') == data.count(b'":'))
+
+
+def kind_of(cls: Any) -> str:
+    """Return the kind of the records of a strict type."""
+    return str(cls.__struct_config__.tag or "entry")
+
+
+@cache
+def _types(profile: Profile) -> dict[str, type[msgspec.Struct]]:
+    module = import_module(f"toyspec.core.generated.strict_{profile.replace('/', '_')}")
+    types = get_args(module.StrictRecord) or (module.StrictRecord,)
+    return {kind_of(cls): cls for cls in types}
+
+
+@cache
+def _decoder(profile: Profile) -> msgspec.json.Decoder[Any]:
+    types = tuple(_types(profile).values())
+    tag = tag_of(profile)
+    if tag is None:
+        return typed_decoder(types[0])
+    # Only a union requires the tag; no line has this one.
+    unused = msgspec.defstruct("Unused", [], tag_field=tag, tag="\0")
+    return typed_decoder(Union[(*types, unused)])
+
+
+@cache
+def _unsettled(profile: Profile) -> frozenset[type]:
+    """Return the types that do not check all of a record: each such line is checked by itself."""
+    dated = DATE_TIMES[profile]
+    return frozenset(cls for kind, cls in _types(profile).items() if kind in dated or _open_fields(profile, kind))
+
+
+@cache
+def _open_fields(profile: Profile, kind: str) -> tuple[str, ...]:
+    return tuple(key for key, declared in FIELDS[profile][kind].items() if declared == "open")
+
+
+def _has_safe_integers(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_has_safe_integers, value.values()))
+    if isinstance(value, list):
+        return all(map(_has_safe_integers, value))
+    return not isinstance(value, int) or -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER

@@ -148,8 +148,8 @@ def run(options: Namespace) -> int:
     from toyspec.core.checker import CheckOptions
     from toyspec.core.commands.verdicts import Verdict, check_paths
 
-    wanted = CheckOptions.of(
-        choice,
+    wanted = CheckOptions(
+        dialect=choice,
         select=frozenset(options.select),
         ignore=_ignored(options.ignore, configuration),
         max_line_bytes=options.max_line_bytes,

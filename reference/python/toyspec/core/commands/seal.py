@@ -112,7 +112,7 @@ def _sealed(stream: Stream, *, existing: Existing, changes: StreamChanges) -> No
 def _earlier(path: str, directory: str, changes: StreamChanges) -> None:
     """Report whether the seal that is there is intact and covers every file, or what it does not."""
     from toyspec.core.checker import check
-    from toyspec.core.checker.seals import unsealed_files
+    from toyspec.core.checker.sidecars import unsealed_files
     from toyspec.core.generated import rules
 
     report = check(path, select=[rules.SEAL_BROKEN])

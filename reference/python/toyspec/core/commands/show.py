@@ -392,7 +392,7 @@ def _finding_counts(run: RunSummary, choice: DialectChoice) -> dict[str, int] | 
 
     progress = Progress("checking")
     on_progress = progress.update if progress.active else None
-    report = next(iter(iter_reports([run.path], options=CheckOptions.of(choice), on_progress=on_progress)))
+    report = next(iter(iter_reports([run.path], options=CheckOptions(dialect=choice), on_progress=on_progress)))
     progress.erase()
     if not isinstance(report, FileReport):
         return report.message

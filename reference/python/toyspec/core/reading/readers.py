@@ -17,8 +17,8 @@ from toyspec.core.reading.records import CutFeed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from toyspec.core.checker.engines import Checker
-    from toyspec.core.checker.options import CheckOptions
+    from toyspec.core.checker.checking import Checker
+    from toyspec.core.checker.collecting import CheckOptions
     from toyspec.core.findings import DialectUse, Profile, State
     from toyspec.core.reading.log_detection import DialectChoice
 
