@@ -9,8 +9,9 @@ import tempfile
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -18,7 +19,7 @@ import msgspec
 from toyspec.convert.formats import FileOwners, ForeignRun
 from toyspec.convert.intake import PHASES
 from toyspec.convert.reports import NO_PLACE, REPEATED, Cause, drop_damage, is_number
-from toyspec.convert.sources import files_below, head_of, is_file, name_below
+from toyspec.convert.sources import files_below, is_file, name_below
 from toyspec.core.errors import StreamError
 from toyspec.core.files import open_file
 from toyspec.core.format.flattening import flattened
@@ -55,7 +56,7 @@ _DIGITS = re.compile(r"\d+", re.ASCII)
 _MOST_HEADS = 4
 _PIECE_BYTES = 1 << 20
 _Key = tuple[float, float]
-_FIRST: _Key = (-float("inf"), -float("inf"))
+_FIRST: _Key = (-inf, -inf)
 
 
 class DialectImporter:
@@ -73,19 +74,12 @@ class DialectImporter:
     def find_runs(self, path: str) -> Iterator[ForeignRun]:
         """Yield a run for each log at *path* and below; a file is read by the dialect that the user named."""
         if not os.path.isdir(path):
-            alone = _Log([path])
+            alone = _Log([path], _head(path))
             chosen = self._chosen(alone, self._name or self._choice.name)
             yield from () if chosen is None else _runs(alone, chosen, alone.stem)
             return
-        folders = {
-            directory: [file for file in files if self._others.owner_of(file) is None]
-            for directory, files in files_below(path, lambda name: not name.endswith(_SKIPPED))
-        }
-        in_parts = list(_logs_in_parts([file for files in folders.values() for file in files]))
-        parts = {file for log in in_parts for file in log.files}
-        for directory, files in folders.items():
-            logs = [log for log in in_parts if os.path.dirname(log.files[0]) == directory]
-            logs += [_Log([file]) for file in files if file not in parts and not is_older_checkpoint(file)]
+        for directory, files in files_below(path, lambda name: not name.endswith(_SKIPPED)):
+            logs = _logs_in([file for file in files if self._others.owner_of(file) is None])
             found = [(log, chosen) for log in logs if (chosen := self._recognised(log)) is not None]
             for log, chosen in found:
                 stem = f"-{log.stem}" if log.dialect is None and len(found) > 1 else ""
@@ -111,6 +105,8 @@ class _Log(NamedTuple):
 
     files: list[str]
     """Their paths, in order."""
+    head: bytes
+    """The first bytes of the file that shows what it is, unpacked."""
     dialect: Dialect | None = None
     """The dialect of a log in several files."""
 
@@ -119,84 +115,49 @@ class _Log(NamedTuple):
         """The name of the first file without what is after its last dot."""
         return os.path.splitext(os.path.basename(self.files[0]).removesuffix(".gz"))[0]
 
-    @property
-    def head(self) -> bytes:
-        """The first bytes of the log, unpacked; none of what is not one, and of damaged gzip data."""
-        if self.dialect is None:
-            try:
-                return unpacked_head(self.files[0], HEAD_BYTES)[0] if is_file(self.files[0]) else b""
-            except (StreamError, GzipDataError):
-                return b""
-        found = b""
-        for piece in self._pieces(self.dialect):
-            found += piece
-            if len(found) >= HEAD_BYTES:
-                break
-        return found[:HEAD_BYTES]
-
     @contextmanager
     def merged(self) -> Iterator[str]:
-        """Give the path of the log: of several files, that of a temporary file; raise OSError."""
+        """Give the path of the log: of several files, that of a temporary file; raise OSError.
+
+        Lines of files that grow together are in the order of their times, and of their steps within one time.
+        """
         if self.dialect is None:
             yield self.files[0]
             return
+        keyed = [_keyed(path, self.dialect) for path in self.files]
+        lines = heapq.merge(*keyed, key=itemgetter(0)) if self.dialect.parts == "together" else chain(*keyed)
         with tempfile.TemporaryDirectory(prefix="toyspec-") as directory:
             path = os.path.join(directory, os.path.basename(self.files[0]))
             with open(path, "xb") as file:
-                file.writelines(self._pieces(self.dialect))
+                file.writelines(line for _, line in lines)
             yield path
 
-    def _pieces(self, dialect: Dialect) -> Iterator[bytes]:
-        """Yield the lines of all files, long ones in pieces.
 
-        Lines of files that grow together are in the order of their times, and of their steps within one time. A file
-        without an LF at its end has one added, unless it is the last, so that no line goes on in the next file.
-        """
-        if dialect.parts == "together":
-            keyed = (_keyed(path, dialect) for path in self.files)
-            yield from (piece for _, piece in heapq.merge(*keyed, key=lambda each: each[0]))
-            return
-        for path in self.files:
-            yield from _pieces_of(path, is_last=path == self.files[-1])
+def _head(path: str) -> bytes:
+    """Return the first bytes of the file *path*, unpacked; none of what is not a file, or is damaged gzip data."""
+    try:
+        return unpacked_head(path, HEAD_BYTES)[0] if is_file(path) else b""
+    except (StreamError, GzipDataError):
+        return b""
 
 
-def _keyed(path: str, dialect: Dialect) -> Iterator[tuple[_Key, bytes]]:
-    """Yield the lines of a file in pieces, each with what orders it; times do not go back."""
-    form, key, is_start = form_of(dialect), _FIRST, True
-    for piece in _pieces_of(path, is_last=False):
-        line = piece.rstrip(b"\r\n") if is_start else b""
-        record = form.read(line, first=False) or form.validate(line, first=False).value or {}
-        times = (time_of(record.get(each.key), each.unit) for each in dialect.time)
-        time = next((found[0] for found in times if found is not None), None)
-        if time is not None:
-            steps = (count_of(record.get(name)) for name in dialect.step)
-            key = max(key, (time, next((float(step) for step in steps if step is not None), _FIRST[1])))
-        yield key, piece
-        is_start = piece.endswith(b"\n")
-
-
-def _logs_in_parts(files: Sequence[str]) -> Iterator[_Log]:
-    """Yield the logs that some of the paths *files* are parts of, by the names and the first records of these."""
+def _logs_in(files: Sequence[str]) -> Iterator[_Log]:
+    """Yield the logs in *files*, those of one directory; one in several files is known by names and first records."""
+    alone = [file for file in files if not is_older_checkpoint(file)]
     for dialect in dialects():
-        folders: dict[str, list[str]] = {}
-        for path in files if dialect.parts else ():
-            if any(fnmatchcase(os.path.basename(path), pattern) for pattern in dialect.files):
-                folders.setdefault(os.path.dirname(path), []).append(path)
-        for named in folders.values():
-            if parts := _parts_of(dialect, named):
-                yield _Log(parts, dialect)
-
-
-def _parts_of(dialect: Dialect, named: Sequence[str]) -> list[str]:
-    """Return which of the paths *named* are parts of one log of *dialect*, in order; none if they are one file."""
-    if dialect.parts == "successive":
-        ordered = sorted(named, key=_place)
-        heads = islice(filter(None, (head_of(path, HEAD_BYTES) for path in ordered)), _MOST_HEADS)
-        return ordered if any(recognize(head, [dialect]) for head in heads) else []
-    order = [path for each in dialect.files for path in sorted(named) if fnmatchcase(os.path.basename(path), each)]
-    heads_of = {path: head_of(path, HEAD_BYTES) for path in order}
-    fits = [path for path, head in heads_of.items() if b"\n" not in head or recognize(head, [dialect])]
-    return fits if any(heads_of[path] for path in fits) else []
+        patterns = dialect.files if dialect.parts else ()
+        parts = [
+            path
+            for pattern in patterns
+            for path in sorted(files, key=_place)
+            if fnmatchcase(os.path.basename(path), pattern)
+        ]
+        heads = islice(filter(None, map(_head, parts)), _MOST_HEADS)
+        head = next((head for head in heads if recognize(head, [dialect])), None)
+        if head is not None:
+            yield _Log(parts, head, dialect)
+            alone = [file for file in alone if file not in parts]
+    yield from (_Log([file], _head(file)) for file in alone)
 
 
 def _place(path: str) -> str:
@@ -204,14 +165,26 @@ def _place(path: str) -> str:
     return _DIGITS.sub(lambda digits: digits[0].zfill(20), os.path.basename(path))
 
 
-def _pieces_of(path: str, *, is_last: bool) -> Iterator[bytes]:
-    """Yield the lines of a file, long ones in pieces."""
-    piece = b"\n"
+def _keyed(path: str, dialect: Dialect) -> Iterator[tuple[_Key, bytes]]:
+    """Yield the lines of a file, long ones in pieces, each with what orders it; times do not go back.
+
+    An LF is added at an end without one, so that no line goes on in the next file.
+    """
+    form, key, piece = form_of(dialect), _FIRST, b"\n"
     with open_file(path) as file:
         while read := file.readline(_PIECE_BYTES):
-            yield (piece := read)
-    if not (is_last or piece.endswith(b"\n")):
-        yield b"\n"
+            record = {}
+            if dialect.parts == "together" and piece.endswith(b"\n"):
+                line = read.rstrip(b"\r\n")
+                record = form.read(line, first=False) or form.validate(line, first=False).value or {}
+            times = (time_of(record.get(each.key), each.unit) for each in dialect.time)
+            time = next((found[0] for found in times if found is not None), None)
+            if time is not None:
+                steps = (count_of(record.get(name)) for name in dialect.step)
+                key = max(key, (time, next((float(step) for step in steps if step is not None), -inf)))
+            yield key, (piece := read)
+    if not piece.endswith(b"\n"):
+        yield key, b"\n"
 
 
 def _runs(log: _Log, read_as: ReadAs, name: str) -> Iterator[ForeignRun]:
