@@ -319,22 +319,22 @@ def test_value_of_tensorboard_is_what_its_plugin_shows(name: str) -> None:
     """Whatever an event holds is a value with its parts, or is named as what cannot be carried."""
     data, expected = VALUES[name]
     event = double_field(1, 9.5) + integer_field(2, 3) + field(5, field(1, data))
-    assert Event(9.5, 3, None, [expected], session_starts=False, others=[]) == decode_event(event)
+    assert Event(9.5, 3, [expected], session_starts=False, others=[]) == decode_event(event)
 
 
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (b"", Event(0.0, 0, None, [], session_starts=False, others=[])),
-        (field(3, "brain.Event:2"), Event(0.0, 0, "brain.Event:2", [], session_starts=False, others=[])),
-        (integer_field(2, -1), Event(0.0, -1, None, [], session_starts=False, others=[])),
-        (field(7, integer_field(1, 1)), Event(0.0, 0, None, [], session_starts=True, others=[])),
-        (field(7, integer_field(1, 2)), Event(0.0, 0, None, [], session_starts=False, others=["session log"])),
+        (b"", Event(0.0, 0, [], session_starts=False, others=[])),
+        (field(3, "brain.Event:2"), Event(0.0, 0, [], session_starts=False, others=[])),
+        (integer_field(2, -1), Event(0.0, -1, [], session_starts=False, others=[])),
+        (field(7, integer_field(1, 1)), Event(0.0, 0, [], session_starts=True, others=[])),
+        (field(7, integer_field(1, 2)), Event(0.0, 0, [], session_starts=False, others=["session log"])),
         (
             field(4, b"") + field(6, b"") + field(8, b"") + field(9, b"") + field(99, b""),
-            Event(0.0, 0, None, [], False, ["graph", "log message", "run metadata", "meta graph"]),
+            Event(0.0, 0, [], False, ["graph", "log message", "run metadata", "meta graph"]),
         ),
-        (field(5, field(2, b"x") + integer_field(1, 4)), Event(0.0, 0, None, [], session_starts=False, others=[])),
+        (field(5, field(2, b"x") + integer_field(1, 4)), Event(0.0, 0, [], session_starts=False, others=[])),
     ],
     ids=range(7),
 )

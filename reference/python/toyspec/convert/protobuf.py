@@ -56,9 +56,34 @@ def varint_at(data: bytes, at: int) -> tuple[int, int]:
     raise MessageError("an integer is not complete")
 
 
-def members(data: bytes) -> dict[int, Any]:
-    """Return the last value of each field."""
-    return {number: value for number, _, value in fields(data)}
+class Message(dict[tuple[int, int], list[Any]]):
+    """The values of the fields of a message, by number and wire type; of a field that is absent, its default."""
+
+    def __init__(self, data: bytes) -> None:
+        """Read *data*; raise MessageError."""
+        super().__init__()
+        for number, wire, value in fields(data):
+            self.setdefault((number, wire), []).append(value)
+
+    def parts(self, number: int) -> list[bytes]:
+        """Return all values of a field of bytes, texts or messages."""
+        return self.get((number, BYTES), [])
+
+    def data(self, number: int) -> bytes:
+        """Return the last value of such a field."""
+        return bytes(self.get((number, BYTES), [b""])[-1])
+
+    def text(self, number: int) -> str:
+        """Return the last value of a field of texts."""
+        return text(self.data(number))
+
+    def integer(self, number: int) -> int:
+        """Return the last value of a field of int64."""
+        return signed(self.get((number, VARINT), [0])[-1])
+
+    def double(self, number: int) -> float:
+        """Return the last value of a field of doubles."""
+        return float(struct.unpack("<d", self.get((number, FIXED64), [bytes(8)])[-1])[0])
 
 
 def signed(value: int) -> int:
@@ -66,14 +91,9 @@ def signed(value: int) -> int:
     return value - _UINT64 if value >> 63 else value
 
 
-def double(value: bytes) -> float:
-    """Return the value of a fixed64 field of type double."""
-    return float(struct.unpack("<d", value)[0])
-
-
-def text(value: Any) -> str:
+def text(value: bytes) -> str:
     r"""Return the text of a string field; bytes that are not UTF-8 become ``\xff``."""
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else ""
+    return value.decode("utf-8", "backslashreplace")
 
 
 def varint(value: int) -> bytes:

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple
 import msgspec
 
 from toyspec.convert.protobuf import (
+    BYTES,
     FIXED32,
+    FIXED64,
+    VARINT,
+    Message,
     MessageError,
-    double,
     double_field,
     field,
-    fields,
     float_field,
     integer_field,
-    members,
     signed,
     text,
     varint,
@@ -89,7 +90,6 @@ class Event(NamedTuple):
     wall: float
     """Seconds since the Unix epoch."""
     step: int
-    version: str | None
     values: list[Value]
     session_starts: bool
     others: list[str]
@@ -98,152 +98,103 @@ class Event(NamedTuple):
 
 def decode_event(data: bytes) -> Event:
     """Return the event in *data*; raise MessageError."""
-    wall, step, version, values, starts = 0.0, 0, None, [], False
-    others: list[str] = []
-    for number, wire, value in fields(data):
-        if number == _WALL and wire == 1:
-            wall = double(value)
-        elif number == _STEP and wire == 0:
-            step = signed(value)
-        elif number == _VERSION and wire == 2:
-            version = text(value)
-        elif number == _SUMMARY and wire == 2:
-            values += [_value(item) for key, kind, item in fields(value) if key == 1 and kind == 2]
-        elif number == _SESSION and wire == 2:
-            starts = members(value).get(1) == START_OF_SESSION
-            others += [] if starts else ["session log"]
-        elif number in _OTHER_EVENTS:
-            others.append(_OTHER_EVENTS[number])
-    return Event(wall, step, version, values, starts, others)
+    found = Message(data)
+    values = [_value(Message(item)) for summary in found.parts(_SUMMARY) for item in Message(summary).parts(1)]
+    sessions = [Message(session).integer(1) == START_OF_SESSION for session in found.parts(_SESSION)]
+    others = [name for number, name in _OTHER_EVENTS.items() for _ in found.parts(number)]
+    others += ["session log" for starts in sessions if not starts]
+    return Event(found.double(_WALL), found.integer(_STEP), values, any(sessions), others)
 
 
-def _value(data: bytes) -> Value:
-    tag, tensor = b"", None
-    found: tuple[ValueKind, Any] | None = None
-    plugin, content, left_out = "", b"", ""
-    for number, wire, value in fields(data):
-        if number == _TAG and wire == 2:
-            tag = value
-        elif number == _SIMPLE and wire == FIXED32:
-            found = ("scalar", struct.unpack("<f", value)[0])
-        elif number == _TENSOR and wire == 2:
-            tensor = value
-        elif number == _METADATA and wire == 2:
-            plugin, content = _plugin(value)
-        elif number in _OTHER_VALUES:
-            found = _shown(number, value) if wire == 2 else None
-            found = found or ("other", _OTHER_VALUES[number])
-            left_out = _MOMENTS if found[0] == "histogram" else ""
-    name = text(tag)
-    if plugin == "hparams":
-        return _hparams(name, content)
-    if tensor is not None:
-        found = _shown_in_tensor(plugin, tensor) or _tensor(tensor)
-    kind, value = found or ("other", "empty value")
-    if kind == "text" and plugin not in ("text", ""):
-        return Value(name, "other", f"{plugin} data")
-    return Value(name, kind, value, left_out=left_out, is_utf8=_is_utf8(tag))
+def _value(found: Message) -> Value:
+    plugin, tag = Message(Message(found.data(_METADATA)).data(1)), found.data(_TAG)
+    name, left_out = text(tag), ""
+    if plugin.text(1) == "hparams":
+        return _hparams(name, Message(plugin.data(2)))
+    if found.parts(_TENSOR):
+        kind, value = _in_tensor(plugin.text(1), Message(found.data(_TENSOR)))
+    elif (_SIMPLE, FIXED32) in found:
+        kind, value = "scalar", struct.unpack("<f", found[_SIMPLE, FIXED32][-1])[0]
+    else:
+        kind, value = _before_tensors(found)
+        left_out = _MOMENTS if kind == "histogram" else ""
+    is_utf8 = kind == "other" or name.encode() == tag
+    return Value(name, kind, value, left_out=left_out, is_utf8=is_utf8)
 
 
-def _shown(number: int, data: bytes) -> tuple[ValueKind, Any] | None:
-    """Return what the messages before tensors show; None if nothing can be made of it."""
-    if number == _HISTOGRAM:
-        bins = histogram_of(data)
-        return None if bins is None else ("histogram", bins)
-    if number not in (_IMAGE, _AUDIO):
+def _before_tensors(found: Message) -> tuple[ValueKind, Any]:
+    """Return what the messages before tensors show."""
+    bins = _old_bins(Message(found.data(_HISTOGRAM)))
+    image, audio = (Message(found.data(number)) for number in (_IMAGE, _AUDIO))
+    if bins is not None:
+        return "histogram", bins
+    if image.data(4):
+        return "images", [ShownFile(image.data(4), "", image.integer(2) or None, image.integer(1) or None)]
+    if audio.data(4):
+        return "audio", [ShownFile(audio.data(4))]
+    numbers = {number for number, _ in found}
+    return "other", next((name for number, name in _OTHER_VALUES.items() if number in numbers), "empty value")
+
+
+def _in_tensor(plugin: str, tensor: Message) -> tuple[ValueKind, Any]:
+    """Return what the *tensor* of a *plugin* shows, else its one number or text; of another one that it is one."""
+    parts = tensor.parts(8) if tensor.integer(1) == _STRING else []
+    if plugin == HISTOGRAMS and (bins := _bins_in(tensor)) is not None:
+        return "histogram", bins
+    if plugin == IMAGES and len(parts) > 2:
+        sizes = [int(part) if part.isdigit() else None for part in parts[:2]]
+        return "images", [ShownFile(part, "", *sizes) for part in parts[2:]]
+    if plugin == AUDIO and parts:
+        return "audio", _sounds(parts, _shape(tensor))
+    if plugin == TEXT and len(parts) > 1:
+        return "texts", [text(part) for part in parts]
+    if len(parts) == 1:
+        return ("text", text(parts[0])) if plugin in (TEXT, "") else ("other", f"{plugin} data")
+    number = _number_in(tensor)
+    return ("other", "tensor") if number is None else ("scalar", number)
+
+
+def _number_in(tensor: Message) -> Any:
+    """Return the one number in a tensor; None if there is not exactly one."""
+    dtype, contents = tensor.integer(1), tensor.parts(4)
+    if dtype not in _TENSOR_TYPES or math.prod(_shape(tensor)) != 1:
         return None
-    file = image_of(data) if number == _IMAGE else audio_of(data)
-    return None if file is None else ("images" if number == _IMAGE else "audio", [file])
-
-
-def _shown_in_tensor(plugin: str, tensor: bytes) -> tuple[ValueKind, Any] | None:
-    kinds: dict[str, ValueKind] = {
-        IMAGES: "images", AUDIO: "audio", HISTOGRAMS: "histogram", TEXT: "texts"
-    }  # fmt: skip
-    found = shown_in(plugin, tensor)
-    return None if found is None else (kinds[plugin], found)
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _plugin(metadata: bytes) -> tuple[str, bytes]:
-    data = members(metadata).get(1)
-    if not isinstance(data, bytes):
-        return "", b""
-    found = members(data)
-    content = found.get(2)
-    return text(found.get(1)), content if isinstance(content, bytes) else b""
-
-
-def _tensor(data: bytes) -> tuple[ValueKind, Any]:
-    """Return the one number or text in a tensor; for other tensors that it is one."""
-    found: dict[int, list[tuple[int, Any]]] = {}
-    for number, wire, value in fields(data):
-        found.setdefault(number, []).append((wire, value))
-    dtype = found[1][-1][1] if 1 in found else 0
-    other: tuple[ValueKind, Any] = ("other", "tensor")
-    if dtype == _STRING:
-        texts = [value for wire, value in found.get(8, []) if wire == 2]
-        return ("text", text(texts[0])) if len(texts) == 1 else other
-    if dtype not in _TENSOR_TYPES or math.prod(_shape(data)) != 1:
-        return other
     number, layout = _TENSOR_TYPES[dtype]
-    if 4 in found and found[4][-1][0] == 2 and len(found[4][-1][1]) == struct.calcsize(layout):
-        return "scalar", struct.unpack(layout, found[4][-1][1])[0]
-    value = _first_number(found.get(number, []), layout)
-    if value is None:
-        return other
-    return "scalar", struct.unpack("<e", struct.pack("<H", value))[0] if dtype == _HALF else value
-
-
-def _first_number(listed: list[tuple[int, Any]], layout: str) -> Any:
-    """Return the only number of a repeated field, packed or not; None if there is not exactly one."""
-    if len(listed) != 1:
-        return None
-    wire, value = listed[0]
+    if contents and len(contents[-1]) == struct.calcsize(layout):
+        return struct.unpack(layout, contents[-1])[0]
+    # In a list, packed or not.
+    listed = [value for key, values in tensor.items() if key[0] == number for value in values]
+    value = listed[0] if len(listed) == 1 else None
     if layout in ("<f", "<d"):
-        return struct.unpack(layout, value)[0] if wire and len(value) == struct.calcsize(layout) else None
-    if wire == 2:
-        value, end = varint_at(value, 0)
-        wire = 0 if end == len(listed[0][1]) else wire
-    if wire != 0:
-        return None
+        packed = value if isinstance(value, bytes) else b""
+        return struct.unpack(layout, packed)[0] if len(packed) == struct.calcsize(layout) else None
+    if isinstance(value, bytes):
+        found, end = varint_at(value, 0)
+        value = found if end == len(value) else None
+    if value is None or dtype == _HALF:
+        return None if value is None else struct.unpack("<e", struct.pack("<H", value))[0]
     return signed(value) if layout in _SIGNED else value
 
 
-def _hparams(tag: str, content: bytes) -> Value:
-    found = members(content)
-    if tag == HPARAMS_START_TAG and isinstance(found.get(3), bytes):
-        info = members(found[3])
-        config = dict(_hparam(entry) for number, wire, entry in fields(found[3]) if number == 1 and wire == 2)
-        parts = {2: "model_uri", 3: "monitor_url", 5: "start_time_secs"}
-        left_out = ", ".join(name for number, name in parts.items() if info.get(number))
-        return Value(tag, "hparams", config, text(info.get(4)), left_out)
-    if tag == HPARAMS_END_TAG and isinstance(found.get(4), bytes):
-        status = members(found[4]).get(1, 0)
-        reason = {_SUCCESS: "completed", _FAILURE: "errored"}.get(status)
-        if reason:
-            return Value(tag, "ending", reason)
+def _hparams(tag: str, found: Message) -> Value:
+    if tag == HPARAMS_START_TAG and found.parts(3):
+        info = Message(found.data(3))
+        config = {entry.text(1): _hparam(Message(entry.data(2))) for entry in map(Message, info.parts(1))}
+        parts = {(2, BYTES): "model_uri", (3, BYTES): "monitor_url", (5, FIXED64): "start_time_secs"}
+        left_out = ", ".join(name for key, name in parts.items() if any(info.get(key, ())))
+        return Value(tag, "hparams", config, info.text(4), left_out)
+    reasons = {_SUCCESS: "completed", _FAILURE: "errored"}
+    if tag == HPARAMS_END_TAG and (reason := reasons.get(Message(found.data(4)).integer(1))):
+        return Value(tag, "ending", reason)
     return Value(tag, "other", "hyperparameter data")
 
 
-def _hparam(entry: bytes) -> tuple[str, Any]:
-    found = members(entry)
-    value: Any = None
-    for number, wire, item in fields(found.get(2, b"")) if isinstance(found.get(2, b""), bytes) else ():
-        if number == 2 and wire == 1:
-            value = double(item)
-        elif number == 3 and wire == 2:
-            value = text(item)
-        elif number == 4 and wire == 0:
-            value = bool(item)
-    return text(found.get(1)), value
+def _hparam(value: Message) -> Any:
+    if (2, FIXED64) in value:
+        return value.double(2)
+    if (3, BYTES) in value:
+        return value.text(3)
+    return bool(value.integer(4)) if (4, VARINT) in value else None
 
 
 def binary32(value: float) -> float:
@@ -281,10 +232,7 @@ def shown_event(wall: float, step: int, tag: str, value: bytes) -> bytes:
 
 def text_event(wall: float, step: int, tag: str, content: str) -> bytes:
     """Return an event with one text, as the text plugin shows it."""
-    tensor = integer_field(1, _STRING) + field(2, b"") + field(8, content)
-    metadata = field(1, field(1, "text"))
-    item = field(_TAG, tag) + field(_TENSOR, tensor) + field(_METADATA, metadata)
-    return _event(wall, step, field(_SUMMARY, field(1, item)))
+    return shown_event(wall, step, tag, strings_value(TEXT, [content.encode()], ()))
 
 
 def session_event(wall: float, step: int) -> bytes:
@@ -345,25 +293,10 @@ class ShownFile(NamedTuple):
         return {name: size for name, size in (("width", self.width), ("height", self.height)) if size}
 
 
-def image_of(data: bytes) -> ShownFile | None:
-    """Return the picture of a summary of the first version."""
-    found = members(data)
-    content = found.get(4)
-    sizes = [found[number] if isinstance(found.get(number), int) else None for number in (2, 1)]
-    return ShownFile(content, "", *sizes) if isinstance(content, bytes) and content else None
-
-
-def audio_of(data: bytes) -> ShownFile | None:
-    """Return the sound of a summary of the first version."""
-    content = members(data).get(4)
-    return ShownFile(content) if isinstance(content, bytes) and content else None
-
-
-def histogram_of(data: bytes) -> Bins | None:
+def _old_bins(found: Message) -> Bins | None:
     """Return the bins of a summary of the first version, whose outer ones end at the smallest and largest value."""
-    found = members(data)
-    limits, counts = (_doubles(data, number) for number in (6, 7))
-    least, most = (double(found[number]) if isinstance(found.get(number), bytes) else 0.0 for number in (1, 2))
+    limits, counts = (_doubles(found, number) for number in (6, 7))
+    least, most = found.double(1), found.double(2)
     if not limits or len(limits) != len(counts):
         return None
     # The bins below the smallest and above the largest value are empty, and may reach to infinity.
@@ -375,49 +308,25 @@ def histogram_of(data: bytes) -> Bins | None:
     return _checked(edges, counts[first : last + 1])
 
 
-def _doubles(data: bytes, wanted: int) -> list[float]:
-    found: list[float] = []
-    for number, wire, value in fields(data):
-        if number == wanted and wire == 1:
-            found.append(double(value))
-        elif number == wanted and wire == 2 and len(value) % 8 == 0:
-            found += struct.unpack(f"<{len(value) // 8}d", value)
-    return found
+def _doubles(found: Message, number: int) -> list[float]:
+    packed = b"".join([*found.get((number, FIXED64), ()), *found.parts(number)])
+    return list(struct.unpack(f"<{len(packed) // 8}d", packed)) if len(packed) % 8 == 0 else []
 
 
-def shown_in(plugin: str, tensor: bytes) -> list[ShownFile] | Bins | list[str] | None:
-    """Return what the *tensor* of a *plugin* shows: files, bins or texts; None for all else."""
-    if plugin == HISTOGRAMS:
-        return _bins_in(tensor)
-    if plugin not in (IMAGES, AUDIO, TEXT):
-        return None
-    found = members(tensor)
-    if found.get(1) != _STRING:
-        return None
-    parts = [value for number, wire, value in fields(tensor) if number == 8 and wire == 2]
-    if plugin == TEXT:
-        return [text(part) for part in parts] if len(parts) > 1 else None
-    if plugin == IMAGES:
-        sizes = [int(part) if part.isdigit() else None for part in parts[:2]]
-        return [ShownFile(part, "", *sizes) for part in parts[2:]] or None
-    return _sounds(parts, _shape(tensor))
-
-
-def _sounds(parts: list[bytes], shape: list[int]) -> list[ShownFile] | None:
+def _sounds(parts: list[bytes], shape: list[int]) -> list[ShownFile]:
     if len(shape) == 2 and shape[1] == 2 and len(parts) % 2 == 0:
-        return [ShownFile(sound, text(label)) for sound, label in zip(parts[::2], parts[1::2], strict=True)] or None
-    return [ShownFile(sound) for sound in parts] or None
+        return [ShownFile(sound, text(label)) for sound, label in zip(parts[::2], parts[1::2], strict=True)]
+    return [ShownFile(sound) for sound in parts]
 
 
-def _bins_in(tensor: bytes) -> Bins | None:
-    found = members(tensor)
-    shape, dtype = _shape(tensor), found.get(1)
+def _bins_in(tensor: Message) -> Bins | None:
+    shape, dtype = _shape(tensor), tensor.integer(1)
     if len(shape) != 2 or shape[1] != 3 or dtype not in _PACKED:
         return None
     number, layout = _PACKED[dtype]
-    packed = found.get(4, found.get(number))
+    packed = tensor.data(4) or tensor.data(number)
     size = 3 * shape[0]
-    if not isinstance(packed, bytes) or size <= 0 or len(packed) != size * struct.calcsize(layout):
+    if size <= 0 or len(packed) != size * struct.calcsize(layout):
         return None
     numbers = struct.unpack(f"<{size}{layout[1]}", packed)
     edges: list[float] = [numbers[0]]
@@ -439,16 +348,14 @@ def _checked(edges: list[float], counts: list[float]) -> Bins | None:
     return Bins(edges, counts) if is_finite and is_rising and min(counts) >= 0 else None
 
 
-def _shape(tensor: bytes) -> list[int]:
-    shape = members(tensor).get(2)
-    found = fields(shape) if isinstance(shape, bytes) else ()
-    return [signed(members(size).get(1, 0)) for number, wire, size in found if number == 2 and wire == 2]
+def _shape(tensor: Message) -> list[int]:
+    return [Message(size).integer(1) for size in Message(tensor.data(2)).parts(2)]
 
 
 def strings_value(plugin: str, parts: Sequence[bytes], shape: Sequence[int]) -> bytes:
     """Return the fields of a value whose tensor has *parts*."""
     tensor = integer_field(1, _STRING) + _shaped(shape) + b"".join(field(8, part) for part in parts)
-    return field(8, tensor) + field(9, field(1, field(1, plugin) + field(2, _CONTENTS.get(plugin, b""))))
+    return field(8, tensor) + field(9, field(1, field(1, plugin) + _CONTENTS.get(plugin, b"")))
 
 
 def histogram_value(edges: Sequence[float], counts: Sequence[float]) -> bytes:
@@ -460,7 +367,7 @@ def histogram_value(edges: Sequence[float], counts: Sequence[float]) -> bytes:
 
 
 # A reader refuses a sound that does not say its encoding.
-_CONTENTS = {AUDIO: integer_field(2, _WAV)}
+_CONTENTS = {AUDIO: field(2, integer_field(2, _WAV)), IMAGES: field(2, b"")}
 
 
 def _shaped(shape: Sequence[int]) -> bytes:
@@ -540,13 +447,6 @@ class EventBlock(NamedTuple):
     starts: list[int]
     """Where each record starts in *data*."""
 
-    def payloads(self) -> Iterator[tuple[int, bytes, bool]]:
-        """Yield where each record starts in the file, its data, and whether these have their check sum."""
-        for start, end in zip(self.starts, [*self.starts[1:], len(self.data)], strict=True):
-            payload = self.data[start + HEADER_BYTES : end - FOOTER_BYTES]
-            is_right = _CHECKSUM.pack(masked(crc32c(payload))) == self.data[end - FOOTER_BYTES : end]
-            yield self.offset + start, payload, is_right
-
     def part(self, first: int, count: int = 1) -> EventBlock:
         """Return the block of *count* records, or as many as there are, from the index *first* on."""
         starts, ends = self.starts[first : first + count], [*self.starts[1:], len(self.data)]
@@ -605,15 +505,16 @@ def _parts(file: BinaryIO) -> Iterator[EventBlock | Damage]:
 
 def events_in(block: EventBlock) -> Iterator[Event | Damage]:
     """Yield the event of each record of *block*, and the records that have none."""
-    for place, payload, is_right in block.payloads():
+    for start, end in zip(block.starts, [*block.starts[1:], len(block.data)], strict=True):
+        payload = block.data[start + HEADER_BYTES : end - FOOTER_BYTES]
         fact = "the check sum is wrong"
-        if is_right:
+        if _CHECKSUM.pack(masked(crc32c(payload))) == block.data[end - FOOTER_BYTES : end]:
             try:
                 yield decode_event(payload)
                 continue
             except MessageError:
                 fact = "it is not an event"
-        yield Damage(place, len(payload), fact)
+        yield Damage(block.offset + start, len(payload), fact)
 
 
 def record(data: bytes) -> bytes:

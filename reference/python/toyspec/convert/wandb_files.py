@@ -16,7 +16,7 @@ import msgspec
 
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import NUMBERS, alert_event, earliest
-from toyspec.convert.protobuf import BYTES, FIXED64, VARINT, MessageError, fields, members, signed, text
+from toyspec.convert.protobuf import BYTES, FIXED64, VARINT, Message, MessageError, fields, text
 from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, at_step
 from toyspec.convert.shown_tables import table_of_file
 from toyspec.convert.sources import MISSING_FILE, file_below, files_at, head_of
@@ -27,7 +27,7 @@ from toyspec.core.writing.clocks import utc_text
 from toyspec.core.writing.media import File, Histogram, Media
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toyspec.convert.intake import Intake
 
@@ -278,8 +278,7 @@ class _Import:
         if kind == HISTORY:
             yield from self._row(body)
         elif kind == STATS:
-            stamps = (value for number, wire, value in fields(body) if number == 2 and wire == 2)
-            wall = next(map(timestamp, stamps), None)
+            wall = next(map(timestamp, Message(body).parts(2)), None)
             yield from intake.values(wall, None, dict(pairs(body)), "system metrics", kind="system")
         elif kind == METRIC:
             made = definition_of(body)
@@ -293,10 +292,10 @@ class _Import:
             else:
                 ledger.lose(NO_PLACE, self._place, "a metric without a name", name="definition")
         elif kind == ALERT:
-            found = members(body)
-            yield from intake.record(alert_event(*(text(found.get(number)) for number in (1, 2, 3))), self._place)
+            found = Message(body)
+            yield from intake.record(alert_event(found.text(1), found.text(2), found.text(3)), self._place)
         elif kind in (ARTIFACT, USED_ARTIFACT):
-            yield from self._artifact(members(body), is_used=kind == USED_ARTIFACT)
+            yield from self._artifact(Message(body), is_used=kind == USED_ARTIFACT)
         else:
             self._take(kind, body)
 
@@ -308,13 +307,13 @@ class _Import:
                 if name not in self._names and len(self._summary) < _MOST_NAMES:
                     self._summary[name] = value
         elif kind == EXIT:
-            self._take_exit(members(body))
+            self._take_exit(Message(body).integer(1))
         elif kind == ENVIRONMENT:
             ledger.items += 1
             ledger.changed(PART_DROPPED, "environment", "all but program and arguments")
             ledger.done()
         elif kind in (OUTPUT, OUTPUT_RAW):
-            ledger.lose(NO_PLACE, "console output", text(members(body).get(3)), name="console output")
+            ledger.lose(NO_PLACE, "console output", Message(body).text(3), name="console output")
         elif kind in OTHER_ITEMS:
             ledger.lose(NO_PLACE, self._place, OTHER_ITEMS[kind], name=OTHER_ITEMS[kind])
 
@@ -356,9 +355,7 @@ class _Import:
             made["resumed_at"] = utc_text(beginning.began)
         yield from self._intake.resume(made, "resumption")
 
-    def _take_exit(self, found: dict[int, Any]) -> None:
-        code = found.get(1, 0)
-        code = signed(code) if isinstance(code, int) else 1
+    def _take_exit(self, code: int) -> None:
         is_kept = 0 <= code <= 255
         if not is_kept:
             self._ledger.items += 1
@@ -366,10 +363,10 @@ class _Import:
             self._ledger.done()
         self._intake.end("completed" if code == 0 else "errored", **({"exit_code": code} if is_kept else {}))
 
-    def _artifact(self, found: dict[int, Any], *, is_used: bool) -> Iterator[bytes]:
+    def _artifact(self, found: Message, *, is_used: bool) -> Iterator[bytes]:
         """Yield a reference to an artifact: its files lie in a folder of W&B's that the log names."""
-        name = text(found.get(3)) or text(found.get(1)) if is_used else text(found.get(5))
-        role = "input" if is_used else text(found.get(4))
+        name = found.text(3) or found.text(1) if is_used else found.text(5)
+        role = "input" if is_used else found.text(4)
         if not name:
             self._ledger.lose(NO_PLACE, self._place, "an artifact without a name", name="artifact")
             return
@@ -379,9 +376,8 @@ class _Import:
 
 
 def _argv(body: bytes) -> list[str]:
-    found = [(number, text(value)) for number, wire, value in fields(body) if wire == 2 and number in (5, 6)]
-    program = [value for number, value in found if number == 6]
-    return program + [value for number, value in found if number == 5] if program else []
+    found = Message(body)
+    return [text(part) for part in (*found.parts(6), *found.parts(5))] if found.parts(6) else []
 
 
 MAGIC = b":W&B"
@@ -475,7 +471,6 @@ OTHER_ITEMS = {9: "TensorBoard file", 23: "preempting"}
 _LATER = frozenset([*OTHER_ITEMS, RUN, EXIT, ENVIRONMENT, USED_ARTIFACT])
 
 _BARE = {b"NaN": float("nan"), b"Infinity": float("inf"), b"-Infinity": -float("inf")}
-_NOT_A_VALUE = object()
 _decode = msgspec.json.Decoder().decode
 
 
@@ -517,30 +512,9 @@ def pairs(body: bytes) -> list[tuple[str, Any]]:
 
 
 def _pair(item: bytes) -> tuple[str, Any]:
-    key, nested, value = "", [], None
-    for number, wire, part in fields(item):
-        if number == 1 and wire == BYTES:
-            key = text(part)
-        elif number == 2 and wire == BYTES:
-            nested.append(text(part))
-        else:
-            typed = _typed(number, wire, part)
-            value = value if typed is _NOT_A_VALUE else typed
-    return ".".join(nested) if nested else key, value
-
-
-def _typed(number: int, wire: int, part: Any) -> Any:
-    if number == 16 and wire == BYTES:
-        return value_of(part)
-    if number == 4 and wire == VARINT:
-        return bool(part)
-    if number == 5 and wire == VARINT:
-        return part >> 1 ^ -(part & 1)  # sint64
-    if number == 6 and wire == FIXED64:
-        return struct.unpack("<d", part)[0]
-    if number == 7 and wire == BYTES:
-        return text(part)
-    return value_of(part) if number == 8 and wire == BYTES else _NOT_A_VALUE
+    found = Message(item)
+    value = next((read(found[key][-1]) for key, read in _VALUES.items() if key in found), None)
+    return ".".join(map(text, found.parts(2))) or found.text(1), value
 
 
 def value_of(data: bytes) -> Any:
@@ -551,33 +525,37 @@ def value_of(data: bytes) -> Any:
         return _BARE.get(data, text(data))
 
 
+_VALUES: dict[tuple[int, int], Callable[[Any], Any]] = {
+    (16, BYTES): value_of,
+    (4, VARINT): bool,
+    (5, VARINT): lambda part: part >> 1 ^ -(part & 1),  # sint64
+    (6, FIXED64): lambda part: struct.unpack("<d", part)[0],
+    (7, BYTES): text,
+    (8, BYTES): value_of,
+}
+"""What reads the value of an item, by the number and the wire type of its field."""
+
+
 def step_of(body: bytes) -> int | None:
     """Return the step that follows the items of a history; None if there is none."""
-    said = [members(value) for number, wire, value in fields(body) if number == 2 and wire == BYTES]
-    return said[0].get(1, 0) if said else None
+    said = Message(body).parts(2)
+    return Message(said[0]).integer(1) if said else None
 
 
 def run_of(body: bytes) -> RunMessage:
     """Return what a run record says."""
-    parts: dict[int, list[bytes]] = {}
-    for number, wire, value in fields(body):
-        if wire == BYTES and value:
-            parts.setdefault(number, []).append(value)
-    facts: dict[str, Any] = {name: text(parts[number][-1]) for number, name in _RUN_FACTS.items() if number in parts}
-    if 10 in parts:
-        facts["tags"] = [text(tag) for tag in parts[10]]
-    if 13 in parts:
-        facts["host"] = {"name": text(parts[13][-1])}
-    if 21 in parts:
-        git = members(parts[21][-1])
-        named = {"sha": git.get(2), "remote": git.get(1)}
-        facts["git"] = {key: text(item) for key, item in named.items() if isinstance(item, bytes)}
+    found = Message(body)
+    git = Message(found.data(21))
+    facts: dict[str, Any] = {name: found.text(number) for number, name in _RUN_FACTS.items()}
+    facts["tags"] = [text(tag) for tag in found.parts(10) if tag]
+    facts["host"] = {"name": found.text(13)} if found.data(13) else {}
+    facts["git"] = {name: git.text(number) for name, number in (("sha", 2), ("remote", 1)) if git.parts(number)}
     return RunMessage(
-        run_id=text(parts.get(1, [b""])[-1]),
-        facts=facts,
-        others={name: text(parts[number][-1]) for number, name in _RUN_OTHERS.items() if number in parts},
-        config={key: item for part in parts.get(4, []) for key, item in pairs(part)},
-        start=timestamp(parts[17][-1]) if 17 in parts else None,
+        run_id=found.text(1),
+        facts={name: fact for name, fact in facts.items() if fact},
+        others={name: found.text(number) for number, name in _RUN_OTHERS.items() if found.data(number)},
+        config=dict(pair for part in found.parts(4) for pair in pairs(part)),
+        start=timestamp(found.data(17)) if found.data(17) else None,
     )
 
 
@@ -585,32 +563,19 @@ _RUN_FACTS = {6: "group", 8: "name", 9: "notes"}
 _RUN_OTHERS = {2: "entity", 3: "project", 7: "job_type", 12: "sweep_id"}
 
 
-def timestamp(data: Any) -> float | None:
+def timestamp(data: bytes) -> float:
     """Return a timestamp message in seconds."""
-    if not isinstance(data, bytes):
-        return None
-    found = members(data)
-    seconds, nanos = found.get(1, 0), found.get(2, 0)
-    if not isinstance(seconds, int) or not isinstance(nanos, int):
-        return None
-    return signed(seconds) + nanos / 1e9
+    found = Message(data)
+    return found.integer(1) + found.integer(2) / 1e9
 
 
 def definition_of(body: bytes) -> dict[str, str]:
     """Return the members of a ``define`` that a metric record gives; without a name if it has none."""
-    found = members(body)
-    made: dict[str, str] = {}
-    name = text(found.get(1)) or text(found.get(2))
-    if name:
-        made["name"] = name
-    goals = {1: "min", 2: "max"}
-    summary = members(found[7]) if isinstance(found.get(7), bytes) else {}
-    goal = goals.get(found.get(8, 0)) or next((goals[number] for number in goals if summary.get(number)), None)
-    if goal:
-        made["goal"] = goal
-    if isinstance(found.get(4), bytes) and found[4]:
-        made["step_name"] = text(found[4])
-    return made
+    found = Message(body)
+    summary, goals = Message(found.data(7)), {1: "min", 2: "max"}
+    goal = goals.get(found.integer(8)) or next((goals[number] for number in goals if summary.integer(number)), "")
+    made = {"name": found.text(1) or found.text(2), "goal": goal, "step_name": found.text(4)}
+    return {key: value for key, value in made.items() if value}
 
 
 _TYPE = "_type"
