@@ -244,7 +244,7 @@ function compared(a: string, b: string): number {
 
 const isHigh = (unit: number): boolean => unit >= 0xd800 && unit < 0xdc00;
 
-const NUMBER = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z%]*)$/i;
+const NUMBER = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)([a-z%]*)$/i;
 const SPANS: { [unit: string]: number } = { s: 1, min: 60, m: 60, h: 3600, d: 86_400, k: 1e3, kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12, "%": 0.01 };
 
 /** Returns a number, which may have a unit of time or size; NaN for other text. */

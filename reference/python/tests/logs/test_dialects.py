@@ -262,6 +262,13 @@ def test_document_is_read_in_bounded_memory() -> None:
     assert len(data) == cutter.committed
 
 
+def test_long_cell_costs_no_more_than_its_length() -> None:
+    """Digits without end are read once, whatever follows them: each form tried from each digit would take hours."""
+    for cell in ("9" * 1_000_000, "9" * 1_000_000 + "x", "1" * 500_000 + "." + "1" * 500_000 + "e"):
+        rows = rows_of(f"step,loss\n1,{cell}\n2,0.5\n".encode())
+        assert [1, 2] == [row.step for row in rows]
+
+
 def test_long_object_of_a_document_shows_its_start() -> None:
     """Of an object that is longer than the limit, only the first bytes are kept, however it comes."""
     long = b'{"text":"' + b"x" * 5 * HEAD_BYTES + b'"}'

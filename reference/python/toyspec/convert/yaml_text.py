@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,400}$")
 _FLOAT = re.compile(
-    r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"
+    r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"
 )
 _BOOLEAN = re.compile(r"(?:true|True|TRUE|false|False|FALSE)$")
 _NULL = re.compile(r"(?:null|Null|NULL|~|)$")

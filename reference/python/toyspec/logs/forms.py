@@ -46,13 +46,13 @@ _PHASE_BEFORE = re.compile(
     r"(?:^|[^\w])((?:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev) )$", re.ASCII | re.IGNORECASE
 )
 # Fortran writes an exponent of double precision with D, always with a sign.
-_FORTRAN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[dD][-+]\d+", re.ASCII)
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_FORTRAN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[dD][-+]\d+", re.ASCII)
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
 # An integer of more digits is beyond binary64.
 _INTEGER = re.compile(r"[-+]?\d{1,309}", re.ASCII)
 # As people write numbers: with a comma between thousands, or a percent sign.
 _GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?", re.ASCII)
-_PERCENT = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+))\s?%", re.ASCII)
+_PERCENT = re.compile(r"([-+]?(?:\d+(?:\.\d*)?|\.\d+))\s?%", re.ASCII)
 _WRAPPED = re.compile(r"[A-Za-z_][\w.]*\((.*)\)", re.ASCII)
 # Numbers in brackets after a name: "losses=[0.5, 0.25]", "[0.5 0.25]" as NumPy prints it, "betas: (0.9, 0.99)".
 _ITEM = r"(?:[A-Za-z_][\w.]{0,30}\()?[-+]?(?:\d+(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf(?:inity)?)\)?"

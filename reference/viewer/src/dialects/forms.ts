@@ -25,11 +25,11 @@ export interface RowForm {
 
 const DECIMAL_COMMA = /^[-+]?\d+,\d+(?:[eE][-+]?\d+)?$/;
 /** Fortran writes an exponent of double precision with D, always with a sign. */
-const FORTRAN = /^[-+]?(?:\d+\.?\d*|\.\d+)[dD][-+]\d+$/;
-const NUMBER = /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
+const FORTRAN = /^[-+]?(?:\d+(?:\.\d*)?|\.\d+)[dD][-+]\d+$/;
+const NUMBER = /^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?$/;
 /** As people write numbers: with a comma between thousands, or a percent sign. */
 const GROUPED = /^[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?$/;
-const PERCENT = /^[-+]?(?:\d+\.?\d*|\.\d+)\s?%$/;
+const PERCENT = /^[-+]?(?:\d+(?:\.\d*)?|\.\d+)\s?%$/;
 /** What a text that is a number can begin with. */
 const NUMBER_START = /^[-+.\d ]/;
 /** Colours of a terminal. */

@@ -32,8 +32,8 @@ class Look(NamedTuple):
         return None if self.read_with is None else messages.other_format_advice(command=self.read_with)
 
 
-_SOME_DIGITS = re.compile(rb"(?<!\w)[-+]?\d+[.,]?\d*(?!\w)[\s\S]*(?<!\w)[-+]?\d+[.,]?\d*(?!\w)")
-_PLAIN_NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_SOME_DIGITS = re.compile(rb"(?<!\w)[-+]?\d+(?:[.,]\d*)?(?!\w)[\s\S]*(?<!\w)[-+]?\d+(?:[.,]\d*)?(?!\w)")
+_PLAIN_NUMBER = re.compile(rb"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 
 _NUMBERS = re.compile(rb"\[\s*[-+]?\.?\d[-+.\deE]*\s*(?:[,\]]|$)[^\"{\[]*")
 _COLUMN_ROWS = 20

@@ -32,7 +32,7 @@ _SECRET_TEXTS: Final = {part: re.compile(pattern) for part, pattern in TEXTS.ite
 _NAMED: Final = re.compile(r"""(?P<mark>[?&;]|(?<![\w.-]))(?P<name>[\w.-]+)(?P<sign>=["']?|["']?: ?["']?| (?![\s-]))""")
 """A name before its value in a text: of an address, a command line, a sentence or printed settings."""
 _VALUE: Final = re.compile(r"""(?<=")[^"]+|(?<=')[^']+|(?:(?:[Bb]earer|[Bb]asic|[Tt]oken) )?[^&#;,\s"']+""")
-_OPTION: Final = re.compile(r"(?P<name>-*[\w.-]+)(?P<sign>=|:\s*)(?=\S)")
+_OPTION: Final = re.compile(r"(?P<name>[\w.-]+)(?P<sign>=|:\s*)(?=\S)")
 """A word of a command line that has a value: ``--token=X``, ``hub.token=X`` or the header ``X-Api-Key: X``."""
 _NUMBER: Final = re.compile(r"\d[\d._,]*(?:[eE]\+?\d+)? ?[kKmMgGbBtT]?")
 _DEPTH: Final = MAX_DEPTH + 1

@@ -35,7 +35,7 @@ ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.
 
 _TOKEN = re.compile(r"""\s*(?:(<=|>=|!=|!~|=~|==|=|<|>|~)|(\()|(\))|"([^"]*)"|'([^']*)'|([^\s()<>=!~"']+))""")
 _KINDS = ("operator", "open", "close", "text", "text", "word")
-_NUMBER = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)([a-z%]*)", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)([a-z%]*)", re.ASCII | re.IGNORECASE)
 # What such a pattern of another language begins or ends with, or has for a class of characters.
 _REGULAR = re.compile(r"^\^|\$\Z|\\[dwsDWS]")
 _UNITS = {
