@@ -554,15 +554,6 @@ def viewer_picture(session: nox.Session) -> None:
 
 
 @nox.session
-def lighthouse(session: nox.Session) -> None:
-    """Let Lighthouse measure the start page some times, beside its goal (installs 110 MB)."""
-    if not Path("build/lighthouse/node_modules").exists():
-        command = "npm install --silent --no-audit --no-fund --prefix build/lighthouse lighthouse@12"
-        session.run(*command.split(), external=True)
-    python(session, "-m", "browser.lighthouse", *session.posargs, path=TESTS)
-
-
-@nox.session
 def beside_tensorboard(session: nox.Session) -> None:
     """Show the same runs in TensorBoard and in the viewer; an argument names the program of TensorBoard."""
     program = next(iter(session.posargs), "tensorboard")

@@ -16,17 +16,6 @@ from browser.viewer_pixels import shown
 from browser.watching import PHONE
 
 
-def test_spike_of_one_step_is_drawn(opened: Opened) -> None:
-    """The highest of 100,000 values reaches the top of the chart, whatever the number of pixels."""
-    values = [1.0] * 100_000
-    values[54_321] = 9.0
-    page, made = opened([MadeRun("spiky", {"loss": values})], "#charts")
-    drawn(page)
-    heights = [point[1] for point in pixels(page, "--run-0", 300)]
-    assert max(heights) - min(heights) > 120
-    assert all("buckets=" in request for request in made.requests)
-
-
 def test_values_that_are_not_finite_are_marked(opened: Opened) -> None:
     """A NaN leaves a gap in the curve and a cross below it, and the reading names it."""
     values = [2.0] * 50 + [math.nan] * 5 + [1.0] * 45

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import os
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ from hypothesis import strategies as st
 
 from conversions import exported, imported, losses, records, scalars, write_run
 from toyspec.convert import export_runs
-from toyspec.core.format.flattening import flattened
-from toyspec.core.reading.records import Row
 from toyspec.logs.dialects import dialects
 
 DIALECTS = Path(__file__).parents[1] / "dialects"
@@ -119,32 +116,6 @@ def test_damaged_json_array_is_accounted_for(tmp_path_factory: pytest.TempPathFa
 def sample_of(name: str) -> Path:
     """Return the path of the sample of a dialect."""
     return DIALECTS / name / str(json.loads((DIALECTS / name / "sample.json").read_bytes())["file"])
-
-
-@pytest.mark.parametrize("name", [dialect.name for dialect in dialects()])
-def test_every_dialect_is_imported(tmp_path: Path, name: str) -> None:
-    """Each value of the sample arrives with its step, as the reader of dialects gives it, and is accounted for."""
-    from toyspec import read
-
-    file = sample_of(name)
-    (run, *attempts) = imported(file, tmp_path / "runs").runs
-    assert name == run.format
-    expected = []
-    with read(file, mode="salvage") as reading:
-        for row in reading:
-            assert isinstance(row, Row)
-            if row.value.get("kind") == "system_metric":
-                # Trackio's are carried in events of the kind system.
-                continue
-            step = row.step if isinstance(row.step, int) and row.step >= 0 else None
-            for metric, value in sorted(row.values.items()):
-                finite = None if value is None or not math.isfinite(value) else value
-                expected.append((metric, step, finite))
-            # A boolean is a value of the imported run, and not a metric of a log that is read in place.
-            truths = {key: value for key, value in flattened(row.value).items() if isinstance(value, bool)}
-            expected += [(key, step, float(value)) for key, value in truths.items() if row.values]
-    found = [item for made in (run, *attempts) for item in scalars(made.target)]
-    assert sorted(expected, key=repr) == sorted(found, key=repr)
 
 
 def test_attempts_of_mllog_are_runs(tmp_path: Path) -> None:

@@ -9,25 +9,22 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
-from faults.methods import TESTS, shimmed, small_disk, traced
+from faults.methods import TESTS, small_disk, traced
 from faults.tally import count
-from files import content, put_irregular
-from toyspec.core.errors import StreamRefusedError
+from files import content
 from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.reading.reader import read
 from toyspec.core.system_calls import SystemCalls
 from toyspec.core.writing.run_bundle import RunBundle
-from toyspec.core.writing.run_starting import start_run
 from toyspec.core.writing.run_writer import RunWriter
 from toyspec.testing import FailingCalls
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
 STEP = b'{"kind":"step","t":1.0,"step":1,"loss":0.5}\n'
-END = b'{"kind":"run_end","t":1.0,"reason":"completed"}\n'
 LONG = b'{"kind":"note","t":2.0,"text":"' + b"x" * 200_000
 RESUME = """
     import sys, toyspec
@@ -79,17 +76,6 @@ def test_a_kill_while_a_long_fragment_is_moved_loses_nothing(call: str, at: int,
     assert ["run_resume", "step"] == [record.kind for record in read(stream)][-2:]
 
 
-def test_a_tear_at_the_same_place_keeps_every_fragment(tmp_path: Path) -> None:
-    """Each gets a side file of its own."""
-    stream = bundle(tmp_path / "r", START + STEP)
-    for number in range(3):
-        with stream.open("ab") as file:
-            file.write(b'{"part":%d' % number)
-        with contextlib.closing(writer(tmp_path / "r", exist="resume")):
-            pass
-    assert [b'{"part":%d' % number for number in range(3)] == sorted(beside(tmp_path / "r"))
-
-
 def test_a_disk_that_is_nearly_full_keeps_the_fragment_where_it_is(tmp_path: Path) -> None:
     """A side file that does not fit is removed, the stream stays as it was, and the lock is free again."""
     disk = tmp_path / "disk"
@@ -113,16 +99,6 @@ def test_a_disk_that_is_nearly_full_keeps_the_fragment_where_it_is(tmp_path: Pat
     assert 2 == done.stderr.count("No space left on device; logging stops")
 
 
-def test_an_empty_stream_replaces_no_earlier_one(tmp_path: Path) -> None:
-    """It is used unchanged, and what is kept stays where it is."""
-    stream = bundle(tmp_path / "r", b"")
-    Path(f"{stream}.prev").write_bytes(START + STEP)
-    with start_run(tmp_path, run_id="r"):
-        pass
-    assert ["events.jsonl", "events.jsonl.prev"] == sorted(os.listdir(stream.parent))
-    assert START + STEP == content(f"{stream}.prev")
-
-
 def test_the_name_of_the_side_file_is_on_the_disk_before_the_cut(tmp_path: Path) -> None:
     """File, directory, then the cut, then file and directory again."""
     bundle(tmp_path / "r", START + b"part")
@@ -132,28 +108,6 @@ def test_the_name_of_the_side_file_is_on_the_disk_before_the_cut(tmp_path: Path)
     cut = made.index("ftruncate")
     assert ["write", "fsync", "close", "open", "fsync", "close"] == made[cut - 6 : cut]
     assert ["fsync", "open", "fsync", "close"] == made[cut + 1 : cut + 5]
-
-
-@pytest.mark.parametrize("foreign", [b"", b"short\n", b"x" * 5000 + b"\n"])
-def test_bytes_of_another_process_are_never_cut(foreign: bytes, tmp_path: Path) -> None:
-    """Emptied or appended to from outside, then full: what others wrote stays, and no hole is made."""
-    failing = FailingCalls(at=4, error=errno.ENOSPC, effect="short-write", only="write")
-    run = writer(tmp_path / "r", calls=failing.calls)
-    run.run_start()
-    run.note("x" * 1000)
-    if foreign:
-        with open(run.events_path, "ab") as other:
-            other.write(foreign)
-    else:
-        os.truncate(run.events_path, 0)
-    run.step(loss=0.5)
-    before = content(run.events_path)
-    with pytest.raises(OSError, match="No space left"):
-        run.step(loss=0.5)
-    assert before == content(run.events_path)
-    run.step(loss=0.25)
-    assert before == content(run.events_path)[: len(before)]
-    assert b"\0" not in content(run.events_path)
 
 
 def test_e01_a_writer_that_raises_says_in_the_stream_what_it_lacks(tmp_path: Path) -> None:
@@ -192,34 +146,6 @@ def test_a_directory_that_cannot_be_synced(error: int, survives: bool, tmp_path:
     assert survives == run.active
 
 
-@pytest.mark.parametrize("kind", ["directory", "FIFO", "link to /dev/null", "socket"])
-@pytest.mark.parametrize("exist", ["replace", "fail", "resume"])
-def test_what_is_not_a_file_is_refused_at_once(
-    kind: str, exist: Literal["replace", "fail", "resume"], tmp_path: Path
-) -> None:
-    """Nothing is moved, nothing waits, and the error names the path."""
-    folder = tmp_path / "r"
-    folder.mkdir()
-    stream = folder / "events.jsonl"
-    put_irregular(stream, kind)
-    with pytest.raises(OSError, match=r".") as caught:
-        writer(folder, exist=exist)
-    assert str(stream) == caught.value.filename
-    assert ["events.jsonl"] == os.listdir(folder)
-
-
-@pytest.mark.parametrize("call", ["lock", "lock_record"])
-@pytest.mark.parametrize("error", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL])
-def test_a_file_system_without_locks_is_not_another_writer(call: str, error: int, tmp_path: Path) -> None:
-    """Where one kind of lock is missing, or both, the run is written."""
-    for only in (call, None):
-        calls = {name: FailingCalls(at=1, error=error, only=name).calls for name in ("lock", "lock_record")}
-        chosen = {name: getattr(of, name) for name, of in calls.items() if only in {None, name}}
-        with writer(tmp_path / (only or "both"), calls=SystemCalls(**chosen)) as run:
-            run.run_start()
-        assert ["run_start", "run_end"] == [record.kind for record in read(run.events_path)]
-
-
 @pytest.mark.parametrize("call", ["write", "fsync", "open", "ftruncate"])
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
 def test_every_error_names_a_path(call: str, error: int, tmp_path: Path) -> None:
@@ -246,15 +172,6 @@ def test_one_record_is_one_write(tmp_path: Path) -> None:
         run.run_start()
         run.note("x" * 300_000)
     assert (3, True) == (len(sizes), sizes[1] > 300_000)
-
-
-def test_a_short_write_of_a_resumed_start_is_completed(tmp_path: Path) -> None:
-    """A C library that takes less than it was given costs nothing."""
-    folder = tmp_path / "r"
-    stream = bundle(folder, START + STEP + b"part")
-    done = resume(folder, env=shimmed(str(stream), "write", 1, short=5))
-    assert 0 == done.returncode, done.stderr
-    assert ["run_start", "step", "run_resume", "step"] == [record.kind for record in read(stream)]
 
 
 @pytest.mark.parametrize(
@@ -327,34 +244,3 @@ def test_a_bundle_of_the_parent_raises_nothing_in_a_child(tmp_path: Path) -> Non
     run.step(1, 0.25)
     run.run_end(1, 0.25)
     assert ["run_start", "step", "run_end"] == [record.kind for record in read(run.events_path)]
-
-
-def test_a_stream_that_is_replaced_before_it_is_locked_is_opened_again(tmp_path: Path) -> None:
-    """Records go to the file that has the name."""
-    stream = bundle(tmp_path / "r", START + STEP)
-    swapped: list[int] = []
-
-    def open_late(path: str, flags: int, mode: int) -> int:
-        descriptor = os.open(path, flags, mode)
-        if path == str(stream) and not swapped:
-            swapped.append(1)
-            os.rename(stream, f"{stream}.gone")
-            stream.write_bytes(START)
-        return descriptor
-
-    run = writer(tmp_path / "r", exist="resume", calls=SystemCalls(open=open_late))
-    run.run_resume(0)
-    run.close()
-    assert ["run_start", "run_resume"] == [record.kind for record in read(stream)]
-    assert START + STEP == content(f"{stream}.gone")
-
-
-def test_a_stream_of_a_live_writer_is_refused_for_every_way(tmp_path: Path) -> None:
-    """No file appears and none moves."""
-    with start_run(tmp_path, run_id="r") as first:
-        before = os.listdir(first.directory)
-        for exist in ("replace", "resume"):
-            with pytest.raises(StreamRefusedError) as caught:
-                writer(tmp_path / "r", exist=exist)
-            assert "locked" == caught.value.reason
-        assert before == os.listdir(first.directory)

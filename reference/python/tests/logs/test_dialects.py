@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
-from collections import Counter
-from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +13,7 @@ from hypothesis import strategies as st
 
 from command_line import toyspec_within as toyspec
 from property_examples import PROFILE, examples
-from toyspec import annotate, check, check_bytes, follow, list_runs, read, start_run
+from toyspec import check_bytes, follow, list_runs, read, start_run
 from toyspec.core.command_line.main import main
 from toyspec.core.findings import HEAD_BYTES
 from toyspec.core.reading.log_detection import DialectChoice
@@ -52,24 +49,6 @@ def test_every_dialect_has_a_sample() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_sample_is_recognized_and_read(name: str) -> None:
-    """The dialect, the key of the step, and the number of values of each metric are those of the sample."""
-    path, expected = sample(name)
-    reading = read(path, mode="strict")
-    rows = rows_of(path)
-    assert reading.read_as is not None
-    assert (name, expected["step"]) == (reading.read_as.use.name, reading.read_as.use.step)
-    report = reading.report
-    assert (expected["rows"], expected["state"]) == (report.records, report.state)
-    assert expected["last_step"] == next((row.step for row in reversed(rows) if row.step is not None), None)
-    counts = Counter(metric for row in rows for metric in row.values)
-    assert expected["values"] == {metric: counts[metric] for metric in expected["values"]}
-    assert expected.get("time_origin") == next((row.time_origin for row in rows if row.time_origin), None)
-    assert expected.get("attempts", 1) == rows[-1].attempt
-    assert expected.get("config", {}) == (rows[0].config or {}) or name == "trackio"
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_recognition_needs_no_name(name: str, tmp_path: Path) -> None:
     """A file name is a hint only: the same bytes under another name are read the same way."""
     path, _ = sample(name)
@@ -78,17 +57,6 @@ def test_recognition_needs_no_name(name: str, tmp_path: Path) -> None:
     reading = read(other, mode="salvage")
     assert reading.read_as is not None
     assert name == reading.read_as.use.name
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_sample_has_no_error(name: str) -> None:
-    """What the program writes is valid in its dialect, non-finite numbers included."""
-    path, expected = sample(name)
-    (report,) = check(path).files
-    assert [] == [finding for finding in report.findings if finding.severity == "error"]
-    assert (None, expected["state"], expected["rows"]) == (report.profile, report.state, report.records)
-    assert report.dialect is not None
-    assert name == report.dialect.name
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -420,38 +388,6 @@ def test_live_log_is_followed(tmp_path: Path) -> None:
 
     with follow(reread, sleep=write) as follower:
         assert [1, 2] == [next(follower).step, next(follower).step]  # type: ignore[union-attr]
-
-
-def test_doctor_names_every_format(tmp_path: Path) -> None:
-    """A folder with one log of each dialect, a run, a foreign file and others are distinguished."""
-    for name in NAMES:
-        path, _ = sample(name)
-        (tmp_path / name).mkdir()
-        (tmp_path / name / path.name).write_bytes(path.read_bytes())
-    with start_run(tmp_path, run_id="a") as run:
-        run.step(loss=1.0)
-    annotate(tmp_path / "a", starred=True)
-    with closing(sqlite3.connect(tmp_path / "runs.db")) as database:
-        database.execute("CREATE TABLE others (x)")
-    (tmp_path / "notes.txt").write_bytes(b"nothing\n")
-    (tmp_path / "train.py").write_bytes(b"# step=1 loss=2.5\n# step=2 loss=2.5\n")
-    done = toyspec("doctor", "--json", str(tmp_path))
-    assert 0 == done.returncode
-    (found,) = json.loads(done.stdout)["paths"]
-    formats = {(entry["sort"], entry["format"]): entry for entry in found["formats"]}
-    assert {("dialect", name) for name in NAMES} <= set(formats)
-    assert [1] * len(NAMES) == [formats["dialect", name]["files"] for name in NAMES]
-    assert {("profile", "toy/v1")} < set(formats)
-    assert "toyspec show" == formats["profile", "toy/v1"]["read_with"]
-    assert (1, 1) == (formats["profile", "toy/v1"]["files"], formats["profile", "toy/v1"]["beside"])
-    assert 2 == found["others"]
-    assert len(NAMES) + 5 == found["files"]
-    text = toyspec("doctor", str(tmp_path)).stdout.decode()
-    assert "a SQLite database" in text
-    assert "2 other files are not logs" in text
-    assert "1 file beside them belongs to its run" in text
-    assert 2 == toyspec("doctor", str(tmp_path / "nope")).returncode
-    assert b"hf-trainer" in toyspec("doctor", "--dialects").stdout
 
 
 def test_doctor_breaks_no_command(

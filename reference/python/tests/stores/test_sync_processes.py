@@ -20,7 +20,6 @@ from command_line import command, environment
 from command_line import toyspec as call
 from loopback_store import BUCKET, Store, silence, status, stream
 from toyspec.core.places import place
-from toyspec.stores.transfers import LocalFile, ShortenedError
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 
@@ -151,16 +150,6 @@ def test_killed_at_any_moment(store: Store, tmp_path: Path, monkeypatch: pytest.
     assert [LOG] == list(store.versions)
 
 
-def test_committed_lines_of_a_file(tmp_path: Path) -> None:
-    """The end of the last whole line is found, however long the fragment is."""
-    path = tmp_path / "x"
-    for data, expected in ((b"", 0), (b"a", 0), (b"a\n", 2), (b"a\nb" + b"c" * 200_000, 2), (b"a\n" * 70_000, 140_000)):
-        path.write_bytes(data)
-        with LocalFile(str(path), lines=True) as file:
-            assert expected == file.stop
-            assert (b"a" if expected else b"") == file.last_line()
-
-
 def test_companion_that_gives_up_ends_as_it_should(tmp_path: Path) -> None:
     """While its training goes on, its standard input is open: the interpreter does not abort, and says why."""
     order = toyspec.Sync("https://example.invalid/runs").order(tmp_path / "events.jsonl")
@@ -175,16 +164,3 @@ def test_companion_that_gives_up_ends_as_it_should(tmp_path: Path) -> None:
         said = process.stderr.read().decode()
     assert said.startswith("toyspec: ")
     assert "Fatal" not in said
-
-
-def test_file_that_was_cut_and_has_grown_is_not_sent_in_part(tmp_path: Path) -> None:
-    """Bytes at whose end no line ends any more are not those that were to be sent."""
-    path = tmp_path / "events.jsonl"
-    path.write_bytes(stream(5))
-    with LocalFile(str(path), lines=True) as opened:
-        os.truncate(path, 100)
-        with path.open("ab") as file:
-            file.write(b"x" * 10_000)
-        assert stream(5)[:100] == opened.read(0, 100)
-        with pytest.raises(ShortenedError):
-            list(opened.blocks(1 << 20))

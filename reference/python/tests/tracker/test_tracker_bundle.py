@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -177,15 +175,6 @@ def test_a_repeated_step_is_a_record(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_a_run_of_the_same_name_replaces_the_earlier(tmp_path: Path) -> None:
-    """The old stream is kept beside the new one."""
-    for loss in (1.0, 2.0):
-        with logger(tmp_path) as made:
-            made.log_step(step=1, loss=loss)
-    assert 2.0 == events(tmp_path)[1]["loss"]
-    assert (tmp_path / "run/events.jsonl.prev").exists()
-
-
 def test_a_run_of_the_same_name_may_be_refused(tmp_path: Path) -> None:
     """With exist="fail" an earlier run raises and stays unchanged."""
     logger(tmp_path).finish()
@@ -205,35 +194,6 @@ def test_a_torn_run_is_resumed_from_the_step_before_the_first(tmp_path: Path) ->
             resumed.log_step(step=step, loss=float(step))
     assert ["run_start", *["step"] * 3, "run_resume", "step", "step", "run_end"] == kinds(tmp_path)
     assert ([1, 2, 3, 3, 4], []) == (steps(tmp_path), findings(tmp_path))
-
-
-@pytest.mark.parametrize(
-    ("log", "expected"),
-    [
-        (lambda made: made.log_validation(val_loss=1.0), ["eval"]),
-        (lambda made: made.log_system(gpu_util=1.0), ["system"]),
-        (lambda made: made.log_gradients({"w": np.ones(3)}, step=3), ["grad"]),
-        (lambda made: made.log_section("s").__enter__(), ["region_enter", "region_exit"]),
-        (lambda made: None, []),
-    ],
-    ids=["validation", "system", "gradients", "section", "nothing"],
-)
-def test_a_resumed_run_that_logs_no_step_ends_where_it_was(tmp_path: Path, log: Any, expected: list[str]) -> None:
-    """A resumed run may begin with another event than a step, or end at once."""
-    made = logger(tmp_path)
-    made.log_step(step=3, loss=1.0)
-    made._sinks[0].writer.abandon()  # type: ignore[attr-defined]
-    with logger(tmp_path, exist="resume", enable_histograms=True, log_every=1) as resumed:
-        log(resumed)
-    assert ["run_start", "step", "run_resume", *expected, "run_end"] == kinds(tmp_path)
-    assert (3, []) == (events(tmp_path)[2]["from_step"], findings(tmp_path))
-
-
-def test_a_new_run_can_be_resumed(tmp_path: Path) -> None:
-    """With exist="resume" and no stream the run begins."""
-    with logger(tmp_path, exist="resume") as made:
-        made.log_step(step=1, loss=1.0)
-    assert (["run_start", "step", "run_end"], []) == (kinds(tmp_path), findings(tmp_path))
 
 
 @pytest.mark.parametrize("run_name", ["run", None])
@@ -271,21 +231,3 @@ def test_gradients_are_left_alone_unless_asked_for(tmp_path: Path) -> None:
         made.log_gradients(module)
         made.log_gradients(module, step=50)
     assert ["run_start", "step", "run_end"] == kinds(tmp_path)
-
-
-FORKING = """
-import os
-from toyspec.tracker import TrainingLogger
-logger = TrainingLogger(run_name="run", print_every=0)
-child = os.fork()
-if child:
-    os.waitpid(child, 0)
-    logger.log_step(step=1, loss=1.0)
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_does_not_end_the_run_of_its_parent(tmp_path: Path) -> None:
-    """A child process that exits leaves the bundle of its parent open."""
-    subprocess.run([sys.executable, "-c", FORKING], cwd=tmp_path, check=True)
-    assert (["run_start", "step", "run_end"], []) == (kinds(tmp_path), findings(tmp_path))

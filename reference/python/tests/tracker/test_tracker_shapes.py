@@ -131,28 +131,6 @@ def test_wandb_without_init_says_what_to_do() -> None:
         wandb.log({"loss": 1.0})
 
 
-def test_mlflow_script(tmp_path: Path) -> None:
-    """set_experiment, start_run, log_params, log_metrics, set_tag and end_run."""
-    mlflow.set_tracking_uri(f"file://{tmp_path}")
-    mlflow.set_experiment("sweep")
-    with mlflow.start_run(run_name="first"):
-        mlflow.log_params({"lr": 0.1})
-        mlflow.log_param("layers", 2)
-        mlflow.log_metric("loss", 2.5, step=1)
-        mlflow.log_metrics({"loss": 2.4, "acc": 0.5}, step=2)
-        mlflow.set_tag("team", "a")
-    found = events(tmp_path)
-    assert ("sweep", "first", {"lr": 0.1, "layers": 2}) == (
-        found[0]["group"],
-        found[0]["name"],
-        found[0]["config"],
-    )
-    assert [(1, {"loss": 2.5}), (2, {"loss": 2.4, "acc": 0.5})] == values(tmp_path)
-    assert 'settings: {"tag.team":"a"}' in [event.get("text") for event in found]
-    assert mlflow.active_run() is None
-    assert [] == findings(tmp_path)
-
-
 def test_mlflow_server_is_refused() -> None:
     """Nothing is sent anywhere, so an address of a server is a mistake."""
     with pytest.raises(ValueError, match="pass its path"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import subprocess
 import sys
@@ -13,9 +12,6 @@ import pytest
 pytest.importorskip("gguf", reason="the extra `train` is not installed")
 
 from command_line import command, environment
-from toyspec.core.command_line.terminal import Terminal
-from toyspec.testing import ManualClock
-from toyspec.trainer.commands.train import Bar, open_display
 from training_runs import SHORT, losses
 
 _LIMITED = """
@@ -32,16 +28,6 @@ sys.exit(run())
 """
 
 
-class Screen(io.StringIO):
-    """A terminal that keeps what is written to it."""
-
-    encoding = "utf-8"
-
-    def isatty(self) -> bool:
-        """Return that it is one."""
-        return True
-
-
 def trained(program: str, out: Path, steps: int) -> subprocess.CompletedProcess[str]:
     """Run a Python program that trains, and return what came of it."""
     arguments = ["train", *SHORT, "--steps", str(steps), "--out", str(out)]
@@ -53,41 +39,6 @@ def trained(program: str, out: Path, steps: int) -> subprocess.CompletedProcess[
         check=False,
         timeout=300,
     )
-
-
-def test_bar_shows_loss_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line is drawn again, every 0.1 s at most: step, share, loss, steps a second and the time left."""
-    monkeypatch.setenv("COLUMNS", "120")
-    screen, clock = Screen(), ManualClock()
-    bar = Bar(Terminal(screen), 200, clock=clock.monotonic)
-    for step in range(1, 101):
-        clock.advance(0.0625)
-        bar.step(step, 4 - step / 100)
-    drawn = screen.getvalue().split("\r\x1b[K")[1:]
-    assert 50 == len(drawn)
-    assert "step 99/200  █████████░░░░░░░░░░░  loss 3.0100  16.0 steps/s  7 s left" == drawn[-1]
-    bar.close()
-    bar.result("runs/a: done", [])
-    assert screen.getvalue().endswith("left\r\x1b[Kruns/a: done\n")
-
-
-def test_bar_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The line is cut where the terminal ends, since a wrapped one would not be erased."""
-    monkeypatch.setenv("COLUMNS", "30")
-    screen = Screen()
-    display = open_display(screen, steps=10)
-    display.step(10, 1.0)
-    assert 29 == len(screen.getvalue().removeprefix("\r\x1b[K"))
-
-
-def test_resumed_bar_counts_its_own_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rate of a resumed run is that of the steps it has taken itself."""
-    monkeypatch.setenv("COLUMNS", "120")
-    screen, clock = Screen(), ManualClock()
-    bar = Bar(Terminal(screen), 200, clock=clock.monotonic)
-    clock.advance(1)
-    bar.step(101, 1.0)
-    assert "1.0 steps/s  1 min 39 s left" in screen.getvalue()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
@@ -133,23 +84,6 @@ def test_reader_of_the_lines_may_go_away(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=300)
     assert (0, b"") == (process.returncode, errors)
     assert 40 == len(losses(tmp_path / "run"))
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_lines_that_cannot_be_written(tmp_path: Path) -> None:
-    """A full disk under standard output is said once and does not end the training."""
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            command("train", *SHORT, "--steps", "5", "--out", str(tmp_path / "run")),
-            env=environment(),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            check=False,
-            timeout=300,
-        )
-    expected = b"toyspec: standard output: No space left on device; training continues without it\n"
-    assert (0, expected) == (done.returncode, done.stderr)
-    assert 5 == len(losses(tmp_path / "run"))
 
 
 @pytest.mark.parametrize("module", ["numpy", "gguf"])

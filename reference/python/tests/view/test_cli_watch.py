@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +19,6 @@ import pytest
 from command_line import command, environment
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
-from toyspec.core.command_line.tables import width
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.live_runs import LiveRuns
 from view_client import END, START, step, write_run
@@ -31,7 +28,7 @@ pytest.importorskip("textual")
 from textual.pilot import Pilot
 
 from toyspec.view.screen.app import WatchApp
-from toyspec.view.screen.panes import ChartPane, RunList, end_of
+from toyspec.view.screen.panes import ChartPane
 
 HOSTILE = "\x1b]0;x\x07[bold red]\u202e\n\ud800"
 
@@ -94,22 +91,6 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_screen_has_runs_and_a_curve(root: Path) -> None:
-    """At 80 columns and 24 lines every run, the curve of the one under the cursor, and the keys are in sight."""
-
-    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
-        lines = text(app)
-        assert "toyspec watch runs  3 runs  by started" == lines[0]
-        assert 3 == sum("complete" in line for line in lines)
-        assert "group" not in lines[1], "no run has one"
-        assert "? keys  q quit" in lines[-1]
-        assert (24, True) == (len(lines), all(width(line) <= 80 for line in lines))
-        await pilot.press("q")
-        assert 0 == app.return_value
-
-    played(root, play)
-
-
 def test_hidden_runs_are_counted(root: Path) -> None:
     """Runs that are hidden are not in the list, and their number is said, until a filter asks for them."""
     bundle = next((root / "runs").glob("llama-lr0*"))
@@ -123,113 +104,10 @@ def test_hidden_runs_are_counted(root: Path) -> None:
     played(root, play)
 
 
-def test_selected_runs_are_over_each_other(root: Path) -> None:
-    """Space selects, and each selected run has a colour of its own; escape clears."""
-
-    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("space", "space")
-        await until(pilot, lambda: len(chart(app)) == 2)
-        assert 2 == sum(line.startswith("●") for line in text(app))
-        await pilot.press("ctrl+a")
-        await until(pilot, lambda: len(chart(app)) == 3)
-        assert [0, 1, 2] == sorted(app.query_one(RunList).selected.values())
-        await pilot.press("escape")
-        await until(pilot, lambda: len(chart(app)) == 1)
-
-    played(root, play)
-
-
 def chart(app: WatchApp) -> list[Any]:
     """Return the curves of the first chart."""
     panel = app.query(ChartPane).first()._panel
     return [] if panel is None else list(panel.curves)
-
-
-def test_filter_sort_and_metric(root: Path) -> None:
-    """A filter has the language of `toyspec ls`; what cannot be read is reported; sorting follows the goal."""
-
-    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("slash", *"lr < .5")
-        await until(pilot, lambda: "2 listed" in text(app)[0])
-        await pilot.press("backspace", "backspace")
-        await until(pilot, lambda: "filter: a value was expected after <" in text(app)[0])
-        await pilot.press("5", "enter")
-        await until(pilot, lambda: "filter:" not in text(app)[0])
-        await pilot.press("s", "s")
-        await until(pilot, lambda: "by best" in text(app)[0])
-        await until(pilot, lambda: "lr2" in line_of(app, "complete"))
-        await pilot.press("m")
-        await until(pilot, lambda: any(line.startswith("val/acc") for line in text(app)))
-        await pilot.press("l", "x")
-        await until(pilot, lambda: any("a log scale shows values above 0" in line for line in text(app)))
-        await pilot.press("down")
-        await until(pilot, lambda: any("time, log y" in line for line in text(app)))
-
-    played(root, play)
-
-
-def test_charts_of_one_run(root: Path) -> None:
-    """Enter shows several metrics of a run, in two columns where there is room; escape goes back; sizes may change."""
-
-    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("enter")
-        await until(pilot, lambda: any("val/acc" in line for line in text(app)))
-        await until(pilot, lambda: not line_of(app, "complete"))
-        await pilot.resize_terminal(160, 50)
-        await until(pilot, lambda: len(text(app)) == 50)
-        await pilot.resize_terminal(30, 8)
-        await until(pilot, lambda: len(text(app)) == 8 and all(width(line) <= 30 for line in text(app)))
-        await pilot.press("escape", "question_mark")
-        await pilot.resize_terminal(80, 24)
-        await until(pilot, lambda: any("unreadable line" in line for line in text(app)))
-
-    played(root, play)
-
-
-def test_help_leaves_room_for_the_table_and_a_chart(root: Path) -> None:
-    """The help, the keys below it, some runs and a chart fit 24 lines, however many runs there are."""
-    for number in range(20):
-        write_run(root / "runs" / f"more-{number}", START, step(1), step(2), END)
-
-    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("question_mark")
-        await until(pilot, lambda: text(app)[-2].endswith("abandoned attempt"))
-        lines = text(app)
-        assert lines[-1].startswith("? keys")
-        assert (24, True) == (len(lines), all(width(line) <= 80 for line in lines))
-        assert any("complete" in line for line in lines)
-        assert 2 <= sum("┤" in line for line in lines)
-
-    played(root, play)
-
-
-def test_compared_runs(root: Path) -> None:
-    """3 shows the results of the selected runs with the best marked and the settings that differ; the rest by keys."""
-
-    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("space", "space", "3")
-        await until(pilot, lambda: "comparing 2 runs" in text(app)[0])
-        await until(pilot, lambda: any(line.startswith(" loss lowest") for line in text(app)))
-        lines = text(app)
-        losses = re.findall(r"([\d.]+)( \*)?", next(line for line in lines if line.startswith(" loss lowest")))
-        assert [float(value) == min(float(each) for each, _ in losses) for value, _ in losses] == [
-            bool(mark) for _, mark in losses
-        ]
-        assert 2 == len(losses)
-        assert " settings 1 of 1 differ" in lines
-        assert any(line.startswith(" lr ") for line in text(app))
-        assert "← → runs" in text(app)[-1]
-        assert all(width(line) <= 80 for line in text(app))
-        await pilot.resize_terminal(40, 10)
-        await until(pilot, lambda: len(text(app)) == 10)
-        first = text(app)
-        await pilot.press("right", "j")
-        await until(pilot, lambda: first[1] != text(app)[1] and first[2] != text(app)[2])
-        assert all(width(line) <= 40 for line in text(app))
-        await pilot.press("escape")
-        await until(pilot, lambda: any("llama" in line and "complete" in line for line in text(app)))
-
-    played(root, play)
 
 
 def test_live_run_grows_on_the_screen(root: Path) -> None:
@@ -246,33 +124,6 @@ def test_live_run_grows_on_the_screen(root: Path) -> None:
         await until(pilot, lambda: any("second" in line for line in text(app)))
         os.rename(root / "runs" / "second", root / "away")
         await until(pilot, lambda: not any("second" in line for line in text(app)))
-
-    played(root, play)
-
-
-def test_run_that_ended_without_a_finite_loss_is_not_green(root: Path) -> None:
-    """Its last loss is not finite, and the state reports it; the last finite one would look healthy."""
-    write_run(root / "runs" / "lost", START, step(1, 0.5), step(2, None), END)
-
-    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
-        found = re.compile(r"lost .*complete, loss not finite .* not finite .*0\.5")
-        await until(pilot, lambda: any(found.search(line) for line in text(app)))
-        rows = app.query_one(RunList).rows
-        styles = {row["name"]: end_of(row)[1] for row in rows}
-        assert ("yellow", {"green"}) == (styles.pop("lost"), set(styles.values()))
-
-    played(root, play)
-
-
-def test_curve_of_one_rank_of_several_is_named_so(root: Path) -> None:
-    """The title says that it is rank 0, how many further ones there are, and which commands show them."""
-    write_run(root / "runs" / "ranked", START, step(1, 0.5), END)
-    for rank in (1, 2):
-        shutil.copy(root / "runs/ranked/events.jsonl", root / f"runs/ranked/events.rank-{rank}.jsonl")
-
-    async def play(app: WatchApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("slash", *"ranked", "enter")
-        await until(pilot, lambda: "ranked rank 0; 2 further: toyspec ranks, toyspec tail" in "".join(text(app)))
 
     played(root, play)
 
