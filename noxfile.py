@@ -219,7 +219,7 @@ def chaos(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Feed mutated streams to every implementation for some seconds (600)."""
+    """Feed mutated streams to the package, the C library and the crate for some seconds (600)."""
     python(session, "-m", "faults.fuzz", *(session.posargs or ["600"]), path=f".:{TESTS}")
 
 
@@ -231,7 +231,7 @@ def conform(session: nox.Session) -> None:
     """Test every implementation that this machine can build, and the corpus with mutants.
 
     Each is asked the whole corpus, and in one-shot mode questions of one profile, since each starts a program;
-    ``whole`` asks the core of all, and compares ten times the random numbers.
+    ``whole`` asks the core of all, and compares ten times the random numbers and answers to drawn questions.
     """
     is_whole = "whole" in session.posargs
     page = ("--page", CONFORMANCE_PAGE)
@@ -251,6 +251,7 @@ def conform(session: nox.Session) -> None:
     python(session, "-m", "conformance", "registered", *once, *(() if is_whole else ("--select", "metrics-v1")))
     numbers = "10000" if is_whole else "1000"
     python(session, "-m", "conformance", "interop", "--no-build", *page, "--count", numbers)
+    python(session, "-m", "conformance", "hunt", "--no-build", "--seconds", "600" if is_whole else "60")
     python(session, "-m", "conformance", "locks", "--no-build", *page)
     python(session, "-m", "conformance", "faults")
     python(session, "-m", "conformance", "kill", *page)

@@ -24,6 +24,7 @@ GOOD, BAD, USAGE = 0, 1, 2
 _PROGRESS_EVERY = 100
 _LONG_SECONDS = 45.0
 _SHOWN_AT_ONCE = 3
+_NUMBERS = 10_000
 
 DESCRIPTION = """\
 Test an implementation in any language. You provide one small program, its
@@ -40,6 +41,9 @@ adapter; conformance/PROTOCOL.md describes it.
               kills; without it, each one of the registry
   locks       let the writer of --adapter lock a stream while other programs
               try to write to it; without it, each one of the registry
+  hunt        ask implementations of the registry about drawn streams, records and
+              sessions for --seconds; each other answer than that of the oracle is
+              printed with the smallest input that shows it
   kill        check that the corpus catches every mutant
   matrix      make the tables of published reports: newest, tier, what was not
               asked, and how each implementation got there"""
@@ -56,6 +60,7 @@ examples:
   toyspec conform --adapter ./adapter --select proves:encoding/strict-json
   toyspec conform --adapter ./adapter --baseline known.json --junit report.xml
   toyspec conform --adapter ./adapter --revision 1.2
+  toyspec conform --adapter ./adapter --fresh 7 --count 1000
   toyspec conform interop --adapter ./adapter
   toyspec conform --adapter ./adapter --report report.json
   toyspec conform faults --program ./fault-writer --report report.json
@@ -71,6 +76,10 @@ _LEVEL_HELP = (
 )
 
 
+_FRESH_HELP = (
+    "the seed of the questions about drawn streams, records and sessions, which a whole run asks as well "
+    "(default: another one each time, which the conclusion names)"
+)
 _LACKS_HELP = (
     "for faults: what the language of --program cannot do: interrupt (no exception arrives inside a call), fork, "
     "bundle, locks (there are none), flock (there are record locks alone), count (of the bytes that a write took)"
@@ -97,9 +106,17 @@ def configure(parser: ArgumentParser) -> None:
         metavar="PATTERN",
         help="a folder of cases, a name with * and ?, or proves:STATEMENT (repeatable)",
     )
-    add("--count", type=int, default=10_000, metavar="N", help="random numbers of each width, for interop")
+    add("--fresh", type=int, metavar="SEED", help=_FRESH_HELP)
+    add("--count", type=int, metavar="N", help="how many are drawn (default: 100; random numbers for interop: 10000)")
+    add("--seconds", type=float, default=60.0, metavar="N", help="how long hunt asks (default: 60)")
     add("--revision", metavar="N.N", help="ask what this revision asked (default: the newest but a draft)")
     add("--level", choices=LEVELS, default="whole", help=_LEVEL_HELP)
+    _configure_running(parser)
+
+
+def _configure_running(parser: ArgumentParser) -> None:
+    """Add how questions are sent, and where results go."""
+    add = parser.add_argument
     add("--fail-fast", action="store_true", help="stop at the first failure; the rest counts as not asked")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="number of programs to run in parallel")
     add("--deadline", type=float, default=ANSWER_SECONDS, metavar="SECONDS", help="time limit for one answer")
@@ -244,7 +261,7 @@ def _interop(options: Namespace) -> int:
         raise UsageError("no implementation could be asked")
     found = read_one_another(adapters)
     _say(interop_lines(found))
-    scores, errors = compare_numbers(adapters, options.count)
+    scores, errors = compare_numbers(adapters, _NUMBERS if options.count is None else options.count)
     _say(f"{name}: {right} of {count} random numbers are right" for name, (right, count) in scores.items())
     _say(errors)
     _say(f"{implementation.name}: {adapter}" for implementation, adapter in asked if isinstance(adapter, NotAsked))
@@ -252,6 +269,19 @@ def _interop(options: Namespace) -> int:
     if options.page and whole_registry(options) and len(adapters) == len(asked) and not options.adapter:
         page.put(options.page, "interop", page.interop(found))
     return BAD if found.errors or errors else GOOD
+
+
+def _hunt(options: Namespace) -> int:
+    from conformance.runner import hunt_registered
+
+    seed = 1 if options.fresh is None else options.fresh
+    asked, names, found, not_asked = hunt_registered(options, seed)
+    _say(map(printable, found))
+    _say(f"{name}: {reason}" for name, reason in not_asked)
+    _say([f"{asked} questions to {', '.join(names)}, drawn with seed {seed}: {len(found)} differences"])
+    if not names:
+        raise UsageError("no implementation could be asked")
+    return BAD if found or any(reason.is_failure for _, reason in not_asked) else GOOD
 
 
 def _kill(options: Namespace) -> int:
@@ -302,6 +332,7 @@ _ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
     "list": _list,
     "registered": _registered,
     "interop": _interop,
+    "hunt": _hunt,
     "faults": _faults,
     "locks": _locks,
     "kill": _kill,

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
+import tempfile
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from conformance import baseline, corpus, first_questions, registry
+from conformance import baseline, corpus, first_questions, fresh, registry
 from conformance.adapters import Adapter, AdapterError
 from conformance.oracle import tables
+from conformance.probes.question import Stage
 from conformance.reports.run import Run
-from conformance.revisions import is_draft, known_revisions, listed
-from conformance.running import run
+from conformance.revisions import CURRENT, as_numbers, is_draft, known_revisions, listed
+from conformance.running import Channel, run
 from conformance.statements import decided
 from conformance.verdicts import BAD
 
@@ -61,14 +65,15 @@ def prove(
     is_early = options.level == "quick" or (options.level == "whole" and not adapter.lines)
     for part in first_questions.parts(roles, revision, options.select) if is_early else ():
         asking.ask(part)
-    cases = []
-    if options.level == "quick":
-        questions = [result.question for result in asking.known.values()]
-    else:
-        cases = corpus.cases(tuple(options.select), revision)
-        questions = corpus.questions_of(cases, roles)
+    cases = [] if options.level == "quick" else corpus.cases(tuple(options.select), revision)
+    known = [result.question for result in asking.known.values()]
+    questions = known if options.level == "quick" else corpus.questions_of(cases, roles)
     if options.level == "minimal":
         questions = corpus.minimal_questions(questions)
+    is_narrowed = bool(options.select or options.role)
+    is_whole = options.level == "whole" and not is_narrowed
+    seed = _seed_of(options, revision, is_whole=is_whole)
+    questions += _fresh_questions(adapter, options, seed, roles, revision)
     if not questions:
         raise UsageError(f"nothing to ask: {len(cases)} cases are selected, the roles are {', '.join(roles) or 'none'}")
     rest = [question for question in questions if question.name not in asking.known]
@@ -77,8 +82,6 @@ def prove(
     asking.ask(rest)
     # Of a run that stopped at its first failure, the rest is absent, which denies conformance.
     results = [decided(asking.known[question.name]) for question in questions if question.name in asking.known]
-    is_narrowed = bool(options.select or options.role)
-    is_whole = options.level == "whole" and not is_narrowed
     results, unused = baseline.apply(asking.known_failures, results)
     stale = unused if is_whole and len(results) == len(questions) else []
     return Run(
@@ -90,8 +93,24 @@ def prove(
         corpus=corpus.version(revision),
         cases=len(cases) if options.level == "whole" else len({question.case.name for question in questions}),
         is_whole=is_whole,
+        seed=seed,
         is_minimal=options.level == "minimal" and not is_narrowed,
     )
+
+
+def _seed_of(options: Namespace, revision: str, *, is_whole: bool) -> int | None:
+    """Return the seed of the fresh questions of a run; None where it has none, as before they were invented."""
+    asks_fresh = options.action == "run" and is_whole and as_numbers(revision) >= as_numbers(fresh.SINCE)
+    return secrets.randbelow(fresh.SEEDS) if options.fresh is None and asks_fresh else options.fresh
+
+
+def _fresh_questions(
+    adapter: Adapter, options: Namespace, seed: int | None, roles: Collection[str], revision: str
+) -> Iterator[Question]:
+    """Yield the questions that *seed* draws; few where each starts a program, none without a seed."""
+    if seed is not None:
+        count = options.count if options.count is not None else fresh.COUNT if adapter.lines else fresh.ONE_SHOTS
+        yield from fresh.fresh_questions(seed, count, roles, revision)
 
 
 class _Asking:
@@ -199,6 +218,30 @@ def registered(only: Collection[str], options: Namespace) -> Iterator[tuple[Impl
             yield implementation, NotAsked(fact, is_failure=True)
         else:
             yield implementation, adapter
+
+
+def hunt_registered(options: Namespace, seed: int) -> tuple[int, list[str], list[str], list[tuple[str, NotAsked]]]:
+    """Let the registry answer fresh questions; return how many, to whom, the differences, and who was not asked."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="conform-"))
+        adapters: dict[str, Adapter] = {}
+        not_asked = []
+        for implementation, adapter in registered(options.only, options):
+            if isinstance(adapter, NotAsked):
+                not_asked.append((implementation.name, adapter))
+                continue
+            adapters[implementation.name] = adapter
+        # All are asked the same, which those of an earlier revision know too.
+        revision = min(
+            (_revision_of(adapter, options) for adapter in adapters.values()), key=as_numbers, default=CURRENT
+        )
+        channels = {name: stack.enter_context(closing(Channel(adapter))) for name, adapter in adapters.items()}
+        stages = {
+            name: Stage(channel.ask, partial(tempfile.mkdtemp, dir=folder), adapters[name].hello, revision)
+            for name, channel in channels.items()
+        }
+        asked, found = fresh.hunt(stages, seed, options.seconds if stages else 0.0, revision)
+    return asked, list(adapters), found, not_asked
 
 
 def prove_registered(

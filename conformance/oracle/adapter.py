@@ -175,7 +175,8 @@ class Oracle:
                 else:
                     bundles.closed(descriptor)
                 return {"outcome": "written"}
-            return {"outcome": "written", "stream": self.writing_type(request["profile"]).stream(request["records"])}
+            writing = self.writing_type(request["profile"], is_canonical=request["role"] == "canonical-writer")
+            return {"outcome": "written", "stream": writing.stream(request["records"])}
         except RefusedError as error:
             return {"outcome": "refused", "reason": str(error)}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import os
@@ -124,8 +123,7 @@ class Bundles:
         if stream is None or exist == "replace":
             return b""
         for record in self.reading.read(stream, None)["records"]:
-            with contextlib.suppress(RefusedError):  # an invalid record of an earlier writer does not stop the run
-                writer.record(record)
+            writer.keep(record)
         return stream.data[: len(stream.data) - len(stream.fragment)]
 
     def demand_resume(self, request: Mapping[str, Any], kept: bytes) -> None:

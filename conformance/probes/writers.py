@@ -95,6 +95,21 @@ def canonical_questions(case: Case) -> Iterator[Question]:
             yield Question(case=case, role="canonical-writer", detail=detail, needs=needs, play=play)
 
 
+def record_questions(case: Case, role: str, given: list[Any], *, is_refused: bool) -> Iterator[Question]:
+    """Yield what a writer is asked about *given*, for which *case* has the right stream.
+
+    Records that a writer must refuse may also be written without what is wrong in them.
+    """
+    assert case.profile is not None
+    needs = _needs(case.profile, given)
+    if role == "canonical-writer" and not is_refused:
+        yield Question(case=case, role=role, needs=needs, play=partial(_canonical, case, given))
+    elif role == "writer" and (is_refused or not is_writable(given, case.profile)):
+        yield _question(case, "misuse", given, partial(_misuse, case, given))
+    elif role == "writer":
+        yield _question(case, "", given, partial(_write, case, given, list(case.records)))
+
+
 def is_clean(case: Case) -> bool:
     """Return whether a writer must write the records of *case*."""
     rules = {finding.rule for finding in case.findings}
@@ -109,7 +124,8 @@ def _is_about_writing(case: Case) -> bool:
 def is_writable(records: list[Any], profile: str | None) -> bool:
     """Return whether a careful writer with a monotonic clock writes *records*."""
     run_ids = [record["run_id"] for record in records if record.get("kind") == "run_start" and "run_id" in record]
-    times = [number_of(record["t"]) for record in records if is_number(record.get("t"))]
+    known = (record for record in records if _schema(record, profile or "toy/v1"))
+    times = [number_of(record["t"]) for record in known if is_number(record.get("t"))]
     is_forward = profile != "toy/v1" or sorted(times) == times
     return is_forward and all(isinstance(run_id, str) and is_safe_run_id(run_id) for run_id in run_ids)
 

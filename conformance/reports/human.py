@@ -79,7 +79,8 @@ def failure(result: Result) -> Iterator[str]:
     if len(result.reasons) > _REASONS:
         yield f"       and {len(result.reasons) - _REASONS} more differences"
     case = result.question.case
-    yield f"       {os.path.relpath(case.folder)}: {printable(case.why)}"
+    place = os.path.relpath(case.folder) if case.folder else "drawn"
+    yield f"       {place}: {printable(case.why)}"
 
 
 def table(run: Run) -> Iterator[str]:
@@ -132,4 +133,5 @@ def conclusion(run: Run) -> str:
     known += f"; deviations from SHOULDs: {tally.counts['deviation']}" if tally.counts["deviation"] else ""
     roles = ", ".join(run.roles)
     limits = "".join(f"; {printable(limit)}" for limit in run.limits())
-    return f"{name} conforms as {roles}; {profiles}; corpus {run.corpus} of {run.cases} cases{known}{limits}"
+    drawn = "" if run.seed is None else f" and questions of seed {run.seed}"
+    return f"{name} conforms as {roles}; {profiles}; corpus {run.corpus} of {run.cases} cases{drawn}{known}{limits}"

@@ -39,6 +39,8 @@ class Run:
     cases: int = 0
     is_whole: bool = True
     """False when only a part of the corpus or of the roles was asked for."""
+    seed: int | None = None
+    """What the fresh questions were drawn with; None without them."""
     is_minimal: bool = False
     """True when all that every emitter needs was asked, and nothing else."""
 

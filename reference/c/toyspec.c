@@ -1293,6 +1293,11 @@ static bool number_of(const struct toyspec_value *record, const char *key, doubl
     return true;
 }
 
+/* The t of a record of a known kind: that of any other takes part in nothing. */
+static bool time_of(const struct toyspec_value *record, double *t) {
+    return kind_of(profile_named("toy/v1"), record) && number_of(record, "t", t);
+}
+
 const char *toyspec_admit(const struct toyspec_sequence *sequence, struct toyspec_value *record) {
     if (record->type != TOYSPEC_OBJECT) return "a record is an object";
     bool start = is_kind(record, "run_start");
@@ -1305,7 +1310,7 @@ const char *toyspec_admit(const struct toyspec_sequence *sequence, struct toyspe
     if (is_kind(record, "step") && sequence->has_base[phase] && integer_of(record, "step", &step) && step <= sequence->bases[phase])
         return "the step is not larger than the one before; write run_resume first";
     double t;
-    if (number_of(record, "t", &t) && t < sequence->last)
+    if (time_of(record, &t) && t < sequence->last)
         for (size_t i = 0; i < record->count; i++)
             if (text_is(record->members[i].key, "t")) {
                 struct toyspec_value *value = &record->members[i].value;
@@ -1326,7 +1331,7 @@ static void note_trained(struct toyspec_sequence *sequence, const struct toyspec
 void toyspec_note(struct toyspec_sequence *sequence, const struct toyspec_value *record) {
     double t;
     int64_t step;
-    if (number_of(record, "t", &t) && t >= 0) sequence->last = t;
+    if (time_of(record, &t) && t >= 0) sequence->last = t;
     if (is_kind(record, "run_start") && !sequence->started) sequence->run_phase = phase_number(toyspec_get(record, "phase"));
     if (is_kind(record, "run_end")) sequence->ended = true;
     if (is_kind(record, "run_resume")) {

@@ -90,7 +90,7 @@ size_t toyspec_binary32_text(float number, char text[32]);
 struct toyspec_sequence {
     bool started, ended;
     bool resumes;      /* a run_resume has to come next */
-    double last;       /* the t of the last record that has a valid one */
+    double last;       /* the t of the last record of a known kind that has a valid one */
     int run_phase;     /* phases count from 1: train, eval, decode, serve */
     bool has_base[5];
     int64_t bases[5];  /* the last step of each phase */

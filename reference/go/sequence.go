@@ -12,7 +12,7 @@ type Sequence struct {
 	started, ended bool
 	resumes        bool // a run_resume has to come next
 	phase          string
-	last           float64 // the t of the last record that has a valid one
+	last           float64 // the t of the last record of a known kind that has a valid one
 	bases          map[string]*big.Int
 	trained        map[string]any // final_step and final_loss as the last step of phase train has them
 }
@@ -36,7 +36,7 @@ func (s *Sequence) Admit(record map[string]any) (map[string]any, error) {
 			return nil, fmt.Errorf("%w: step %s after step %s; write run_resume first", ErrRefused, step, base)
 		}
 	}
-	if t, ok := floatValue(record["t"]); ok && t < s.last {
+	if t, ok := timeOf(record); ok && t < s.last {
 		with := make(map[string]any, len(record))
 		for key, value := range record {
 			with[key] = value
@@ -52,7 +52,7 @@ func (s *Sequence) awaitResume() { s.resumes, s.ended = s.started, false }
 
 // Note takes in a record that is in the stream.
 func (s *Sequence) Note(record map[string]any) {
-	if t, ok := floatValue(record["t"]); ok && t >= 0 {
+	if t, ok := timeOf(record); ok && t >= 0 {
 		s.last = t
 	}
 	switch record["kind"] {
@@ -72,6 +72,14 @@ func (s *Sequence) Note(record map[string]any) {
 		s.noteStep(record)
 	}
 	s.started = true
+}
+
+// timeOf returns the t of a record of a known kind: that of any other takes part in nothing.
+func timeOf(record map[string]any) (float64, bool) {
+	if Toy.fieldsOf(record) == nil {
+		return 0, false
+	}
+	return floatValue(record["t"])
 }
 
 func (s *Sequence) noteStep(record map[string]any) {

@@ -31,6 +31,9 @@ let number record key =
   | Some (`Intlit text) -> Some (float_of_string text)
   | _ -> None
 
+(* The t of a record of a known kind: that of any other takes part in nothing. *)
+let time record = if Profile.fields "toy/v1" record = None then None else number record "t"
+
 (* Steps are not negative, so the longer of two is the larger. *)
 let is_after a b =
   let a = if a = "-0" then "0" else a and b = if b = "-0" then "0" else b in
@@ -49,7 +52,7 @@ let admit s record =
   | Some "step", Some base, Some step when step.[0] <> '-' && not (is_after step base) ->
     refuse (Printf.sprintf "step %s after step %s; write run_resume first" step base)
   | _ -> ());
-  match (record, number record "t") with
+  match (record, time record) with
   | `Assoc members, Some t when t < s.last -> `Assoc (List.map (fun (key, value) -> (key, if key = "t" then `Float s.last else value)) members)
   | _ -> record
 
@@ -64,7 +67,7 @@ let note_step s record step =
          | _ -> [])
 
 let note s record =
-  (match number record "t" with Some t when t > s.last -> s.last <- t | _ -> ());
+  (match time record with Some t when t > s.last -> s.last <- t | _ -> ());
   (match (string record "kind", digits record "step") with
   | Some "run_start", _ when not s.started -> s.phase <- phase_of s record
   | Some "run_end", _ -> s.ended <- true

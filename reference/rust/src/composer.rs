@@ -39,7 +39,7 @@ impl Composer {
 
     /// Takes in a record that is in the stream already.
     pub(crate) fn take(&mut self, record: &Record) {
-        self.t = self.t.max(record.value.get("t").and_then(Value::as_f64).unwrap_or(0.0));
+        self.t = self.t.max(time_of(&record.value).unwrap_or(0.0));
         self.advance(&record.value);
     }
 
@@ -80,14 +80,14 @@ impl Composer {
             None => {
                 record.insert("t", Value::Number(Number::from(now.max(self.t))));
             }
-            Some(Value::Number(t)) if t.as_f64() < self.t => {
+            Some(_) if time_of(&record).is_some_and(|t| t < self.t) => {
                 record.insert("t", Value::Number(Number::from(self.t)));
             }
             // What is wrong with any other, encoding says.
             Some(_) => {}
         }
         let line = encode(self.profile, &record)?;
-        next.t = record.get("t").and_then(Value::as_f64).unwrap_or(self.t);
+        next.t = time_of(&record).unwrap_or(self.t);
         next.advance(&record);
         Ok((line, next))
     }
@@ -169,6 +169,12 @@ impl Composer {
     fn phase_of(&self, record: &Map) -> String {
         record.get("phase").and_then(Value::as_str).unwrap_or(&self.phase).to_string()
     }
+}
+
+/// Returns the `t` of a record of a known kind: that of any other takes part in nothing.
+fn time_of(record: &Map) -> Option<f64> {
+    Profile::Toy.kind(kind_of(record))?;
+    record.get("t").and_then(Value::as_f64)
 }
 
 fn kind_of(record: &Map) -> &str {

@@ -1,6 +1,7 @@
 /** Holds a toy/v1 stream to what its records owe to each other. */
 
 import { RefusedError } from "./canonical.js";
+import { kindTable } from "./profiles.js";
 import { Float, type Value } from "./values.js";
 
 export type Members = { [key: string]: Value };
@@ -40,14 +41,14 @@ export class Sequence {
     if (base !== undefined && step !== undefined && step <= base) {
       throw new RefusedError(`step ${step} after step ${base}: to repeat steps, write run_resume first`);
     }
-    const t = float(record["t"]);
+    const t = timeOf(record);
     return t !== undefined && t < this.last ? { ...record, t: new Float(this.last) } : record;
   }
 
   /** Takes in a record that is in the stream. */
   note(record: Members): void {
     const kind = record["kind"];
-    this.last = Math.max(this.last, float(record["t"]) ?? 0);
+    this.last = Math.max(this.last, timeOf(record) ?? 0);
     if (kind === "run_start" && !this.started && typeof record["phase"] === "string") this.phase = record["phase"];
     if (kind === "run_end") this.ended = true;
     if (kind === "run_resume") this.noteResume(integer(record["from_step"]));
@@ -80,6 +81,12 @@ function shownKind(kind: Value | undefined): string {
 function integer(value: Value | undefined): bigint | undefined {
   if (typeof value === "bigint") return value;
   return typeof value === "number" && Number.isSafeInteger(value) ? BigInt(value) : undefined;
+}
+
+/** Returns the t of a record of a known kind: that of any other takes part in nothing. */
+function timeOf(record: Members): number | undefined {
+  const kind = record["kind"];
+  return typeof kind === "string" && kindTable("toy/v1", kind) ? float(record["t"]) : undefined;
 }
 
 function float(value: Value | undefined): number | undefined {

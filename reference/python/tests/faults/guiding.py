@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from conformance.drawn import seeds
 from faults.methods import TESTS
-from faults.mutations import seeds
 
 ROOT = Path(__file__).resolve().parents[4]
 MAX_SEEDS = 400

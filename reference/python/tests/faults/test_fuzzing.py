@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from faults.differential import Panel, commands
-from faults.fuzz import compared
+from conformance.drawn import mutated, seeds
 from faults.guiding import FUZZERS, MAX_SEEDS, MissingToolError, guided
-from faults.mutations import mutated, seeds, shrunk
 from faults.oracles import examine
 from faults.tally import count, scaled
 
@@ -32,15 +30,6 @@ def test_mutated_streams_break_nothing(tmp_path: Path) -> None:
             examine(data, tmp_path, chance)
         except Exception as error:  # noqa: BLE001 - whatever it is, the stream has to be shown
             pytest.fail(f"{data!r} leads to {error!r}")
-
-
-def test_implementations_agree_about_mutated_streams(tmp_path: Path) -> None:
-    """Every implementation that is built gives the same records, states, gaps and findings for the same bytes."""
-    number, names, found = compared(0, SEED, tmp_path, least=scaled(60, 1000))
-    count("inputs fuzzed", number)
-    assert {"python", "oracle"} <= set(names)
-    assert number
-    assert [] == found
 
 
 _INPUTS = {"python": 1000, "c": 3000, "rust": 6000}
@@ -76,29 +65,6 @@ def test_a_fault_that_only_one_stream_reaches_is_found(monkeypatch: pytest.Monke
     monkeypatch.setattr("faults.guiding.ROOT", tmp_path)
     outcome = guided("c", seconds=20, seed=1)
     assert "deadly signal" in outcome.failure
-
-
-def test_a_disagreement_is_found_and_shrunk(tmp_path: Path) -> None:
-    """An implementation that reads something else is caught, and the stream is cut down to what shows it."""
-    with Panel(
-        {name: command for name, command in commands(tmp_path).items() if name in {"python", "oracle"}}
-    ) as panel:
-        honest = panel.ask
-
-        def lying(name: str, request: dict[str, object]) -> dict[str, object]:
-            answer = honest(name, request)
-            if name == "oracle" and b"NaN" in request["stream"] and "count" in answer:  # type: ignore[operator]
-                answer["count"] += 1
-            return answer
-
-        panel.ask = lying  # type: ignore[method-assign]
-        data = b'{"kind":"note"}\n{"a":NaN}\n{"kind":"step"}\n'
-
-        def has_trouble(candidate: bytes) -> bool:
-            return bool(list(panel.disagreements(candidate, "salvage")))
-
-        assert has_trouble(data)
-        assert b"NaN" == shrunk(data, has_trouble)
 
 
 def test_mutations_start_from_the_corpus() -> None:

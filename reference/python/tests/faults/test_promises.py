@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toyspec
+from conformance.drawn import mutated
 from faults.checking import fail_every_call, inject
 from faults.killing import killed
-from faults.mutations import mutated
 from faults.oracles import feed_in_pieces, fix, survey
 from faults.tally import IS_LONG, count, scaled, settle
 from property_examples import examples

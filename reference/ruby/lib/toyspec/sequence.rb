@@ -37,14 +37,14 @@ module Toyspec
     def admit(record)
       check_kind(record["kind"])
       check_step(record)
-      t = record["t"]
-      t.is_a?(Numeric) && t < @last ? record.merge("t" => @last) : record
+      t = time_of(record)
+      t && t < @last ? record.merge("t" => @last) : record
     end
 
     # Takes in a record that is in the stream.
     def note(record)
-      t = record["t"]
-      @last = [@last, t.to_f].max if t.is_a?(Numeric) && !t.to_f.nan?
+      t = time_of(record)
+      @last = [@last, t.to_f].max if t && !t.to_f.nan?
       case record["kind"]
       when "run_start" then @phase = record["phase"] if !@started && record["phase"].is_a?(String)
       when "run_end" then @ended = true
@@ -56,6 +56,11 @@ module Toyspec
     end
 
     private
+
+    # Returns the t of a record of a known kind: that of any other takes part in nothing.
+    def time_of(record)
+      record["t"] if record["t"].is_a?(Numeric) && Profiles.fields("toy/v1", record)
+    end
 
     def check_kind(kind)
       raise RefusedError, "the run has ended; it goes on with run_resume" if @ended && kind != "run_resume"

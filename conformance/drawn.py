@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator
+import json
 from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from conformance.loading import load
+from conformance.corpus import cases
+from conformance.revisions import CURRENT
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
 
 MAX_SEED_BYTES = 6000
+Sequence = TypeVar("Sequence", bytes, tuple[object, ...])
 
 TOKENS = [
     *(
@@ -56,15 +62,14 @@ TOKENS = [
 
 
 @cache
-def seeds() -> tuple[bytes, ...]:
-    """Return the streams of the corpus that are short enough to change much in them."""
-    found = {case.data for case in load() if case.stream is not None and len(case.data) <= MAX_SEED_BYTES}
-    return tuple(sorted(found))
+def seeds(revision: str = CURRENT) -> tuple[bytes, ...]:
+    """Return the streams of the corpus of *revision* that are short enough to change much in them."""
+    return tuple(sorted({case.data for case in cases((), revision) if 0 < len(case.data) <= MAX_SEED_BYTES}))
 
 
-def mutated(chance: random.Random) -> bytes:
-    """Return a stream of the corpus with one to six changes."""
-    data = bytearray(chance.choice(seeds()))
+def mutated(chance: random.Random, revision: str = CURRENT) -> bytes:
+    """Return a stream of the corpus of *revision* with one to six changes."""
+    data = bytearray(chance.choice(seeds(revision)))
     for _ in range(chance.randint(1, 6)):
         chance.choice(_CHANGES)(data, chance)
     return bytes(data)
@@ -142,6 +147,34 @@ def _change_number(data: bytearray, chance: random.Random) -> None:
         data[place:end] = chance.choice(numbers)
 
 
+_VALUES: tuple[Any, ...] = (
+    *(0, -1, 7, 2**53, 10**25, 0.5, 1e300, -0.0, None, True, False, "", "a", "train", "2026-05-31T10:00:00Z"),
+    *([], [2**53], [1, "a", 2**53], {}, {"a": 2**53}, {"a": {"b": [None]}}, {"int": "1"}),
+)
+
+
+def _change_value(data: bytearray, chance: random.Random) -> None:
+    """Put another JSON value, or a member more, into an object of a line that is JSON."""
+    lines = bytes(data).split(b"\n")
+    place = chance.randrange(len(lines))
+    try:
+        record = json.loads(lines[place])
+    except (ValueError, RecursionError):
+        return
+    inside = record
+    while isinstance(inside, (dict, list)) and inside:
+        key: Any = chance.choice(list(inside) if isinstance(inside, dict) else range(len(inside)))
+        if not isinstance(inside[key], (dict, list)) or chance.random() < 0.5:
+            inside[key] = chance.choice(_VALUES)
+            break
+        if isinstance(inside[key], list) and chance.random() < 0.5:
+            inside[key].append(chance.choice(_VALUES))
+            break
+        inside = inside[key]
+    lines[place] = json.dumps(record, separators=(",", ":")).encode()
+    data[:] = b"\n".join(lines)
+
+
 _CHANGES: tuple[Callable[[bytearray, random.Random], None], ...] = (
     _flip,
     _set,
@@ -154,23 +187,22 @@ _CHANGES: tuple[Callable[[bytearray, random.Random], None], ...] = (
     _splice,
     _swap_lines,
     _change_number,
+    _change_value,
+    _change_value,
+    _change_value,
 )
 
 
-def shrunk(data: bytes, has_trouble: Callable[[bytes], bool]) -> bytes:
-    """Return a stream with the same trouble from which no part can be left out."""
-    size = max(1, len(data) // 2)
+def shrunk(whole: Sequence, has_trouble: Callable[[Sequence], bool]) -> Sequence:
+    """Return a part of *whole* with the same trouble from which no part can be left out."""
+    size = max(1, len(whole) // 2)
     while True:
-        for candidate in _without_parts(data, size):
+        for start in range(0, len(whole), size):
+            candidate = whole[:start] + whole[start + size :]
             if has_trouble(candidate):
-                data = candidate
+                whole = candidate
                 break
         else:
             if size == 1:
-                return data
+                return whole
             size = max(1, size // 2)
-
-
-def _without_parts(data: bytes, size: int) -> Iterator[bytes]:
-    for start in range(0, len(data), size):
-        yield data[:start] + data[start + size :]
