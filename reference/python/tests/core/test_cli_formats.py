@@ -9,10 +9,11 @@ from urllib.parse import unquote
 import jsonschema
 import pytest
 
-from toyspec.core.checker import Summary, check
+from toyspec.core.checker import check
 from toyspec.core.command_line.main import main
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.commands.report_formats import FORMATS, FormatOptions, open_format, relative_address
+from toyspec.core.commands.verdicts import Verdict
 from toyspec.core.files import read_resource
 from toyspec.core.findings import FileReport, Finding, PathError
 from toyspec.core.generated.rules import ORDER, SUMMARY
@@ -56,14 +57,15 @@ def formatted(style: str, *items: FileReport | PathError, options: FormatOptions
     """Return the output of the format *style* for *items*."""
     stream = io.StringIO()
     output = open_format(style, stream, options or FormatOptions())
+    verdict = Verdict(output)
     for item in items:
         if isinstance(item, PathError):
-            output.error(item)
+            verdict.other(item)
             continue
         for each in item.findings:
             output.finding(item.path, each)
-        output.file(item)
-    output.end(Summary(len(items), 0, 0, 0))
+        verdict.file(item)
+    output.end(verdict)
     return stream.getvalue()
 
 

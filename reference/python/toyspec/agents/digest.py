@@ -7,9 +7,11 @@ import json
 import os
 import re
 from bisect import bisect_right
+from collections import Counter
 from functools import partial
 from itertools import groupby
 from math import isfinite, isnan
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -27,11 +29,15 @@ from toyspec.core.runs.run_facts import differing, losses_first, settings_of
 from toyspec.core.runs.summary import summarize_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from toyspec.core.reading.records import Record
     from toyspec.core.runs.summary import RunSummary
     from toyspec.health.rules import AnyRule
+
+    ItemPlace = tuple[int, int, int]
+    """Number of a section, of a run, and of an item in both, counted from 0."""
+    _Numbered = tuple[ItemPlace, "DigestItem"]
 
 SECTIONS: Final = (
     "ends", "around", "alerts", "findings", "ranks", "extremes", "settings", "notes", "curves", "changes",
@@ -83,8 +89,8 @@ class AnswerCursor(NamedTuple):
 
     places: tuple[LogPlace, ...]
     """One for each run, in the order in which the runs were named."""
-    item: tuple[int, int, int] | None = None
-    """The next item: number of its section, of its run, and of the item in both, counted from 0; None for all."""
+    item: ItemPlace | None = None
+    """The next item; None for all."""
 
     def __str__(self) -> str:
         parts = (f"-{line}.{digest}" + ("" if until is None else f".{until}") for line, digest, until in self.places)
@@ -376,81 +382,54 @@ def digest(  # noqa: PLR0913 - options that are keyword-only
     for each in read:
         each.read(choice)
     found = [
-        _Numbered((SECTIONS.index(section), run, at), item)
+        ((SECTIONS.index(section), run, at), item)
         for (section, run), items in groupby(_items(read, checked, choice), lambda item: (item.section, item.run))
         for at, item in enumerate(items)
     ]
+    # Never left out: the end of each run, and the extremes of its loss, or else of its first metric.
+    must = {at for at, item in found if item.section in ("ends", "extremes") and at[2] == 0}
     start = cursor.item if cursor else None
-    must = {each.at for each in _first_needed(found)}
     if start is not None:
-        found = [each for each in found if each.at >= start and each.at not in must]
+        found = [(at, item) for at, item in found if at >= start and at not in must]
         must = set()
-    return _Packing(read, tokens, form).packed(found, must)
+    return _packed(found, must, read, tokens, form)
 
 
-class _Numbered(NamedTuple):
-    at: tuple[int, int, int]
-    item: DigestItem
+def _packed(
+    found: list[_Numbered], must: set[ItemPlace], read: list[DigestedRun], tokens: int, form: DigestForm
+) -> Digest:
+    """Return the digest of as many items of *found* as fit, in order; those at *must* are always there."""
+    kept = [each for each in found if each[0] in must]
+    rest = [each for each in found if each[0] not in must]
+    if not must and rest:
+        # An answer that has nothing new would be asked for forever.
+        kept, rest = rest[:1], rest[1:]
+    named = [{"run": clipped(each.summary.facts.run, _MOST_CHARS), "stream": encodable(each.path)} for each in read]
+    not_kept = {
+        "metrics": sum(each.metrics_left_out for each in read),
+        "records": sum(each.records_left_out for each in read),
+    }
 
-
-def _first_needed(found: Iterable[_Numbered]) -> Iterator[_Numbered]:
-    """Yield what is never left out: the end of each run, and the extremes of its loss, or else of its first metric."""
-    return (each for each in found if each.item.section in ("ends", "extremes") and each.at[2] == 0)
-
-
-class _Packing:
-    """Puts items into a digest until it is full."""
-
-    def __init__(self, read: list[DigestedRun], tokens: int, form: DigestForm) -> None:
-        self._read, self._tokens, self._form = read, tokens, form
-        self._runs = [
-            {"run": clipped(each.summary.facts.run, _MOST_CHARS), "stream": encodable(each.path)} for each in read
-        ]
-
-    def packed(self, found: list[_Numbered], must: set[tuple[int, int, int]]) -> Digest:
-        """Return the digest of as many items of *found* as fit, in order; those at *must* are always there."""
-        whole = self._digest(found, [])
-        if self._cost(whole) <= self._tokens:
-            return whole
-        kept = [each for each in found if each.at in must]
-        rest = [each for each in found if each.at not in must]
-        if not must and rest:
-            # An answer that has nothing new would be asked for forever.
-            kept, rest = rest[:1], rest[1:]
-
-        def with_more(number: int) -> Digest:
-            return self._digest(sorted(kept + rest[:number]), rest[number:])
-
-        least = self._cost(with_more(0))
-        if least > self._tokens:
-            raise TooFewTokensError(self._tokens, min(least, self._cost(whole)))
-        # The costs ascend, up to the length of a cursor; whatever is probed and taken does fit.
-        numbers = range(len(rest))
-        fitting = bisect_right(numbers, self._tokens, 1, key=lambda number: self._cost(with_more(number))) - 1
-        return with_more(fitting)
-
-    def _digest(self, kept: list[_Numbered], rest: list[_Numbered]) -> Digest:
-        left_out: dict[str, int] = {}
-        for each in rest:
-            left_out[each.item.section] = left_out.get(each.item.section, 0) + 1
-        more = None
-        if rest:
-            more = str(AnswerCursor(tuple(each.slice for each in self._read), rest[0].at))
-        not_kept = {
-            "metrics": sum(each.metrics_left_out for each in self._read),
-            "records": sum(each.records_left_out for each in self._read),
-        }
+    def with_more(number: int) -> Digest:
+        left = rest[number:]
         return Digest(
-            self._runs,
-            [each.item for each in kept],
-            left_out,
+            named,
+            [item for _, item in sorted(kept + rest[:number], key=itemgetter(0))],
+            dict(Counter(item.section for _, item in left)),
             {name: number for name, number in not_kept.items() if number},
-            more,
-            str(AnswerCursor(tuple(each.place for each in self._read))),
+            str(AnswerCursor(tuple(each.slice for each in read), left[0][0])) if left else None,
+            str(AnswerCursor(tuple(each.place for each in read))),
         )
 
-    def _cost(self, made: Digest) -> int:
-        return count_tokens(made.render(self._form))
+    def cost(number: int) -> int:
+        return count_tokens(with_more(number).render(form))
+
+    if cost(len(rest)) <= tokens:
+        return with_more(len(rest))
+    if cost(0) > tokens:
+        raise TooFewTokensError(tokens, min(cost(0), cost(len(rest))))
+    # The costs ascend, up to the length of a cursor; whatever is probed and taken does fit.
+    return with_more(bisect_right(range(len(rest)), tokens, 1, key=cost) - 1)
 
 
 def _items(read: list[DigestedRun], rules: Sequence[AnyRule], choice: DialectChoice) -> Iterator[DigestItem]:

@@ -203,6 +203,14 @@ def check_choice(name: str, value: object, allowed: Iterable[object]) -> None:
         raise ValueError(f"{name} is {value!r}; {must_be_one_of(words)}")
 
 
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the one of *known* that was probably meant by *word*; None if none is as alike as *cutoff* says."""
+    # Imported here: start-up time counts.
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, list(known), 1, cutoff)), None)
+
+
 def must_be_one_of(allowed: Iterable[object]) -> str:
     """Return the part of a message that names what is *allowed*, each as Python writes it."""
     return f"it must be one of {', '.join(map(repr, allowed))}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, get_a
 
 import msgspec
 
-from toyspec.core.errors import must_be_one_of
+from toyspec.core.errors import must_be_one_of, nearest
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.files import read_resource
 from toyspec.core.generated.runs import LOSS_NAMES
@@ -326,12 +326,9 @@ def misplaced(error: msgspec.ValidationError) -> HealthRuleError:
 
 def meant(word: str, known: Iterable[str]) -> str:
     """Return what ends a sentence on an unknown *word*: the one of *known* that is near, else all of them."""
-    # Imported here: start-up time counts.
-    from difflib import get_close_matches
-
     names = sorted(known)
-    near = get_close_matches(word, names, n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(printable(name) for name in names)}"
+    near = nearest(word, names)
+    return f"; did you mean {near!r}?" if near else f"; known are {', '.join(map(printable, names))}"
 
 
 @cache

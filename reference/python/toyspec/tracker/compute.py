@@ -6,7 +6,6 @@ library of arrays is imported here: what a model is made of has been imported by
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 import os
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from toyspec.core.errors import ToyspecError
+from toyspec.core.errors import ToyspecError, nearest
 from toyspec.core.files import open_file
 
 if TYPE_CHECKING:
@@ -393,8 +392,8 @@ def find_accelerator(name: str) -> Accelerator:
     found = max(matches, key=operator.itemgetter(0), default=None)
     if found is None:
         known = [accelerator.name for accelerator in accelerators()]
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+        near = nearest(name, known)
+        hint = f"did you mean {near}?" if near else f"known are {', '.join(known)}"
         raise UnknownAcceleratorError(f"no peak FLOP/s is known for {name!r}; {hint}")
     return found[1]
 

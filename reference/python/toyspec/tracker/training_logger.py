@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import math
 import operator
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self, get_args
 
-from toyspec.core.errors import check_choice
+from toyspec.core.errors import check_choice, nearest
 from toyspec.core.format.scalars import is_finite, scalar
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock, Stopwatch
 from toyspec.core.writing.environment import process_index
@@ -104,8 +103,8 @@ def configured(config: LogConfig | None, overrides: Mapping[str, Any]) -> LogCon
     known = [option.name for option in fields(LogConfig)]
     for name in overrides:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            near = nearest(name, known)
+            hint = f"; did you mean {near}?" if near else ""
             raise TypeError(f"TrainingLogger has no option {name!r}{hint}")
     if config is not None and not isinstance(config, LogConfig):
         raise TypeError(f"config must be a LogConfig, got {type(config).__name__}")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import msgspec
 
 from toyspec.core.checker.collecting import Collector, Location, RecordFinding, and_parent, by_place, offset_at
-from toyspec.core.checker.stream_rules import NOTHING_BAD, Observation, identity, shown_suggestion, shown_times
+from toyspec.core.checker.stream_rules import NOTHING_BAD, Observation, identity, shown_times
+from toyspec.core.errors import nearest
 from toyspec.core.escaping import shortened
 from toyspec.core.files import read_resource
 from toyspec.core.format.date_times import is_date_time
@@ -37,6 +38,7 @@ _NUMBER = re.compile(rb"[-+.0-9eE]+")
 # Findings that do not make a field wrong.
 _HARMLESS = frozenset([rules.UNSAFE_INTEGER])
 _FLOATS = ("number", "binary32")
+_ALIKE = 0.7
 
 
 class UnknownKey(msgspec.Struct, frozen=True):
@@ -153,14 +155,10 @@ def _definitions(profile: Profile) -> dict[str, Any]:
     return definitions
 
 
-def nearest(name: str, known: list[str]) -> str | None:
-    """Return the one of *known* that *name* was probably meant to be; None if there is none."""
-    if len(name) > MAX_SUGGESTION_CHARS:
-        return None
-    from difflib import get_close_matches
-
-    matches = get_close_matches(name, known, n=1, cutoff=0.7)
-    return matches[0] if matches else None
+def _suggestion(name: str, known: list[str]) -> str:
+    """Return the one of *known* that *name* was probably meant to be, for the end of a message; empty without one."""
+    near = None if len(name) > MAX_SUGGESTION_CHARS else nearest(name, known, _ALIKE)
+    return "" if near is None else messages.suggestion(name=near)
 
 
 def _findings_of(kind: str, error: ValidationError, expected_by: Callable[[str, Any], str]) -> Iterator[RecordFinding]:
@@ -187,31 +185,21 @@ def _expected(keyword: str, bound: Any) -> str:
 
 
 def _expected_by_user(keyword: str, bound: Any) -> str:
-    """Return what *keyword* of a user's schema expects, which may be any of JSON Schema."""
-    if keyword in _EXPECTED and keyword != "pattern":
-        return _EXPECTED[keyword](bound)
-    return _bound_in_words(keyword, bound) or f"what `{shortened(keyword)}` in the schema allows"
+    """Return what *keyword* of a user's schema expects, which may be any of JSON Schema: "at least 3 characters"."""
+    if keyword in _BOUNDS:
+        words = _BOUNDS[keyword].format(bound)
+        return words.removesuffix("s") if bound == 1 else words
+    return _EXPECTED[keyword](bound) if keyword in _EXPECTED else f"what `{shortened(keyword)}` in the schema allows"
 
 
 _BOUNDS = {
-    "minimum": "at least {}",
     "exclusiveMinimum": "more than {}",
-    "maximum": "at most {}",
     "exclusiveMaximum": "less than {}",
     "multipleOf": "a multiple of {}",
     "minLength": "at least {} characters",
     "maxLength": "at most {} characters",
     "pattern": "a match of `{}`",
-    "format": "format {}",
-    "minItems": "at least {} items",
-    "maxItems": "at most {} items",
 }
-
-
-def _bound_in_words(keyword: str, bound: Any) -> str:
-    """Return what a schema expects of a value by *keyword*, "at least 3 items"; empty for a keyword without one."""
-    words = _BOUNDS.get(keyword, "").format(bound)
-    return words.removesuffix("s") if bound == 1 else words
 
 
 def _message(pointer: str, error: ValidationError, phrase: str) -> str:
@@ -231,14 +219,10 @@ def typed(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
-        return "the boolean true" if value else "the boolean false"
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, list):
-        return "an array"
-    if isinstance(value, str):
-        return f"the string {_shown(value)}"
-    return f"the number {_shown(value)}"
+        return f"the boolean {_shown(value)}"
+    if isinstance(value, (dict, list)):
+        return _shown(value)
+    return f"the {'string' if isinstance(value, str) else 'number'} {_shown(value)}"
 
 
 def _type_names(expected: str | list[str]) -> str:
@@ -275,32 +259,19 @@ _EXPECTED: dict[str, Callable[[Any], str]] = {
 
 def _integers(value: Any, declared: Any, pointer: str) -> Iterator[tuple[str, int]]:
     """Yield the integers of *value* that must be exact: in integer fields and in open maps."""
-    if isinstance(value, bool) or value is None:
-        return
-    if isinstance(value, int):
-        if declared in ("integer", "open"):  # a tuple, since a constructor is not hashable
+    constructor, part = declared if isinstance(declared, tuple) else (declared, None)
+    if type(value) is int:
+        if constructor in ("integer", "open"):
             yield pointer, value
-    elif isinstance(value, (dict, list)) and declared == "open":
-        pairs = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in pairs:
-            yield from _integers(item, "open", pointer + pointer_to([key]))
-    elif isinstance(declared, tuple):
-        yield from _integers_inside(value, declared, pointer)
-
-
-def _integers_inside(value: Any, declared: tuple[str, Any], pointer: str) -> Iterator[tuple[str, int]]:
-    constructor, part = declared
-    if constructor == "object" and isinstance(value, dict):
-        for key, item in value.items():
-            if key in part:
-                yield from _integers(item, part[key], pointer + pointer_to([key]))
-    elif constructor == "map" and isinstance(value, dict):
+    elif isinstance(value, dict) and constructor in ("object", "map", "open"):
         for key, item in value.items():
             # Values of an open map have any type: an integer literal there must be exact.
-            yield from _integers(item, "open" if isinstance(item, int) else part, pointer + pointer_to([key]))
-    elif constructor == "array" and isinstance(value, list):
+            of_map = "open" if isinstance(item, int) else part or "open"
+            inner = part.get(key) if constructor == "object" else of_map
+            yield from _integers(item, inner, pointer + pointer_to([key]))
+    elif isinstance(value, list) and constructor in ("array", "open"):
         for index, item in enumerate(value):
-            yield from _integers(item, part, f"{pointer}/{index}")
+            yield from _integers(item, part or "open", f"{pointer}/{index}")
 
 
 def unknown_keys(
@@ -334,7 +305,7 @@ class RecordChecker:
         self._proof = proof
         self._tag = tag_of(profile)
         self._kinds = [kind for kind, fields in FIELDS[profile].items() if self._tag is None or self._tag in fields]
-        self._validator: Any = None
+        self._validator: RecordValidator | None = None
         self._has_whole_float = False
 
     def check(self, value: dict[str, Any], place: Location) -> Observation:
@@ -370,8 +341,7 @@ class RecordChecker:
     def _report_tag(self, kind: str | None, value: dict[str, Any], place: Location) -> None:
         tag = self._tag
         if kind is not None:
-            near = nearest(kind, self._kinds)
-            meant = shown_suggestion(near)
+            meant = _suggestion(kind, self._kinds)
             self._collector.tally(
                 rules.UNKNOWN_KIND,
                 identity(kind),
@@ -396,11 +366,14 @@ class RecordChecker:
         is_proven = self._proof is not None and self._proof.fits(kind, known)
         if is_proven and known is value:
             return NOTHING_BAD
-        findings = [] if is_proven else self._findings(kind, value, frozenset(map(pointer_to, whole_floats)))
+        findings: list[RecordFinding] = []
         if is_proven:
             new = [key for key in value if key not in declared and self._is_new(kind, key)]
             unknown = [key for key in unknown_keys(value, declared) if key.path in new] if new else []
         else:
+            self._validator = self._validator or RecordValidator(self._profile)
+            exact_elsewhere = frozenset(map(pointer_to, whole_floats))
+            findings = self._validator.findings(kind, value, exact_elsewhere=exact_elsewhere)
             unknown = [key for key in unknown_keys(value, declared) if self._is_new(kind, key.path)]
         if not findings and not unknown:
             return NOTHING_BAD
@@ -414,19 +387,13 @@ class RecordChecker:
                 self._collector.add(finding.rule, where, finding.message, pointer=finding.pointer)
         return frozenset(finding.pointer[1:].partition("/")[0] for finding in findings if finding.rule not in _HARMLESS)
 
-    def _findings(self, kind: str, value: dict[str, Any], exact_elsewhere: Collection[str]) -> list[RecordFinding]:
-        if self._validator is None:
-            self._validator = RecordValidator(self._profile)
-        found: list[RecordFinding] = self._validator.findings(kind, value, exact_elsewhere=exact_elsewhere)
-        return found
-
     def _is_new(self, kind: str, path: str) -> bool:
         """Return whether an unknown key is to be listed; if not, count it."""
         return not self._collector.tallied(rules.UNKNOWN_KEY, identity(f"{kind} {path}"))
 
     def _tally_key(self, kind: str, key: UnknownKey, place: Location) -> None:
         fact = messages.unknown_key(key=shortened(key.path), kind=kind)
-        meant = shown_suggestion(nearest(key.key, key.others))
+        meant = _suggestion(key.key, key.others)
         self._collector.tally(
             rules.UNKNOWN_KEY,
             identity(f"{kind} {key.path}"),

@@ -202,11 +202,6 @@ def shown_times(count: int) -> str:
     return "" if count == 1 else messages.times(count=count)
 
 
-def shown_suggestion(name: str | None) -> str:
-    """Return *name* as a suggestion at the end of a message, empty for None."""
-    return "" if name is None else messages.suggestion(name=name)
-
-
 UNPROVEN = object()
 """In place of a state: the rule must observe each record."""
 
@@ -230,9 +225,16 @@ class Rule:
         """The kinds of records that the rule must observe one by one."""
         self.state = self.new_state()
         """What later records are compared with."""
+        self._pointer = f"/{self._field}" if self._field else ""
 
     def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield the findings at *seen*, and keep what later records are compared with."""
+        message = self.message(seen)
+        if message is not None:
+            yield RecordFinding(self._rule, self._pointer, message)
+
+    def message(self, seen: Observation) -> str | None:
+        """Return what is wrong at *seen*, None if nothing is, for a rule that has one finding a record at one place."""
         raise NotImplementedError
 
     def after(self, block: Block) -> Any:
@@ -260,15 +262,13 @@ class First(Rule):
         super().__init__(rule, facts)
         self.kinds, self.loud = None, frozenset()
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
-        """Yield a finding at the first record if it is of another kind."""
-        if self.state:
-            return
-        self.state = True
+    def message(self, seen: Observation) -> str | None:
+        """Return that the first record is of another kind."""
+        is_first, self.state = not self.state, True
         # The missing record may have been in a gap before it; a missing tag is a finding of its own.
-        if seen.kind not in {self._kind, None} and not self._facts.gap_seen:
-            message = messages.run_start_missing(found=shortened(str(seen.kind)), kind=self._kind)
-            yield RecordFinding(self._rule, "", message)
+        if is_first and seen.kind not in {self._kind, None} and not self._facts.gap_seen:
+            return messages.run_start_missing(found=shortened(str(seen.kind)), kind=self._kind)
+        return None
 
     def after(self, block: Block) -> Any:
         """Return the state if the first record was observed before."""
@@ -279,12 +279,12 @@ class First(Rule):
 class Once(Rule):
     """No second record of the kind."""
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
-        """Yield a finding at every record of the kind after the first."""
+    def message(self, seen: Observation) -> str | None:
+        """Return at every record of the kind after the first which line has that."""
         if self.state:
-            yield RecordFinding(self._rule, "", messages.run_start_repeated(kind=self._kind, line=self.state))
-        else:
-            self.state = seen.line
+            return messages.run_start_repeated(kind=self._kind, line=self.state)
+        self.state = seen.line
+        return None
 
 
 class Last(Rule):
@@ -294,12 +294,12 @@ class Last(Rule):
         super().__init__(rule, facts)
         self.kinds = None
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
-        """Yield a finding at every record after the one that ended the run."""
+    def message(self, seen: Observation) -> str | None:
+        """Return at every record after the one that ended the run which line has that."""
         if self.state:
-            yield RecordFinding(self._rule, "", messages.event_after_run_end(kind=self._kind, line=self.state))
-        elif seen.kind == self._kind:
-            self.state = seen.line
+            return messages.event_after_run_end(kind=self._kind, line=self.state)
+        self.state = seen.line if seen.kind == self._kind else None
+        return None
 
     def after(self, block: Block) -> Any:
         """Return the state if the run has not ended."""
@@ -314,11 +314,11 @@ class Last(Rule):
 class Present(Rule):
     """A stream that has records and no fragment has a record of the kind, and another one after it went on."""
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
+    def message(self, seen: Observation) -> str | None:
         """Note the kind."""
         del seen
         self.state = True
-        return iter(())
+        return None
 
     def reopen(self) -> None:
         """Ask for a further record of the kind."""
@@ -338,15 +338,15 @@ def _column(field: str, records: Iterable[Any]) -> list[Any]:
 class Monotone(Rule):
     """A field does not decrease; with repeats refused it increases."""
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
-        """Yield a finding if the field is less than the one before."""
+    def message(self, seen: Observation) -> str | None:
+        """Return that the field is less than the one before."""
         value = seen.field(self._field)
         if value is UNSET or not seen.known:
-            return
+            return None
         last, self.state = self.state, value
-        if last is not None and (value < last or (value == last and self._is_strict)):
-            message = messages.goes_backwards(field=self._field, found=shown_number(value), before=shown_number(last))
-            yield RecordFinding(self._rule, f"/{self._field}", message)
+        if last is None or value > last or (value == last and not self._is_strict):
+            return None
+        return messages.goes_backwards(field=self._field, found=shown_number(value), before=shown_number(last))
 
     def after(self, block: Block) -> Any:
         """Return the last value if the field of the block is in order and goes on from the one before."""
@@ -428,21 +428,21 @@ class SameAsLast(Rule):
         self.state = UNSET
         self._done = False
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
-        """Yield a finding if the field differs, at the record of the kind that ends the run."""
+    def message(self, seen: Observation) -> str | None:
+        """Return that the field differs, at the record of the kind that ends the run."""
         if seen.kind == self._of["kind"]:
             if self._facts.phase_of(seen) == self._of["phase"]:
                 self.state = seen.field(self._of["field"])
-            return
+            return None
         value = seen.field(self._field)
         silent = self._done or self._facts.gap_seen or value is UNSET or self.state is UNSET
         self._done = True
-        if not silent and value != self.state:
-            found, expected = shown_number(value), shown_number(self.state)
-            message = messages.differs_from_last(
-                field=self._field, found=found, expected=expected, phase=self._of["phase"], kind=self._of["kind"]
-            )
-            yield RecordFinding(self._rule, f"/{self._field}", message)
+        if silent or value == self.state:
+            return None
+        found, expected = shown_number(value), shown_number(self.state)
+        return messages.differs_from_last(
+            field=self._field, found=found, expected=expected, phase=self._of["phase"], kind=self._of["kind"]
+        )
 
     def after(self, block: Block) -> Any:
         """Return the field of the last record of the other kind."""
@@ -563,97 +563,95 @@ class Requires(Rule):
 class LessThan(Rule):
     """A field is smaller than another one of the same record."""
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
-        """Yield a finding if the field is not smaller."""
+    def message(self, seen: Observation) -> str | None:
+        """Return that the field is not smaller."""
         than = self._terms["than"]
         value, bound = seen.field(self._field), seen.field(than)
         if value is UNSET or bound is UNSET or value < bound:
-            return
-        message = messages.not_less(field=self._field, found=shown_number(value), bound=shown_number(bound), than=than)
-        yield RecordFinding(self._rule, f"/{self._field}", message)
+            return None
+        return messages.not_less(field=self._field, found=shown_number(value), bound=shown_number(bound), than=than)
 
 
 class Differs(Rule):
     """The value at a pointer differs from a field of the same record."""
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
-        """Yield a finding if the two are equal."""
-        pointer = self._terms["pointer"]
-        value, other = seen.field(self._field), seen.at(pointer)
-        if value is not UNSET and value == other:
-            message = messages.names_itself(found=shortened(str(other)), field=self._field)
-            yield RecordFinding(self._rule, pointer, message)
+    def message(self, seen: Observation) -> str | None:
+        """Return that the two are equal."""
+        self._pointer = self._terms["pointer"]
+        value, other = seen.field(self._field), seen.at(self._pointer)
+        if value is UNSET or value != other:
+            return None
+        return messages.names_itself(found=shortened(str(other)), field=self._field)
 
 
 class Inside(Rule):
     """A field is a path that does not leave the directory of the stream."""
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
-        """Yield a finding if the path leads out, on any system."""
+    def message(self, seen: Observation) -> str | None:
+        """Return that the path leads out, on any system."""
         path = seen.field(self._field)
-        if path is not UNSET and leaves_bundle(path):
-            message = messages.leaves_bundle(field=self._field, found=shortened(path))
-            yield RecordFinding(self._rule, f"/{self._field}", message)
+        if path is UNSET or not leaves_bundle(path):
+            return None
+        return messages.leaves_bundle(field=self._field, found=shortened(path))
 
 
 class Counted(Rule):
     """A field is a map of counts, none of which is greater than 0."""
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
-        """Yield a finding that names the largest count, the first of equal ones."""
+    def message(self, seen: Observation) -> str | None:
+        """Return the largest count, the first of equal ones."""
         counts = seen.field(self._field)
         names = [name for name, count in counts.items() if count > 0] if counts is not UNSET else []
         if not names:
-            return
+            return None
         most = max(names, key=counts.__getitem__)
         count, name, others = shown_number(counts[most]), shortened(most), len(names) - 1
-        message = (
-            messages.log_lacks_more(field=self._field, count=count, name=name, others=str(others))
-            if others
-            else messages.log_lacks(field=self._field, count=count, name=name)
-        )
-        yield RecordFinding(self._rule, f"/{self._field}", message)
+        if others:
+            return messages.log_lacks_more(field=self._field, count=count, name=name, others=str(others))
+        return messages.log_lacks(field=self._field, count=count, name=name)
 
 
 class RankOfFile(Rule):
     """A field is the rank that the name of the stream's file implies."""
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
-        """Yield a finding if it is another one."""
+    def message(self, seen: Observation) -> str | None:
+        """Return that it is another one."""
         rank, found = self._facts.rank, seen.field(self._field)
-        if rank is not None and found is not UNSET and found != rank:
-            message = messages.other_rank(field=self._field, found=shown_number(found), expected=str(rank))
-            yield RecordFinding(self._rule, f"/{self._field}", message)
+        if rank is None or found in (UNSET, rank):
+            return None
+        return messages.other_rank(field=self._field, found=shown_number(found), expected=str(rank))
 
 
 class SameRun(Rule):
     """A field of a rank's stream equals that of the first record of the stream of rank 0."""
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
-        """Yield a finding if the two differ."""
+    def message(self, seen: Observation) -> str | None:
+        """Return that the two differ."""
         directory, found = self._facts.directory, seen.field(self._field)
         if directory is None or not self._facts.rank or found is UNSET:
-            return
+            return None
         expected = _first_value(os.path.join(directory, EVENTS_FILE), self._kind, self._field)
-        if expected is not None and expected != found:
-            message = messages.other_run(
-                field=self._field, found=shortened(found), expected=shortened(expected), name=EVENTS_FILE
-            )
-            yield RecordFinding(self._rule, f"/{self._field}", message)
+        if expected in (None, found):
+            return None
+        return messages.other_run(
+            field=self._field, found=shortened(found), expected=shortened(str(expected)), name=EVENTS_FILE
+        )
 
 
 class Filed(Rule):
     """The file that two fields name is in the bundle."""
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
-        """Yield a finding if it is not there as a regular file."""
+    def message(self, seen: Observation) -> str | None:
+        """Return that it is not there as a regular file."""
         name, directory = self._terms["hash"], self._facts.directory
+        self._pointer = f"/{name}"
         sha256, media_type = seen.field(name), seen.field(self._terms["media_type"])
         if directory is None or sha256 is UNSET or media_type is UNSET:
-            return
+            return None
         path = media_file(sha256, media_type)
-        if path is not None and not _is_regular(os.path.join(directory, *path.split("/"))):
-            yield RecordFinding(self._rule, f"/{name}", messages.media_missing(name=path))
+        if path is None or _is_regular(os.path.join(directory, *path.split("/"))):
+            return None
+        return messages.media_missing(name=path)
 
 
 class NullNumber(Rule):
@@ -663,20 +661,17 @@ class NullNumber(Rule):
         super().__init__(rule, facts)
         self.loud = frozenset()
 
-    def observe(self, seen: Observation) -> Iterator[RecordFinding]:
-        """Yield a finding at the first null."""
-        if self.state or not seen.known:
-            return
-        fields = self._terms["fields"]
-        for name in seen.record:
-            pointer = self._null_in(seen.field(name), name) if name in fields else None
-            if pointer is not None:
-                self.state = True
-                message = messages.unexpected(
-                    path=shortened(pointer[1:]), found="null", expected=messages.EXPECTED_NUMBER
-                )
-                yield RecordFinding(self._rule, pointer, message)
-                return
+    def message(self, seen: Observation) -> str | None:
+        """Return where the first null is."""
+        for name, value in seen.record.items() if seen.known and not self.state else ():
+            if name in self._terms["fields"] and name not in seen.bad:
+                inner = value.items() if isinstance(value, dict) else ()
+                path = [name] if value is None else next(([name, key] for key, item in inner if item is None), None)
+                if path is not None:
+                    self.state, self._pointer = True, pointer_to(path)
+                    where = shortened(self._pointer[1:])
+                    return messages.unexpected(path=where, found="null", expected=messages.EXPECTED_NUMBER)
+        return None
 
     def after(self, block: Block) -> Any:
         """Return the state if a null was reported, or there is none in the block."""
@@ -686,15 +681,6 @@ class NullNumber(Rule):
             or not any(_has_null(list(map(attrgetter(name), block.records))) for name in self._terms["fields"])
         )
         return self.state if is_quiet else UNPROVEN
-
-    def _null_in(self, value: Any, name: str) -> str | None:
-        if value is None:
-            return f"/{name}"
-        if isinstance(value, dict):
-            for key, item in value.items():
-                if item is None:
-                    return pointer_to([name, key])
-        return None
 
 
 def _first_value(path: str, kind: str, field: str) -> str | None:

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from toyspec.core.command_line.terminal import columns
+from toyspec.core.errors import nearest
 from toyspec.core.generated.rules import SUMMARY
 from toyspec.core.places.addresses import is_address, without_secrets
 
@@ -141,7 +142,5 @@ def seconds(text: str) -> float:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return ``; did you mean 'x'?`` for the nearest of *known*, or an empty string."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(word, known)
+    return "" if near is None else f"; did you mean {near!r}?"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentTypeError
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toyspec.core import rooms
@@ -17,7 +18,6 @@ from toyspec.core.places.addresses import public
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.core.commands.verdicts import MoreFindings
     from toyspec.core.reading.configuration import Configuration
 
 _DESCRIPTION = """\
@@ -146,7 +146,7 @@ def run(options: Namespace) -> int:
     workers = chosen_workers(options)
     rules = rooms.health_options.chosen_rules(options, configuration)
     from toyspec.core.checker import CheckOptions
-    from toyspec.core.commands.verdicts import Verdict, check_paths
+    from toyspec.core.commands.verdicts import Verdict, check_paths, follow, with_media
 
     wanted = CheckOptions(
         dialect=choice,
@@ -163,17 +163,12 @@ def run(options: Namespace) -> int:
     verdict = Verdict(output)
     interrupted = False
     if options.follow:
-        from toyspec.core.commands.verdicts import follow
-
         interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout, health=rules)
     else:
-        more: list[MoreFindings] = [] if rules is None else [rooms.health_options.HealthCheck(rules, choice)]
-        if options.media:
-            from toyspec.core.commands.verdicts import MediaCheck
-
-            more.append(MediaCheck(wanted.reports, options.max_line_bytes))
+        more = [] if rules is None else [rooms.health_options.HealthCheck(rules, choice).added]
+        more += [partial(with_media, options=wanted)] if options.media else []
         check_paths(options.paths, wanted, verdict, workers=workers, more=more)
-    output.end(verdict.summary())
+    output.end(verdict)
     if interrupted:
         return exit_codes.INTERRUPTED
     return verdict.exit_code(fail_on=options.fail_on, require_complete=options.require_complete)

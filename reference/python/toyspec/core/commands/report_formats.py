@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
+from codecs import utf_8_decode
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import msgspec
 
@@ -12,18 +13,14 @@ from toyspec.core.command_line.objects import file_object, finding_object, inert
 from toyspec.core.command_line.tables import cut, cut_start, width, wrapped
 from toyspec.core.command_line.terminal import ColorChoice, Terminal, columns
 from toyspec.core.escaping import encodable, printable, printable_bytes
-from toyspec.core.findings import state_text
-from toyspec.core.format.profiles import closing_kind
+from toyspec.core.findings import PathError
 from toyspec.core.generated.limits import EXCERPT_BYTES
 from toyspec.core.generated.rules import HELP, LAYER, ORDER, STREAM_MISSING, SUMMARY
-from toyspec.core.reading.run_files import run_of
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from toyspec.core.checker import Summary
-    from toyspec.core.findings import DialectUse, Excerpt, FileReport, Finding, PathError, Severity, Skipped
+    from toyspec.core.commands.verdicts import Verdict
+    from toyspec.core.findings import Excerpt, FileReport, Finding, Severity, Skipped
 
 
 FORMATS: dict[str, str] = {
@@ -51,8 +48,12 @@ class FormatOptions(msgspec.Struct, frozen=True, kw_only=True):
         return severity != "info" or self.infos == "shown"
 
 
-class ReportFormat(Protocol):
+class ReportFormat:
     """A form of a report, written to a stream as the check goes on."""
+
+    def __init__(self, stream: TextIO, options: FormatOptions) -> None:
+        self._stream = stream
+        self._options = options
 
     def finding(self, path: str, finding: Finding) -> None:
         """Show one finding; every listed finding of a file comes before its ``file``."""
@@ -60,118 +61,32 @@ class ReportFormat(Protocol):
     def file(self, report: FileReport) -> None:
         """Show the verdict on one stream."""
 
-    def error(self, error: PathError) -> None:
-        """Show a path that could not be read."""
+    def other(self, entry: PathError | Skipped) -> None:
+        """Show a path that could not be read, or a file that is not a run."""
 
-    def skipped(self, skipped: Skipped) -> None:
-        """Show a file that was found and is not a run."""
-
-    def end(self, summary: Summary) -> None:
-        """Complete the output."""
-
-
-def open_format(name: str, stream: TextIO, options: FormatOptions) -> ReportFormat:
-    """Return the format *name*, one of FORMATS, writing to *stream*."""
-    return _FORMS[name](stream, options)
-
-
-_STATES = ("complete", "no end mark", "not ended", "torn", "damaged")
-# Of the streams of one run, the last counts: one without an end mark says nothing where another has an end.
-_RANKED = ("no end mark", "complete", "not ended", "torn", "damaged")
-
-
-class Tally:
-    """Counts runs by state for one line; a run with two streams has the worse state of both."""
-
-    def __init__(self) -> None:
-        self._states: dict[str, int] = dict.fromkeys(_STATES, 0)
-        self._without_stream = 0
-        self._foreign = 0
-        self._skipped = 0
-        self._unreadable = 0
-        self._run: tuple[str, str] | None = None
-
-    def file(self, report: FileReport) -> None:
-        """Count one stream; the streams of a run come one after the other."""
-        if report.state is None:
-            self._without_stream += 1
-            return
-        if report.profile is None and report.dialect is None:
-            self._foreign += 1
-            return
-        run = run_of(report.path)
-        state = _state_text(report, report.state)
-        if self._run is not None and self._run[0] == run:
-            self._states[self._run[1]] -= 1
-            state = max(state, self._run[1], key=_RANKED.index)
-        self._states[state] += 1
-        self._run = run, state
-
-    def error(self) -> None:
-        """Count one path that could not be read."""
-        self._unreadable += 1
-
-    def skipped(self) -> None:
-        """Count one file that is not a run."""
-        self._skipped += 1
-
-    def sentence(self, summary: Summary, *, infos: Literal["hidden", "shown"]) -> str:
-        """Return the line, for example ``2 runs: 1 complete, 1 torn · 1 warning``."""
-        others = counted(self._foreign, "file") + " of another format"
-        hint = " (see -v)" if infos == "hidden" else ""
-        parts = [self._runs()] if self._has_runs() else []
-        parts += [others] * bool(self._foreign) + [_findings(summary, infos=infos)]
-        parts += [f"{counted(self._skipped, 'file')} of another format skipped{hint}"] * bool(self._skipped)
-        if self._unreadable:
-            parts.append(f"{counted(self._unreadable, 'path')} could not be read")
-        return " · ".join(parts)
-
-    def _has_runs(self) -> bool:
-        """Return whether to show a number of runs: not if only files of other formats were named."""
-        return not self._foreign or self._without_stream > 0 or any(self._states.values())
-
-    def _runs(self) -> str:
-        counts = {**self._states, "without a stream": self._without_stream}
-        named = [f"{number} {state}" for state, number in counts.items() if number]
-        runs = sum(counts.values())
-        if runs == 1:
-            named = [named[0].removeprefix("1 ")]
-        return f"{counted(runs, 'run')}: {', '.join(named)}" if named else counted(runs, "run")
-
-
-def _findings(summary: Summary, *, infos: Literal["hidden", "shown"]) -> str:
-    counts = ((summary.errors, "error"), (summary.warnings, "warning"), (summary.infos, "info"))
-    named = [counted(number, noun) for number, noun in counts if number]
-    if summary.infos and infos == "hidden":
-        named[-1] += " (see -v)"
-    return ", ".join(named) or "no findings"
-
-
-def _state_text(report: FileReport, state: str) -> str:
-    if report.dialect is not None:
-        return state_text(state, report.dialect.ended)
-    return state_text(state, "unknown" if closing_kind(report.profile) is None else "yes")
+    def end(self, verdict: Verdict) -> None:
+        """Complete the output; *verdict* is the one on everything."""
 
 
 # Width of excerpts where the output is not a terminal.
 _PIPED_COLUMNS = 120
 _LEAST_COLUMNS = 40
 _INDENT = "    "
+_CONTINUATION = bytes(range(0x80, 0xC0))
 
 
-class TextFormat:
-    """Shows findings as text."""
+class TextFormat(ReportFormat):
+    """Shows findings as text; the help of a rule is shown once."""
 
     def __init__(self, stream: TextIO, options: FormatOptions) -> None:
-        self._terminal = terminal = Terminal(stream, color=options.color)
-        self._options = options
-        self._columns = max(columns() if terminal.interactive else _PIPED_COLUMNS, _LEAST_COLUMNS)
-        self._tally = Tally()
+        super().__init__(stream, options)
+        self._terminal = Terminal(stream, color=options.color)
+        self._columns = max(columns() if self._terminal.interactive else _PIPED_COLUMNS, _LEAST_COLUMNS)
         self._helped: set[str] = set()
         self._shown_rules: set[str] = set()
 
     def finding(self, path: str, finding: Finding) -> None:
-        """Show one finding; the help of a rule is shown once."""
+        """Show one finding."""
         if not self._options.shows(finding.severity):
             return
         self._shown_rules.add(finding.rule)
@@ -183,52 +98,46 @@ class TextFormat:
             self._excerpt(finding.line, finding.excerpt)
         if finding.rule not in self._helped:
             self._helped.add(finding.rule)
-            self._help(finding)
+            more = f"; `toyspec explain {finding.rule}`" if finding.rule in ORDER else ""
+            self._wrapped(f"{_INDENT}help: {printable(finding.help)}{more}", _INDENT + " " * len("help: "))
 
     def file(self, report: FileReport) -> None:
         """Show how many findings were counted and not listed, and how the log of another program was read."""
-        self._tally.file(report)
-        if report.dialect is not None and self._options.detail != "brief":
-            self._read_as(shown(report.path), report.dialect)
+        path, use = shown(report.path), report.dialect
+        if use is not None and self._options.detail != "brief":
+            self._terminal.line(f"{path}: {use.sentence}")
+            if use.choice == "guessed" and "read as" not in self._helped:
+                self._helped.add("read as")
+                self._terminal.line(
+                    f"{_INDENT}help: name the key with --step-key if this is wrong, or add a dialect to toyspec.toml"
+                )
         for rule, number in report.suppressed.items():
             if rule in self._shown_rules:
-                more = counted(number, "more finding")
-                self._terminal.line(f"{shown(report.path)}: {rule}  {more}, counted but not listed")
+                self._terminal.line(f"{path}: {rule}  {_more(number)}, counted but not listed")
         self._shown_rules.clear()
 
-    def _read_as(self, path: str, use: DialectUse) -> None:
-        self._terminal.line(f"{path}: {use.sentence}")
-        if use.choice == "guessed" and "read as" not in self._helped:
-            self._helped.add("read as")
-            self._terminal.line(
-                f"{_INDENT}help: name the key with --step-key if this is wrong, or add a dialect to toyspec.toml"
-            )
+    def other(self, entry: PathError | Skipped) -> None:
+        """Show a path that could not be read, and where infos are shown, a file that is not a run."""
+        message = printable(entry.message)
+        if isinstance(entry, PathError):
+            self._terminal.line(f"{shown(entry.path)}: {self._terminal.styled(message, 'error')}")
+        elif self._options.shows("info"):
+            self._terminal.line(f"{shown(entry.path)}: skipped  {message}")
 
-    def error(self, error: PathError) -> None:
-        """Show a path that could not be read."""
-        self._tally.error()
-        message = self._terminal.styled(printable(error.message), "error")
-        self._terminal.line(f"{shown(error.path)}: {message}")
-
-    def skipped(self, skipped: Skipped) -> None:
-        """Name a file that is not a run, where infos are shown."""
-        self._tally.skipped()
-        if self._options.shows("info"):
-            self._terminal.line(f"{shown(skipped.path)}: skipped  {printable(skipped.message)}")
-
-    def end(self, summary: Summary) -> None:
+    def end(self, verdict: Verdict) -> None:
         """Write the summary."""
         if self._options.detail != "brief":
-            for line in self._lines(self._tally.sentence(summary, infos=self._options.infos), _INDENT):
-                self._terminal.line(line)
+            self._wrapped(verdict.sentence(infos=self._options.infos), _INDENT)
 
     def _headline(self, where: str, finding: Finding) -> None:
         plain = f"{where}: {finding.rule}"
         styled = f"{self._terminal.styled(where, 'strong')}: {self._terminal.styled(finding.rule, finding.severity)}"
         first, *others = self._lines(f"{plain}  {printable(finding.message)}", _INDENT)
         self._terminal.line(styled + first.removeprefix(plain) if first.startswith(plain) else first)
-        for line in others:
-            self._terminal.line(line)
+        self._terminal.lines(others)
+
+    def _wrapped(self, text: str, indent: str) -> None:
+        self._terminal.lines(self._lines(text, indent))
 
     def _lines(self, text: str, indent: str) -> list[str]:
         """Return *text* in lines; only for a terminal it is wrapped, so that none is cut within a word."""
@@ -242,87 +151,53 @@ class TextFormat:
         caret = self._terminal.styled(f"^ byte {excerpt.mark}", "error")
         self._terminal.line(f"{_INDENT}{' ' * len(str(line))} {bar} {' ' * width(before)}{caret}")
 
-    def _help(self, finding: Finding) -> None:
-        more = f"; `toyspec explain {finding.rule}`" if finding.rule in ORDER else ""
-        text = f"{_INDENT}help: {printable(finding.help)}{more}"
-        for line in self._lines(text, _INDENT + " " * len("help: ")):
-            self._terminal.line(line)
+
+def _more(number: int) -> str:
+    return counted(number, "more finding")
 
 
 def _visible(excerpt: Excerpt, room: int) -> tuple[str, str]:
     """Return what to show before and from the mark, together at most *room* columns."""
     at = excerpt.mark - excerpt.start
     head, tail = excerpt.data[:at], excerpt.data[at:]
-    before = ("…" if excerpt.start else "") + printable_bytes(_whole_start(head) if excerpt.start else head)
-    cut_here = len(excerpt.data) >= EXCERPT_BYTES
-    after = printable_bytes(_whole_end(tail) if cut_here else tail) + ("…" if cut_here else "")
+    # No part of a character that was cut off is shown.
+    before = "…" + printable_bytes(head.lstrip(_CONTINUATION)) if excerpt.start else printable_bytes(head)
+    is_cut = len(excerpt.data) >= EXCERPT_BYTES
+    after = printable(utf_8_decode(tail, "backslashreplace", not is_cut)[0]) + "…" * is_cut
     # Half of the room is for the text after the mark, if there is as much.
     before = cut_start(before, room - min(width(after), room // 2))
     return before, cut(after, room - width(before))
 
 
-def _whole_start(data: bytes) -> bytes:
-    """Return *data* without the rest of a character that was cut at its start."""
-    return data.lstrip(bytes(range(0x80, 0xC0))) if data[:1] > b"\x7f" else data
-
-
-def _whole_end(data: bytes) -> bytes:
-    """Return *data* without the part of a character that was cut at its end."""
-    for length in range(1, min(4, len(data) + 1)):
-        lead = data[-length]
-        if lead >= 0xC0:
-            wanted = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-            return data[:-length] if wanted > length else data
-        if lead < 0x80:
-            break
-    return data
-
-
-Command = Literal["error", "warning", "notice"]
-
-_COMMANDS: dict[Severity, Command] = {"error": "error", "warning": "warning", "info": "notice"}
-
-
-class GitHubFormat:
+class GitHubFormat(ReportFormat):
     """Shows findings as annotations and the summary as a line."""
-
-    def __init__(self, stream: TextIO, options: FormatOptions) -> None:
-        self._stream = stream
-        self._options = options
-        self._tally = Tally()
 
     def finding(self, path: str, finding: Finding) -> None:
         """Write one annotation."""
         if self._options.shows(finding.severity):
+            level = "notice" if finding.severity == "info" else finding.severity
             message = f"{printable(finding.message)}\nhelp: {printable(finding.help)}"
-            properties = {"file": shown(place(path, finding)), "line": str(finding.line)}
-            self._command(_COMMANDS[finding.severity], message, properties | {"title": finding.rule})
+            line = str(finding.line)
+            self._command(level, message, file=shown(place(path, finding)), line=line, title=finding.rule)
 
     def file(self, report: FileReport) -> None:
         """Write a notice about findings that were counted and not listed."""
-        self._tally.file(report)
         for rule, number in report.suppressed.items():
-            message = f"{counted(number, 'more finding')}, counted but not listed"
-            self._command("notice", message, {"file": shown(report.path), "title": rule})
+            self._command("notice", f"{_more(number)}, counted but not listed", file=shown(report.path), title=rule)
 
-    def error(self, error: PathError) -> None:
-        """Write a path that could not be read as an error."""
-        self._tally.error()
-        message = f"{shown(error.path)}: {printable(error.message)}"
-        self._command("error", message, {"title": "path could not be read"})
+    def other(self, entry: PathError | Skipped) -> None:
+        """Write a path that could not be read as an error, and where infos are shown, a notice about other files."""
+        message, path = printable(entry.message), shown(entry.path)
+        if isinstance(entry, PathError):
+            self._command("error", f"{path}: {message}", title="path could not be read")
+        elif self._options.shows("info"):
+            self._command("notice", message, file=path, title="skipped")
 
-    def skipped(self, skipped: Skipped) -> None:
-        """Write a notice about a file that is not a run, where infos are shown."""
-        self._tally.skipped()
-        if self._options.shows("info"):
-            self._command("notice", printable(skipped.message), {"file": shown(skipped.path), "title": "skipped"})
-
-    def end(self, summary: Summary) -> None:
+    def end(self, verdict: Verdict) -> None:
         """Write the summary as a plain line of the log."""
-        sentence = self._tally.sentence(summary, infos=self._options.infos)
-        Terminal(self._stream, color="never").line(sentence)
+        Terminal(self._stream, color="never").line(verdict.sentence(infos=self._options.infos))
 
-    def _command(self, command: Command, message: str, properties: dict[str, str]) -> None:
+    def _command(self, command: str, message: str, **properties: str) -> None:
         listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
         self._stream.write(f"::{command} {listed}::{_data(message)}\n")
 
@@ -335,43 +210,33 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-class JsonFormat:
-    """Writes a report so that memory does not grow with the number of files."""
+class JsonFormat(ReportFormat):
+    """Writes a report so that memory does not grow with the number of files; findings are written with their file."""
 
-    def __init__(self, stream: TextIO, _: FormatOptions) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, options: FormatOptions) -> None:
+        super().__init__(stream, options)
         self._errors: list[dict[str, Any]] = []
         self._skipped: list[dict[str, Any]] = []
         self._separator = "\n"
         stream.write(f'{{"toyspec":{inert_json(__version__)},"files":[')
-
-    def finding(self, path: str, finding: Finding) -> None:
-        """Do nothing: findings are written with their file."""
 
     def file(self, report: FileReport) -> None:
         """Write one file's report on a line of its own."""
         self._stream.write(f"{self._separator}{inert_json(file_object(report))}")
         self._separator = ",\n"
 
-    def error(self, error: PathError) -> None:
-        """Keep a path that could not be read for the end."""
-        self._errors.append(path_object(error))
+    def other(self, entry: PathError | Skipped) -> None:
+        """Keep it for the end."""
+        (self._errors if isinstance(entry, PathError) else self._skipped).append(path_object(entry))
 
-    def skipped(self, skipped: Skipped) -> None:
-        """Keep a file that is not a run for the end."""
-        self._skipped.append(path_object(skipped))
-
-    def end(self, summary: Summary) -> None:
+    def end(self, verdict: Verdict) -> None:
         """Complete the object."""
         others = f'"errors":{inert_json(self._errors)},\n"skipped":{inert_json(self._skipped)}'
-        self._stream.write(f'],\n{others},\n"summary":{inert_json(summary)}}}\n')
+        self._stream.write(f'],\n{others},\n"summary":{inert_json(verdict.summary())}}}\n')
 
 
-class JsonLinesFormat:
+class JsonLinesFormat(ReportFormat):
     """Writes objects that name their ``type``: finding, file, error, skipped or summary."""
-
-    def __init__(self, stream: TextIO, _: FormatOptions) -> None:
-        self._stream = stream
 
     def finding(self, path: str, finding: Finding) -> None:
         """Write one finding with the path of its stream."""
@@ -381,33 +246,27 @@ class JsonLinesFormat:
         """Write the verdict on one stream, without its findings."""
         self._write("file", verdict_object(report))
 
-    def error(self, error: PathError) -> None:
-        """Write a path that could not be read."""
-        self._write("error", path_object(error))
+    def other(self, entry: PathError | Skipped) -> None:
+        """Write it."""
+        self._write("error" if isinstance(entry, PathError) else "skipped", path_object(entry))
 
-    def skipped(self, skipped: Skipped) -> None:
-        """Write a file that is not a run."""
-        self._write("skipped", path_object(skipped))
-
-    def end(self, summary: Summary) -> None:
+    def end(self, verdict: Verdict) -> None:
         """Write the summary."""
-        self._write("summary", msgspec.structs.asdict(summary))
+        self._write("summary", msgspec.structs.asdict(verdict.summary()))
 
     def _write(self, kind: str, content: dict[str, Any]) -> None:
         self._stream.write(f"{inert_json({'type': kind} | content)}\n")
 
 
-Level = Literal["error", "warning", "note"]
-
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _HELP_COLUMNS = 100
 
 
-class SarifFormat:
-    """Writes one run; results are written as they are found."""
+class SarifFormat(ReportFormat):
+    """Writes one run; results are written as they are found, all else at the end."""
 
-    def __init__(self, stream: TextIO, _: FormatOptions) -> None:
-        self._stream = stream
+    def __init__(self, stream: TextIO, options: FormatOptions) -> None:
+        super().__init__(stream, options)
         self._notifications: list[dict[str, Any]] = []
         self._readable = True
         self._separator = "\n"
@@ -417,13 +276,18 @@ class SarifFormat:
 
     def finding(self, path: str, finding: Finding) -> None:
         """Write one result."""
+        uri = relative_address(place(path, finding))
+        physical = {
+            "artifactLocation": {"uri": uri, "uriBaseId": "%SRCROOT%"},
+            "region": {"startLine": finding.line, "byteOffset": finding.offset, "byteLength": 0},
+        }
         result = {
             "ruleId": finding.rule,
             # The rules of a project are not those that the driver lists.
             **({"ruleIndex": ORDER[finding.rule]} if finding.rule in ORDER else {}),
             "level": _level(finding.severity),
             "message": {"text": f"{printable(finding.message)}; {printable(finding.help)}"},
-            "locations": [{"physicalLocation": _location(place(path, finding), finding)}],
+            "locations": [{"physicalLocation": physical}],
         }
         self._stream.write(f"{self._separator}{inert_json(result)}")
         self._separator = ",\n"
@@ -431,26 +295,24 @@ class SarifFormat:
     def file(self, report: FileReport) -> None:
         """Keep a note about findings that were counted and not listed."""
         for rule, number in report.suppressed.items():
-            text = f"{shown(report.path)}: {counted(number, 'more finding')} of {rule}, counted but not listed"
-            self._notifications.append({"level": "note", "message": {"text": text}})
+            self._note("note", f"{shown(report.path)}: {_more(number)} of {rule}, counted but not listed")
 
-    def error(self, error: PathError) -> None:
-        """Keep a path that could not be read for the end."""
-        self._readable = False
-        text = f"{shown(error.path)}: {printable(error.message)}"
-        self._notifications.append({"level": "error", "message": {"text": text}})
+    def other(self, entry: PathError | Skipped) -> None:
+        """Keep a note about it."""
+        is_error = isinstance(entry, PathError)
+        self._readable = self._readable and not is_error
+        skipped = "" if is_error else "skipped, "
+        self._note("error" if is_error else "note", f"{shown(entry.path)}: {skipped}{printable(entry.message)}")
 
-    def skipped(self, skipped: Skipped) -> None:
-        """Keep a note about a file that is not a run."""
-        text = f"{shown(skipped.path)}: skipped, {printable(skipped.message)}"
-        self._notifications.append({"level": "note", "message": {"text": text}})
-
-    def end(self, summary: Summary) -> None:  # noqa: ARG002 - SARIF counts by its results
+    def end(self, verdict: Verdict) -> None:  # noqa: ARG002 - SARIF counts by its results
         """Complete the object."""
         invocation: dict[str, Any] = {"executionSuccessful": self._readable}
         if self._notifications:
             invocation["toolExecutionNotifications"] = self._notifications
         self._stream.write(f'],\n"invocations":{inert_json([invocation])},"columnKind":"unicodeCodePoints"}}]}}\n')
+
+    def _note(self, level: str, text: str) -> None:
+        self._notifications.append({"level": level, "message": {"text": text}})
 
 
 def relative_address(path: str) -> str:
@@ -472,36 +334,31 @@ def _rule(rule: str) -> dict[str, Any]:
     from toyspec.core.commands.explain import page, shown_severity
 
     severity, _ = shown_severity(rule)
+    text = HELP[rule]
+    advice = text if isinstance(text, str) else "; ".join(dict.fromkeys(text.values()))
     return {
         "id": rule,
         "shortDescription": {"text": SUMMARY[rule]},
-        "fullDescription": {"text": f"{SUMMARY[rule]}; {_help(rule)}"},
+        "fullDescription": {"text": f"{SUMMARY[rule]}; {advice}"},
         "help": {"text": "\n".join(page(rule, _HELP_COLUMNS))},
         "defaultConfiguration": {"level": _level(severity)},
         "properties": {"tags": [LAYER[rule]]},
     }
 
 
-def _help(rule: str) -> str:
-    text = HELP[rule]
-    return text if isinstance(text, str) else "; ".join(dict.fromkeys(text.values()))
+def _level(severity: str) -> str:
+    return "note" if severity == "info" else severity
 
 
-def _level(severity: str) -> Level:
-    return "error" if severity == "error" else "warning" if severity == "warning" else "note"
-
-
-def _location(path: str, finding: Finding) -> dict[str, Any]:
-    return {
-        "artifactLocation": {"uri": relative_address(path), "uriBaseId": "%SRCROOT%"},
-        "region": {"startLine": finding.line, "byteOffset": finding.offset, "byteLength": 0},
-    }
-
-
-_FORMS: dict[str, Callable[[TextIO, FormatOptions], ReportFormat]] = {
+_FORMS: dict[str, type[ReportFormat]] = {
     "text": TextFormat,
     "json": JsonFormat,
     "jsonl": JsonLinesFormat,
     "github": GitHubFormat,
     "sarif": SarifFormat,
 }
+
+
+def open_format(name: str, stream: TextIO, options: FormatOptions) -> ReportFormat:
+    """Return the format *name*, one of FORMATS, writing to *stream*."""
+    return _FORMS[name](stream, options)

@@ -10,6 +10,8 @@ import tempfile
 from shlex import quote
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import msgspec
+
 from toyspec.core import rooms
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice
@@ -437,18 +439,18 @@ def _listed(members: Mapping[str, Any], leave_out: tuple[str, ...] = ()) -> str:
     return ", ".join(named[: 2 * _MAX_LISTED]) + more
 
 
-_TITLES: Final = {
-    "media": "media",
-    "histogram": "histogram",
-    "sample": "samples",
-    "alert": "alert",
-    "artifact": "artifact",
-    "reference": "reference",
+# Title of each kind that names something, the member that is the name, and the one that describes it.
+_SORTS: Final = {
+    "media": ("media", "name", ""),
+    "histogram": ("histogram", "name", ""),
+    "sample": ("samples", "", ""),
+    "alert": ("alert", "", "text"),
+    "artifact": ("artifact", "path", "role"),
+    "reference": ("reference", "uri", "role"),
 }
 _TEXTS: Final = b'"texts"'
 _PIECE_BYTES: Final = 1 << 20
 _TABLE: Final = "text/csv"
-_MOST_LISTED: Final = 12
 _MOST_NAMES: Final = 1000
 """Further names are counted together."""
 _TEXT_CHARS: Final = 60
@@ -456,7 +458,7 @@ _TEXT_CHARS: Final = 60
 
 def has_things(path: str, kinds: Mapping[str, int]) -> bool:
     """Return whether records of these *kinds* name anything, or those of the stream at *path* may have texts."""
-    return not _TITLES.keys().isdisjoint(kinds) or ("scalars" in kinds and _may_have_texts(path))
+    return not _SORTS.keys().isdisjoint(kinds) or ("scalars" in kinds and _may_have_texts(path))
 
 
 def _may_have_texts(path: str) -> bool:
@@ -483,9 +485,9 @@ def named_things(path: str) -> Iterator[tuple[str, str]]:
     found, more = _things(path)
     for title in dict.fromkeys(title for title, _ in found):
         of_title = [(name, thing) for (each, name), thing in found.items() if each == title]
-        for name, thing in of_title[:_MOST_LISTED]:
+        for name, thing in of_title[:_MAX_LISTED]:
             yield title, thing.text(name)
-        left = sum(thing.count for _, thing in of_title[_MOST_LISTED:]) + more.get(title, 0)
+        left = sum(thing.count for _, thing in of_title[_MAX_LISTED:]) + more.get(title, 0)
         if left:
             yield title, f"and {left} more under other names"
 
@@ -518,85 +520,63 @@ def _named(record: Record) -> Iterator[tuple[tuple[str, str], dict[str, str]]]:
         texts = record.get("texts")
         for name, text in texts.items() if isinstance(texts, dict) else ():
             yield ("text", name), {"text": text} if isinstance(text, str) else {}
+    if record.kind not in _SORTS:
         return
-    key = _key(record)
-    if key is not None:
-        yield key, _described(record)
+    title, name_key, said_key = _SORTS[record.kind]
+    name, said = record.get(name_key), {said_key: record.get(said_key)}
+    if record.kind == "alert":
+        name = f"{record.get('level')} {record.get('rule')}"
+    elif record.kind == "media":
+        sha256, media_type = record.get("sha256"), record.get("media_type")
+        file = media_file(sha256, media_type) if isinstance(sha256, str) and isinstance(media_type, str) else None
+        said = {"media_type": media_type, "file": file}
+        title = "table" if str(media_type).partition(";")[0].strip().lower() == _TABLE else title
+    yield (
+        (title, name if isinstance(name, str) else ""),
+        {key: value for key, value in said.items() if isinstance(value, str)},
+    )
 
 
-def _key(record: Record) -> tuple[str, str] | None:
-    title = _TITLES.get(record.kind or "")
-    if title is None:
-        return None
-    if title == "samples":
-        return title, ""
-    if title == "media" and str(record.get("media_type")).partition(";")[0].strip().lower() == _TABLE:
-        title = "table"
-    if title == "alert":
-        return title, f"{record.get('level')} {record.get('rule')}"
-    value = record.get({"artifact": "path", "reference": "uri"}.get(title, "name"))
-    return title, value if isinstance(value, str) else ""
+class _Thing(msgspec.Struct):
+    """The records of one sort and name."""
 
-
-class _Thing:
-    """The records of one name."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._first: int | float | None = None
-        self._last: int | float | None = None
-        self._said: dict[str, str] = {}
-        self._reward_low, self._reward_high = math.inf, -math.inf
-        self._reward_sum = 0.0
-        self._reward_count = 0
+    count: int = 0
+    steps: tuple[int | float, int | float] | None = None
+    said: dict[str, str] = {}
+    rewards: tuple[float, float, float, int] = (math.inf, -math.inf, 0.0, 0)
+    """Those of samples: the lowest, the highest, their sum and number."""
 
     def take(self, record: Record, said: dict[str, str]) -> None:
-        """Take in one record, with the members that describe it."""
+        """Take in one record, with the members that describe it: those of the last one are kept."""
         self.count += 1
-        if record.step is not None:
-            self._first = record.step if self._first is None else min(self._first, record.step)
-            self._last = record.step if self._last is None else max(self._last, record.step)
-        self._said = said or self._said
+        self.said = said or self.said
+        step = record.step
+        if step is not None:
+            first, last = self.steps or (step, step)
+            self.steps = min(first, step), max(last, step)
         reward = number(record.get("reward"))
         if record.kind == "sample" and reward is not None:
-            self._reward_low, self._reward_high = min(self._reward_low, reward), max(self._reward_high, reward)
-            self._reward_sum += reward
-            self._reward_count += 1
+            low, high, total, count = self.rewards
+            self.rewards = min(low, reward), max(high, reward), total + reward, count + 1
 
     def text(self, name: str) -> str:
         """Return the text for people."""
         parts = [shortened(name, _NAME_CHARS)] if name else []
         parts += [str(self.count)] if self.count > 1 or not name else []
-        if self._first is not None:
-            at = figure(self._first)
-            parts.append(f"at step {at}" if self._first == self._last else f"steps {at} to {figure(self._last)}")
-        if self._reward_count:
-            low, high, mean = map(figure, (self._reward_low, self._reward_high, self._reward_sum / self._reward_count))
-            parts.append(f"reward {low} to {high}, mean {mean}")
-        said = [_text(value) for key, value in self._said.items() if key != "file" and value]
-        said += [f"last in {self._said['file']}"] if "file" in self._said else []
-        return "  ".join([*parts, *([", ".join(said)] if said else [])])
+        if self.steps is not None:
+            first, last = map(figure, self.steps)
+            parts.append(f"at step {first}" if self.steps[0] == self.steps[1] else f"steps {first} to {last}")
+        low, high, total, count = self.rewards
+        if count:
+            parts.append(f"reward {figure(low)} to {figure(high)}, mean {figure(total / count)}")
+        said = [shortened(value, _TEXT_CHARS) for key, value in self.said.items() if key != "file" and value]
+        said += [f"last in {self.said['file']}"] if "file" in self.said else []
+        return "  ".join([*parts, *filter(None, [", ".join(said)])])
 
     def members(self) -> dict[str, Any]:
         """Return the members of the JSON object: those of the last record, and sums over all."""
-        steps = {} if self._first is None else {"first_step": self._first, "last_step": self._last}
-        count = self._reward_count
-        mean = self._reward_sum / count if count and math.isfinite(self._reward_sum) else None
-        reward = {"reward": {"lowest": self._reward_low, "highest": self._reward_high, "mean": mean}} if count else {}
-        return {"count": self.count, **steps, **reward, **self._said}
-
-
-def _described(record: Record) -> dict[str, str]:
-    """Return what the last record of a name says."""
-    if record.kind == "media":
-        sha256, media_type = record.get("sha256"), record.get("media_type")
-        file = media_file(sha256, media_type) if isinstance(sha256, str) and isinstance(media_type, str) else None
-        found = {"media_type": media_type, "file": file}
-    else:
-        key = {"alert": "text", "artifact": "role", "reference": "role"}.get(record.kind or "", "")
-        found = {key: record.get(key)} if key else {}
-    return {key: value for key, value in found.items() if isinstance(value, str)}
-
-
-def _text(value: Any) -> str:
-    return shortened(value, _TEXT_CHARS) if isinstance(value, str) else ""
+        steps = {} if self.steps is None else {"first_step": self.steps[0], "last_step": self.steps[1]}
+        low, high, total, count = self.rewards
+        mean = total / count if count and math.isfinite(total) else None
+        reward = {"reward": {"lowest": low, "highest": high, "mean": mean}} if count else {}
+        return {"count": self.count, **steps, **reward, **self.said}

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from toyspec.core.reading.follower import TailEvent
     from toyspec.core.reading.log_detection import DialectChoice
-    from toyspec.health.checking import RecordHealth
 
     _Item = Record | TailEvent | str
 
@@ -141,7 +140,9 @@ def run(options: Namespace) -> int:
             tell("tail", f"waiting for {each.place}")
         elif is_compressed(each.stream):
             raise UsageError(f"{each.place}: gzip data cannot be followed; read it with `toyspec show`")
-    tails = [_Tail(each, options, shown, choice) for each, shown in _each_shown(runs, options)]
+    terminal = Terminal(color=options.color)
+    named = zip(runs, _prefixes(runs, terminal), strict=True)
+    tails = [_Tail(each, options, choice, terminal, prefix) for each, prefix in named]
     # The lines that are there are shown run by run.
     for together in [[each] for each in tails] if options.once else [tails]:
         _follow(together)
@@ -190,13 +191,21 @@ class _Followed(NamedTuple):
 
 
 class _Tail:
-    """One stream that is followed, and what prints it."""
+    """One stream that is followed: the last records of it are printed, then each new one."""
 
-    def __init__(self, followed: _Followed, options: Namespace, shown: _Shown, choice: DialectChoice) -> None:
+    def __init__(
+        self,
+        followed: _Followed,
+        options: Namespace,
+        choice: DialectChoice,
+        terminal: Terminal,
+        prefix: tuple[str, int],
+    ) -> None:
+        """Print on *terminal*, *prefix* before each line, which has a number of columns."""
         # Imported here: start-up time counts.
         from toyspec.core.reading.follower import checked_poll_seconds, follow_last
 
-        self._place, self._shown = followed.place, shown
+        self._place = followed.place
         self.run, self.rank = followed.name, followed.rank
         self.is_over = False
         self.code = exit_codes.OK
@@ -205,15 +214,21 @@ class _Tail:
         self.pause = checked_poll_seconds(followed.place, None)
         """Seconds between two polls."""
         self._due = 0.0
-        last = None if options.all else options.lines
+        self._lines = None if options.all else options.lines
         idle = 0.0 if options.once else options.idle_timeout
-        self._follower = follow_last(followed.place, last, idle_seconds=idle, dialect=choice)
-        self._health = _health(options)
-        self._color = options.color
+        self._follower = follow_last(followed.place, self._lines, idle_seconds=idle, dialect=choice)
+        self._health = None if options.rules is None else rooms.health_checking.RecordHealth(options.rules)
         self._is_said = False
-        is_first = self.rank in (0, None)
         is_alone = options.rank is None and not (options.once or options.raw) and not is_address(followed.place)
-        self._new_ranks = _NewRanks(followed) if is_first and is_alone else None
+        self._new_ranks = _NewRanks(followed) if not self.rank and is_alone else None
+        self._terminal = terminal
+        self._prefix, taken = prefix
+        self._is_raw = options.raw
+        self._limit = columns() - taken if terminal.interactive else None
+        # Until the end of the stream is reached, only the last records are kept, and the notes between them.
+        self._held: deque[_Item] | None = None if options.all else deque()
+        self._records = 0
+        self._gaps = 0
 
     def poll(self) -> None:
         """Print what has come; nothing before the next poll is due."""
@@ -223,12 +238,17 @@ class _Tail:
         is_left = self.has_first_ended and not is_locked(self._place)
         try:
             for item in self._follower.new():
-                self._show(item)
+                self._take(item)
         except StreamError as error:
             tell("tail", str(error))
             self.code, self.is_over = exit_codes.USAGE, True
             return
-        self._shown.catch_up()
+        # Later items are printed at once.
+        held, self._held = self._held, None
+        for each in held or ():
+            self._print(each)
+        self._say_rest()
+        sys.stdout.flush()
         self._due = time.monotonic() + self.pause
         self.is_over = self._follower.is_over or is_left
         if self.is_over and isinstance(self._follower.trouble, OSError):
@@ -241,17 +261,54 @@ class _Tail:
         """Close the stream."""
         self._follower.close()
 
-    def _show(self, item: Record | TailEvent) -> None:
-        """Show *item*, and the incidents in it."""
+    def _take(self, item: Record | TailEvent) -> None:
+        """Take in *item*, and the incidents in it."""
         dialect = self._follower.dialect
         if dialect is not None and not self._is_said:
             self._is_said = True
             tell("tail", dialect.sentence)
-        self._shown.take(item)
+        self._keep(item)
         if self._health is not None and isinstance(item, Record):
             for alert in self._health.take(item):
                 if item.kind != "alert":
-                    self._shown.take(rooms.health_options.alert_line(alert, Terminal(color=self._color)))
+                    self._keep(rooms.health_options.alert_line(alert, self._terminal))
+
+    def _keep(self, item: _Item) -> None:
+        """Keep or print *item*."""
+        if self._held is None or self._lines is None:
+            self._print(item)
+            sys.stdout.flush()
+            return
+        self._held.append(item)
+        self._records += isinstance(item, Record)
+        while self._records > self._lines or len(self._held) > self._lines + _MAX_HELD_NOTES:
+            self._records -= isinstance(self._held.popleft(), Record)
+
+    def _say_rest(self) -> None:
+        """Say how many more lines were skipped than there are notes on them."""
+        if self._gaps > _MOST_NOTES:
+            sys.stdout.flush()
+            more = self._gaps - _MOST_NOTES
+            tell("tail", f"{more} more line{'s were' if more > 1 else ' was'} skipped; see `toyspec check`")
+        self._gaps = 0
+
+    def _print(self, item: _Item) -> None:
+        if not isinstance(item, Record | str) and item.kind == "gap":
+            self._gaps += 1
+            if self._gaps <= _MOST_NOTES:
+                _note(item)
+            return
+        self._say_rest()
+        if isinstance(item, str):
+            self._terminal.line(self._prefix + item)
+        elif not isinstance(item, Record):
+            _note(item)
+        elif not self._is_raw:
+            self._terminal.line(self._prefix + event_line(item, self._terminal, self._limit))
+        elif self._terminal.interactive or not hasattr(sys.stdout, "buffer"):
+            sys.stdout.write(f"{inert(item.raw.decode())}\n")
+        else:
+            sys.stdout.buffer.write(item.raw + b"\n")
 
 
 class _NewRanks:
@@ -278,11 +335,6 @@ class _NewRanks:
             self._known = None
             ranks = some_of(new, _MOST_NAMED_RANKS)
             tell("tail", f"{self._run}: rank {ranks} logs too; start tail again to follow all ranks")
-
-
-def _health(options: Namespace) -> RecordHealth | None:
-    """Return what compares the records of one run with the rules that the options ask for."""
-    return None if options.rules is None else rooms.health_checking.RecordHealth(options.rules)
 
 
 def _validate(options: Namespace) -> None:
@@ -329,16 +381,13 @@ def _ranks(run: NamedRun, options: Namespace) -> Iterator[_Followed]:
         yield own._replace(stream=stream, place=stream, rank=rank)
 
 
-def _each_shown(runs: Sequence[_Followed], options: Namespace) -> Iterator[tuple[_Followed, _Shown]]:
-    """Yield each stream, with what prints it: with a short name before each line if there are several."""
-    terminal = Terminal(color=options.color)
+def _prefixes(runs: Sequence[_Followed], terminal: Terminal) -> list[tuple[str, int]]:
+    """Return what precedes each line, and its columns: a short name if there are several runs."""
     if len(runs) == 1:
-        yield runs[0], _Shown(options, terminal)
-        return
+        return [("", 0)]
     names = _names(runs)
     room = max(map(width, names))
-    for index, (each, name) in enumerate(zip(runs, names, strict=True)):
-        yield each, _Shown(options, terminal, (terminal.curve(padded(name, room), index) + "  ", room + 2))
+    return [(terminal.curve(padded(name, room), index) + "  ", room + 2) for index, name in enumerate(names)]
 
 
 def _names(runs: Sequence[_Followed]) -> list[str]:
@@ -350,72 +399,6 @@ def _names(runs: Sequence[_Followed]) -> list[str]:
     short = dict(zip(paths, names if len(names) > 1 else [""], strict=True))
     ranks = ["" if each.rank is None else f"rank {each.rank}" for each in runs]
     return [" ".join(filter(None, [short[each.name], rank])) for each, rank in zip(runs, ranks, strict=True)]
-
-
-class _Shown:
-    """Prints the last records of the stream, then each new one."""
-
-    def __init__(self, options: Namespace, terminal: Terminal, prefix: tuple[str, int] = ("", 0)) -> None:
-        """Print on *terminal*, *prefix* before each line, which has a number of columns."""
-        self._terminal = terminal
-        self._prefix, taken = prefix
-        self._form = "raw" if options.raw else "line"
-        self._limit = columns() - taken if terminal.interactive else None
-        # Until the end of the stream is reached, only the last records are kept, and the notes between them.
-        self._lines = options.lines
-        self._held: deque[_Item] | None = None if options.all else deque()
-        self._records = 0
-        self._gaps = 0
-
-    def take(self, item: _Item) -> None:
-        """Keep or print *item*."""
-        if self._held is not None:
-            self._keep(item, self._held)
-            return
-        self._print(item)
-        sys.stdout.flush()
-
-    def _keep(self, item: _Item, held: deque[_Item]) -> None:
-        held.append(item)
-        self._records += isinstance(item, Record)
-        while self._records > self._lines or len(held) > self._lines + _MAX_HELD_NOTES:
-            self._records -= isinstance(held.popleft(), Record)
-
-    def catch_up(self) -> None:
-        """Print what is kept, at each end of the stream; later items are printed at once."""
-        held, self._held = self._held, None
-        for item in held or ():
-            self._print(item)
-        self._say_rest()
-        sys.stdout.flush()
-
-    def _say_rest(self) -> None:
-        """Say how many more lines were skipped than there are notes on them."""
-        if self._gaps > _MOST_NOTES:
-            sys.stdout.flush()
-            more = self._gaps - _MOST_NOTES
-            tell("tail", f"{more} more line{'s were' if more > 1 else ' was'} skipped; see `toyspec check`")
-        self._gaps = 0
-
-    def _print(self, item: _Item) -> None:
-        if isinstance(item, str):
-            self._say_rest()
-            self._terminal.line(self._prefix + item)
-            return
-        if not isinstance(item, Record) and item.kind == "gap":
-            self._gaps += 1
-            if self._gaps <= _MOST_NOTES:
-                _note(item)
-            return
-        self._say_rest()
-        if not isinstance(item, Record):
-            _note(item)
-        elif self._form == "line":
-            self._terminal.line(self._prefix + event_line(item, self._terminal, self._limit))
-        elif self._terminal.interactive or not hasattr(sys.stdout, "buffer"):
-            sys.stdout.write(f"{inert(item.raw.decode())}\n")
-        else:
-            sys.stdout.buffer.write(item.raw + b"\n")
 
 
 def _note(event: TailEvent) -> None:

@@ -7,20 +7,24 @@ import os
 import stat
 import sys
 import time
-from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from collections import Counter
+from functools import cache, partial
+from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
 from toyspec.core import rooms
 from toyspec.core.checker import Summary, iter_runs, open_checker, summarize
 from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.figures import counted
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.errors import StreamError, StreamUnreadableError
 from toyspec.core.files import open_file
-from toyspec.core.findings import Finding, PathError, Skipped, with_findings
+from toyspec.core.findings import FileReport, Finding, PathError, state_text, with_findings
+from toyspec.core.format.profiles import closing_kind
 from toyspec.core.generated import rules
 from toyspec.core.places.addresses import is_address
-from toyspec.core.reading.run_files import MEDIA_FOLDER, media_file
+from toyspec.core.reading.records import Record
+from toyspec.core.reading.run_files import MEDIA_FOLDER, media_file, run_of
 from toyspec.core.reading.stream_files import Source, is_compressed, locate_stream, open_named
 from toyspec.core.runs.discovery import STANDARD_INPUT
 from toyspec.core.system_calls import cause_of
@@ -28,61 +32,94 @@ from toyspec.core.system_calls import cause_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from toyspec.core.checker import CheckOptions
+    from toyspec.core.checker import Checker, CheckOptions
     from toyspec.core.commands.report_formats import ReportFormat
-    from toyspec.core.findings import FileReport, Severity
+    from toyspec.core.findings import Severity, Skipped
     from toyspec.core.reading.live_stream import Change
-    from toyspec.core.reading.records import Record
     from toyspec.core.workers.running import Workers
-    from toyspec.health.checking import RecordHealth
     from toyspec.health.rules import AnyRule
 
 
+_SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+_STATES = ("complete", "no end mark", "not ended", "torn", "damaged", "without a stream")
+# Of the streams of one run, the last counts: one without an end mark says nothing where another has an end.
+_RANKED = ("no end mark", "complete", "not ended", "torn", "damaged")
+_MEDIA_HELP = "restore the file from a copy; it was changed or cut after the log named it"
+
+
 class Verdict:
-    """Passes reports to a format and adds up what the exit code depends on."""
+    """Passes reports to a format and adds up what the exit code and the summary depend on."""
 
     def __init__(self, output: ReportFormat) -> None:
         self.output = output
-        self._files = self._errors = self._warnings = self._infos = 0
-        self._incomplete = False
-        self._unreadable = False
+        self._counts = Counter[str]()
+        self._states = dict.fromkeys(_STATES, 0)
+        self._is_incomplete = False
+        self._run = ("", "")
 
     def file(self, report: FileReport) -> None:
-        """Add the report of one stream; its findings were shown before."""
-        of_file = summarize([report])
-        self._files += 1
-        self._errors += of_file.errors
-        self._warnings += of_file.warnings
-        self._infos += of_file.infos
+        """Add the report of one stream; its findings were shown before. The streams of a run come one after another."""
+        found = summarize([report])
+        self._counts.update(file=1, error=found.errors, warning=found.warnings, info=found.infos)
         is_cut = report.dialect is not None and report.dialect.ended == "no"
-        self._incomplete = self._incomplete or is_cut or report.state != "complete"
+        self._is_incomplete = self._is_incomplete or is_cut or report.state != "complete"
+        if report.state is None:
+            self._states["without a stream"] += 1
+        elif report.profile is None and report.dialect is None:
+            self._counts["foreign"] += 1
+        else:
+            self._add_state(run_of(report.path), _state_text(report, report.state))
         self.output.file(report)
 
-    def error(self, error: PathError) -> None:
-        """Add a path that could not be read."""
-        self._unreadable = True
-        self.output.error(error)
+    def _add_state(self, run: str, state: str) -> None:
+        """Count one stream; a run with two has the worse state of both."""
+        if run == self._run[0]:
+            self._states[self._run[1]] -= 1
+            state = max(state, self._run[1], key=_RANKED.index)
+        self._states[state] += 1
+        self._run = run, state
+
+    def other(self, entry: PathError | Skipped) -> None:
+        """Add a path that could not be read, or a file that is not a run."""
+        self._counts["unreadable" if isinstance(entry, PathError) else "skipped"] += 1
+        self.output.other(entry)
 
     def summary(self) -> Summary:
         """Return the totals over everything added."""
-        return Summary(self._files, self._errors, self._warnings, self._infos)
+        return Summary(*(self._counts[name] for name in ("file", *_SEVERITIES)))
+
+    def sentence(self, *, infos: Literal["hidden", "shown"]) -> str:
+        """Return the summary in one line, for example ``2 runs: 1 complete, 1 torn · 1 warning``."""
+        counts, runs = self._counts, sum(self._states.values())
+        hint = " (see -v)" if infos == "hidden" else ""
+        parts = []
+        if runs or not counts["foreign"]:
+            named = [f"{number} {state}" for state, number in self._states.items() if number]
+            named = [named[0].removeprefix("1 ")] if runs == 1 else named
+            parts.append(": ".join([counted(runs, "run"), *filter(None, [", ".join(named)])]))
+        if counts["foreign"]:
+            parts.append(f"{counted(counts['foreign'], 'file')} of another format")
+        found = [counted(counts[severity], severity) for severity in _SEVERITIES if counts[severity]]
+        parts.append((", ".join(found) or "no findings") + (hint if counts["info"] else ""))
+        if counts["skipped"]:
+            parts.append(f"{counted(counts['skipped'], 'file')} of another format skipped{hint}")
+        if counts["unreadable"]:
+            parts.append(f"{counted(counts['unreadable'], 'path')} could not be read")
+        return " · ".join(parts)
 
     def exit_code(self, *, fail_on: Severity, require_complete: bool) -> int:
         """Return the exit code; a path that could not be read outweighs any finding."""
-        if self._unreadable:
+        if self._counts["unreadable"]:
             return exit_codes.USAGE
-        counts = {"error": self._errors, "warning": self._warnings, "info": self._infos}
-        grave = ("error", "warning", "info").index(fail_on) + 1
-        failed = any(list(counts.values())[:grave]) or (require_complete and self._incomplete)
+        grave = _SEVERITIES[: _SEVERITIES.index(fail_on) + 1]
+        failed = any(self._counts[severity] for severity in grave) or (require_complete and self._is_incomplete)
         return exit_codes.FINDINGS if failed else exit_codes.OK
 
 
-class MoreFindings(Protocol):
-    """Looks at more than a checker does."""
-
-    def added(self, report: FileReport) -> FileReport:
-        """Return *report* with more findings."""
-        ...
+def _state_text(report: FileReport, state: str) -> str:
+    if report.dialect is not None:
+        return state_text(state, report.dialect.ended)
+    return state_text(state, "unknown" if closing_kind(report.profile) is None else "yes")
 
 
 def check_paths(
@@ -91,84 +128,61 @@ def check_paths(
     verdict: Verdict,
     *,
     workers: int | Workers,
-    more: Sequence[MoreFindings] = (),
+    more: Sequence[Callable[[FileReport], FileReport]] = (),
 ) -> None:
-    """Check everything below *paths*; each of *more* adds to the reports."""
+    """Check everything below *paths*; each of *more* returns a report with more findings."""
     progress = Progress("checking")
     watch = progress.update if progress.active else None
-    reports = iter_runs(paths, options=options, workers=workers, on_progress=watch)
-    for report in reports:
+    for report in iter_runs(paths, options=options, workers=workers, on_progress=watch):
         progress.erase()
-        if isinstance(report, PathError):
-            verdict.error(report)
+        if not isinstance(report, FileReport):
+            verdict.other(report)
             continue
-        if isinstance(report, Skipped):
-            verdict.output.skipped(report)
-            continue
-        for check in more:
-            report = check.added(report)  # noqa: PLW2901 - the report with more in it
+        for add in more:
+            report = add(report)  # noqa: PLW2901 - the report with more in it
         for finding in report.findings:
             verdict.output.finding(report.path, finding)
         verdict.file(report)
     progress.erase()
 
 
-_HELP = "restore the file from a copy; it was changed or cut after the log named it"
+def with_media(report: FileReport, *, options: CheckOptions) -> FileReport:
+    """Return *report* with a finding for each media event whose file has another content; each file is read once."""
+    if report.profile != "toy/v1" or not options.reports(rules.MEDIA_MISSING) or is_address(report.path):
+        return report
+    return with_findings(report, _differences(report.path, options.max_line_bytes))
 
 
-class MediaCheck:
-    """Adds to the reports on streams what differs from the hashes of media events."""
+def _differences(path: str, max_line_bytes: int) -> Iterator[Finding]:
+    from toyspec.core.errors import ToyspecError
+    from toyspec.core.reading.reader import read
 
-    def __init__(self, reports: Callable[[str], bool], max_line_bytes: int) -> None:
-        """Report nothing if the rule is not one that *reports* wants."""
-        self._is_wanted = reports(rules.MEDIA_MISSING)
-        self._max_line_bytes = max_line_bytes
-
-    def added(self, report: FileReport) -> FileReport:
-        """Return *report* with a finding for each event whose file has another content; each file is read once."""
-        if report.profile != "toy/v1" or not self._is_wanted or is_address(report.path):
-            return report
-        return with_findings(report, self._differences(report.path))
-
-    def _differences(self, path: str) -> Iterator[Finding]:
-        from toyspec.core.errors import ToyspecError
-        from toyspec.core.reading.reader import read
-
-        directory = os.path.dirname(path)
-        if os.path.islink(os.path.join(directory, MEDIA_FOLDER)):
-            return
-        digests: dict[str, str | None] = {}
-        try:
-            with read(path, mode="salvage", dialect=None, max_line_bytes=self._max_line_bytes) as reading:
-                for record in reading:
-                    yield from _difference(record, directory, digests)
-        except (OSError, ToyspecError):
-            # The check has reported why.
-            return
-
-
-def _difference(record: Record, directory: str, digests: dict[str, str | None]) -> Iterator[Finding]:
-    sha256, media_type = record.get("sha256"), record.get("media_type")
-    if record.kind != "media" or not isinstance(sha256, str) or not isinstance(media_type, str):
+    directory = os.path.dirname(path)
+    if os.path.islink(os.path.join(directory, MEDIA_FOLDER)):
         return
-    name = media_file(sha256, media_type)
-    if name is None:
+    digest_of = cache(_digest)
+    try:
+        with read(path, mode="salvage", dialect=None, max_line_bytes=max_line_bytes) as reading:
+            for record in reading:
+                sha256, media_type = record.get("sha256"), record.get("media_type")
+                if record.kind != "media" or not isinstance(sha256, str) or not isinstance(media_type, str):
+                    continue
+                name = media_file(sha256, media_type)
+                found = None if name is None else digest_of(os.path.join(directory, *name.split("/")))
+                # What is missing is reported without reading it.
+                if found not in (None, sha256):
+                    yield Finding(
+                        rule=rules.MEDIA_MISSING,
+                        severity="warning",
+                        line=record.line,
+                        offset=record.offset + max(record.raw.find(f'"{sha256}"'.encode()), 0),
+                        pointer="/sha256",
+                        message=f"{name} has another content: its sha256 is {found}",
+                        help=_MEDIA_HELP,
+                    )
+    except (OSError, ToyspecError):
+        # The check has reported why.
         return
-    if name not in digests:
-        digests[name] = _digest(os.path.join(directory, *name.split("/")))
-    if digests[name] in (None, sha256):
-        # What is missing is reported without reading it.
-        return
-    at = max(record.raw.find(f'"{sha256}"'.encode()), 0)
-    yield Finding(
-        rule=rules.MEDIA_MISSING,
-        severity="warning",
-        line=record.line,
-        offset=record.offset + at,
-        pointer="/sha256",
-        message=f"{name} has another content: its sha256 is {digests[name]}",
-        help=_HELP,
-    )
 
 
 def _digest(path: str) -> str | None:
@@ -208,14 +222,15 @@ def follow(
             interrupted = _drain(located, checked)
         else:
             interrupted = _watch(located, checked, idle_timeout)
-    except StreamError as error:
-        verdict.error(PathError(path, error.fact))
-        return False
-    except OSError as error:
-        verdict.error(PathError(path, cause_of(error)))
+    except (OSError, StreamError) as error:
+        verdict.other(PathError(path, _fact(error)))
         return False
     checked.finish()
     return interrupted
+
+
+def _fact(error: OSError | StreamError) -> str:
+    return error.fact if isinstance(error, StreamError) else cause_of(error)
 
 
 def _drain(path: str, checked: _CheckedStream) -> bool:
@@ -281,61 +296,16 @@ class _CheckedStream:
         self._path = path
         self._options = options
         self._verdict = verdict
-        # The first line decides how the file is read.
-        self._held: bytes | None = b""
-        self._checker = open_checker(path, options)
+        self._rules = health
         self._shown: set[tuple[str, int, int, str]] = set()
         self._said = ""
-        self._rules = health
-        self._health: RecordHealth | None = None
-        self._found: list[Finding] = []
-        self._begin_health()
+        self._begin()
 
-    @property
-    def ended(self) -> bool:
-        """True when the last record says that the run is over."""
-        return self._checker.ended
-
-    def feed(self, data: bytes) -> None:
-        """Check the lines that *data* commits and show their findings."""
-        if self._health is not None:
-            self._look(self._health, data)
-        if self._held is not None:
-            self._held += data
-            if b"\n" not in self._held:
-                return
-            data, self._held = self._held, None
-            self._checker = open_checker(self._path, self._options, data)
-        self._checker.feed(data)
-        self._show(self._checker.take())
-
-    def restart(self, change: Change) -> None:
-        """Begin again with the first byte; findings are not shown twice if only uncommitted bytes have changed."""
+    def _begin(self) -> None:
+        # The first line decides how the file is read.
         self._held = b""
-        self._checker = open_checker(self._path, self._options)
-        self._begin_health()
-        if change != "uncommitted-changed":
-            tell("check", f"{self._path} was {change}; checking it again from its start")
-            self._shown.clear()
-
-    def report(self, error: OSError | StreamUnreadableError | None) -> None:
-        """Say that a poll failed, and why; once for a cause, until a poll succeeds."""
-        fact = "" if error is None else error.fact if isinstance(error, StreamUnreadableError) else cause_of(error)
-        if fact and fact != self._said:
-            tell("check", f"{self._path}: {fact}; trying again")
-        self._said = fact
-
-    def finish(self) -> None:
-        """Show the findings that depend on the end of the stream, and the verdict."""
-        self._checker.read_bundle_again()
-        if self._held is not None:
-            self._checker.feed(self._held)
-        report = self._checker.finish()
-        self._show(report.findings)
-        self._verdict.file(with_findings(report, self._found))
-
-    def _begin_health(self) -> None:
-        self._found = []
+        self._checker: Checker | None = None
+        self._found: list[Finding] = []
         if self._rules is not None:
             # Imported here: start-up time counts.
             from toyspec.core.reading.follower import FollowedFeed
@@ -346,14 +316,50 @@ class _CheckedStream:
             detect = partial(detect_profile_at, self._path)
             self._records = FollowedFeed(self._options.choice, partial(RecordFeed), self._path, detect)
 
-    def _look(self, health: RecordHealth, data: bytes) -> None:
-        """Show what health rules report about the lines that *data* commits."""
-        from toyspec.core.reading.records import Record
+    @property
+    def ended(self) -> bool:
+        """True when the last record says that the run is over."""
+        return self._checker is not None and self._checker.ended
 
-        records = (item for item in self._records.feed(data) if isinstance(item, Record))
-        found = [rooms.health_options.finding_of(alert) for record in records for alert in health.take(record)]
-        self._found += found
-        self._show(found)
+    def feed(self, data: bytes) -> None:
+        """Check the lines that *data* commits and show their findings, and what health rules report about them."""
+        if self._rules is not None:
+            records = (item for item in self._records.feed(data) if isinstance(item, Record))
+            alerts = (alert for record in records for alert in self._health.take(record))
+            found = list(map(rooms.health_options.finding_of, alerts))
+            self._found += found
+            self._show(found)
+        if self._checker is None:
+            self._held += data
+            if b"\n" not in self._held:
+                return
+            data, self._held = self._held, b""
+            self._checker = open_checker(self._path, self._options, data)
+        self._checker.feed(data)
+        self._show(self._checker.take())
+
+    def restart(self, change: Change) -> None:
+        """Begin again with the first byte; findings are not shown twice if only uncommitted bytes have changed."""
+        self._begin()
+        if change != "uncommitted-changed":
+            tell("check", f"{self._path} was {change}; checking it again from its start")
+            self._shown.clear()
+
+    def report(self, error: OSError | StreamUnreadableError | None) -> None:
+        """Say that a poll failed, and why; once for a cause, until a poll succeeds."""
+        fact = "" if error is None else _fact(error)
+        if fact and fact != self._said:
+            tell("check", f"{self._path}: {fact}; trying again")
+        self._said = fact
+
+    def finish(self) -> None:
+        """Show the findings that depend on the end of the stream, and the verdict."""
+        checker = self._checker or open_checker(self._path, self._options)
+        checker.read_bundle_again()
+        checker.feed(self._held)
+        report = checker.finish()
+        self._show(report.findings)
+        self._verdict.file(with_findings(report, self._found))
 
     def _show(self, findings: list[Finding]) -> None:
         for finding in findings:
