@@ -39,21 +39,21 @@ NAMES = {folder: Path(folder).relative_to(CASES).as_posix() for folder in find(C
 SAID = Path(__file__).parents[1].joinpath("finding_messages.jsonl").read_bytes().splitlines()
 MESSAGES = {said["case"]: said["messages"] for said in map(json.loads, SAID)}
 """What the findings of a case say: each message of the checker once, whatever it names."""
-FOLDERS = [pytest.param(folder, id=name) for folder, name in NAMES.items()]
-CANONICAL = [folder for folder, name in NAMES.items() if "canonical/" in name or "/golden/" in name]
-FOLLOWING = [folder for folder, name in NAMES.items() if "/following/" in name]
+TOPICS = sorted({os.path.dirname(folder) for folder in NAMES})
+"""A test for each case would cost more than the questions."""
+by_topic = pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: Path(topic).relative_to(CASES).as_posix())
 
 
 @functools.cache
-def members(folder: str) -> tuple[Case, ...]:
-    """Return the case in *folder*, or the members of its family."""
-    return tuple(load_folder(folder, CASES))
+def cases(topic: str) -> tuple[Case, ...]:
+    """Return the cases in the folder *topic*, and the members of its families."""
+    return tuple(case for folder in NAMES if os.path.dirname(folder) == topic for case in load_folder(folder, CASES))
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_checker(folder: str) -> None:
+@by_topic
+def test_checker(topic: str) -> None:
     """The checker finds what the case says, in that order, and nothing else; `finding_messages.jsonl` has its words."""
-    for case in members(folder):
+    for case in cases(topic):
         if not case.follow:
             report = checked(case)
             assert [] == differences(case, verdict(report)), case.name
@@ -96,10 +96,10 @@ def verdict(report: FileReport) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_reader(folder: str) -> None:
+@by_topic
+def test_reader(topic: str) -> None:
     """Reading in each mode gives the records of the case and accounts for every byte."""
-    for case in members(folder):
+    for case in cases(topic):
         if case.stream is None:
             continue
         for mode in MODES:
@@ -140,10 +140,10 @@ def differences_of_first(case: Case, count: int, records: list[Any]) -> list[str
     return differences(case, {"records": whole})
 
 
-@pytest.mark.parametrize("folder", CANONICAL, ids=NAMES.__getitem__)
-def test_canonical_writer(folder: str) -> None:
+@pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic.endswith(("canonical", "/golden"))])
+def test_canonical_writer(topic: str) -> None:
     """Records in canonical form are written as the bytes of the stream, others otherwise; all read back alike."""
-    for case in members(folder):
+    for case in cases(topic):
         profile = case.profile or "toy/v1"
         values = [untag(record) for record in case.records]
         written = b"".join(encode(value, profile=profile) + b"\n" for value in values)
@@ -157,12 +157,12 @@ def test_canonical_writer(folder: str) -> None:
         assert [] == differences_of_first(case, len(values), [tag_record(record.value, profile) for record in records])
 
 
-@pytest.mark.parametrize("folder", FOLLOWING, ids=NAMES.__getitem__)
-def test_follower(folder: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic.endswith("/following")])
+def test_follower(topic: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """At each look the follower gives what the case says."""
-    for case in members(folder):
+    for case in cases(topic):
         looks = [step["look"] for step in case.follow if "look" in step]
-        given = followed(case, tmp_path)
+        given = followed(case, tmp_path_factory.mktemp("case"))
         assert len(looks) == len(given)
         assert [] == [item_differences(*pair) for pair in zip(looks, given, strict=True) if item_differences(*pair)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -15,6 +16,7 @@ CASES = Path(__file__).resolve().parents[4] / "conformance/cases"
 CATALOGUE: dict[str, dict[str, Any]] = json.loads((FAULTS / "faults.json").read_text(encoding="utf-8"))
 
 
+@functools.cache
 def functions(folder: Path) -> dict[str, str]:
     """Return the text of each file of tests below *folder*, by its path from there."""
     paths = folder.rglob("test_*.py")
