@@ -1,6 +1,6 @@
 /** The table of runs: only the rows that are seen exist. */
 
-import { button, fill, html } from "../../typescript/page/elements.js";
+import { button, html } from "../../typescript/page/elements.js";
 import type { Pointing } from "./charts/cursor.js";
 import { openAnnotations } from "./annotating.js";
 import { cutApart } from "./names.js";
@@ -30,11 +30,17 @@ const WIDER = 1.08;
 const MOST_TRIED = 200;
 const MOST_TRIES = 8;
 
+/** A row that exists, and the run in it. */
+interface Drawn {
+  element: HTMLElement;
+  run: Run;
+}
+
 export class RunTable {
   readonly element: HTMLElement;
   private readonly head = html("div", { class: "table-head", role: "row", "aria-rowindex": 1 });
   private readonly body = html("div", { class: "table-body", role: "rowgroup" });
-  private readonly rows = new Map<number, HTMLElement>();
+  private readonly rows = new Map<number, Drawn>();
   private columns: readonly Column[] = [];
   private active = 0;
   private anchor = 0;
@@ -80,27 +86,20 @@ export class RunTable {
     this.element.setAttribute("aria-rowcount", String(listed.length + 1));
     this.element.setAttribute("aria-colcount", String(this.columns.length + 1));
     this.body.style.height = `${listed.length * ROW}px`;
-    fill(this.head, this.selector(), ...this.columns.map((column) => this.heading(column)));
-    this.clear();
-    this.draw();
+    refill(this.head, this.selector(), ...this.columns.map((column) => this.heading(column)));
+    this.markSelector();
+    this.draw(true);
   }
 
-  private clear(): void {
-    for (const row of this.rows.values()) row.remove();
-    this.rows.clear();
-  }
-
-  /** Cuts the names of the listed runs again when they or the width of their column have changed. */
-  private cutNames(): void {
+  /** Cuts the names of the listed runs again when they or the width of their column have changed; returns whether it did. */
+  private cutNames(): boolean {
     const { listed } = this.store;
     const at = this.columns.findIndex(({ id }) => id === "name");
     const room = ((this.head.children[at + 1] as HTMLElement | undefined)?.offsetWidth ?? 0) - (this.isNarrow ? BESIDE_NAME.narrow : BESIDE_NAME.wide);
-    if (room <= 0) return;
-    const names = listed.map(shownName);
-    if (room === this.cut.room && listed === this.cut.listed) return;
+    if (room <= 0 || (room === this.cut.room && listed === this.cut.listed)) return false;
     this.cut = { room, listed };
-    this.cuts = cutToRoom(names, room, this.element);
-    this.clear();
+    this.cuts = cutToRoom(listed.map(shownName), room, this.element);
+    return true;
   }
 
   focus(): void {
@@ -114,22 +113,30 @@ export class RunTable {
     return ["name", /^(config|last|best)\./.test(order) ? order : (usualColumns(listed).find((id) => /^(best|last)\./.test(id)) ?? "state")];
   }
 
+  private get isAllSelected(): boolean {
+    const { listed, state } = this.store;
+    return listed.length > 0 && state.selected.length >= listed.length;
+  }
+
   /** The box that selects every run that is listed. */
   private selector(): HTMLElement {
-    const { listed, state } = this.store;
-    const all = listed.length > 0 && state.selected.length >= listed.length;
-    const box = html("input", { type: "checkbox", "aria-label": all ? "Select no run" : `Select all ${counted(listed.length, "run")}`, tabindex: -1 });
-    box.checked = all;
-    box.indeterminate = !all && state.selected.length > 0;
-    box.addEventListener("change", () => this.store.update({ selected: all ? [] : listed.map(({ id }) => id) }, { isSmall: true }));
+    const label = this.isAllSelected ? "Select no run" : `Select all ${counted(this.store.listed.length, "run")}`;
+    const box = html("input", { type: "checkbox", "aria-label": label, tabindex: -1 });
+    box.addEventListener("change", () => this.store.update({ selected: this.isAllSelected ? [] : this.store.listed.map(({ id }) => id) }, { isSmall: true }));
     return html("div", { role: "columnheader", class: "cell cell-box" }, box);
+  }
+
+  private markSelector(): void {
+    const box = this.head.querySelector("input")!;
+    box.checked = this.isAllSelected;
+    box.indeterminate = !box.checked && this.store.state.selected.length > 0;
   }
 
   private heading(column: Column): HTMLElement {
     const { sort } = this.store.state;
     const isOrder = sort.replace(/^-/, "") === column.id;
     const order = !isOrder ? "none" : sort.startsWith("-") ? "descending" : "ascending";
-    const sorter = button(column.title, { class: "plain heading", title: column.title, tabindex: this.isNarrow ? -1 : 0 }, () => {
+    const sorter = button(column.title, { class: "plain heading", title: column.title, tabindex: this.isNarrow ? -1 : 0, "data-column": column.id }, () => {
       const first = column.id.startsWith("last.") || column.id.startsWith("best.") ? this.bestFirst(column.id) : column.isNumber || column.id === "started" ? "-" : "";
       this.store.update({ sort: isOrder ? (sort.startsWith("-") ? column.id : `-${column.id}`) : `${first}${column.id}` }, { isSmall: true });
     });
@@ -161,9 +168,10 @@ export class RunTable {
     this.element.scrollTop = (at - 1) * ROW;
   }
 
-  private draw(): void {
+  /** Draws the rows that are seen; those that are there change only if what they show *isNew*. */
+  private draw(isNew = false): void {
     this.place();
-    this.cutNames();
+    const isAgain = this.cutNames() || isNew;
     const { listed } = this.store;
     const { scrollTop, scrollLeft, clientHeight } = this.element;
     // Cells that stay in sight cost time in each frame: only a table that was moved to the side has them.
@@ -172,63 +180,53 @@ export class RunTable {
     const last = Math.min(listed.length, Math.ceil((scrollTop + clientHeight) / ROW) + SPARE);
     for (const [index, row] of this.rows) {
       if (index >= first && index < last) continue;
-      row.remove();
+      row.element.remove();
       this.rows.delete(index);
     }
     for (let index = first; index < last; index++) {
-      if (this.rows.has(index)) continue;
-      const row = this.row(listed[index]!, index);
-      this.rows.set(index, row);
-      this.body.append(row);
+      const known = this.rows.get(index);
+      if (known && !isAgain) continue;
+      const row = known ?? this.emptyRow(index);
+      row.run = listed[index]!;
+      this.write(row);
+      if (!known) this.body.append(row.element);
     }
     this.store.see(listed.slice(first, last));
     this.mark();
     this.markPointed();
   }
 
-  private row(run: Run, index: number): HTMLElement {
+  private emptyRow(index: number): Drawn {
+    const element = html("div", { class: "row", role: "row", id: this.rowId(index), "aria-rowindex": index + 2 });
+    const row = { element, run: this.store.listed[index]! };
+    element.style.transform = `translateY(${index * ROW}px)`;
+    element.addEventListener("click", (event) => this.click(event, row.run, index));
+    element.addEventListener("pointerenter", () => this.pointing.hover(row.run.id));
+    element.addEventListener("pointerleave", () => this.pointing.hover(null));
+    this.rows.set(index, row);
+    return row;
+  }
+
+  private write({ element, run }: Drawn): void {
     const isSelected = this.store.isSelected(run.id);
     const isShown = isSelected || this.store.state.selected.length === 0;
-    const look = this.store.look(run.id);
     const box = html("input", { type: "checkbox", tabindex: -1, "aria-label": `Select ${plain(run.name)}` });
-    box.checked = isSelected;
-    const mark = isShown ? swatch(look, this.store.isGrey(run.id)) : html("span", { class: "swatch is-off" });
-    const cells = this.columns.map((column, at) => this.cell(run, column, at === 0 ? mark : null));
-    const row = html(
-      "div",
-      { class: isSelected ? "row is-selected" : "row", role: "row", id: this.rowId(index), "aria-rowindex": index + 2, "aria-selected": isSelected ? "true" : "false" },
-      html("div", { class: "cell cell-box", role: "gridcell" }, box),
-      ...cells,
-    );
-    row.style.transform = `translateY(${index * ROW}px)`;
-    row.addEventListener("click", (event) => this.click(event, run, index));
-    row.addEventListener("pointerenter", () => this.pointing.hover(run.id));
-    row.addEventListener("pointerleave", () => this.pointing.hover(null));
-    return row;
+    const mark = isShown ? swatch(this.store.look(run.id), this.store.isGrey(run.id)) : html("span", { class: "swatch is-off" });
+    refill(element, html("div", { class: "cell cell-box", role: "gridcell" }, box), ...this.columns.map((column, at) => this.cell(run, column, at === 0 ? mark : null)));
+    element.querySelector("input")!.checked = isSelected;
+    element.classList.toggle("is-selected", isSelected);
+    element.setAttribute("aria-selected", String(isSelected));
   }
 
   private cell(run: Run, column: Column, mark: HTMLElement | null): HTMLElement {
     const kind = column.isNumber ? "cell cell-number" : "cell";
-    if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, this.store.state.top.includes(run.id) && this.pin(run), nameLink(run, this.cuts.get(shownName(run))));
+    if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, this.store.state.top.includes(run.id) && pin(run), nameLink(run, this.cuts.get(shownName(run))));
     const text = column.text(run);
     if (column.id === "state") return html("div", { class: kind, role: "gridcell" }, stateChip(run));
-    if (column.id === "starred" && this.store.canEdit(run)) return html("div", { class: kind, role: "gridcell" }, this.star(run));
+    if (column.id === "starred" && this.store.canEdit(run)) return html("div", { class: kind, role: "gridcell" }, star(run));
     if (column.id === "progress" && run.progress !== null) return html("div", { class: kind, role: "gridcell" }, html("progress", { max: 1, value: run.progress, "aria-label": text }));
     const tone = column.id === "findings" ? (run.findings && run.findings.error > 0 ? " tone-bad" : " tone-warn") : "";
     return html("div", { class: `${kind}${tone}`, role: "gridcell", title: column.hint?.(run) ?? text }, text);
-  }
-
-  /** The mark of a pinned run, which unpins it. */
-  private pin(run: Run): HTMLElement {
-    const pin = button("▲", { class: "plain pin", tabindex: -1, title: "Pinned: listed first. Click to unpin", "aria-label": `Unpin ${plain(run.name, 80)}` }, () => this.store.pin([run.id]));
-    pin.addEventListener("click", (event) => event.stopPropagation());
-    return pin;
-  }
-
-  private star(run: Run): HTMLElement {
-    const star = button(run.starred ? "★" : "☆", { class: "plain star", tabindex: -1, "aria-pressed": run.starred ? "true" : "false", "aria-label": `Star ${plain(run.name, 80)}` }, () => this.toggleStar(run));
-    star.addEventListener("click", (event) => event.stopPropagation());
-    return star;
   }
 
   private toggleStar(run: Run): void {
@@ -242,7 +240,7 @@ export class RunTable {
   /** Marks the row that keys act on. */
   private mark(): void {
     const id = this.rowId(this.active);
-    for (const [index, row] of this.rows) row.classList.toggle("is-active", index === this.active);
+    for (const [index, { element }] of this.rows) element.classList.toggle("is-active", index === this.active);
     if (this.rows.has(this.active)) this.element.setAttribute("aria-activedescendant", id);
     else this.element.removeAttribute("aria-activedescendant");
   }
@@ -250,6 +248,8 @@ export class RunTable {
   private click(event: MouseEvent, run: Run, index: number): void {
     const target = event.target as HTMLElement;
     if (target.closest("a")) return;
+    if (target.closest(".star")) return this.toggleStar(run);
+    if (target.closest(".pin")) return this.store.pin([run.id]);
     if (event.shiftKey) this.extend(index);
     else {
       this.anchor = index;
@@ -261,8 +261,7 @@ export class RunTable {
 
   /** Marks the row of the run that is pointed at, here or in a chart. */
   private markPointed(): void {
-    const { listed } = this.store;
-    for (const [index, row] of this.rows) row.classList.toggle("is-pointed", listed[index]?.id === this.pointing.run);
+    for (const { element, run } of this.rows.values()) element.classList.toggle("is-pointed", run.id === this.pointing.run);
   }
 
   /** Selects everything from where the selection began to a row. */
@@ -310,6 +309,25 @@ export class RunTable {
     const run = this.store.listed[index];
     this.pointing.hover(run?.id ?? null);
   }
+}
+
+/** Puts children in the place of those that an element has. One that is the same stays: a click on it may have begun. */
+function refill(element: Element, ...children: readonly Element[]): void {
+  for (const [at, child] of children.entries()) {
+    const known = element.children[at];
+    if (!known) element.append(child);
+    else if (!known.isEqualNode(child)) known.replaceWith(child);
+  }
+  while (element.children.length > children.length) element.lastElementChild!.remove();
+}
+
+/** The mark of a pinned run; a click on it unpins the run. */
+function pin(run: Run): HTMLElement {
+  return html("button", { type: "button", class: "tc-button plain pin", tabindex: -1, title: "Pinned: listed first. Click to unpin", "aria-label": `Unpin ${plain(run.name, 80)}` }, "▲");
+}
+
+function star(run: Run): HTMLElement {
+  return html("button", { type: "button", class: "tc-button plain star", tabindex: -1, "aria-pressed": String(run.starred), "aria-label": `Star ${plain(run.name, 80)}` }, run.starred ? "★" : "☆");
 }
 
 /** Returns the name of a run in a list: its id, which says in which folder it is, if the name ends the id. */

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from browser.checker_page import opened, pick_folder, status
 from browser.hostile_runs import hostile, write_runs
-from browser.viewer_pages import drawn
+from browser.viewer_pages import arrived, drawn
 from browser.watching import Watch
 from view_client import served
 
@@ -51,7 +51,7 @@ def walked(page: Page, runs: list[str], address: str = "") -> dict[str, object]:
     views = ("#charts", "#runs", "#compare", "#charts?by=group", "#charts?color=group", "#charts?focus=loss")
     for place in (*views, *(f"#run/{quote(run, safe='')}" for run in runs)):
         page.goto(address + place)
-        page.wait_for_timeout(250)
+        arrived(page, place)
         page.evaluate(_OPEN_ALL)
         for overlay in page.locator(".chart-overlay:visible").all()[:3]:
             overlay.hover(force=True)

@@ -16,7 +16,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser.runs_backend import APP, MadeRun, Values, packed
-from browser.viewer_pages import Opened, drawn, falling, sweep
+from browser.viewer_pages import Opened, arrived, drawn, falling, sweep, until
 from browser.watching import PHONE, Watch
 
 HOSTILE = '<img src=x onerror="window.hacked=1"></script><script>window.hacked=1</script>\u202e\x1b[2J\'&amp;'
@@ -187,8 +187,7 @@ def test_hostile_names(opened: Opened) -> None:
         page.locator(heading).first.wait_for()
     page.keyboard.press("1")
     page.locator(".row", has_text="window.hacked").locator(".name").click()
-    page.locator(".chart").first.wait_for()
-    page.wait_for_timeout(300)
+    arrived(page, "#run")
     assert page.evaluate("window.hacked") is None
     assert page.locator("#toyspec-viewer :is(img, script)").count() == 0
     assert not {"\u202e", "\x1b"} & set(page.locator("#toyspec-viewer").inner_text())
@@ -225,13 +224,27 @@ def test_report_needs_no_server(browser: Browser, tmp_path: Path) -> None:
     assert [] == watch.troubles
 
 
+@pytest.mark.parametrize(("name", "selected"), [("Select all 2 runs", 2), ("Select live", 1)])
+def test_click_that_began_before_a_row_came_is_not_lost(opened: Opened, name: str, selected: int) -> None:
+    """What the table redraws while a run grows is what has changed: the boxes stay."""
+    runs = [MadeRun("live", {"loss": falling(10)}, {"state": "running"}), MadeRun("other", {"loss": falling(10)})]
+    page, made = opened(runs, "#runs")
+    page.get_by_label(name).hover()
+    page.mouse.down()
+    assert until(page, lambda: made.listeners)
+    made.grow("live", "loss", [0.5] * 322)
+    expect(page.locator(".row", has_text="live")).to_contain_text("332")
+    page.mouse.up()
+    expect(page.locator(".row.is-selected")).to_have_count(selected)
+
+
 @pytest.mark.parametrize("size", [(1440, 900), (768, 1024), PHONE], ids=["wide", "tablet", "phone"])
 def test_nothing_is_wider_than_the_window(opened: Opened, size: tuple[int, int]) -> None:
     """No view scrolls sideways."""
     page, _ = opened(sweep(12), "#runs", size)
     for place in ("#runs", "#charts", "#compare", f"#run/{quote('sweep/run-0001', safe='')}"):
         page.evaluate("(place) => (location.hash = place)", place)
-        page.wait_for_timeout(250)
+        arrived(page, place)
         assert page.evaluate("document.documentElement.scrollWidth") <= size[0], place
 
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from browser.test_viewer_media import png
 from browser.test_viewer_ranks import ranked, require_fork, require_ranks
-from browser.viewer_pages import drawn, pixels
+from browser.viewer_pages import arrived, drawn, pixels
 from browser.watching import PHONE, Watch
 from toyspec.core.reading.run_files import media_file
 
@@ -259,7 +259,8 @@ def test_start_fits_a_phone(watch: Watch) -> None:
     page = watch.new_page(PHONE)
     for place in ("", "#demo"):
         page.goto(f"assets/checker/toyspec-viewer.html{place}")
-        page.wait_for_timeout(300)
+        shown = page.locator(".chart").first if place else page.get_by_role("button", name="Choose a folder")
+        expect(shown).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
 
 
@@ -275,6 +276,6 @@ def test_hostile_log(page: Page, tmp_path: Path) -> None:
     expect(page.locator("h2", has_text="<img src=x").first).to_be_visible()
     for place in ("#runs", "#charts", "#compare"):
         page.goto(f"assets/checker/toyspec-viewer.html{place}")
-        page.wait_for_timeout(150)
+        arrived(page, place)
     assert page.evaluate("window.hacked") is None
     assert "\u202e" not in page.locator("#toyspec-viewer").inner_text()

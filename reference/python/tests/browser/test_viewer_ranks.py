@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from browser.axe import findings, need_axe
 from browser.test_viewer_media import png
 from browser.test_viewer_served import Viewed, viewed
-from browser.viewer_pages import pixels, until
+from browser.viewer_pages import at_rest, pixels, until
 from browser.watching import Watch
 from toyspec.core.reading.run_files import media_file
 from toyspec.view.report import html_report
@@ -62,7 +62,7 @@ def ranked(tmp_path: Path) -> Path:
 def charted(page: Page, text: str) -> None:
     """Wait until the first chart says that it shows *text*."""
     expect(page.locator(".chart-overlay").first).to_have_attribute("aria-label", re.compile(re.escape(text)))
-    page.wait_for_timeout(300)
+    at_rest(page)
 
 
 def place(page: Page, at: float, value: float) -> tuple[float, float]:
@@ -212,16 +212,14 @@ def test_curve_of_the_parent_ends_at_the_fork(viewed: Viewed, ranked: Path) -> N
 def test_early_fork_of_a_long_parent_has_its_part(viewed: Viewed, tmp_path: Path) -> None:
     """The part before the fork is less than a bucket of the whole parent, and is drawn by its points."""
     root = tmp_path / "runs"
+    fork = {"parent": {"run_id": "parent", "step": 8}}
+    log(root / "fork", "events.jsonl", fork, [step(at, 0.5) for at in range(9, 17)])
+    page, _ = viewed.open(root, "#run/fork")
+    expect(page.locator(".facts")).to_contain_text("parent at step 8, which is not listed here")
+    # A parent that is read late is looked for again.
     log(root / "parent", "events.jsonl", {}, [step(at, 1.0) for at in range(1, 20_001)])
-    log(
-        root / "fork",
-        "events.jsonl",
-        {"parent": {"run_id": "parent", "step": 8}},
-        [step(at, 0.5) for at in range(9, 17)],
-    )
-    page, client = viewed.open(root, "#run/fork")
-    client.settled_rows()
     charted(page, "2 runs")
+    expect(page.locator(".facts a", has_text="parent")).to_be_visible()
     assert is_painted(page, "--run-3", 60, *((at / 4, 1.0) for at in range(8, 32)))
 
 

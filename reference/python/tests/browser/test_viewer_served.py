@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from browser.axe import findings, need_axe
-from browser.viewer_pages import drawn, pixels, until
+from browser.viewer_pages import arrived, at_rest, drawn, pixels, until
 from browser.watching import PHONE, WIDE, Watch
 from toyspec import build_catalog
 from toyspec.view.scanning import ScanWorkers
@@ -259,7 +259,9 @@ def test_nothing_is_in_the_way_of_assistive_technology(
     found = {}
     for place in VIEWS:
         page.goto(place)
-        page.wait_for_timeout(500)
+        arrived(page, place)
+        if "#charts" in place:
+            at_rest(page)
         found[place] = findings(page)
     page.keyboard.press("?")
     expect(page.get_by_role("heading", name="Help", exact=True)).to_be_visible()
@@ -273,7 +275,7 @@ def test_views_fit_a_phone(viewed: Viewed, tmp_path: Path) -> None:
     client.settled_rows()
     for place in VIEWS:
         page.goto(place)
-        page.wait_for_timeout(300)
+        arrived(page, place)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], place
 
 

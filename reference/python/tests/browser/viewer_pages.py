@@ -73,4 +73,18 @@ def until(page: Page, holds: Callable[[], object]) -> bool:
 def drawn(page: Page) -> None:
     """Wait until the first chart shows its curves."""
     expect(page.locator(".chart-overlay").first).to_have_attribute("aria-label", re.compile(r" [1-9]\S* runs?\."))
-    page.wait_for_timeout(200)
+    at_rest(page)
+
+
+def at_rest(page: Page) -> None:
+    """Wait until the first chart will not change any more by itself."""
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    expect(page.locator(".chart-canvas").first).to_have_attribute("data-busy", "false")
+
+
+def arrived(page: Page, place: str) -> None:
+    """Wait until the view at the hash *place* is there: rows, charts, a comparison, or the whole page of a run."""
+    view = place.removeprefix("#").partition("/")[0].partition("?")[0]
+    part = {"runs": ".row", "compare": ".compare"}.get(view, ".chart")
+    page.locator(f"[data-view={view}] main {part}").first.wait_for()
+    expect(page.get_by_text("Loading the rest …")).to_have_count(0)

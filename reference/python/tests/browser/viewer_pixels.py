@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from playwright.sync_api import Page
 
+from browser.viewer_pages import at_rest
+
 _DISTANCE = 60
 """How far red, green and blue together may be from a colour."""
 
@@ -87,7 +89,7 @@ def shown(page: Page, count: int) -> None:
     """Wait until the first chart shows the curves of *count* runs."""
     script = 'count => document.querySelector(".chart-canvas")?.dataset.runs === String(count)'
     page.wait_for_function(script, arg=count)
-    page.wait_for_timeout(300)
+    at_rest(page)
 
 
 def painted(page: Page, colours: Sequence[str], distance: int = _DISTANCE) -> Painted:

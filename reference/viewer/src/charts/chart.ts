@@ -479,6 +479,8 @@ export class Chart {
   /** Repaints with the next frame. */
   repaint(): void {
     if (!this.isSeen || this.frame !== 0) return;
+    // For tests: whether another picture comes, each of which is described.
+    this.canvas.dataset["busy"] = "true";
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
       const began = performance.now();
@@ -504,6 +506,8 @@ export class Chart {
     this.description ??= setTimeout(() => {
       this.description = undefined;
       this.describe();
+      const isBusy = this.frame !== 0 || this.timer !== undefined || this.isRefining || this.all.some(({ isLoading }) => isLoading);
+      this.canvas.dataset["busy"] = String(isBusy);
     }, DESCRIBE_MS);
     this.point();
     void this.refine();

@@ -2,7 +2,7 @@
 
 import { html } from "../../../typescript/page/elements.js";
 import type { Ancestor } from "../charts/relatives.js";
-import type { Detail, Json } from "../protocol.js";
+import type { Detail, Json, Run } from "../protocol.js";
 import type { Store } from "../store.js";
 import { grouped, plain } from "../text.js";
 
@@ -21,23 +21,32 @@ function parentIn(metadata: { [key: string]: Json }): Parent | null {
   return { run_id, step: typeof step === "number" ? step : null };
 }
 
-/** Returns the run that a run was forked from, its parent, and so on, as far as they are listed. */
-export async function ancestorsOf(detail: Detail, store: Store): Promise<Ancestor[]> {
+/** The runs that a run was forked from, the parent first, as far as they are listed. */
+export interface Ancestry {
+  ancestors: Ancestor[];
+  /** The run id of the next one, which is not listed or was not read yet. */
+  missing: string | null;
+}
+
+/** Returns the run that a run was forked from, its parent, and so on. */
+export async function ancestryOf(detail: Detail, store: Store): Promise<Ancestry> {
   const found: Ancestor[] = [];
   const seen = new Set([detail.id]);
   for (let child: Detail | null = detail; child !== null && found.length < MOST_ANCESTORS; ) {
     const parent = parentIn(child.metadata);
     const run = parent && listed(store, parent.run_id);
     const step = parent?.step ?? (child.row.first_step === null ? null : child.row.first_step - 1);
+    if (parent && !run) return { ancestors: found, missing: parent.run_id };
     if (!run || step === null || seen.has(run.id)) break;
     seen.add(run.id);
     found.push({ run, step: Math.min(step, found.at(-1)?.step ?? Infinity) });
     child = await store.backend.detail(run.id).catch(() => null);
   }
-  return found;
+  return { ancestors: found, missing: null };
 }
 
-function listed(store: Store, runId: string) {
+/** Returns the run whose log names itself *runId*. */
+export function listed(store: Store, runId: string): Run | undefined {
   return [...store.all.values()].find(({ run_id }) => run_id === runId);
 }
 

@@ -15,7 +15,7 @@ import { openAnnotations } from "../annotating.js";
 import { configSection, filesSection, metadataSection } from "./facts.js";
 import { alertsSection } from "./alerts.js";
 import { findingsSection } from "./findings.js";
-import { ancestorsOf, forkOf } from "./forks.js";
+import { ancestryOf, forkOf, listed } from "./forks.js";
 import { histogramsSection } from "./histograms.js";
 import { incompleteText, leftOutSection } from "./left-out.js";
 import { mediaSections } from "./media.js";
@@ -48,6 +48,8 @@ export class RunView implements Showing {
   private readonly toolbar: Toolbar;
   private readonly relativesLine: RelativesLine;
   private relatives: Relatives = NONE;
+  /** The run id of an ancestor that was not listed when it was looked for. */
+  private missing: string | null = null;
   private grid: Grid | null = null;
   private detail: Detail | null = null;
   private shownRun: Run | null = null;
@@ -86,6 +88,7 @@ export class RunView implements Showing {
       this.writeHead(run);
       if (this.grid) this.setRun(run);
     }
+    if (this.missing !== null && listed(this.store, this.missing)) this.loadAncestors();
     this.grid?.update();
   }
 
@@ -103,6 +106,7 @@ export class RunView implements Showing {
     this.shownRun = run;
     this.detail = null;
     this.relatives = NONE;
+    this.missing = null;
     this.relativesLine.update(NONE);
     this.error = "";
     this.setRun(run);
@@ -140,7 +144,8 @@ export class RunView implements Showing {
       if (this.shownRun) this.writeHead(this.shownRun);
       this.grid?.update();
       // Each of these reads further streams whole.
-      this.loadRelatives(id, detail);
+      this.store.backend.ranks(id).then((ranks) => this.take(id, { ranks }), () => undefined);
+      this.loadAncestors();
     } catch (error) {
       if (id !== this.shownId) return;
       this.error = (error as Error).message;
@@ -148,19 +153,25 @@ export class RunView implements Showing {
     this.write();
   }
 
-  private loadRelatives(id: string, detail: Detail): void {
-    const take = (found: Partial<Relatives>) => {
-      if (id !== this.shownId || !this.shownRun) return;
-      this.relatives = { ...this.relatives, ...found };
-      this.relativesLine.update(this.relatives);
-      this.setRun(this.shownRun);
-      this.grid?.update();
-      if (!found.ranks) return;
-      this.writeHead(this.shownRun);
-      this.write();
-    };
-    this.store.backend.ranks(id).then((ranks) => take({ ranks }), () => undefined);
-    ancestorsOf(detail, this.store).then((ancestors) => take({ ancestors }), () => undefined);
+  private loadAncestors(): void {
+    const { detail, shownId } = this;
+    if (!detail) return;
+    this.missing = null;
+    void ancestryOf(detail, this.store).then(({ ancestors, missing }) => {
+      if (shownId !== this.shownId) return;
+      this.missing = missing;
+      this.take(shownId, { ancestors });
+    });
+  }
+
+  private take(id: string, found: Partial<Relatives>): void {
+    if (id !== this.shownId || !this.shownRun) return;
+    this.relatives = { ...this.relatives, ...found };
+    this.relativesLine.update(this.relatives);
+    this.setRun(this.shownRun);
+    this.grid?.update();
+    this.writeHead(this.shownRun);
+    if (found.ranks) this.write();
   }
 
   private writeHead(run: Run): void {
