@@ -80,7 +80,7 @@ def _applied(before: list[str], changes: list[str]) -> list[str]:
 
 @pytest.mark.slow
 def test_each_key_shows_what_the_file_has(tmp_path: Path) -> None:
-    """Lists in each order, charts on each axis, comparisons, filters, help, and what a screen too small shows."""
+    """Lists in each order, charts on each axis, filters, help, and what a screen too small shows."""
     for name in ("sorts", "odd", "more"):
         shutil.copytree(RUNS / name, tmp_path / "runs" / name)
     for path in (tmp_path / "runs").rglob("*"):

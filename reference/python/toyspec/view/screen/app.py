@@ -20,7 +20,7 @@ from toyspec.core.escaping import printable, shortened
 from toyspec.core.runs.columns import asks_for_hidden
 from toyspec.core.runs.expressions import expression
 from toyspec.view.curve_frames import AXES
-from toyspec.view.screen.panes import SORTS, VALUE_COLUMNS, ChartPane, ComparePane, Panel, RunList, listed, metrics_of
+from toyspec.view.screen.panes import SORTS, ChartPane, Panel, RunList, listed, metrics_of
 from toyspec.view.screen.snapshots import SnapshotReader, Wanted
 
 if TYPE_CHECKING:
@@ -35,22 +35,19 @@ if TYPE_CHECKING:
     from toyspec.view.live_runs import LiveRuns
     from toyspec.view.screen.snapshots import Snapshot
 
-View = Literal["runs", "charts", "compare"]
+View = Literal["runs", "charts"]
 
 _MOST_CURVES = 20
-_MOST_COMPARED = 24
 _MOST_PANELS = 6
 _NAME_COLUMNS = 24
-_KEYS = "? keys  q quit  / filter  s sort  space select  enter run  3 compare  m metric"
-_COMPARE_KEYS = "? keys  q quit  / filter  j k lines  ← → runs  esc back   * best"
+_KEYS = "? keys  q quit  / filter  s sort  space select  enter run  m metric"
 _HELP = """\
 j k ↑ ↓  move in the table            space   select the run
 enter    charts of this run           ctrl+a  select all that are listed
 esc      clear, close, go back        /       filter: lr < 1e-3 and acc > .7
-1 2 3    runs, charts, compare        s S     sort by another column
+1 2      runs, charts                 s S     sort by another column
 m M      next, previous metric        l       log scale
-x        step, time, epoch, tokens    ← →     in a comparison: other runs
-q        quit
+x        step, time, epoch, tokens    q       quit
 
 \N{MULTIPLICATION SIGN} not finite   ¦ unreadable line   ┊ resumed   dim: abandoned attempt"""
 _HELP_LINES = _HELP.count("\n") + 1
@@ -67,8 +64,7 @@ class WatchApp(App[int]):
     Input { height: 1; border: none; padding: 0; display: none; }
     Input.open, #help.open { display: block; }
     #charts { height: 1fr; grid-size: 1; grid-gutter: 0 2; }
-    .charts RunList, .compare RunList, .compare #charts { display: none; }
-    .compare ComparePane { display: block; }
+    .charts RunList { display: none; }
     """
     ENABLE_COMMAND_PALETTE = False
     AUTO_FOCUS = None
@@ -87,9 +83,6 @@ class WatchApp(App[int]):
         Binding("escape", "close", "back", priority=True),
         Binding("1", "view('runs')", "runs"),
         Binding("2", "view('charts')", "charts"),
-        Binding("3", "view('compare')", "compare"),
-        Binding("left", "runs(-1)", "previous runs"),
-        Binding("right", "runs(1)", "next runs"),
         Binding("m", "metric(1)", "next metric"),
         Binding("M", "metric(-1)", "previous metric"),
         Binding("l", "log", "log scale"),
@@ -123,7 +116,6 @@ class WatchApp(App[int]):
         yield Static(id="top", markup=False)
         yield RunList()
         yield Grid(*(ChartPane() for _ in range(_MOST_PANELS)), id="charts")
-        yield ComparePane()
         yield Static(_HELP, id="help", markup=False)
         yield Input(placeholder="lr < 1e-3 and val/acc > .7", select_on_focus=False)
         yield Static(_KEYS, id="keys", markup=False)
@@ -187,9 +179,6 @@ class WatchApp(App[int]):
         self._list.show(rows, self._metric)
         room = self.size.height - (_HELP_LINES if self.query_one("#help").has_class("open") else 0)
         self._list.styles.height = min(len(rows) + 1, max(room // 2, 4))
-        if self._view == "compare":
-            self._update_comparison(rows)
-            return
         runs = self._runs_in_sight()
         metrics = self._shown_metrics()
         wanted = Wanted(tuple(runs), tuple(metrics), self._axis)
@@ -197,17 +186,6 @@ class WatchApp(App[int]):
             self._live.ask(wanted)
         self._update_charts(runs, metrics)
         self._update_top(len(rows))
-
-    def _update_comparison(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Compare the selected runs, all that are listed without a selection."""
-        selected = self._list.selected
-        chosen = [row for row in rows if row["id"] in selected] or list(rows)
-        shown = chosen[:_MOST_COMPARED]
-        self.query_one(ComparePane).show(shown, [selected.get(row["id"]) for row in shown])
-        left_out = len(chosen) - len(shown)
-        parts = [f"toyspec watch {printable(self._root)}", f"comparing {counted(len(shown), 'run')}"]
-        parts += [f"{left_out} more: select those to compare"] if left_out else []
-        self.query_one("#top", Static).update(cut(self._refused or "  ".join(parts), max(self.size.width, 1)))
 
     def _shown_metrics(self) -> list[str]:
         if self._view == "runs":
@@ -263,22 +241,14 @@ class WatchApp(App[int]):
         self.exit(code)
 
     def action_move(self, by: int) -> None:
-        """Move the cursor; in a comparison, its lines."""
-        if self._view == "compare":
-            self.query_one(ComparePane).scroll_relative(y=by, animate=False)
-            return
+        """Move the cursor."""
         self._list.move(by)
         self._update()
-
-    def action_runs(self, by: int) -> None:
-        """Show other runs of a comparison."""
-        if self._view == "compare":
-            self.query_one(ComparePane).scroll_relative(x=by * VALUE_COLUMNS, animate=False)
 
     def action_select(self) -> None:
         """Select the run under the cursor, or no longer."""
         current = self._list.current
-        if current is None or self._view == "compare":
+        if current is None:
             return
         if current["id"] in self._list.selected:
             del self._list.selected[current["id"]]
@@ -320,12 +290,10 @@ class WatchApp(App[int]):
         self._update()
 
     def action_view(self, view: View) -> None:
-        """Show the table with a chart, charts alone, or a comparison."""
+        """Show the table with a chart, or charts alone."""
         self._view = view
         self._opened = self._opened if view == "charts" else None
         self.screen.set_class(view == "charts", "charts")
-        self.screen.set_class(view == "compare", "compare")
-        self.query_one("#keys", Static).update(_COMPARE_KEYS if view == "compare" else _KEYS)
         self._update()
 
     def action_metric(self, by: int) -> None:

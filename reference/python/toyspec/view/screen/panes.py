@@ -1,4 +1,4 @@
-"""The parts of the screen: the table of runs and its order, charts, and the comparison of runs."""
+"""The parts of the screen: the table of runs and its order, and charts."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.text import Text
 from textual.widget import Widget
-from textual.widgets import DataTable
 
-from toyspec.core.command_line.figures import cell, duration, figure, share
+from toyspec.core.command_line.figures import cell, duration, share
 from toyspec.core.command_line.run_tables import colored_as
-from toyspec.core.command_line.tables import cut, cut_apart, cut_middle, padded, width
+from toyspec.core.command_line.tables import cut, cut_apart, padded, width
 from toyspec.core.escaping import shortened
 from toyspec.core.findings import state_text
 from toyspec.core.runs.columns import asks_for_hidden, in_order, meets
 from toyspec.core.runs.rows import facts_of_row
-from toyspec.core.runs.run_facts import differing, losses_first
+from toyspec.core.runs.run_facts import losses_first
 from toyspec.view.charts import NO_PLACE, chart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from toyspec.core.runs.expressions import Expression
     from toyspec.view.charts import Cell, Scale
@@ -44,10 +43,6 @@ _FACTS = {"started": "started_at", "steps": "last_step"}
 """The fact by which an order of another name sorts."""
 _MARKS = {"not-finite": "bold red", "gap": "red", "resume": "dim", "abandoned": "dim"}
 _METRIC_CHARS = 60
-VALUE_COLUMNS = 18
-"""A longer value of a comparison is cut in its middle."""
-_TITLE_CHARS = 28
-_ABSENT = "\N{EN DASH}"
 
 
 def end_of(row: dict[str, Any]) -> tuple[str, str]:
@@ -262,71 +257,3 @@ def _parts(row: Sequence[Cell], colors: Sequence[int]) -> list[tuple[str, str]]:
         else:
             found.append((each.text, style))
     return found
-
-
-class ComparePane(DataTable[Text]):
-    """A column for each run, and a line for each fact."""
-
-    DEFAULT_CSS = "ComparePane { height: 1fr; display: none; }"
-
-    def __init__(self) -> None:
-        super().__init__(show_cursor=False, fixed_columns=1, cell_padding=1)
-        self.can_focus = False
-        self._shown: list[list[Text]] = []
-
-    def show(self, rows: Sequence[Row], colors: Sequence[int | None]) -> None:
-        """Compare *rows*; *colors* are the indices of their colours, None for a run that is not selected."""
-        names = cut_apart([shortened(row["name"]) for row in rows], VALUE_COLUMNS)
-        titles = [Text()]
-        for name, color in zip(names, colors, strict=True):
-            dot = Text("  ") if color is None else Text("\N{BLACK CIRCLE} ", style=COLORS[color % len(COLORS)])
-            titles.append(dot + Text(name, style="bold"))
-        lines = [titles, *compared(rows)]
-        if lines == self._shown:
-            return
-        self._shown = lines
-        before = self.scroll_offset
-        self.clear(columns=True)
-        self.add_columns(*titles)
-        for line in lines[1:]:
-            self.add_row(*line, *[Text()] * (len(titles) - len(line)))
-        self.scroll_to(*before, animate=False)
-
-
-def compared(rows: Sequence[Row]) -> Iterator[list[Text]]:
-    """Yield the lines of the comparison of *rows*, each with its title: results, metrics, then settings that differ."""
-    yield [Text("results", style="dim")]
-    yield [Text("state"), *(Text(*end_of(row)) for row in rows)]
-    yield [Text("took"), *(Text(cell(row["seconds"], duration)) for row in rows)]
-    yield [Text("last step"), *(Text(cell(row["last_step"])) for row in rows)]
-    for name in losses_first({name for row in rows for name in row["metrics"]}):
-        found = [row["metrics"].get(name, {}) for row in rows]
-        goal = next((facts["goal"] for facts in found if facts.get("goal") is not None), None)
-        values = [facts.get("last") if goal is None or facts.get("best") is None else facts["best"] for facts in found]
-        known = [value for value in values if value is not None]
-        best = None if goal is None or len(known) < 2 else (min if goal == "min" else max)(known)
-        note = "last" if goal is None else "lowest" if goal == "min" else "highest"
-        yield [
-            _title(name, note),
-            *(
-                Text(f"{figure(each)} *", style="bold green") if each == best and each is not None else Text(cell(each))
-                for each in values
-            ),
-        ]
-    names = dict.fromkeys(name for row in rows for name in row["config"])
-    telling = differing([row["config"] for row in rows])
-    different = [name for name in names if name in telling]
-    yield [_title("settings", f"{len(different)} of {len(names)} differ")]
-    for name in different:
-        # Types are compared too: 1, 1.0 and true are three different settings.
-        written = [repr(row["config"][name]) if name in row["config"] else "" for row in rows]
-        usual = next((each for each in written if 2 * written.count(each) > len(rows)), None)
-        line = [_title(name)]
-        for row, each in zip(rows, written, strict=True):
-            shown = cut_middle(figure(row["config"][name]), VALUE_COLUMNS) if each else _ABSENT
-            line.append(Text(shown, style="dim" if not each else "" if usual in (None, each) else "yellow"))
-        yield line
-
-
-def _title(name: str, note: str = "") -> Text:
-    return Text(cut_middle(shortened(name, _NAME_CHARS), _TITLE_CHARS - len(note))).append(f" {note}", style="dim")
