@@ -213,7 +213,7 @@ INTERNAL = {
     "toyspec.core.reading.configuration.ConfigurationError": "is about the settings file, which the command line reads",
     "toyspec.stores.transfers.ShortenedError": "lets a file wait for the next pass",
     "toyspec.core.places.place.MalformedAnswerError": "makes a sync compare and try again",
-    "toyspec.view.edits.RefusedError": "becomes an answer of the server",
+    "toyspec.view.requests.RefusedError": "becomes an answer of the server",
     "toyspec.core.files.ResourceMissingError": "says that the installation is broken",
 }
 """Exceptions that no caller of the package meets, or can do anything about."""

@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from toyspec.health.evaluator import HealthEvaluator
     from toyspec.health.rules import HealthAlert
     from toyspec.health.run_health import Health
-    from toyspec.view.notebook import ReportFrame, report
+    from toyspec.view.report import ReportFrame, report
 
 _HOMES = {
     "Annotations": "core.reading.annotations",
@@ -117,7 +117,7 @@ _HOMES = {
     "Record": "core.reading.records",
     "RecordRefusedError": "core.format.canonical",
     "Report": "core.findings",
-    "ReportFrame": "view.notebook",
+    "ReportFrame": "view.report",
     "Row": "core.reading.records",
     "Run": "core.runs.run",
     "RunBundle": "core.writing.run_bundle",
@@ -162,7 +162,7 @@ _HOMES = {
     "open_run": "core.runs.run",
     "read": "core.reading.reader",
     "repair": "core.writing.appending",
-    "report": "view.notebook",
+    "report": "view.report",
     "seal": "core.writing.sealing",
     "start_run": "core.writing.run_starting",
     "update_catalog": "catalog.building",

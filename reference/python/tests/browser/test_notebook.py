@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 
 from browser.watching import Watch
 from toyspec.core.runs.run import list_runs, open_run
-from toyspec.view import notebook
+from toyspec.view import report as report_module
 from view_client import END, step, write_run
 
 HOSTILE = "</iframe><script>document.title='hit'</script>\"&quot;"
@@ -55,7 +55,7 @@ def test_report_is_shown_in_its_frame(browser: Browser, root: Path) -> None:
     """The frame has the runs and their curves without the network; what a log says cannot leave it."""
     runs = list_runs(root / "runs", read="whole")
     single = open_run(root / "runs" / "hostile")
-    cells: tuple[Any, ...] = (runs, runs[0], runs[1], single, notebook.report(runs, height=500))
+    cells: tuple[Any, ...] = (runs, runs[0], runs[1], single, report_module.report(runs, height=500))
     shown = [each._repr_html_() for each in cells]
     watch = Watch(browser, "about:blank")
     try:
@@ -74,6 +74,6 @@ def test_report_is_shown_in_its_frame(browser: Browser, root: Path) -> None:
 
 def test_report_that_is_too_large_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message has the size, the limit, and what to do."""
-    monkeypatch.setattr(notebook, "MOST_BYTES", 1000)
+    monkeypatch.setattr(report_module, "MOST_NOTEBOOK_BYTES", 1000)
     with pytest.raises(ValueError, match=r"the report of 2 runs has 0\.\d MB.*buckets=250, or use `toyspec view`"):
-        notebook.report([root / "runs"])
+        report_module.report([root / "runs"])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from toyspec.view.screen import snapshots
-from toyspec.view.screen.snapshots import Snapshot, SnapshotReader, Wanted
+from toyspec.view.screen import app
+from toyspec.view.screen.app import Snapshot, SnapshotReader, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,7 @@ def _rows(*names: str) -> list[dict[str, Any]]:
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
     """Return live runs that are polled often."""
-    monkeypatch.setattr(snapshots, "_POLL_SECONDS", 0.001)
+    monkeypatch.setattr(app, "_POLL_SECONDS", 0.001)
     return Runs()
 
 

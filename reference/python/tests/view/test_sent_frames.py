@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from toyspec.view import sent_frames
-from toyspec.view.curve_store import CurveStore
+from toyspec.view import curve_store
+from toyspec.view.curve_store import CurveStore, SentFrames
 from toyspec.view.live_runs import LiveRuns
 from toyspec.view.requests import Answers
-from toyspec.view.sent_frames import SentFrames
 from view_client import END, START, frames, step, write_run
 
 if TYPE_CHECKING:
@@ -181,7 +180,7 @@ def test_file_of_anything_counts_as_none(tmp_path: Path, data: bytes) -> None:
 
 def test_file_has_a_largest_size_and_new_frames_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The runs that were kept first make room."""
-    monkeypatch.setattr(sent_frames, "_MOST_BYTES", 10)
+    monkeypatch.setattr(curve_store, "_MOST_FRAME_BYTES", 10)
     path = str(tmp_path / "kept")
     for name in ("a", "b", "c"):
         frames = SentFrames(path, "form")

@@ -26,8 +26,7 @@ from toyspec.core.runs.run import list_runs
 from toyspec.core.runs.summary import RunSummary, summarize_run
 from toyspec.view import report as report_module
 from toyspec.view.frames import short_columns
-from toyspec.view.notebook import report
-from toyspec.view.report import html_report
+from toyspec.view.report import html_report, report
 from view_client import END, START, step, write_run
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """Keeps the curves and the row of each run in a cache directory, by the identity and the size of its stream.
 
-The curves of a run are one block of numbers, in which equal columns are once.
+The curves of a run are one block of numbers, in which equal columns are once. The frames of whole curves that were sent
+are in one file for all runs, so that a second start sends them again: to make one, the curves of its run are decoded.
 
 The cache holds nothing that the streams do not say: deleting it costs time only. A file is written beside its place and
 then renamed, so that two servers may share the directory.
@@ -12,9 +13,11 @@ import hashlib
 import os
 import sys
 import tempfile
+import threading
 import time
 from array import array
 from contextlib import suppress
+from functools import cached_property
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +41,7 @@ VARIABLE = "TOYSPEC_CACHE"
 FORMAT = f"toyspec view 7 {__version__} {sys.byteorder}"
 """What the files of the cache begin with: change it with what they or the frames of curves say."""
 _MOST_BYTES = 2 << 30
+_MOST_FRAME_BYTES = 32 << 20
 _MOST_AGE = 90 * 86400.0
 # The first picture of a run needs no more buckets.
 _FEWEST_BUCKETS = 64
@@ -295,3 +299,69 @@ def _halved(buckets: Buckets, fewest: int) -> Iterator[Buckets]:
     while buckets.number > fewest:
         buckets = buckets.halved()
         yield buckets
+
+
+Shown = tuple[str, int]
+"""A metric, and the number of buckets that was asked for."""
+
+
+class _SentRun(msgspec.Struct, array_like=True):
+    identity: tuple[int, int, int, int]
+    frames: dict[Shown, bytes]
+
+
+class SentFrames:
+    """The frames of whole curves by step. Its methods may be called by any thread."""
+
+    def __init__(self, path: str, form: str) -> None:
+        """Keep frames in the file at *path*; one of another *form* counts as none."""
+        self._path = path
+        self._form = form
+        self._lock = threading.Lock()
+        self._is_changed = False
+
+    @cached_property
+    def _runs(self) -> dict[str, _SentRun]:
+        """Those of each run, in the order in which they were kept."""
+        with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError), open_file(self._path) as file:
+            form, runs = msgspec.msgpack.decode(file.read(), type=tuple[str, dict[str, _SentRun]])
+            if form == self._form:
+                return runs
+        # A file that another version wrote, or that is cut, counts as none.
+        return {}
+
+    @cached_property
+    def _size(self) -> int:
+        return sum(map(_size_of, self._runs.values()))
+
+    def find(self, run: str, identity: Identity, shown: Shown) -> bytes | None:
+        """Return the frames of a curve of *run*, whose stream has *identity*; None if they were not kept."""
+        with self._lock:
+            found = self._runs.get(run)
+            return found.frames.get(shown) if found is not None and found.identity == identity else None
+
+    def keep(self, run: str, identity: Identity, shown: Shown, data: bytes) -> None:
+        """Keep *data*, the frames of a curve of *run*; those of the runs that were kept first make room."""
+        with self._lock:
+            size, known = self._size + len(data), self._runs.pop(run, None)
+            if known is not None and known.identity != identity:
+                size -= _size_of(known)
+                known = None
+            known = self._runs[run] = known or _SentRun(identity, {})
+            size -= len(known.frames.get(shown, b""))
+            known.frames[shown] = data
+            while size > _MOST_FRAME_BYTES:
+                size -= _size_of(self._runs.pop(next(iter(self._runs))))
+            self._size = size
+            self._is_changed = True
+
+    def close(self) -> None:
+        """Write what is new and what was there before."""
+        with self._lock:
+            if self._is_changed:
+                with suppress(UnicodeEncodeError):
+                    write_whole(self._path, msgspec.msgpack.encode((self._form, self._runs)))
+
+
+def _size_of(run: _SentRun) -> int:
+    return sum(map(len, run.frames.values()))

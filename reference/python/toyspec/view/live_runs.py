@@ -96,34 +96,8 @@ class Changes:
         return [each["removed"] for number, each in self._listed if number > begin and "removed" in each]
 
 
-_MOST = 32
-
-
-class OpenRuns:
-    """At most so many open streams. Its user holds a lock."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[str, ViewedRun] = OrderedDict()
-
-    def keep(self, entry: ViewedRun) -> None:
-        """Keep the stream of *entry* open, and close those that were not read for long."""
-        self._kept[entry.run] = entry
-        self._kept.move_to_end(entry.run)
-        while len(self._kept) > _MOST:
-            _, oldest = self._kept.popitem(last=False)
-            if oldest.lock.acquire(blocking=False):
-                if oldest.file is not None:
-                    oldest.file.close()
-                oldest.file = None
-                oldest.lock.release()
-
-    def close(self, entry: ViewedRun) -> None:
-        """Close the stream of *entry*, for good."""
-        self._kept.pop(entry.run, None)
-        if entry.file is not None:
-            entry.file.close()
-
-
+# Streams that are open at the same time.
+_MOST_OPEN = 32
 # A run that has not changed for so long is found by the search alone.
 _HOT_SECONDS = 120.0
 _SCAN_WAIT_SECONDS = 300.0
@@ -155,7 +129,7 @@ class LiveRuns:
         self._ranks: dict[str, ViewedRun] = {}
         self._foreign: dict[str, str] = {}
         self._pending: dict[str, Future[None]] = {}
-        self._open = OpenRuns()
+        self._open: OrderedDict[str, ViewedRun] = OrderedDict()
         self.changes = Changes(self._lock)
         self._counts_alerts = False
         self._watches = [watch_of(root, self, clock) for root in self.roots]
@@ -304,10 +278,27 @@ class LiveRuns:
     def _forget(self, entry: ViewedRun) -> None:
         self._entries.pop(entry.run, None)
         self._by_path.pop(entry.path, None)
-        self._open.close(entry)
+        self._close(entry)
         for run in [run for run in self._ranks if run.rpartition("/")[0] == entry.run]:
-            self._open.close(self._ranks.pop(run))
+            self._close(self._ranks.pop(run))
         self.changes.add({"removed": encodable(entry.run)})
+
+    def _keep_open(self, entry: ViewedRun) -> None:
+        """Keep the stream of *entry* open, and close those that were not read for long."""
+        self._open[entry.run] = entry
+        self._open.move_to_end(entry.run)
+        while len(self._open) > _MOST_OPEN:
+            _, oldest = self._open.popitem(last=False)
+            if oldest.lock.acquire(blocking=False):
+                if oldest.file is not None:
+                    oldest.file.close()
+                oldest.file = None
+                oldest.lock.release()
+
+    def _close(self, entry: ViewedRun) -> None:
+        self._open.pop(entry.run, None)
+        if entry.file is not None:
+            entry.file.close()
 
     # Watching.
 
@@ -555,7 +546,7 @@ class LiveRuns:
                 entry.row, entry.row_identity = row | {"findings": findings}, identity
                 self.look(entry, identity)
         with self._lock:
-            self._open.keep(entry)
+            self._keep_open(entry)
         return entry.row
 
     def want(self, entries: Sequence[ViewedRun]) -> None:

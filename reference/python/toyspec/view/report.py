@@ -1,4 +1,7 @@
-"""One HTML file with runs and their curves in it, which any browser shows offline. See PROTOCOL.md of the viewer."""
+"""One HTML file with runs and their curves in it, which any browser shows offline, in a notebook too.
+
+See PROTOCOL.md of the viewer.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ import gzip
 import hashlib
 import os
 import re
+import time
 from contextlib import closing, suppress
 from functools import partial
+from html import escape
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +22,7 @@ from toyspec.core.places.addresses import is_address, path_in, public
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import media_file, rank_file, ranks_beside
 from toyspec.core.runs.rows import row_of
-from toyspec.core.runs.run import named_streams
+from toyspec.core.runs.run import Run, named_streams
 from toyspec.core.workers.processes import Processes, cores
 from toyspec.core.workers.running import Threads, Work, results_of
 from toyspec.core.writing.clocks import utc_text
@@ -32,7 +37,7 @@ from toyspec.view.scans import LiveCurves, ScannedRun
 from toyspec.view.server import app_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toyspec.core.runs.discovery import Stream
 
@@ -238,3 +243,51 @@ def _page(files: dict[str, bytes], data: str) -> str:
 
 def _digest(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+MOST_NOTEBOOK_BYTES = 16 << 20
+"""The largest page that is put into a notebook, which keeps it."""
+
+_MEGABYTE = 1e6
+
+
+class ReportFrame:
+    """A report that a notebook shows. Its frame has neither the origin of the notebook nor the network."""
+
+    def __init__(self, page: str, height: int) -> None:
+        self.page = page
+        """The report: an HTML page with everything in it."""
+        self._height = height
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe title="toyspec report" sandbox="allow-scripts allow-downloads" width="100%" '
+            f'height="{self._height}" style="border:1px solid #8884" srcdoc="{escape(self.page)}"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"<toyspec report, {len(self.page) / _MEGABYTE:.1f} MB; a notebook shows it>"
+
+
+def report(
+    runs: Run | str | os.PathLike[str] | Iterable[Run | str | os.PathLike[str]],
+    *,
+    height: int = 600,
+    buckets: int = DEFAULT_BUCKETS,
+) -> ReportFrame:
+    """Return the report of *runs*, which a notebook shows: the views of ``toyspec view``, offline.
+
+    *runs* is one run or several. A run is one of ``list_runs``, or a path or an address, of which all runs below are
+    shown. *height* is in pixels; a curve has at most *buckets* buckets. Raises ValueError for a report that is too
+    large for a notebook, and StreamError for a run that cannot be read.
+    """
+    several = [runs] if isinstance(runs, (Run, str, os.PathLike)) else runs
+    paths = [run.path if isinstance(run, Run) else os.fspath(run) for run in several]
+    page, number = html_report(paths, now=time.time(), buckets=buckets)
+    if len(page) > MOST_NOTEBOOK_BYTES:
+        raise ValueError(
+            f"the report of {number} runs has {len(page) / _MEGABYTE:.1f} MB, and a notebook takes "
+            f"{MOST_NOTEBOOK_BYTES / _MEGABYTE:.1f} MB; choose fewer runs, pass buckets={max(2, buckets // 4)}, "
+            "or use `toyspec view`"
+        )
+    return ReportFrame(page, height)

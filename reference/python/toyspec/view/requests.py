@@ -22,13 +22,11 @@ from toyspec.core.reading.stream_files import is_compressed
 from toyspec.core.system_calls import cause_of
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Axis, Request, curve_frames, places, tokens_of
-from toyspec.view.curve_store import FORMAT, StoredCurves
-from toyspec.view.edits import RefusedError
+from toyspec.view.curve_store import FORMAT, SentFrames, StoredCurves
 from toyspec.view.frames import frame
 from toyspec.view.opened_files import is_inside, open_file
 from toyspec.view.roots import CatalogRoot
 from toyspec.view.scans import Scan
-from toyspec.view.sent_frames import SentFrames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,6 +47,8 @@ MOST_DRAWN = 50
 """Number of runs of a catalog whose curves are drawn while none is selected: each has to be read."""
 MOST_SEEN = 200
 """Number of runs whose rows a request may have read at once: more than a screen shows."""
+# In one annotation.
+_MOST_TAGS = 1000
 _PIECE_BYTES = 1 << 16
 # No part of a file that is read for one point has as many values.
 _MOST_POINTS = 1 << 24
@@ -59,6 +59,56 @@ _NO_LINES = (
     "a point has a line in an uncompressed toy/v1 or metrics/v1 stream, by step, time or epoch, and here it has none"
 )
 _NO_MEDIA = "the run has no such media file; `toyspec check --media` says which are missing"
+
+
+class RefusedError(Exception):
+    """The request cannot be answered; *status* is that of HTTP."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Edit(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """One annotation, as the page sends it; a member that is absent changes nothing. See ``annotate``."""
+
+    run: str
+    """Id of the run."""
+    name: str | None = None
+    group: str | None = None
+    notes: str | None = None
+    add_tags: list[str] = []
+    remove_tags: list[str] = []
+    starred: bool | None = None
+    hidden: bool | None = None
+
+
+def edit_in(body: bytes) -> Edit:
+    """Return the annotation that the *body* of a request asks for; raise RefusedError."""
+    try:
+        edit = msgspec.json.decode(body, type=Edit)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RefusedError(400, f"the request is not an annotation: {error}") from None
+    if len(edit.add_tags) + len(edit.remove_tags) > _MOST_TAGS:
+        raise RefusedError(400, f"more than {_MOST_TAGS:,} tags in one annotation; send fewer")
+    return edit
+
+
+def write_edit(edit: Edit, stream: str, *, by: str | None) -> None:
+    """Add *edit* to the annotations of the run with *stream*, as said by the user *by*; raise RefusedError."""
+    # Imported here: few servers write anything, and start-up time counts.
+    from toyspec.core.writing.annotating import annotate
+
+    said: dict[str, Any] = {name: each for name in edit.__struct_fields__ if (each := getattr(edit, name)) is not None}
+    del said["run"]
+    try:
+        annotate(stream, **said, by=by)
+    except StreamError as error:
+        raise RefusedError(409, error.fact) from error
+    except ValueError as error:
+        raise RefusedError(400, str(error)) from error
+    except OSError as error:
+        raise RefusedError(409, f"the annotation cannot be written: {cause_of(error)}") from error
 
 
 class Answers:
@@ -93,9 +143,8 @@ class Answers:
         if any(isinstance(root, CatalogRoot) for root in roots):
             listing["drawn"] = MOST_DRAWN
         if self._edits != "refused":
-            from toyspec.view.edits import writable_names
-
-            listing["edit"] = [encodable(name) for name in writable_names(roots)]
+            # Annotations are written beside logs on this machine.
+            listing["edit"] = [encodable(root.name) for root in roots if not root.is_remote]
         return msgspec.json.encode(listing)
 
     def detail(self, query: Query) -> bytes:
@@ -245,7 +294,6 @@ class Answers:
     def annotate(self, body: bytes) -> bytes:
         """Write the annotation that *body* asks for, after ``require_edits``; return the row of its run."""
         from toyspec.core.writing.annotating import user_name
-        from toyspec.view.edits import edit_in, write_edit
 
         edit = edit_in(body)
         entry = self._entry({"run": [edit.run]})

@@ -25,8 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from toyspec.core.errors import PlaceError
-from toyspec.view.edits import RefusedError
-from toyspec.view.requests import Answers
+from toyspec.view.requests import Answers, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

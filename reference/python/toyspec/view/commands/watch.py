@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toyspec.core.command_line.arguments import add_dialect, settings
 from toyspec.core.command_line.parsers import Parser, UsageError
 from toyspec.health.options import all_rules
-from toyspec.view.commands.shown_roots import add_roots, catalog_of, names_of, require_answers
+from toyspec.view.commands.view import add_roots, catalog_of, names_of, require_answers
 
 if TYPE_CHECKING:
     from argparse import Namespace
