@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from itertools import chain
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
@@ -213,7 +214,7 @@ class ContainedPaths:
         if not self._has(found):
             raise OutsideRootError(f"{shown!r} is outside of the folder that may be read; name a path below it")
         folder = found if os.path.isdir(found) else os.path.dirname(found)
-        if any(self._is_way_out(entry) for each in _folders(folder) for entry in each):
+        if any(self._ways_out(folder)):
             raise OutsideRootError(
                 f"{shown!r} has a link that leads out of the folder that may be read; remove the link"
             )
@@ -224,17 +225,14 @@ class ContainedPaths:
         folder = self._real(path)
         if not self._has(folder):
             raise OutsideRootError(f"{shortened(path, _SHOWN_CHARS)!r} is outside of the folder that may be read")
-        dirty = set(self._dirty(folder))
+        dirty = set(self._ways_out(folder))
         if not dirty:
             return [found_at(folder) if _is_file(folder) else folder], 0
         clean: list[str] = []
-        pending = [folder]
-        while pending:
-            each = pending.pop()
+        for each, folders, _ in os.walk(folder):
             if not any(other == each or other.startswith(each + os.sep) for other in dirty):
                 clean.append(each)
-                continue
-            pending += [entry.path for entry in _entries(each) if entry.is_dir(follow_symlinks=False)]
+                folders.clear()
         return sorted(clean), len(dirty)
 
     def name(self, path: str) -> str:
@@ -245,34 +243,15 @@ class ContainedPaths:
         """Return the real path of *path*; empty if it has a NUL byte, which no path of the system has."""
         return "" if "\0" in path else os.path.realpath(os.path.join(self.root, path))
 
-    def _dirty(self, folder: str) -> Iterator[str]:
-        for entries in _folders(folder):
-            if any(self._is_way_out(entry) for entry in entries):
-                yield os.path.dirname(entries[0].path)
+    def _ways_out(self, folder: str) -> Iterator[str]:
+        """Yield each folder at or below *folder* with a link that leads outside; links are not followed."""
+        for each, *names in os.walk(folder):
+            paths = [os.path.join(each, name) for name in chain(*names)]
+            if any(os.path.islink(path) and not self._has(os.path.realpath(path)) for path in paths):
+                yield each
 
     def _has(self, path: str) -> bool:
         return path == self.root or path.startswith(self.root.rstrip(os.sep) + os.sep)
-
-    def _is_way_out(self, entry: os.DirEntry[str]) -> bool:
-        return entry.is_symlink() and not self._has(os.path.realpath(entry.path))
-
-
-def _folders(folder: str) -> Iterator[list[os.DirEntry[str]]]:
-    """Yield the entries of *folder* and of each folder below it, without following links."""
-    pending = [folder]
-    while pending:
-        entries = _entries(pending.pop())
-        if entries:
-            yield entries
-        pending += [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as found:
-            return list(found)
-    except OSError:
-        return []
 
 
 def tool_server(root: str) -> MCPServer[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import struct
+from bisect import bisect_left
 from math import isfinite
 from typing import Any
 
@@ -16,15 +17,10 @@ import msgspec
 
 _ENCODER = msgspec.json.Encoder()
 _FLOAT = struct.Struct("<f")
-_BITS = struct.Struct("<I")
-_MANTISSA_BITS = 23
-_HIDDEN_BIT = 1 << _MANTISSA_BITS
-# The weight of the last mantissa bit of the smallest normal and of every subnormal binary32 is 2**-149.
-_MIN_EXPONENT = -149
+# As many always suffice for binary32.
+_MOST_DIGITS = 9
 _LAST_PLAIN_POSITION = 16
 _FIRST_PLAIN_POSITION = -4
-# The binary64 value nearest to 7.038531e-26 is the middle between these two, and reads back as the even one.
-_ROUNDED_TWICE = {0x15AE43FD: "7.0385307e-26", 0x15AE43FE: "7.038531e-26"}
 
 
 def binary64_text(value: float) -> str:
@@ -50,56 +46,27 @@ def binary32_text(value: float) -> str:
     magnitude = abs(rounded)
     if magnitude == 0.0:
         return sign + "0.0"
-    if 7.03e-26 < magnitude < 7.04e-26 and (text := _ROUNDED_TWICE.get(_BITS.unpack(_FLOAT.pack(magnitude))[0])):
-        return sign + text
-    digits, power = _shortest_binary32(magnitude)
-    return sign + _laid_out(str(digits).rstrip("0"), len(str(digits)) + power)
+    return sign + _laid_out(*_shortest(magnitude))
 
 
-def _shortest_binary32(value: float) -> tuple[int, int]:
-    """Return integers ``(digits, power)`` with ``digits * 10**power`` the shortest decimal of a positive binary32."""
-    mantissa, exponent = _parts(value)
-    # All numbers that round to the value are between two midpoints; in quarters of the last bit these are integers.
-    closer_below = mantissa == _HIDDEN_BIT and exponent > _MIN_EXPONENT
-    low, middle, high = 4 * mantissa - (1 if closer_below else 2), 4 * mantissa, 4 * mantissa + 2
-    # Ten digits, or nine if the estimate was rounded up: nine always suffice for binary32.
-    power = int(f"{value:.0e}".partition("e")[2]) - 9
-    scale = 2 ** max(exponent - 2, 0) * 10 ** max(-power, 0)
-    unit = 2 ** max(2 - exponent, 0) * 10 ** max(power, 0)
-    low, middle, high = low * scale, middle * scale, high * scale
-    first, last = -(-low // unit), high // unit
-    if mantissa % 2:
-        # A midpoint reads back as the even neighbour, so it is outside here.
-        first += first * unit == low
-        last -= last * unit == high
-    step = 1
-    while last // (step * 10) * (step * 10) >= first:
-        step *= 10
-    return _closest(first, last, middle, unit, step), power
+def _shortest(value: float) -> tuple[str, int]:
+    """Return the shortest digits that read back to a positive binary32, and the position of the point after them."""
+    # What has few digits has more as well.
+    places = bisect_left(range(_MOST_DIGITS - 1), True, key=lambda places: _digits(value, places) is not None)
+    found = _digits(value, places)
+    assert found is not None
+    return found
 
 
-def _closest(first: int, last: int, middle: int, unit: int, step: int) -> int:
-    """Return the multiple of *step* in ``first..last`` that is closest to ``middle / unit``, ties to even."""
-    below = middle // (unit * step) * step
-    above = below + step
-    if below < first:
-        return above
-    if above > last:
-        return below
-    excess = 2 * middle - (below + above) * unit
-    if excess == 0:
-        return below if below // step % 2 == 0 else above
-    return above if excess > 0 else below
-
-
-def _parts(value: float) -> tuple[int, int]:
-    """Return integers ``(m, e)`` with ``value == m * 2**e``, as binary32 holds them."""
-    bits: int = _BITS.unpack(_FLOAT.pack(value))[0]
-    biased = bits >> _MANTISSA_BITS
-    mantissa = bits & (_HIDDEN_BIT - 1)
-    if biased == 0:
-        return mantissa, _MIN_EXPONENT
-    return mantissa | _HIDDEN_BIT, biased - 1 + _MIN_EXPONENT
+def _digits(value: float, places: int) -> tuple[str, int] | None:
+    """Return the digits of *value* with *places* after the first, as ``_shortest``; None if they do not read back."""
+    head, _, power = f"{value:.{places}e}".partition("e")
+    nearest, exponent = int(head.replace(".", "")), int(power) - places
+    # Below a power of two fewer numbers round to it than above: the next digit may be where the nearest is not.
+    for digits in (nearest, nearest + 1):
+        if binary32(float(f"{digits}e{exponent}")) == value:
+            return str(digits).rstrip("0"), len(str(digits)) + exponent
+    return None
 
 
 def _laid_out(digits: str, position: int) -> str:
