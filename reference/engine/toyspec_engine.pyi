@@ -52,8 +52,11 @@ class PieceFields(TypedDict):
     places: list[tuple[bytes, bytes, bytes | None]]
     minimized: list[tuple[str, bool]]
 
-EndsFields: TypeAlias = tuple[Profile, State, int, int, bytes]
-"""Profile, state, number of records, size, and telling lines."""
+EndsFields: TypeAlias = tuple[
+    Profile, State, int, int, bytes | None, bytes | None, tuple[int, int], tuple[float, float], float
+]
+"""Profile, state, number of records, size, the lines that start and end the run, and of the run's own phase the first
+and the last step, time, and the last loss, NaN for null."""
 
 WalkedFields: TypeAlias = tuple[str, int, str, bool, bool, bool]
 """Path, size, identity, whether its name alone says what it is, whether it is a link, whether a seal is beside it."""
@@ -188,7 +191,7 @@ def folded(values: bytes, level: int) -> tuple[bytes, bytes, bytes]:
 def extremes(values: bytes) -> tuple[int, int] | None:
     """Return where the first lowest and the first highest value are; None for no values, and where one is NaN."""
 
-def ends(paths: Sequence[str], most_bytes: int) -> list[EndsFields | None]:
+def run_ends(paths: Sequence[str], most_bytes: int) -> list[EndsFields | None]:
     """Return what the ends of each short stream say; None where Python reads it."""
 
 def digests(paths: Sequence[str], most_bytes: int) -> list[DigestFields | None]:

@@ -9,12 +9,22 @@ use toyspec::{Ends, EndsReader};
 use crate::failures::failure;
 use crate::streams::read_all;
 
-/// Profile, state, number of records, size, and the lines that count.
-type EndsFields<'py> = (&'static str, &'static str, u64, usize, Bound<'py, PyBytes>);
+/// Profile, state, number of records, size, the lines that start and end the run, steps, times and the last loss.
+type EndsFields<'py> = (
+    &'static str,
+    &'static str,
+    u64,
+    usize,
+    Option<Bound<'py, PyBytes>>,
+    Option<Bound<'py, PyBytes>>,
+    (i64, i64),
+    (f64, f64),
+    f64,
+);
 
 /// Returns what each stream says; None for one that Python has to read, or that cannot be read.
 #[pyfunction]
-#[pyo3(name = "ends")]
+#[pyo3(name = "run_ends")]
 pub(crate) fn ends_of_all(
     py: Python<'_>,
     paths: Vec<PathBuf>,
@@ -26,6 +36,7 @@ pub(crate) fn ends_of_all(
 }
 
 fn fields<'py>(py: Python<'py>, ends: &Ends) -> EndsFields<'py> {
-    let lines = PyBytes::new(py, &ends.lines);
-    (ends.profile.name(), ends.state.name(), ends.records, ends.size, lines)
+    let line = |line: &Option<Vec<u8>>| line.as_ref().map(|line| PyBytes::new(py, line));
+    let (start, end) = (line(&ends.start), line(&ends.end));
+    (ends.profile.name(), ends.state.name(), ends.records, ends.size, start, end, ends.steps, ends.times, ends.loss)
 }

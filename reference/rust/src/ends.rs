@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::check::Fast;
 use crate::line_validation::{LineValidator, Status};
 use crate::profile::{detect, Hints};
-use crate::record_numbers::counts;
+use crate::record_numbers::{counts, finite, in_seconds, number_or_null};
 use crate::schema::{member, Constant};
 use crate::tables::MAX_LINE_BYTES;
 use crate::tape::{Kind, Node};
@@ -28,9 +28,16 @@ pub struct Ends {
     pub records: u64,
     /// Size in bytes.
     pub size: usize,
-    /// The lines up to the first step, those that end the run, and those from the last step with a loss on, each with
-    /// its LF.
-    pub lines: Vec<u8>,
+    /// The first line, if it starts the run, without its LF.
+    pub start: Option<Vec<u8>>,
+    /// The last line that ends the run, without its LF.
+    pub end: Option<Vec<u8>>,
+    /// The first and the last step of the run's own phase.
+    pub steps: (i64, i64),
+    /// The first and the last time, in seconds.
+    pub times: (f64, f64),
+    /// The loss of the last of these steps that has one; NaN stands for null.
+    pub loss: f64,
 }
 
 /// Reads the ends of short streams, one after the other.
@@ -49,6 +56,8 @@ enum Part {
     End,
     /// A step of a phase, None for that of the run; whether it has a loss.
     Step(Option<&'static str>, bool),
+    /// Values that are steps of the run where no step is before them.
+    Values,
     Other,
 }
 
@@ -101,8 +110,39 @@ impl EndsReader {
             false if end < text.len() || profile.table().last.is_some() && !is_ended => State::Torn,
             false => State::Complete,
         };
-        let lines = self.telling(text, &seen, profile, run_phase)?;
-        Some(Ends { profile, state, records, size: text.len(), lines })
+        let is_own = |part: Part| matches!(part, Part::Step(phase, _) if phase.unwrap_or(run_phase) == run_phase);
+        let tells = |part: Part| matches!(part, Part::Step(_, true)) && is_own(part);
+        let first = self.first(text, &seen, profile, is_own)?;
+        if self.first(text, &seen, profile, |part| part == Part::Values || is_own(part))? != first {
+            return None;
+        }
+        let (last, telling) = (self.last(text, &seen, profile, is_own)?, self.last(text, &seen, profile, tells)?);
+        let begin = self.first_time(lines_of(text, 0..first.end), text, profile)?;
+        let finish = self.first_time(lines_back(text, telling.start..end), text, profile)?;
+        let mut of_step = |range: &Range<usize>| {
+            self.validator.validate(&text[range.start..range.end - 1], range.start == 0);
+            let record = self.validator.record(&text[range.start..range.end - 1])?;
+            Some((record.get("step")?.literal().parse().ok()?, record.get("loss").map(number_or_null)))
+        };
+        let ((first, _), (last, _), (_, loss)) = (of_step(&first)?, of_step(&last)?, of_step(&telling)?);
+        let whole = |wanted: Part| {
+            let mut lines = seen.iter().rev().filter_map(|piece| match piece {
+                Seen::One(part, range) if *part == wanted => Some(text[range.start..range.end - 1].to_vec()),
+                _ => None,
+            });
+            lines.next()
+        };
+        Some(Ends {
+            profile,
+            state,
+            records,
+            size: text.len(),
+            start: whole(Part::Start),
+            end: whole(Part::End),
+            steps: (first, last),
+            times: (begin, finish),
+            loss: loss??,
+        })
     }
 
     /// Goes over all lines: quickly over the plain ones, as all but the first and the last mostly are.
@@ -133,7 +173,9 @@ impl EndsReader {
                         None => *profile.insert(detect(record, Hints::default())?),
                     };
                     let part = part(record, profile)?;
-                    if part == Part::Start && run_phase.is_none() {
+                    if part == Part::Start {
+                        // One that comes later decides on what was read before.
+                        seen.is_empty().then_some(())?;
                         run_phase = Some(phase_of(record).unwrap_or(TRAIN));
                     }
                     seen.push(Seen::One(part, start..next));
@@ -154,48 +196,65 @@ impl EndsReader {
         Some(slot.get_or_insert_with(|| Fast::new(profile)))
     }
 
-    /// Returns the lines that count; None where no step has a loss, or where Python has to look at a record.
-    fn telling(&mut self, text: &[u8], seen: &[Seen], profile: Profile, run_phase: &str) -> Option<Vec<u8>> {
-        let is_own = |part: Part| matches!(part, Part::Step(phase, _) if phase.unwrap_or(run_phase) == run_phase);
-        let tells = |part: Part| matches!(part, Part::Step(_, true)) && is_own(part);
-        let mut last = None;
-        for piece in seen.iter().rev() {
-            last = match piece {
-                Seen::One(part, range) => tells(*part).then(|| range.clone()),
-                Seen::Many(range) => self.find(lines_back(text, range.clone()), text, profile, tells)?,
-            };
-            if last.is_some() {
-                break;
-            }
-        }
-        let last = last?;
-        let mut first = last.clone();
+    /// Returns the first line whose part is one; None without one, or where Python has to look at a record.
+    fn first(
+        &mut self,
+        text: &[u8],
+        seen: &[Seen],
+        profile: Profile,
+        is_one: impl Fn(Part) -> bool + Copy,
+    ) -> Option<Range<usize>> {
         for piece in seen {
             let found = match piece {
-                Seen::One(part, range) => is_own(*part).then(|| range.clone()),
-                Seen::Many(range) => self.find(lines_of(text, range.clone()), text, profile, is_own)?,
+                Seen::One(part, range) => is_one(*part).then(|| range.clone()),
+                Seen::Many(range) => self.find(lines_of(text, range.clone()), text, profile, is_one)?,
             };
-            if let Some(found) = found {
-                first = found;
-                break;
+            if found.is_some() {
+                return found;
             }
         }
-        let mut lines = Vec::new();
-        for piece in seen {
-            match piece {
-                Seen::One(part, range) => {
-                    if range.start <= first.start || range.start >= last.start || *part == Part::End {
-                        lines.extend_from_slice(&text[range.clone()]);
-                    }
-                }
-                Seen::Many(range) => {
-                    let middle = first.end.clamp(range.start, range.end);
-                    lines.extend_from_slice(&text[range.start..middle]);
-                    lines.extend_from_slice(&text[last.start.clamp(middle, range.end)..range.end]);
-                }
+        None
+    }
+
+    /// As `first`, from the last line on.
+    fn last(
+        &mut self,
+        text: &[u8],
+        seen: &[Seen],
+        profile: Profile,
+        is_one: impl Fn(Part) -> bool + Copy,
+    ) -> Option<Range<usize>> {
+        for piece in seen.iter().rev() {
+            let found = match piece {
+                Seen::One(part, range) => is_one(*part).then(|| range.clone()),
+                Seen::Many(range) => self.find(lines_back(text, range.clone()), text, profile, is_one)?,
+            };
+            if found.is_some() {
+                return found;
             }
         }
-        Some(lines)
+        None
+    }
+
+    /// Returns the time of the first of `lines` that counts and has one; None where Python has to look at a record.
+    fn first_time(&mut self, lines: impl Iterator<Item = Range<usize>>, text: &[u8], profile: Profile) -> Option<f64> {
+        for range in lines {
+            let line = &text[range.start..range.end - 1];
+            if self.validator.validate(line, range.start == 0) != Status::Readable {
+                continue;
+            }
+            let record = self.validator.record(line)?;
+            let kind = record.get("kind").filter(|kind| kind.kind() == Kind::String).map(|kind| kind.string());
+            let (key, counted) = match profile {
+                Profile::Metrics => ("wall_time_ms", counts(record)),
+                _ => ("t", kind.is_some_and(|kind| profile.kind(&kind).is_some())),
+            };
+            let time = record.get(key).filter(|time| counted && time.kind() == Kind::Number);
+            if let Some(time) = time {
+                return finite(time).map(|time| in_seconds(time, profile));
+            }
+        }
+        None
     }
 
     /// Returns the first of `lines` whose part is one; None where Python has to look at a record.
@@ -257,6 +316,7 @@ fn part(record: Node, profile: Profile) -> Option<Part> {
                 "run_start" => Some(Part::Start),
                 "run_end" => Some(Part::End),
                 "step" => step(record),
+                "scalars" => Some(Part::Values),
                 _ => Some(Part::Other),
             }
         }
@@ -311,15 +371,16 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_around_the_first_and_the_last_loss_count() {
-        let (one, two, three) = (step(1, ",\"loss\":2"), step(2, ",\"loss\":1"), step(3, ",\"loss\":0.5"));
+    fn the_first_and_the_last_step_and_loss_count() {
+        let (one, two, three) = (step(1, ",\"loss\":2"), step(2, ",\"loss\":null"), step(3, ""));
         let other = step(9, ",\"phase\":\"eval\",\"loss\":7");
         let end = "{\"kind\":\"run_end\",\"t\":9.0,\"reason\":\"completed\"}\n";
         let found = ends_of(format!("{START}\n{one}{two}{three}{other}{end}").as_bytes()).unwrap();
-        assert_eq!((State::Complete, 6), (found.state, found.records));
-        assert_eq!(format!("{START}{one}{three}{other}{end}"), String::from_utf8(found.lines).unwrap());
+        assert_eq!((State::Complete, 6, (1, 3), (0.0, 9.0)), (found.state, found.records, found.steps, found.times));
+        assert_eq!((true, Some(START.trim().into())), (found.loss.is_nan(), found.start));
+        assert_eq!(Some(end.trim().into()), found.end);
         let torn = ends_of(format!("{START}{one}{{\"ki").as_bytes()).unwrap();
-        assert_eq!(State::Torn, torn.state);
+        assert_eq!((State::Torn, 2.0, (0.0, 1.0)), (torn.state, torn.loss, torn.times));
         let damaged = ends_of(format!("{START}x\n{one}").as_bytes()).unwrap();
         assert_eq!((State::Damaged, 2), (damaged.state, damaged.records));
     }
@@ -328,13 +389,9 @@ mod tests {
     fn steps_of_the_phase_of_the_run_count() {
         let start = START.replace("}\n", ",\"phase\":\"eval\"}\n");
         let (own, named) = (step(1, ",\"loss\":3"), step(2, ",\"phase\":\"eval\",\"loss\":2"));
-        let (another, later) = (step(1, ",\"phase\":\"train\",\"loss\":1"), step(3, ",\"loss\":1"));
-        let text = [start, own, named, later, another].concat();
-        let found = ends_of(text.as_bytes()).unwrap();
-        assert_eq!(
-            text.replace(&step(2, ",\"phase\":\"eval\",\"loss\":2"), ""),
-            String::from_utf8(found.lines).unwrap()
-        );
+        let (another, later) = (step(5, ",\"phase\":\"train\",\"loss\":1"), step(3, ",\"loss\":1.5"));
+        let found = ends_of([start, own, named, later, another].concat().as_bytes()).unwrap();
+        assert_eq!(((1, 3), 1.5), (found.steps, found.loss));
     }
 
     #[test]
@@ -356,6 +413,9 @@ mod tests {
             START,
             &format!("{START}{}{resume}", step(1, ",\"loss\":1")),
             &format!("{START}{}", step(1, ",\"loss\":1,\"loss\":2")),
+            &format!("{START}{}", step(1, ",\"loss\":\"x\"")),
+            &format!("{}{START}", step(1, ",\"loss\":1")),
+            &format!("{{\"kind\":\"scalars\",\"t\":1,\"step\":7,\"values\":{{}}}}\n{}", step(9, ",\"loss\":1")),
             &format!("{START}{}", step(1, ",\"loss\":1").replace("\"step\":1", "\"step\":1.0")),
             "{\"type\":\"scalar\",\"tag\":\"loss\",\"step\":1,\"value\":1.0,\"wall_time\":1.0}\n",
         ] {

@@ -61,15 +61,7 @@ fn said_by_event<'t>(record: Node<'t>) -> Option<Said<'t>> {
     };
     let step = parts.step.and_then(step_of).filter(|_| time.is_some_and(|(_, time)| time >= 0.0))?;
     let epoch = parts.epoch;
-    Some(Said {
-        kind: table.name,
-        time,
-        step: Some(step),
-        phase,
-        epoch,
-        minimize: None,
-        metrics: parts.metrics()?,
-    })
+    Some(Said { kind: table.name, time, step: Some(step), phase, epoch, minimize: None, metrics: parts.metrics()? })
 }
 
 fn said_by_entry<'t>(record: Node<'t>) -> Option<Said<'t>> {
@@ -200,7 +192,7 @@ fn metric<'t>(key: Node<'t>, value: Node<'t>) -> Option<(String, Placed<'t, f64>
 }
 
 /// Returns a number, NaN for null; None for a number that is not finite, and for another value.
-fn number_or_null(value: Node) -> Option<f64> {
+pub(crate) fn number_or_null(value: Node) -> Option<f64> {
     match value.kind() {
         Kind::Null => Some(f64::NAN),
         _ => finite(value),

@@ -21,7 +21,7 @@ from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.runs.columns import ALERT_FIELDS
 from toyspec.core.runs.discovery import each_result, ranks_in
 from toyspec.core.runs.stream_ends import states_of_other_ranks
-from toyspec.core.runs.summary import Extent, RunSummary, summarize_ends, summarize_run, take_extremes
+from toyspec.core.runs.summary import Extent, RunSummary, summarize_ends, summarize_run
 from toyspec.health.checking import incidents_of
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _digested(path: str, fields: toyspec_engine.DigestFields) -> Digested | None
         if isinstance(part, bytes):
             summary.take((each for each in feed.feed(part) if isinstance(each, Record)), learn="attempts")
         else:
-            take_extremes(summary, part, profile)
+            summary.take_numbers(part, profile)
     if summary.attempts or summary.starts_late:
         return None
     summary.describe(profile, Extent(state, records, size))

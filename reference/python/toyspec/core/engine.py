@@ -32,7 +32,7 @@ _NAMES = (
     "StepBlock", "StepBlock.kinds", "StepBlock.phase", "StepBlock.times", "StepBlock.steps", "StepBlock.names",
     "StepBlock.minimized", "StepBlock.extremes", "StepBlock.last_place", "StepBlock.opened",
     "Packing", "Packing.levels", "Packing.data", "columns", "step_columns", "step_blocks",
-    "folded", "extremes", "ends", "digests", "tensorboard_lines", "fail",
+    "folded", "extremes", "run_ends", "digests", "tensorboard_lines", "fail",
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from toyspec.core.reading.number_blocks import NumberBlock, StepBlock, StepBlock
 from toyspec.core.reading.records import RecordFeed
 from toyspec.core.runs.rows import MOST_METRICS
 from toyspec.core.runs.run_facts import cut
-from toyspec.core.runs.summary import Extent, RunSummary, take_extremes
+from toyspec.core.runs.summary import Extent, RunSummary
 from toyspec.core.system_calls import cause_of
 from toyspec.view.opened_files import identity_of
 from toyspec.view.pyramids import MOST_BUCKETS, EnginePyramid, new_pyramid
@@ -123,7 +123,7 @@ class Scan:
             # Which scalar of a tag is the latest is not among the extremes.
             self.summary.take([block.opened()])
         else:
-            take_extremes(self.summary, block.extremes(), block.profile)
+            self.summary.take_numbers(block.extremes(), block.profile)
         begin = None
         if block.profile == "kaun/v1" and numbers.times is not None:
             begin = self._first_time = numbers.times[0] if self._first_time is None else self._first_time

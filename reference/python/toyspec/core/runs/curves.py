@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import repeat
-from math import isfinite, isnan
-from operator import add
-from typing import TYPE_CHECKING, Any, Literal
+from math import isfinite, isnan, nan
+from operator import add, itemgetter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.core.engine import native
 from toyspec.core.kaun.scalars import lateness
@@ -22,6 +22,33 @@ _CROSS = {"unicode": "\N{MULTIPLICATION SIGN}", "ascii": "x"}
 
 
 _FEW = 64
+
+
+class Extremes(NamedTuple):
+    """What successive values come to; NaN is one that was not finite. Each value is after its step."""
+
+    number: int
+    not_finite: int
+    first: tuple[int, float]
+    last: tuple[int, float]
+    last_finite: float | None
+    lowest: tuple[int, float] | None
+    """The first of the lowest values; None where none was finite."""
+    highest: tuple[int, float] | None
+    """The first of the highest values."""
+
+    @classmethod
+    def of(cls, steps: Sequence[int], values: array[float]) -> Extremes:
+        """Return what *values*, at least one, at *steps* come to."""
+        first, last = (steps[0], values[0]), (steps[-1], values[-1])
+        ends = _places_of_extremes(values)
+        if ends is not None:
+            lowest, highest = ((steps[at], values[at]) for at in ends)
+            return cls(len(values), 0, first, last, values[-1], lowest, highest)
+        known = [(step, value) for step, value in zip(steps, values, strict=True) if not isnan(value)]
+        last_finite = known[-1][1] if known else None
+        extremes = (best(known, key=itemgetter(1), default=None) for best in (min, max))
+        return cls(len(values), len(values) - len(known), first, last, last_finite, *extremes)
 
 
 class Curve:
@@ -43,7 +70,6 @@ class Curve:
         self._share = 1
         self._means: list[float | None] = []
         self._open: list[float] = []
-        self._taken = 0
 
     def add(self, step: int, value: float | None) -> None:
         """Add the value at *step*, None if it was not finite."""
@@ -54,56 +80,43 @@ class Curve:
             self.not_finite += 1
         else:
             self.last_finite = value
-            if self._limit:
-                self._open.append(value)
             if self.lowest is None or value < self.lowest[1]:
                 self.lowest = (step, value)
             if self.highest is None or value > self.highest[1]:
                 self.highest = (step, value)
-        self._taken += 1
-        if self._limit and self._taken == self._share:
-            self._close()
+        if self._limit:
+            self._open.append(nan if value is None else value)
+            if len(self._open) == self._share:
+                self._close()
 
     def add_all(self, steps: Sequence[int], values: array[float]) -> None:
         """Add the value at each of *steps*, NaN where it was not finite: what ``add`` does, at once."""
         if not steps:
             return
-        ends = _extremes(values)
-        if ends is None:
-            begin = 0
-            for at in [at for at, value in enumerate(values) if isnan(value)]:
-                self.add_all(steps[begin:at], values[begin:at])
-                self.add(steps[at], None)
-                begin = at + 1
-            self.add_all(steps[begin:], values[begin:])
-            return
-        self.count += len(steps)
-        self.first = self.first or (steps[0], values[0])
-        self.last = (steps[-1], values[-1])
-        self.last_finite = values[-1]
-        least, most = (values[at] for at in ends)
-        if self.lowest is None or least < self.lowest[1]:
-            self.lowest = (steps[ends[0]], least)
-        if self.highest is None or most > self.highest[1]:
-            self.highest = (steps[ends[1]], most)
+        self.merge(Extremes.of(steps, values))
         at = 0
         while self._limit and at < len(values):
-            whole = 0 if self._taken else min((len(values) - at) // self._share, self._limit - len(self._means))
-            if whole:
-                end = at + whole * self._share
-                self._close_all(values[at:end])
-                at = end
-                continue
-            end = at + self._share - self._taken
-            self._open.extend(values[at:end])
-            self._taken += len(values[at:end])
-            at = end
-            if self._taken == self._share:
+            part = values[at : at + self._share - len(self._open)]
+            self._open.extend(part)
+            at += len(part)
+            if len(self._open) == self._share:
                 self._close()
+
+    def merge(self, found: Extremes) -> None:
+        """Add values of which no more than *found* is known, and not their shape."""
+        self.count += found.number
+        self.not_finite += found.not_finite
+        self.first = self.first or _known(found.first)
+        self.last = _known(found.last)
+        self.last_finite = self.last_finite if found.last_finite is None else found.last_finite
+        if found.lowest is not None and (self.lowest is None or found.lowest[1] < self.lowest[1]):
+            self.lowest = found.lowest
+        if found.highest is not None and (self.highest is None or found.highest[1] > self.highest[1]):
+            self.highest = found.highest
 
     def means(self, most: int | None = None) -> list[float | None]:
         """Return the mean of each part in order, None where nothing was finite; of *most* parts at most."""
-        means = [*self._means, _mean(self._open)] if self._taken else list(self._means)
+        means = [*self._means, _mean(self._open)] if self._open else list(self._means)
         while most is not None and len(means) > max(most, 1):
             means = _halved(means)
         return means
@@ -115,18 +128,8 @@ class Curve:
         return "" if is_flat else sparkline(self.means(most), signs)
 
     def _close(self) -> None:
-        self._means.append(_mean(self._open) if len(self._open) != 1 else self._open[0])
-        self._open, self._taken = [], 0
-        self._fold()
-
-    def _close_all(self, values: array[float]) -> None:
-        """Take in the means of whole parts of *values*, which are finite and no more than there is room for."""
-        size = self._share
-        parts = values if size == 1 else [_mean(values[at : at + size]) for at in range(0, len(values), size)]
-        self._means.extend(parts)
-        self._fold()
-
-    def _fold(self) -> None:
+        self._means.append(_mean(self._open))
+        self._open = []
         if len(self._means) == self._limit:
             self._means = _halved(self._means)
             self._share *= 2
@@ -198,16 +201,19 @@ def sparkline(values: list[float | None], signs: Literal["unicode", "ascii"]) ->
     return "".join(map(sign, values))
 
 
-def _extremes(values: array[float]) -> tuple[int, int] | None:
-    """Return where the first lowest and the first highest of *values* are, which are finite or NaN; None for NaN."""
+def _known(point: tuple[int, float]) -> tuple[int, float | None]:
+    step, value = point
+    return step, None if isnan(value) else value
+
+
+def _places_of_extremes(values: array[float]) -> tuple[int, int] | None:
+    """Return where the first lowest and the first highest of *values* are; None where one is NaN."""
     # To ask the engine takes longer than to look at few.
     engine = native() if len(values) > _FEW else None
     if engine is not None:
         found: tuple[int, int] | None = engine.extremes(values.tobytes())
         return found
-    if any(map(isnan, (values[0], values[-1], sum(values)))):
-        return None
-    return values.index(min(values)), values.index(max(values))
+    return None if any(map(isnan, values)) else (values.index(min(values)), values.index(max(values)))
 
 
 def _halved(means: list[float | None]) -> list[float | None]:
@@ -220,11 +226,15 @@ def _halved(means: list[float | None]) -> list[float | None]:
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    if not values:
-        return None
+    """Return the mean of those of *values* that are finite; None without one."""
     total = sum(values)
+    if values and isfinite(total):
+        return total / len(values)
+    known = list(filter(isfinite, values))
+    if len(known) < len(values):
+        return _mean(known)
     # The sum of the largest numbers is infinite, their mean is not.
-    return total / len(values) if isfinite(total) else sum(value / len(values) for value in values)
+    return sum(value / len(known) for value in known) if known else None
 
 
 def common_steps(all_points: Sequence[Mapping[int, object]]) -> list[int]:

@@ -29,7 +29,7 @@ from toyspec.core.reading.records import Record, RecordFeed, Row, RowBlock, coun
 from toyspec.core.reading.run_files import is_of_latest_attempt, ranks_beside, run_of
 from toyspec.core.reading.sealed_files import has_seal
 from toyspec.core.reading.stream_files import locate_stream, stream_size, unpacked_head
-from toyspec.core.runs.curves import Curve, TagCurve
+from toyspec.core.runs.curves import Curve, Extremes, TagCurve
 from toyspec.core.runs.run_facts import (
     MetricFacts,
     RunFacts,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     import toyspec_engine
 
     from toyspec.core.findings import DialectUse, Ended, Profile, ReadReport, State
-    from toyspec.core.reading.number_blocks import Rows
     from toyspec.core.runs.discovery import Stream
     from toyspec.core.runs.run_facts import RankState
 
@@ -329,6 +328,19 @@ class RunSummary:
                 self.attempts.learn(record)
             self._take_record(record)
 
+    def take_ends(self, found: toyspec_engine.EndsFields) -> None:
+        """Take in what the compiled engine has *found* in a short stream, all that lists have of it."""
+        profile, state, count, size, start, end, steps, times, loss = found
+        if start is not None:
+            record = Record(start, 1, 0, profile, "run_start")
+            self.start, self.world_size = record.value, world_size_of(record)
+        self.end = None if end is None else Record(end, count, size, profile, "run_end").value
+        self.placing.first, self.placing.last = steps
+        self.first_time, self.last_time = times
+        self._time_origin = mapping_of(profile).origin_of(times[0])
+        self._step_loss = (finite_number(loss),)
+        self.describe(profile, Extent(state, count, size))
+
     def _take_record(self, record: Record) -> None:
         if not isinstance(record, Row):
             self._count(self.kinds, "entry" if record.profile == "metrics/v1" else record.kind or "without kind", 1)
@@ -371,12 +383,15 @@ class RunSummary:
             return
         values = self.attempts.named_values(record)
         if record.kind == "step" and record.profile == "toy/v1" and "loss" in values:
-            self.take_step_loss(values["loss"])
-        self._take_metrics(step, values, record)
-
-    def take_step_loss(self, loss: float | None) -> None:
-        """Take in the loss of a step of the run's own phase in toy/v1, the last one so far."""
-        self._step_loss = (finite_number(loss),)
+            self._step_loss = (finite_number(values["loss"]),)
+        if not _is_place(step):
+            return
+        for name, value in values.items():
+            curve = self._curve(name, record.profile)
+            if isinstance(curve, TagCurve):
+                curve.add(step, finite_number(value), record.epoch)
+            elif curve is not None:
+                curve.add(step, finite_number(value))
 
     def _keep_named(self, what: str, kept: dict[str, Any], name: str, value: Any) -> None:
         if name in kept or len(kept) < MOST_NAMES:
@@ -389,13 +404,31 @@ class RunSummary:
 
     def _take_block(self, block: NumberBlock) -> None:
         """Add many records at once."""
-        columns = self.attempts.named(block.columns, block.phase)
-        self.take_places(block.profile, block.kinds, block.times, block.steps, block.phase)
-        self.take_columns(columns, block.minimized, block.places if block.profile == "kaun/v1" else None)
-        if block.profile == "toy/v1" and "loss" in columns:
-            self.take_step_loss(columns["loss"][1][-1])
+        self._take_places(block.profile, block.kinds, block.times, block.steps, block.phase)
+        for name, minimize in block.minimized.items():
+            self._keep_named("goals", self.goals, name, "min" if minimize else "max")
+        for name, (steps, values) in self.attempts.named(block.columns, block.phase).items():
+            curve = self._curve(name, block.profile)
+            if isinstance(curve, TagCurve):
+                curve.add_all(steps, values, block.places[name].epochs if name in block.places else None)
+            elif curve is not None:
+                curve.add_all(steps, values)
+            if name == "loss" and block.profile == "toy/v1":
+                self._step_loss = (finite_number(values[-1]),)
 
-    def take_places(
+    def take_numbers(self, numbers: toyspec_engine.NumbersFields, profile: Profile) -> None:
+        """Add many records of which the extremes of each metric are known: the shape of its curve then is not."""
+        phase = numbers["phase"]
+        self._take_places(profile, numbers["kinds"], numbers["times"], numbers["steps"], phase)
+        metrics = {name: Extremes._make(found) for name, *found in numbers["metrics"]}
+        for name, found in self.attempts.named(metrics, phase).items():
+            curve = self._curve(name, profile)
+            if curve is not None:
+                curve.merge(found)
+            if name == "loss" and profile == "toy/v1":
+                self._step_loss = (finite_number(found.last[1]),)
+
+    def _take_places(
         self,
         profile: Profile,
         kinds: Iterable[tuple[str, int]],
@@ -403,42 +436,20 @@ class RunSummary:
         steps: tuple[int, int] | None,
         phase: str | None,
     ) -> None:
-        """Add what many records have beside their metrics.
-
-        *kinds* are their numbers by kind, *times* and *steps* the first and the last.
-        """
+        """Add what many records have beside their metrics: numbers by kind, first and last time and step."""
         for kind, number_of in kinds:
             self._count(self.kinds, kind, number_of)
         for time in times or ():
             self._take_time(time, mapping_of(profile).origin_of(time))
         self.placing.take_block(kinds, steps, phase)
 
-    def take_columns(
-        self,
-        columns: Mapping[str, tuple[Sequence[int], array[float]]],
-        minimized: Mapping[str, bool] | None = None,
-        tags: Mapping[str, Rows] | None = None,
-    ) -> None:
-        """Add steps and values of metrics by name, NaN for null; *minimized* is whether smaller values are better.
-
-        *tags* are the places of those of kaun/v1; None for other formats.
-        """
-        for name, minimize in (minimized or {}).items():
-            self._keep_named("goals", self.goals, name, "min" if minimize else "max")
-        for name, (steps, values) in columns.items():
-            curve = self._curve(name, Curve if tags is None else TagCurve)
-            if isinstance(curve, TagCurve):
-                curve.add_all(steps, values, tags[name].epochs if tags and name in tags else None)
-            elif curve is not None:
-                curve.add_all(steps, values)
-
-    def _curve(self, name: str, kind: type[Curve]) -> Curve | None:
+    def _curve(self, name: str, profile: Profile | None) -> Curve | None:
         curve = self.series.get(name)
         if curve is not None:
             return curve
         # The loss of a run that logs very many other metrics before it is not left out.
         if len(self.series) < MOST_NAMES or name in LOSS_NAMES:
-            curve = self.series[name] = kind(self._parts)
+            curve = self.series[name] = (TagCurve if profile == "kaun/v1" else Curve)(self._parts)
         elif len(self._beyond) < _MOST_COUNTED:
             self._beyond.add(hash(name))
         return curve
@@ -448,19 +459,11 @@ class RunSummary:
         said = block.said
         for time in () if said.times is None else (said.times[0], said.times[-1]):
             self._take_time(time, said.time_origin)
-        columns = {name: array("d", values) for name, values in said.metrics.items()}
         steps = self.placing.take_rows(said.steps, len(block.table.lines))
-        self.take_columns({name: (steps, each) for name, each in columns.items()})
-
-    def _take_metrics(self, step: Any, metrics: Mapping[str, float | int | None], record: Record) -> None:
-        if not _is_place(step):
-            return
-        for name, value in metrics.items():
-            curve = self._curve(name, TagCurve if record.profile == "kaun/v1" else Curve)
-            if isinstance(curve, TagCurve):
-                curve.add(step, finite_number(value), record.epoch)
-            elif curve is not None:
-                curve.add(step, finite_number(value))
+        for name, values in said.metrics.items():
+            curve = self._curve(name, None)
+            if curve is not None:
+                curve.add_all(steps, array("d", values))
 
     def _take_time(self, seconds: float | None, origin: str | None) -> None:
         """Take in a time; those that count from elsewhere than the first ones are not comparable."""
@@ -491,29 +494,6 @@ def _with_settings(start: dict[str, Any], changed: Any) -> dict[str, Any]:
 def _is_place(step: object) -> TypeGuard[int]:
     """Return whether values can be at *step*; that of another program's log may have a fraction."""
     return type(step) is int or (type(step) is float and isfinite(step))
-
-
-def take_extremes(summary: RunSummary, part: toyspec_engine.NumbersFields, profile: Profile) -> None:
-    """Add the records of *part* to *summary*, which then does not know the shape of their curves."""
-    own = {name for name, *_ in part["metrics"]}
-    names = dict(zip(own, summary.attempts.named(dict.fromkeys(own), part["phase"]), strict=True))
-    before = {name: curve.count for name, curve in summary.series.items()}
-    columns = {}
-    for name, _, _, first, last, last_finite, lowest, highest in part["metrics"]:
-        # The first of equal values is an extreme, so the order counts.
-        known = [first, *(point for point in (lowest, highest) if point is not None)]
-        known += [] if last_finite is None else [(last[0], last_finite)]
-        known.append(last)
-        columns[names[name]] = (array("q", [step for step, _ in known]), array("d", [value for _, value in known]))
-        if profile == "toy/v1" and names[name] == "loss":
-            summary.take_step_loss(last[1])
-    summary.take_places(profile, part["kinds"], part["times"], part["steps"], part["phase"])
-    summary.take_columns(columns)
-    for name, count, nulls, first, last, *_ in part["metrics"]:
-        curve = summary.series.get(names[name])
-        if curve is not None and curve.count > before.get(names[name], 0):
-            curve.count += count - len(columns[names[name]][0])
-            curve.not_finite += nulls - sum(value != value for _, value in (first, last))  # noqa: PLR0124 - NaN
 
 
 def _descriptions(start: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -628,16 +608,13 @@ def engine_ends(streams: Sequence[Stream]) -> dict[str, RunSummary]:
     engine = native()
     if engine is None:
         return {}
-    found = engine.ends([stream.path for stream in streams], WHOLE_BYTES)
+    found = engine.run_ends([stream.path for stream in streams], WHOLE_BYTES)
     runs = {}
     for stream, each in zip(streams, found, strict=True):
         if each is not None:
-            profile, state, count, size, lines = each
-            run = RunSummary(stream.path, parts=0)
+            run = runs[stream.path] = RunSummary(stream.path, parts=0)
             run.knows_metrics = False
-            run.take(RecordFeed(profile=profile).feed(lines), learn="attempts")
-            run.describe(profile, Extent(state, count, size))
-            runs[stream.path] = run
+            run.take_ends(each)
     return runs
 
 
