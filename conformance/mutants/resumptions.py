@@ -127,6 +127,14 @@ class ReadsTheLastRecordAlone(Oracle):
             pass
 
 
+class CountsTheTimeOfAnyKind(Oracle):
+    """Takes the t of a record of unknown kind for one of the run."""
+
+    class writing_type(Writing):
+        def counts_time(self, members: Mapping[str, Any]) -> bool:
+            return True
+
+
 def _mutant(make: type[Oracle], proves: str, reason: str) -> Mutant:
     return Mutant(make=make, role="writer", proves=proves, reason=reason)
 
@@ -142,5 +150,6 @@ ALL: tuple[Mutant, ...] = (
     _mutant(AddsASecond, "stream/time-resumed", r"/t of the last record is 1\d\d.*: the request took"),
     _mutant(CountsTheAgeOfTheStream, "stream/time-resumed", "/t of the last record is 73.*: the request took"),
     _mutant(ReadsTheLastRecordAlone, "stream/time-resumed", "/t of the last record is 0|wrote time-goes-backwards"),
+    _mutant(CountsTheTimeOfAnyKind, "stream/time-of-known-kinds", r"record \d, /t is|/t of the last record is"),
     _mutant(CountsThePause, "stream/time-resumed", "/t of the last record is 73.*: the request took"),
 )

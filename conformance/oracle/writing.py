@@ -76,7 +76,7 @@ class Writing:
         """Return the members of a record with those that are always written."""
         if self.profile == "metrics/v1":
             return {"extra": {}, **members}
-        if self.profile == "kaun/v1" and members.get("type") == "scalar":
+        if self.profile == "kaun/v1" and not self.is_canonical and members.get("type") == "scalar":
             return {"wall_time": {"float": repr(time.time())}, **members}
         return members
 

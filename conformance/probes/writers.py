@@ -16,6 +16,7 @@ from conformance.oracle.bundles import is_safe_run_id
 from conformance.oracle.writing import is_number, number_of, unwrapped
 from conformance.probes.expected import is_own, is_timed, with_defaults, without_defaults
 from conformance.probes.question import Needs, Question, Stage
+from conformance.revisions import as_numbers
 from conformance.session_cases import Session
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ _CLOCK_SECONDS = 60.0
 """How far the clock of the runner may be from that of a writer."""
 _TICK_SECONDS = 0.02
 _MOST_TICKS = 100
+_ABSENT_SINCE = "1.4"
+"""The first revision that says what a canonical writer does with absent members."""
 
 
 def questions(case: Case) -> Iterator[Question]:
@@ -88,7 +91,9 @@ def canonical_questions(case: Case) -> Iterator[Question]:
     needs = _needs(case.profile, records)
     yield Question(case=case, role="canonical-writer", needs=needs, play=partial(_canonical, case, records))
     changed = [(detail, given) for detail, given, _ in _with_non_finite(records, case.profile)]
-    others = (("zero-from-minus-zero", _with_minus_zero(records)), ("shuffled", _reversed(records)))
+    others = [("zero-from-minus-zero", _with_minus_zero(records)), ("shuffled", _reversed(records))]
+    if as_numbers(case.since) >= as_numbers(_ABSENT_SINCE):
+        others.append(("absent", [without_defaults(record, case.profile) for record in records]))
     for detail, given in (*changed, *others):
         if detail == "shuffled" or given != records:
             play = partial(_canonical, case, given)

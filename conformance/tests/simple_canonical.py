@@ -12,7 +12,6 @@ from conformance.tagging import TAGS, f32_text, float_text
 _SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "schemas", "bundled")
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "metrics/v1": {"extra": {}},
-    "kaun/v1": {"wall_time": {"float": "0.0"}},
 }
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 

@@ -25,6 +25,7 @@ Message = dict[str, Any]
 _REFUSALS = (InvalidEventError, RecordRefusedError, StreamError, ValueError, TypeError, OSError)
 _A_LITTLE = 2e-7
 _LONGEST_RUN_SECONDS = 1e9
+_ALWAYS_WRITTEN: dict[str, dict[str, Any]] = {"metrics/v1": {"extra": {}}}
 _LEFT_OUT_UNLESS_GIVEN: dict[str, dict[str, Any]] = {
     "run_start": {"host": "", "started_at": ""},
     "eval": {"phase": None},
@@ -84,7 +85,8 @@ def canonical(request: Message) -> Message:
     """Answer as a canonical writer."""
     profile = request["profile"]
     try:
-        lines = [encode(untagged(record), profile=profile) + b"\n" for record in request["records"]]
+        records = [_ALWAYS_WRITTEN.get(profile, {}) | untagged(record) for record in request["records"]]
+        lines = [encode(record, profile=profile) + b"\n" for record in records]
     except _REFUSALS as error:
         return {"outcome": "refused", "reason": f"{type(error).__name__}: {error}"}
     return {"outcome": "written", "stream": b"".join(lines)}

@@ -440,7 +440,7 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "example: `{\"kind\":\"gauge\",\"n\":9007199254740993}`",
    "reported: no",
    "",
-   "A field of type number is a binary64 value by definition, so no promised precision is lost. The values of a map are data of the program, which may count in integers: they are reported. A value that has another finding of the record layer, for example out-of-range, is not reported here, and neither is anything inside it: `\"config\":12345678901234567890` is a wrong type, and that alone.",
+   "A field of type number is a binary64 value by definition, so no promised precision is lost. The values of a map are data of the program, which may count in integers: they are reported. A value that has another finding of the record layer is not reported here: `\"config\":12345678901234567890` is a wrong type, and that alone. What is inside a value of the right type is reported: in a `histogram` that has too few items, each unsafe integer is.",
    "",
    "The pointer is that of the value."
   ],
