@@ -4,10 +4,8 @@ import type { Axis, Column, CurveHeader, Frame } from "./protocol.js";
 
 const PREFIX = 8;
 const DECODER = new TextDecoder();
-const WIDTH = { f8: 8, f4: 4, i4: 4, d4: 4, d2: 2, u1: 1, a0: 0, m0: 0, s0: 0 } as const;
+const WIDTH = { f8: 8, f4: 4, i4: 4, a0: 0, m0: 0, s0: 0 } as const;
 const NO_INTEGER = -0x8000_0000;
-const NO_PLACE = 255;
-const PLACES = 254;
 /** No honest server sends more in one frame. */
 const LONGEST = 1 << 30;
 
@@ -149,12 +147,7 @@ function columnsOf({ header, columns }: Frame): Map<string, Float64Array> {
   }
   const last = found.get("last");
   const [low, high] = [found.get("min") ?? last, found.get("max") ?? last];
-  for (const { name, type } of header.columns) {
-    if (type === "m0" && low && high) found.set(name, middles(low, high));
-    if (type !== "u1") continue;
-    if (!found.has("min") || !found.has("max") || !low || !high) throw new Error(`the column ${name} of a curve is a place between min and max, which are missing`);
-    found.set(name, found.get(name)!.map((place, bucket) => (place === NO_PLACE ? NaN : between(low[bucket]!, high[bucket]!, place / PLACES))));
-  }
+  for (const { name, type } of header.columns) if (type === "m0" && low && high) found.set(name, middles(low, high));
   return found;
 }
 
@@ -165,30 +158,15 @@ function middles(low: Float64Array, high: Float64Array): Float64Array {
   return values;
 }
 
-/** A share of two large numbers, whose difference may be infinite. */
-function between(low: number, high: number, share: number): number {
-  return low * (1 - share) + high * share;
-}
-
 function unpacked(column: Column, data: Uint8Array, at: number, length: number): Float64Array {
   const start = data.byteOffset + at;
   if (column.type === "f8") return new Float64Array(data.buffer as ArrayBuffer, start, length);
   if (column.type === "f4") return new Float64Array(new Float32Array(data.buffer as ArrayBuffer, start, length));
-  if (column.type === "u1") return Float64Array.from(data.subarray(at, at + length));
-  const [offset = 0, step = 1, end = NaN] = column.scale ?? [];
-  if (column.type === "i4") return quotients(new Int32Array(data.buffer as ArrayBuffer, start, length), offset);
-  if (column.type === "a0") return shared(`${offset} ${step} ${end} ${length}`, () => regular(length, [offset, step, end]));
+  const [first = 0, gap = 1, last = NaN] = column.scale ?? [];
+  if (column.type === "i4") return quotients(new Int32Array(data.buffer as ArrayBuffer, start, length), first);
+  if (column.type === "a0") return shared(`${first} ${gap} ${last} ${length}`, () => regular(length, [first, gap, last]));
   if (column.type === "s0") return sparse(column.scale ?? [], length);
-  if (column.type === "m0") return constant(0, length);
-  const width = WIDTH[column.type];
-  const all = 2 ** (8 * width);
-  let number = 0;
-  return Float64Array.from({ length }, (_, bucket) => {
-    let difference = 0;
-    for (let byte = 0; byte < width; byte++) difference = 256 * difference + data[at + byte * length + bucket]!;
-    number = (number + difference) % all;
-    return number === all - 1 ? NaN : offset + step * number;
-  });
+  return constant(0, length);
 }
 
 function quotients(numbers: Int32Array, divisor: number): Float64Array {

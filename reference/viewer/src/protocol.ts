@@ -110,8 +110,8 @@ export interface CurveRequest {
 
 export interface Column {
   name: string;
-  type: "f8" | "f4" | "i4" | "d4" | "d2" | "u1" | "a0" | "m0" | "s0";
-  /** Offset and step of a `d4`, a `d2` or an `a0`, and the last value of an `a0`; first the divisor of an `i4`; pairs of a bucket and its value of an `s0`. */
+  type: "f8" | "f4" | "i4" | "a0" | "m0" | "s0";
+  /** First value, gap and last value of an `a0`; first the divisor of an `i4`; pairs of a bucket and its value of an `s0`. */
   scale?: readonly number[];
 }
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.view.frames import exact_column, mean_column
+from toyspec.view.curve_frames import exact_column, mean_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, stream
@@ -25,16 +23,14 @@ from toyspec.core.runs.markup import markdown_table
 from toyspec.core.runs.run import list_runs
 from toyspec.core.runs.summary import RunSummary, summarize_run
 from toyspec.view import report as report_module
-from toyspec.view.frames import short_columns
 from toyspec.view.report import html_report, report
-from view_client import END, START, step, write_run
+from view_client import END, START, frames, step, write_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from loopback_store import Store
 
-FINITE = st.floats(-1e9, 1e9)
 ROOT = Path(__file__).parents[4]
 HOSTILE = "</script><script>alert(1)</script>|`$(x)\\u202e"
 
@@ -51,31 +47,24 @@ def root(tmp_path: Path) -> Path:
 
 def headers(page: str) -> Iterator[dict[str, Any]]:
     """Yield the header of each frame in a report."""
-    return (header for header, _ in raw_frames(page))
+    return (header for header, _ in page_frames(page))
 
 
-def raw_frames(page: str) -> Iterator[tuple[dict[str, Any], bytes]]:
+def page_frames(page: str) -> Iterator[tuple[dict[str, Any], dict[str, array[float]]]]:
     """Yield the header and the columns of each frame in a report."""
     text = re.search(r'<script type="text/plain" id="toyspec-data">([A-Za-z0-9+/=]+)</script>', page)
     assert text is not None
-    data = gzip.decompress(base64.b64decode(text[1]))
-    at = 0
-    while at < len(data):
-        size, columns = (int.from_bytes(data[at + place : at + place + 4], "little") for place in (0, 4))
-        end = at + 8 + size + columns
-        yield json.loads(data[at + 8 : at + 8 + size]), data[at + 8 + size : end]
-        at = end
+    return frames(gzip.decompress(base64.b64decode(text[1])))
 
 
 def test_page_has_everything_in_it(root: Path) -> None:
     """The data of all runs are in the page, no spike is lost, and what runs is named by its digest."""
     page, number = html_report([str(root)], now=0.0, buckets=100)
-    first, *curves = headers(page)
+    (first, _), *curves = page_frames(page)
     assert (2, "1970-01-01T00:00:00Z") == (number, first["written"])
     assert {"long", "a|b<i>"} == set(first["details"]) == {row["id"] for row in first["listing"]["runs"]}
-    long = next(header for header in curves if header["run"] == "long")
-    scale = next(column["scale"] for column in long["columns"] if column["name"] == "max")
-    assert (10_000, 1000.0) == (long["points"], round(scale[0] + 65534 * scale[1], 6))
+    long, columns = next(each for each in curves if each[0]["run"] == "long")
+    assert (10_000, 1000.0) == (long["points"], max(columns["max"]))
     script = page.rpartition("<script>")[2].partition("</script>")[0]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"script-src 'sha256-{digest}'" in page
@@ -106,21 +95,6 @@ def test_run_that_ends_its_process_is_named(root: Path, monkeypatch: pytest.Monk
         html_report([str(root)], now=0.0)
 
 
-@given(curve=st.lists(st.tuples(FINITE, FINITE, FINITE), min_size=1))
-def test_short_columns_keep_what_a_drawing_shows(curve: list[tuple[float, float, float]]) -> None:
-    """Minimum and maximum are within a step of 65,534 over the curve, the mean within one of 254 of its bucket."""
-    low, mean, high = (array("d", column) for column in zip(*map(sorted, curve), strict=True))
-    columns = {"min": low, "max": high, "mean": mean}
-    found = {header["name"]: (header, data) for header, data in short_columns(columns)}
-    for name in ("min", "max"):
-        header, data = found[name]
-        step = (max(columns[name]) - min(columns[name])) / 65534
-        assert all(map(within(step), columns[name], scaled(header, data)))
-    places = found["mean"][1]
-    shown = [a + (b - a) * place / 254 for a, b, place in zip(low, high, places, strict=True)]
-    assert all(within((b - a) / 254)(at, value) for a, b, at, value in zip(low, high, mean, shown, strict=True))
-
-
 @pytest.mark.parametrize("form", ["toy/v1", "gzip", "csv"])
 def test_no_value_is_lost_in_a_report(tmp_path: Path, form: str) -> None:
     """A spike is the extreme of the bucket of its step, and what is not finite is counted in its bucket."""
@@ -145,36 +119,6 @@ def test_no_value_is_lost_in_a_report(tmp_path: Path, form: str) -> None:
     assert [4321 // 16] == [int(at) // 16 for at, _, high, _ in found if high > 8]
     assert [8123 // 16] == [int(at) // 16 for at, _, _, low in found if low < 0.5]
     assert [(5000 // 16, 2), (5090 // 16, 1)] == [(int(at) // 16, missing) for at, missing, _, _ in found if missing]
-
-
-def page_frames(page: str) -> Iterator[tuple[dict[str, Any], dict[str, list[float]]]]:
-    """Yield the header and the columns of each frame in a report; those between two others are as they are sent."""
-    for header, data in raw_frames(page):
-        columns, at, number = {}, 0, header.get("buckets", 0)
-        for column in header.get("columns", ()):
-            width = {"f8": 8, "d4": 4, "d2": 2, "u1": 1}[column["type"]]
-            part, at = data[at : at + width * number], at + -(-width * number // 8) * 8
-            if column["type"] == "f8":
-                columns[column["name"]] = list(array("d", part))
-            elif width > 1:
-                columns[column["name"]] = list(scaled(column, part, width))
-        for name, value in header.get("constants", {}).items():
-            columns[name] = [value] * number
-        yield header, columns
-
-
-def within(step: float) -> Callable[[float, float], bool]:
-    """Return whether two numbers differ by at most a step, and the rounding of binary64."""
-    return lambda one, other: abs(one - other) <= step + 1e-12 * (abs(one) + 1)
-
-
-def scaled(header: dict[str, Any], data: bytes, width: int = 2) -> Iterator[float]:
-    """Yield the values of a column of differences in so many bytes."""
-    number, count, most = 0, len(data) // width, 256**width
-    offset, step = header["scale"]
-    for place in range(count):
-        number = (number + int.from_bytes(data[place::count], "big")) % most
-        yield nan if number == most - 1 else offset + step * number
 
 
 def summaries(root: Path) -> list[RunSummary]:

@@ -28,9 +28,8 @@ from toyspec.core.workers.running import Threads, Work, results_of
 from toyspec.core.writing.clocks import utc_text
 from toyspec.health.checking import counted_incidents
 from toyspec.version import __version__
-from toyspec.view.curve_frames import AXES, Request, curve_frames, tokens_of
+from toyspec.view.curve_frames import AXES, Request, curve_frames, frame, tokens_of
 from toyspec.view.details import detail_of, shown_ranks
-from toyspec.view.frames import frame, short_columns
 from toyspec.view.opened_files import open_file
 from toyspec.view.scanning import ALONE_BYTES
 from toyspec.view.scans import LiveCurves, ScannedRun
@@ -224,7 +223,7 @@ def _frames(curves: LiveCurves, run: str, buckets: int) -> Iterator[bytes]:
         has_epochs = whole is not None and any(map(isfinite, whole.columns["epoch"]))
         is_missing = {"epoch": not has_epochs, "tokens": tokens is None}
         request = Request(tuple(axis for axis in AXES if not is_missing.get(axis)), buckets)
-        yield from curve_frames(curves, run, metric, request, tokens, encode=short_columns)
+        yield from curve_frames(curves, run, metric, request, tokens)
 
 
 def _page(files: dict[str, bytes], data: str) -> str:

@@ -21,9 +21,8 @@ from toyspec.core.reading.run_files import media_file, rank_of
 from toyspec.core.reading.stream_files import is_compressed
 from toyspec.core.system_calls import cause_of
 from toyspec.version import __version__
-from toyspec.view.curve_frames import AXES, Axis, Request, curve_frames, places, tokens_of
+from toyspec.view.curve_frames import AXES, Axis, Request, curve_frames, frame, places, tokens_of
 from toyspec.view.curve_store import FORMAT, SentFrames, StoredCurves
-from toyspec.view.frames import frame
 from toyspec.view.opened_files import is_inside, open_file
 from toyspec.view.roots import CatalogRoot
 from toyspec.view.scans import Scan
