@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from toyspec.convert.finding import ImportableRuns
 from toyspec.convert.survey import Survey, survey
 from toyspec.core.reading.log_detection import DialectChoice, may_be_log
 
@@ -117,15 +116,15 @@ EXPECTED = {
     "unknown": [["./e/job-1.out", "./e/job-2.out"]],
     "passed_over": ["./node_modules", "./f"],
     "files": 18,
-    "logs": {
-        "./a/events.jsonl": "profile",
-        "./b/events.jsonl": "profile",
-        "./c/1.csv": "dialect",
-        "./c/2.csv": "dialect",
-        "./c/log.csv": "dialect",
-        "./c/log.csv.gz": "dialect",
-        "./c/train.log": "dialect",
-    },
+    "logs": [
+        "./a/events.jsonl",
+        "./b/events.jsonl",
+        "./c/1.csv",
+        "./c/2.csv",
+        "./c/log.csv",
+        "./c/log.csv.gz",
+        "./c/train.log",
+    ],
 }
 
 
@@ -141,14 +140,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def found(root: str) -> Survey:
     """Return what is at *root*."""
-    return survey(root, DialectChoice(), ImportableRuns(root))
+    return survey(root, DialectChoice())
 
 
 @pytest.mark.usefixtures("folder")
 def test_each_file_is_counted_once() -> None:
     """Streams with the files of their bundles, logs by their dialect, damage by its cause, and what repeats."""
     seen: list[int] = []
-    result = survey("a", DialectChoice(), ImportableRuns("a"), seen.append)
+    result = survey("a", DialectChoice(), seen.append)
     assert ([1, 2], 2) == (seen, result.files)
     result = found(".")
     assert EXPECTED == msgspec.to_builtins(result)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing, suppress
+from contextlib import closing
 from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,14 @@ from toyspec.core.files import open_file
 from toyspec.core.findings import PathError
 from toyspec.core.reading import readers
 from toyspec.core.reading.log_detection import DialectChoice, usual_names
-from toyspec.core.reading.stream_files import unpacked_head
+from toyspec.core.reading.run_files import rank_of
+from toyspec.core.reading.stream_files import STREAM_NAMES, unpacked_head
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from toyspec.convert.formats import Importer
+    from toyspec.convert.formats import ForeignRun, Importer
 
 _BELOW = "in the directory or below"
 FORMATS = {
@@ -135,32 +136,43 @@ def expected(name: str) -> str:
 
 
 class ImportableRuns:
-    """What can be imported at a path and below."""
+    """The runs at a path and below, format by format: one that cannot be read does not stop the others."""
 
-    def __init__(self, root: str) -> None:
-        """Find the runs at *root*, a file or a directory."""
-        self._parts = FileOwners()
-        for name in tried():
-            # What is wrong with a source, and the package that it needs, is reported when it is imported.
-            with suppress(OSError, ToyspecError, ImportError):
-                for run in importer(name).find_runs(root):
-                    self._parts.add(name, run)
+    def __init__(self, source: str, name: str | None = None, choice: DialectChoice | None = None) -> None:
+        """Look at *source*, a file or a directory, for runs in the format *name*; in any but a dialect without it."""
+        self._source = source
+        self._names = tried() if name is None else [name]
+        self._choice = choice
+        self._owners = FileOwners()
+        self.refused: list[tuple[str, ToyspecError | OSError | ImportError]] = []
+        """The formats that could not be searched to their end, and why."""
+        self.is_found = False
+        """Whether there was a run so far."""
+
+    def runs(self) -> Iterator[tuple[str, ForeignRun]]:
+        """Yield each run with its format; with a choice of dialects, the logs that are of no other format too."""
+        for name in [*self._names, *([ANY_LOG] if self._choice and len(self._names) > 1 else [])]:
+            # A file has one format.
+            if (self.is_found or self.refused) and not os.path.isdir(self._source):
+                return
+            try:
+                for run in importer(name, self._choice, self._owners).find_runs(self._source):
+                    self.is_found = True
+                    self._owners.add(name, run)
+                    yield name, run
+            except (ToyspecError, OSError, ImportError) as error:
+                self.refused.append((name, error))
 
     def part_of(self, path: str) -> tuple[str, str] | None:
-        """Return format and path of the run that the file *path* belongs to; None if there is none."""
-        return self._parts.owner_of(path)
+        """Return format and path of the run that was found and that the file *path* belongs to; None without one."""
+        return self._owners.owner_of(path)
 
-    def format_of(self, path: str) -> str | None:
-        """Return the format of the file *path*, whatever lies beside it; None if it is not known."""
-        for name in tried():
-            try:
-                if next(iter(importer(name).find_runs(path)), None) is not None:
-                    return name
-            except (ToyspecError, ImportError):
-                return name
-            except OSError:
-                return None
-        return None
+
+def format_of(path: str) -> str | None:
+    """Return the format of the file *path*, whatever lies beside it; None if it is not known."""
+    found = ImportableRuns(path)
+    name = next((name for name, _ in found.runs()), None)
+    return name or next((name for name, error in found.refused if not isinstance(error, OSError)), None)
 
 
 def unreadable(root: str, is_part: Callable[[str], bool]) -> Iterator[PathError]:
@@ -175,7 +187,7 @@ def unreadable(root: str, is_part: Callable[[str], bool]) -> Iterator[PathError]
         return
     refused: list[tuple[str, OSError]] = []
     names = (*_OWN_NAMES, *usual_names(DialectChoice()))
-    for _, files in files_below(root, lambda name: _is_usual(name, names), refused):
+    for _, files in files_below(root, lambda name: _is_one_of(names, name), refused):
         for file in files:
             fact = None if is_part(file) else damage_of(file)
             if fact is not None:
@@ -183,7 +195,13 @@ def unreadable(root: str, is_part: Callable[[str], bool]) -> Iterator[PathError]
     yield from (PathError(path, cause_of(error)) for path, error in refused)
 
 
-def _is_usual(name: str, patterns: tuple[str, ...]) -> bool:
+def has_usual_name(path: str) -> bool:
+    """Return whether the stream or the log *path* has a name by which it is found in a directory."""
+    name = os.path.basename(path)
+    return rank_of(name) is not None or _is_one_of((*STREAM_NAMES, *usual_names(DialectChoice())), name)
+
+
+def _is_one_of(patterns: tuple[str, ...], name: str) -> bool:
     return any(fnmatchcase(name.removesuffix(".gz"), pattern) for pattern in patterns)
 
 

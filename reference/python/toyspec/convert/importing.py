@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 from msgspec import structs
 
-from toyspec.convert.finding import ANY_LOG, described, expected, importer, tried, unreadable
-from toyspec.convert.formats import FileOwners, paths_of
+from toyspec.convert.finding import ANY_LOG, ImportableRuns, described, expected, importer, unreadable
+from toyspec.convert.formats import paths_of
 from toyspec.convert.intake import Intake
 from toyspec.convert.reports import MAX_EXAMPLES, REPORT_FILE, ConversionReport, Ledger, RunConversion
 from toyspec.convert.sources import files_to_bring
@@ -168,31 +168,23 @@ def _find(
     *name* is that of the format, None where it is found out.
     """
     own_names = {dialect.name for dialect in choice.own}
+    sources = ImportableRuns(source, name, choice)
+    for each, run in sources.runs():
+        # A dialect of the user is a log like any other, whose run names it.
+        yield ANY_LOG if each in own_names else each, run
     errors = ConversionReport(direction="import")
-    missing: list[ImportError] = []
-    parts = FileOwners()
-    is_found = False
-    for each in [*tried(), ANY_LOG] if name is None else [name]:
-        # A file has one format.
-        if (is_found or errors.errors or missing) and not os.path.isdir(source):
-            break
+    for _, error in sources.refused:
         with _reported(source, errors):
-            try:
-                for run in importer(each, choice, parts).find_runs(source):
-                    is_found = True
-                    parts.add(each, run)
-                    # A dialect of the user is a log like any other, whose run names it.
-                    yield ANY_LOG if each in own_names else each, run
-            except ImportError as error:
-                missing.append(error)
-    found = [*errors.errors, *(PathError(source, str(error)) for error in missing)]
-    if len(missing) == 1 and len(found) == 1 and not is_found:
-        raise missing[0]
+            if isinstance(error, ImportError) and len(sources.refused) > 1 - sources.is_found:
+                errors.errors.append(PathError(source, str(error)))
+            else:
+                raise error
+    found = errors.errors
     if name is None and (os.path.isdir(source) or not found):
         known = {error.path for error in found}
-        others = unreadable(source, lambda path: parts.owner_of(path) is not None)
+        others = unreadable(source, lambda path: sources.part_of(path) is not None)
         found += [error for error in others if error.path not in known]
-    if not found and not is_found:
+    if not found and not sources.is_found:
         fact = "no known format; name it, as in `toyspec import csv PATH` (see `toyspec import --help`)"
         found = [PathError(source, fact if name is None else expected(name))]
     report.errors += dict.fromkeys(found)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from toyspec.convert.finding import damage_of, described
+from toyspec.convert.finding import ImportableRuns, damage_of, described, format_of
 from toyspec.core.errors import StreamError, UnknownFormatError
 from toyspec.core.format.known_formats import Look, known_start
 from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, detect_profile_at, first_object, is_binary
@@ -23,7 +24,6 @@ from toyspec.logs.recognition import has_step_word
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from toyspec.convert.finding import ImportableRuns
     from toyspec.core.reading.readers import OpenedLog
 
 Sort = Literal["profile", "dialect", "foreign", "unreadable"]
@@ -83,25 +83,24 @@ class Survey(msgspec.Struct):
     passed_over: list[str] = msgspec.field(default_factory=list)
     """Directories of installed software and version control, in which no file was counted."""
     files: int = 0
-    logs: dict[str, Sort] = msgspec.field(default_factory=dict)
-    """The paths of streams and of logs that are read in place, each with its sort."""
+    logs: list[str] = msgspec.field(default_factory=list)
+    """The paths of streams and of logs that are read in place."""
 
 
-def survey(
-    root: str, choice: DialectChoice, importable: ImportableRuns, on_file: Callable[[int], None] | None = None
-) -> Survey:
+def survey(root: str, choice: DialectChoice, on_file: Callable[[int], None] = lambda _: None) -> Survey:
     """Return what lies at *root*, a file or a directory, and below it.
 
     *choice* are the dialects. *on_file* is given the number of files so far. A file or directory that cannot be read
     is listed as unreadable. Hidden directories and symbolic links are left out.
     """
-    result = Survey([])
+    result, importable = Survey([]), ImportableRuns(root)
+    # What is wrong with a source, and the package that it needs, is reported when it is imported.
+    deque(importable.runs(), maxlen=0)
     seen: list[tuple[str, str | None, FormatCount]] = []
     beside: list[str] = []
     for path, cause in _files(root, importable, result.passed_over):
         result.files += 1
-        if on_file is not None:
-            on_file(result.files)
+        on_file(result.files)
         lying = _examined(path, choice, importable) if cause is None else _unreadable(cause)
         if lying is None:
             beside.append(path)
@@ -119,7 +118,7 @@ def survey(
         example = place if place is not None and lying.sort == "foreign" else path
         if own.sort == lying.sort and example not in entry.examples and len(entry.examples) < _EXAMPLES:
             entry.examples.append(example)
-    result.logs = {path: own.sort for path, _, own in seen if own.sort in ("profile", "dialect")}
+    result.logs = [path for path, _, own in seen if own.sort in ("profile", "dialect")]
     bundles = {os.path.dirname(path): found[own.sort, own.format] for path, place, own in seen if place is None}
     kinds: dict[str, list[str]] = {}
     for path in beside:
@@ -197,14 +196,14 @@ def _examined(path: str, choice: DialectChoice, importable: ImportableRuns) -> F
     if own is not None:
         return FormatCount(sort="profile", format=own, title=f"profile of your own, {own}", read_with="toyspec show")
     is_possible = choice.own or choice.keys is not None or has_step_word(head) or len(head) == HEAD_BYTES
+    run = importable.part_of(path)
     # What belongs to a run of several files may look like anything.
-    if not (is_possible or is_compressed or _may_be_foreign(path, head)) and importable.part_of(path) is None:
+    if not (is_possible or is_compressed or run or _may_be_foreign(path, head)):
         return None
     # The records of a JSON array are on lines of their own, and the last one has no comma.
     first = None if head.lstrip().startswith(b"[") else first_object(head)
     profile = None if first is None else detect_profile_at(path, first)
     read_as = _read_as(choice, head, path)
-    run = None if read_as is None else importable.part_of(path)
     if read_as is not None and run is not None and run[0] != read_as.use.name:
         return _imported(run[0])
     is_console = isinstance(read_as, DialectLog) and read_as.dialect.form.type == _CONSOLE
@@ -214,7 +213,7 @@ def _examined(path: str, choice: DialectChoice, importable: ImportableRuns) -> F
         return FormatCount(sort="dialect", format=name, title=title, read_with="toyspec show", needs=needs)
     if profile is not None:
         return FormatCount(sort="profile", format=profile, title=f"toyspec stream, {profile}", read_with="toyspec show")
-    return None if is_compressed else _foreign(path, head, importable)
+    return None if is_compressed else _foreign(path, head, run)
 
 
 def _read_as(choice: DialectChoice, head: bytes, path: str) -> OpenedLog | None:
@@ -241,10 +240,8 @@ def _imported(name: str) -> FormatCount:
     return FormatCount(sort="foreign", format=name, title=described(name)[0], read_with=f"toyspec import {name}")
 
 
-def _foreign(path: str, head: bytes, importable: ImportableRuns) -> FormatCount | None:
-    run = importable.part_of(path)
-    may_be = run is None and _may_be_foreign(path, head)
-    name = importable.format_of(path) if may_be else None if run is None else run[0]
+def _foreign(path: str, head: bytes, run: tuple[str, str] | None) -> FormatCount | None:
+    name = run[0] if run is not None else format_of(path) if _may_be_foreign(path, head) else None
     if name is not None:
         return _imported(name)
     look: Look | None = known_start(head)

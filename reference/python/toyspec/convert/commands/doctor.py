@@ -17,17 +17,13 @@ from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.tables import Side, cut_start, joined, lined_up, width
 from toyspec.core.command_line.terminal import Terminal, columns
 from toyspec.core.escaping import encodable, printable
-from toyspec.core.reading.run_files import rank_of
-from toyspec.core.reading.stream_files import STREAM_NAMES
-from toyspec.core.runs.discovery import is_older_checkpoint
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Container, Iterator
+    from collections.abc import Iterator
 
-    from toyspec.convert.survey import FormatCount, Sort, Survey
+    from toyspec.convert.survey import FormatCount, Survey
     from toyspec.core.reading.configuration import Configuration
-    from toyspec.core.reading.log_detection import DialectChoice
 
 _PATH_COLUMNS = 50
 _MOST_NAMED = 5
@@ -63,7 +59,6 @@ def run(options: Namespace) -> int:
         else:
             _print_dialects(configuration, terminal)
         return exit_codes.OK
-    from toyspec.convert.finding import ImportableRuns
     from toyspec.convert.survey import survey
 
     paths = options.paths or ["."]
@@ -71,20 +66,18 @@ def run(options: Namespace) -> int:
         if not os.path.lexists(path):
             raise UsageError(f"{path}: No such file or directory")
     progress = Progress("looking")
-    surveys = [
-        survey(path, choice, ImportableRuns(path), lambda count: progress.show(f"{count} files")) for path in paths
-    ]
+    surveys = [survey(path, choice, lambda count: progress.show(f"{count} files")) for path in paths]
     progress.erase()
     if options.json:
         sys.stdout.write(inert_json(_object(paths, surveys, configuration)) + "\n")
     else:
         for path, found in zip(paths, surveys, strict=True):
-            _print(path, found, choice, terminal)
+            _print(path, found, terminal)
     unreadable = any(entry.sort == "unreadable" for found in surveys for entry in found.formats)
     return exit_codes.USAGE if unreadable else exit_codes.OK
 
 
-def _print(path: str, found: Survey, choice: DialectChoice, terminal: Terminal) -> None:
+def _print(path: str, found: Survey, terminal: Terminal) -> None:
     terminal.line(terminal.styled(shown(path), "strong") + f"  {counted(found.files, 'file')}")
     configured = settings().path
     if configured is not None:
@@ -107,13 +100,24 @@ def _print(path: str, found: Survey, choice: DialectChoice, terminal: Terminal) 
             terminal.line(terminal.styled(f"    {cut_start(shown(example), _PATH_COLUMNS)}", "dim"))
         if entry.files > len(entry.examples) > 1:
             terminal.line(terminal.styled(f"    … {entry.files} files", "dim"))
-    for line in _notes(path, found, choice):
+    for line in _notes(path, found):
         terminal.line(line)
 
 
-def _notes(path: str, found: Survey, choice: DialectChoice) -> Iterator[str]:
+def _notes(path: str, found: Survey) -> Iterator[str]:
     """Yield what counts for all formats at *path*."""
-    yield from _of_all(path, found, choice)
+    from toyspec.convert.finding import has_usual_name
+
+    is_imported = any(str(entry.read_with).startswith("toyspec import") for entry in found.formats)
+    if is_imported and os.path.isdir(path) and sum(entry.files for entry in found.formats) > 1:
+        yield f"  all of them: `toyspec import {_quoted(path)} --out runs`"
+    elif len(found.logs) > 1:
+        others = [log for log in found.logs if not has_usual_name(log)]
+        named = [path] if len(others) < len(found.logs) else []
+        if len(others) <= _MOST_NAMED:
+            yield f"  all of them: `toyspec ls {' '.join(map(_quoted, [*named, *others]))}`"
+        else:
+            yield f"  {len(others)} have names of their own; name each: `toyspec ls {_quoted(others[0])}`"
     if found.passed_over:
         count = len(found.passed_over)
         noun = "1 directory" if count == 1 else f"{count} directories"
@@ -132,38 +136,6 @@ def _notes(path: str, found: Survey, choice: DialectChoice) -> Iterator[str]:
     for paths in found.unknown:
         more = f" and {counted(len(paths) - 1, 'file')} like it"
         yield f"  {shown(paths[0])}{more} may be logs: `toyspec dialect new {_quoted(paths[0])}` describes them"
-
-
-def _of_all(path: str, found: Survey, choice: DialectChoice) -> Iterator[str]:
-    """Yield the command that reads all that was found at *path*; nothing where each format's own command says it."""
-    readable = [entry for entry in found.formats if entry.sort != "unreadable" and entry.read_with is not None]
-    if sum(entry.files for entry in readable) < 2 or not os.path.isdir(path):
-        return
-    if any(entry.read_with.startswith("toyspec import") for entry in readable if entry.read_with):
-        yield f"  all of them: `toyspec import {_quoted(path)} --out runs`"
-        return
-    from toyspec.core.reading.log_detection import usual_names
-    from toyspec.core.runs.run import streams_below
-
-    listed = {stream.path for stream in streams_below([path], usual_names(choice))[1]}
-    others = [log for log, sort in found.logs.items() if not _is_listed(log, sort, listed)]
-    named = [path] if listed else []
-    if len(others) <= _MOST_NAMED:
-        yield f"  all of them: `toyspec ls {' '.join(map(_quoted, [*named, *others]))}`"
-        return
-    if named:
-        yield f"  those with usual names: `toyspec ls {_quoted(path)}`"
-    yield f"  {len(others)} have names of their own; name each: `toyspec ls {_quoted(others[0])}`"
-
-
-def _is_listed(log: str, sort: Sort, listed: Container[str]) -> bool:
-    """Return whether *log* is among the *listed* paths, or belongs to a run that is."""
-    directory, name = os.path.split(log)
-    if log in listed:
-        return True
-    has_run = any(os.path.join(directory, stream) in listed for stream in STREAM_NAMES)
-    is_of_it = sort == "dialect" or rank_of(name) is not None or name in STREAM_NAMES
-    return (has_run and is_of_it) or is_older_checkpoint(log)
 
 
 def _row(entry: FormatCount) -> list[str]:
