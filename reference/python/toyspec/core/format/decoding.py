@@ -20,7 +20,7 @@ from toyspec.core.generated.fields import FIELDS, NULLABLE
 from toyspec.core.generated.rules import INTEGER_AS_FLOAT, PROFILES
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Mapping
 
     from toyspec.core.findings import Profile
 
@@ -174,57 +174,50 @@ def take_integers(value: dict[str, Any], profile: Profile | None, kind: str | No
     Records of unknown kind, and of profiles that do not allow such integers, do not change.
     """
     fields = _integer_fields(profile).get(kind, {})
+    found: list[Path] = []
     for key in fields:
         # Most records do not change.
         if type(value.get(key)) in _CHANGING:
-            return list(_take_members(value, fields, ()))
-    return []
+            value[key] = _taken(value[key], fields[key], (key,), found)
+    return found
 
 
 def take_integers_of_manifest(value: dict[str, Any]) -> list[Path]:
     """Do for the manifest of a kaun/v1 run what ``take_integers`` does for a record."""
-    return list(_take_members(value, _only_integers(FIELDS["kaun/v1"]["run"]), ()))
+    found: list[Path] = []
+    _taken(value, ("object", FIELDS["kaun/v1"]["run"]), (), found)
+    return found
 
 
-def _take_members(value: dict[str, Any], fields: dict[str, Any], path: Path) -> Iterator[Path]:
-    for key, declared in fields.items():
-        item = value.get(key)
-        if type(item) in _CHANGING:
-            value[key] = yield from _taken(item, declared, (*path, key))
-
-
-def _taken(item: Any, declared: Any, path: Path) -> Generator[Path, None, Any]:
-    """Yield the paths of the integers in *item* that were floats; return the new item."""
-    if declared == "integer":
-        if type(item) is float and item.is_integer():
-            yield path
-            return int(item)
-    elif isinstance(item, dict) and declared[0] != "array":
-        members = declared[1] if declared[0] == "object" else dict.fromkeys(item, declared[1])
-        yield from _take_members(item, members, path)
-    elif isinstance(item, list) and declared[0] == "array":
-        for index, part in enumerate(item):
-            item[index] = yield from _taken(part, declared[1], (*path, index))
+def _taken(item: Any, declared: Any, path: Path, found: list[Path]) -> Any:
+    """Return *item* with ints in place of whole floats, whose paths are *found*; what is in it changes in place."""
+    constructor, part = declared if isinstance(declared, tuple) else (declared, None)
+    if constructor == "integer" and type(item) is float and item.is_integer():
+        found.append(path)
+        return int(item)
+    if constructor in ("object", "map") and isinstance(item, dict):
+        for key, member in item.items():
+            if constructor == "map" or key in part:
+                item[key] = _taken(member, part if constructor == "map" else part[key], (*path, key), found)
+    elif constructor == "array" and isinstance(item, list):
+        item[:] = [_taken(member, part, (*path, index), found) for index, member in enumerate(item)]
     return item
 
 
 @cache
 def _integer_fields(profile: Profile | None) -> dict[str | None, dict[str, Any]]:
-    """Return the fields of each kind that are integers or hold some, without those that have none."""
+    """Return the fields of each kind that are integers or hold some."""
     if profile not in PROFILES[INTEGER_AS_FLOAT]:
         return {}
     tag = tag_of(profile)
-    return {kind: _only_integers(fields) for kind, fields in FIELDS[profile].items() if tag in fields}
+    return {
+        kind: {key: declared for key, declared in fields.items() if _holds_integers(declared)}
+        for kind, fields in FIELDS[profile].items()
+        if tag in fields
+    }
 
 
-def _only_integers(fields: dict[str, Any]) -> dict[str, Any]:
-    found = {key: _only_integer(declared) for key, declared in fields.items()}
-    return {key: declared for key, declared in found.items() if declared is not None}
-
-
-def _only_integer(declared: Any) -> Any:
-    if not isinstance(declared, tuple):
-        return declared if declared == "integer" else None
-    constructor, part = declared
-    inner = _only_integers(part) if constructor == "object" else _only_integer(part)
-    return (constructor, inner) if inner else None
+def _holds_integers(declared: Any) -> bool:
+    constructor, part = declared if isinstance(declared, tuple) else (declared, None)
+    inner = part.values() if constructor == "object" else [part] if part else []
+    return constructor == "integer" or any(map(_holds_integers, inner))
