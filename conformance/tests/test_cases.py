@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,14 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
 from conformance.accounting import MODES, account
+from conformance.authoring.fields import cases
 from conformance.authoring.fill import refreshed
-from conformance.cases import Case
+from conformance.cases import Case, Finding
+from conformance.comparing import value_differences
+from conformance.loading import CASES
 from conformance.tests.simple_canonical import line_of
 from conformance.tests.simple_lines import RULES, violations
+from conformance.views import summary
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*\Z")
@@ -208,3 +213,82 @@ def test_followed_files_change_before_they_are_looked_at(cases: list[Case]) -> N
         assert case.stream is None, case.name
         assert [] == list(case.records), case.name
         assert any("look" in step for step in case.follow), case.name
+
+
+def test_committed_cases_are_those_that_are_made() -> None:
+    """Generating the cases again changes no byte, and no case is left over."""
+    made = {f"{folder}/{name}": data for folder, files in cases() for name, data in files.items()}
+    root = Path(CASES)
+    found = {
+        path.relative_to(root).as_posix(): path.read_bytes()
+        for topic in ("fields", "required-keys")
+        for path in root.glob(f"*/{topic}/*/*")
+    }
+    assert sorted(made) == sorted(found)
+    assert [] == [name for name in made if made[name] != found[name]]
+
+
+def test_every_kind_has_its_cases() -> None:
+    """Each kind of each profile has numbers, and required keys besides its tag."""
+    folders = [folder for folder, _ in cases()]
+    for kind in ("tap", "op-timing", "run-resume", "system", "region-exit"):
+        assert f"toy-v1/fields/{kind}-t-accepted" in folders
+        assert f"toy-v1/fields/{kind}-t-refused" in folders
+        assert f"toy-v1/required-keys/{kind}-without-each-of-its-keys" in folders
+    assert {"toy-v1/fields/run-start-model-vocab", "toy-v1/fields/run-end-quality-gate-value"} <= set(folders)
+
+
+STEPS = (
+    {"kind": "run_start", "t": {"float": "0.0"}, "run_id": "x"},
+    {"kind": "step", "t": {"float": "1.0"}, "step": {"int": "1"}, "loss": {"float": "2.5"}},
+)
+
+
+def toy_case(*findings: Finding) -> Case:
+    """Return a case of a run with one step."""
+    data = b'{"kind":"run_start"}\n\n{"kind":"step"}\n'
+    return Case(
+        name="x",
+        folder="x",
+        why="",
+        files={"events.jsonl": data},
+        stream="events.jsonl",
+        profile="toy/v1",
+        state="torn",
+        records=STEPS,
+        findings=findings,
+    )
+
+
+def test_summaries_that_are_spelled_out_are_right(plain_cases: list[Case]) -> None:
+    """A summary in a case file is the one that follows from records and findings."""
+    chosen = [case for case in plain_cases if case.summary is not None]
+    assert len(chosen) > 50
+    assert [] == [error for case in chosen for error in value_differences(case.summary, summary(case), case.name)]
+
+
+def test_cases_about_views_spell_them_out(plain_cases: list[Case]) -> None:
+    """A case of the topic views has a summary, and proves a statement about views."""
+    for case in plain_cases:
+        if "/views/" in case.name:
+            assert case.summary is not None, case.name
+            assert any(name.startswith("views/") for name in (*case.accepts, *case.rejects)), case.name
+
+
+def test_findings_are_of_the_line_that_they_name() -> None:
+    """An invalid member is left out of the record on its line; blank lines count."""
+    assert [{"float": "2.5"}] == summary(toy_case())["loss_curve"]
+    invalid = Finding(rule="wrong-type", line=3, pointer="/loss")
+    assert [] == summary(toy_case(invalid))["loss_curve"]
+    assert [{"float": "2.5"}] == summary(toy_case(replace(invalid, line=1)))["loss_curve"]
+
+
+def test_order_of_lines_makes_no_member_invalid() -> None:
+    """A finding about the order of lines leaves the step in the views."""
+    assert {"int": "1"} == summary(toy_case(Finding(rule="step-goes-backwards", line=3, pointer="/step")))["steps"]
+
+
+def test_summary_is_loaded(plain_cases: list[Case]) -> None:
+    """A case has the summary that its file lists."""
+    case = next(case for case in plain_cases if case.name == "kaun-v1/views/empty")
+    assert {"run_id": "empty", "tags": {}} == case.summary

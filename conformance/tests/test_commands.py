@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from conformance.commands import captured
+from conformance.pipes import BROKEN_PIPE, quietly
 from conformance.registry import ROOT
 
 if TYPE_CHECKING:
@@ -87,3 +88,43 @@ def test_command_that_cannot_start_leaves_signals_alone() -> None:
     with pytest.raises(FileNotFoundError):
         captured(["no-such-command"], ".", 1)
     assert before is signal.getsignal(signal.SIGINT)
+
+
+COMMANDS = (
+    ("conformance", "list"),
+    ("conformance", "--help"),
+    ("conformance.mutation", "--help"),
+    ("conformance.oracle", "--hello"),
+    ("conformance.mutants", "accepts-all", "--hello"),
+    ("conformance.authoring.fill", "--help"),
+    ("conformance.authoring.fields", "--help"),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_closed_output_gives_no_traceback(command: tuple[str, ...]) -> None:
+    """Nothing is written on standard error, and the exit status is that of a broken pipe or of the help."""
+    with subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert b"" == process.stderr.read()
+    # Some versions of argparse ignore it where they print the help.
+    assert process.returncode in ({0, BROKEN_PIPE} if command[-1] == "--help" else {BROKEN_PIPE})
+
+
+def test_other_errors_are_raised() -> None:
+    """Only a broken pipe is quiet."""
+
+    def fail() -> int:
+        raise ConnectionResetError
+
+    with pytest.raises(ConnectionResetError):
+        quietly(fail)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import runpy
 import shutil
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 
 from codegen import sources
+from codegen.__main__ import pages
 from codegen.project import project_files, values
 from codegen.site.downloads import addressed_schemas
+from codegen.sources import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,3 +110,98 @@ def references(node: Any) -> list[str]:
         return []
     own = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
     return own + [found for value in node.values() for found in references(value)]
+
+
+# Made in part only, between marks of their own.
+IN_PART = (
+    "docs/parts/compared.md",
+    "docs/reference/formats.md",
+    "mkdocs.yml",
+    "reference/c/",
+    "spec/",
+    *project_files(sources.ROOT),
+)
+
+
+@pytest.fixture(scope="module")
+def made(generated: dict[str, str]) -> dict[str, str]:
+    """Return every file that is generated as a whole."""
+    return {path: text for path, text in (generated | pages()).items() if not path.startswith(IN_PART)}
+
+
+def test_first_lines_name_the_command(made: dict[str, str]) -> None:
+    """Line 1 says with what to make the file again, on a page the line after the heading, which is its title.
+
+    JSON has no place for that.
+    """
+    marks = {path: _mark(path, text) for path, text in made.items() if not path.endswith(".json")}
+    assert [] == [path for path, mark in marks.items() if "make generate" not in mark]
+
+
+def _mark(path: str, text: str) -> str:
+    """Return the line of a generated file that has to name the command."""
+    if not path.endswith(".md"):
+        return text.splitlines()[0]
+    without_front_matter = text.removeprefix("---\n").partition("---\n")[2] if text.startswith("---\n") else text
+    return without_front_matter.splitlines()[2]
+
+
+@pytest.mark.skipif(not (sources.ROOT / ".git").exists() or shutil.which("git") is None, reason="there is no git tree")
+def test_git_knows(made: dict[str, str]) -> None:
+    """Reviews fold what is generated: .gitattributes names every such file."""
+    command = ["git", "check-attr", "linguist-generated", "--stdin"]
+    listed = subprocess.run(
+        command, cwd=sources.ROOT, input="\n".join(made), capture_output=True, text=True, check=True
+    ).stdout
+    assert [] == [line for line in listed.splitlines() if not line.endswith(": true")]
+
+
+_ROW = re.compile(r"^\| `([^`]+)` \| (\w+) \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
+
+
+def test_names_of_the_registry() -> None:
+    """Each name is entered once, in parts that every profile can have, with a state and a goal that is known."""
+    rows = _ROW.findall((ROOT / "docs/reference/registry.md").read_text(encoding="utf-8"))
+    names = [name for name, *_ in rows]
+    assert len(set(names)) == len(names) > 0
+    assert all(re.fullmatch(r"[a-z]+(/[a-z_]+)+", name) for name in names)
+    assert {"adopted", "experimental", "withdrawn"} >= {state for _, state, *_ in rows}
+    assert {"lower", "higher", "-"} >= {goal.strip() for *_, goal in rows}
+
+
+def test_citation_names_this_version() -> None:
+    """What is cited is this project, at this version."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    known = values(ROOT)
+    assert (known["version"], known["repository"]) == (cited["version"], cited["repository-code"])
+    assert {"cff-version", "message", "title", "authors", "license"} <= cited.keys()
+
+
+def test_release_check_names_what_is_missing(tmp_path: Path) -> None:
+    """A tree with reserved addresses, an open changelog and an action at a tag is not released; a complete one is."""
+    check = runpy.run_path(str(ROOT / ".ci/release_check.py"))["missing"]
+    for name in ("project.json", "CHANGELOG.md", "CITATION.cff", "GOVERNANCE.md", "LICENSE", "SECURITY.md"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    version = tmp_path / "reference/python/toyspec/version.py"
+    version.parent.mkdir(parents=True)
+    version.write_text('__version__ = "1.2.3"\n', encoding="utf-8")
+    workflow = tmp_path / ".github/workflows/a.yml"
+    workflow.parent.mkdir(parents=True)
+    workflow.write_text("      - uses: actions/checkout@v5\n", encoding="utf-8")
+    found = "\n".join(check(tmp_path))
+    for fact in ("repository is", "site is", "no entry for 1.2.3", "not pinned by hash: actions/checkout@v5"):
+        assert fact in found
+    project = {**json.loads((ROOT / "project.json").read_bytes()), "repository": "https://host.dev/a/b"}
+    (tmp_path / "project.json").write_text(json.dumps({**project, "site": "https://b.dev/"}), encoding="utf-8")
+    (tmp_path / "CHANGELOG.md").write_text("## [1.2.3] - 2026-11-24\n", encoding="utf-8")
+    workflow.write_text(f"      - uses: actions/checkout@{'0' * 40} # v5\n", encoding="utf-8")
+    assert [] == list(check(tmp_path))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*-*.yml")), ids=lambda path: path.stem)
+def test_template_of_an_issue(path: Path) -> None:
+    """Each template has a name, a description and questions of a type that is known."""
+    form = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert form["name"]
+    assert form["description"]
+    assert {"textarea", "input", "dropdown", "checkboxes", "markdown"} >= {part["type"] for part in form["body"]}

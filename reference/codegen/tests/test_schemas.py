@@ -2,17 +2,25 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+import tomllib
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from codegen import lock, sources
+from codegen import c_tables, go_tables, lock, ocaml_tables, rust_tables, sources
 from codegen.__main__ import stale
 from codegen.bundling import bundle
 from codegen.messages import templates
+from codegen.patterns import characters
 from codegen.python_types import types_module
+from codegen.sources import ROOT
+from toyspec.core.reading.configuration import _KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DOCUMENTS = sources.documents()
 KINDS = [(profile, kind) for profile in sources.PROFILES for kind in sources.kinds(profile)]
@@ -202,3 +210,77 @@ def nodes(value: Any) -> list[dict[str, Any]]:
     if isinstance(value, dict):
         return [value, *(node for item in value.values() for node in nodes(item))]
     return [node for item in value for node in nodes(item)] if isinstance(value, list) else []
+
+
+def errors_of(settings: str) -> list[str]:
+    """Return what the published schema of the settings reports about a text."""
+    schemas = {path.stem: json.loads(path.read_bytes()) for path in (ROOT / "schemas/meta").glob("*.json")}
+    registry: Registry[Any] = Registry().with_resources(
+        (schema["$id"], Resource.from_contents(schema)) for schema in schemas.values()
+    )
+    validator = Draft202012Validator(schemas["settings"], registry=registry)
+    return [error.message for error in validator.iter_errors(tomllib.loads(settings))]
+
+
+def test_schema_of_the_settings() -> None:
+    """An editor that has the schema accepts what toyspec accepts, and marks what it refuses."""
+    table = 'files = ["rewards*.jsonl"]\nstep = ["u"]\nsteps = "increase"\n'
+    settings = f'roots = ["logs"]\nignore = ["step-goes-backwards"]\n[dialects.reward-log]\n{table}'
+    assert [] == errors_of(settings)
+    assert [] == errors_of('[[health]]\npreset = "default"\n[[alerts]]\ncommand = ["say"]\n')
+    for wrong in ("[[health]]\nkind = 1\n", "roots = 1\n", "root = []\n", "[dialects.a]\nstep = 1\n", "[dialects.a]\n"):
+        assert [] != errors_of(wrong), wrong
+
+
+def test_schema_has_every_setting() -> None:
+    """What toyspec knows, the schema knows; parts are for dialects that toyspec ships."""
+    schema = json.loads((ROOT / "schemas/meta/settings.json").read_bytes())
+    dialect = json.loads((ROOT / "schemas/meta/dialect.json").read_bytes())
+    assert set(_KEYS) == schema["properties"].keys()
+    own = schema["properties"]["dialects"]["additionalProperties"]["properties"]
+    assert dialect["properties"].keys() - {"$schema", "$comment", "parts"} == own.keys()
+
+
+RUN_ID = sources.documents()["urn:toyspec:shared:v1"]["$defs"]["run_id"]["pattern"]
+UNKNOWN = ["^[a-z]+$", "^[^/]{1,255}$", "^[^/]+(?![\\s\\S])", "[^/]{1,2}(?![\\s\\S])", "^[^\\d]{1,2}(?![\\s\\S])", ""]
+
+
+def test_run_id() -> None:
+    """The pattern of a run id excludes the slash and control characters, and bounds the length."""
+    assert (((0x2F, 0x2F), (0, 0x1F), (0x7F, 0x9F)), 1, 255) == characters(RUN_ID)
+
+
+@pytest.mark.parametrize("pattern", UNKNOWN)
+@pytest.mark.parametrize(
+    "table",
+    [c_tables._Tables()._field, go_tables._type, ocaml_tables._value, rust_tables._schema],
+    ids=["c", "go", "ocaml", "rust"],
+)
+def test_unknown_pattern_stops_every_generator(pattern: str, table: Callable[..., str]) -> None:
+    """A language never checks less than the schema because its table cannot express the pattern."""
+    schema: dict[str, Any] = {"types": ["string"], "pattern": pattern}
+    name = ["name"] if table.__qualname__.startswith("_Tables") else []
+    with pytest.raises(ValueError, match="no form for the pattern"):
+        table(schema, *name)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"types": ["string"], "pattern": "^[a-z]+$"},
+        {"types": ["string"], "format": "uri"},
+        {"types": ["string"], "minLength": 1},
+        {"types": ["array"], "items": {"types": ["integer"]}, "minItems": 1},
+        {"types": ["integer"], "enum": [1, 2]},
+        {"types": ["number"], "exclusiveMinimum": 0},
+    ],
+)
+def test_what_the_library_does_not_check_fails(schema: dict[str, Any]) -> None:
+    """A form that the library would not check stops the generator."""
+    with pytest.raises(ValueError, match=r"OCaml library|form for the pattern"):
+        ocaml_tables._value(schema)
+
+
+def test_constant_number_bounds_the_value() -> None:
+    """A constant that is a number is checked as a range."""
+    assert ocaml_tables._value({"types": ["integer"], "const": 1}) == "(value ~least:1.0 ~greatest:1.0 Integer)"

@@ -145,7 +145,9 @@ def test_statement_that_no_case_can_show_is_marked(pages: dict[str, str]) -> Non
 
 def test_tests_that_prove_a_statement_are_named(pages: dict[str, str]) -> None:
     """A statement about directories, which no bytes of a case can show, names its test."""
-    expected_text = "`test_pipes_and_linked_directories_are_passed_over` in `reference/python/tests/test_statements.py`"
+    expected_text = (
+        "`test_pipes_and_linked_directories_are_passed_over` in `reference/python/tests/test_requirements.py`"
+    )
     assert f"- Tested by: {expected_text}" in _section(pages, "bundle/walk-regular")
 
 

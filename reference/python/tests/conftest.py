@@ -105,7 +105,7 @@ SLOW_TESTS = (
     "stores/test_sync_trouble.py::test_two_at_once_never_undo_each_other",
     "test_stories.py::test_a_ci_engineer_trusts_exit_codes_and_json",
     "test_stories.py::test_a_slurm_job_on_four_ranks_is_preempted_and_requeued",
-    "core/test_system_metrics.py::test_probe_that_hangs_holds_up_neither_training_nor_end",
+    "core/test_devices.py::test_probe_that_hangs_holds_up_neither_training_nor_end",
     "tracker/test_tracker_losses.py::test_gradient_is_finite_where_tokens_are_ruled_out",
     "tracker/test_tracker_losses.py::test_gradient_is_softmax_minus_target",
     "tracker/test_tracker_losses.py::test_linear_cross_entropy_has_the_gradient_of_the_plain_loss[with_jax]",
@@ -141,6 +141,9 @@ SLOW_TESTS = (
     "core/test_annotations.py::test_processes_annotate_one_run_in_turn",
     "convert/test_cli_mirror.py::test_mirror_outlives_a_training_that_is_killed",
     "logs/test_console_logs.py::test_log_after_a_long_preamble_is_imported_as_it_is_read",
+    "test_doors.py::test_a_run_ends_as_its_program_does",
+    "test_hostile_folders.py::test_files_of_the_working_directory_are_not_imported[python -m]",
+    "stores/test_sync.py::test_cost_of_a_stream_that_grows",
 )
 """Single tests that read much, wait, train, start many commands, or import what takes seconds."""
 
@@ -160,13 +163,12 @@ BARE_FILES = (
     "test_cli_explain.py",
     "test_cli_formats.py",
     "test_cli_main.py",
-    "test_cli_schema.py",
     "test_cli_seal.py",
     "test_cli_terminal.py",
     "test_cli_view.py",
     "test_convert_importing.py",
     "test_convert_tables.py",
-    "test_install_page.py",
+    "test_formats_page.py",
     "test_project_settings.py",
     "test_reader_sources.py",
     "test_run_starting.py",

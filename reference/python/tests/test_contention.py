@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import textwrap
 from pathlib import Path
 
@@ -60,6 +61,7 @@ def _files() -> list[Path]:
     return [path for path in every if not {"samples", "dialects", "chaos"} & set(path.relative_to(ROOT).parts)]
 
 
+@functools.cache
 def _short_waits(path: Path) -> list[int]:
     """Return the lines of the file at *path* on which a wait ends after a few seconds."""
     found = []

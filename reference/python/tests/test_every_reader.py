@@ -16,7 +16,7 @@ import toyspec
 from toyspec.core.command_line.main import main
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 
@@ -103,23 +103,21 @@ class Written(NamedTuple):
         return str(self.folder / "runs" / id_of(kind, door))
 
 
-@pytest.fixture(scope="module", params=["python", ""])
-def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
-    """Write all runs, read by each engine."""
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
+    """Write all runs."""
     folder = tmp_path_factory.mktemp("written")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TOYSPEC_ENGINE", request.param)
-        for door, (write, _, _) in DOORS.items():
-            for kind, (value, _, _) in VALUES.items():
-                with (
-                    contextlib.redirect_stderr(io.StringIO()),
-                    toyspec.start_run(folder / "runs", run_id=id_of(kind, door), git=None) as run,
-                ):
-                    write(run, value)
-        toyspec.build_catalog(folder / "runs", out=folder / "catalog")
-        rows = [each.row() for each in toyspec.list_runs(folder / "runs")]
-        kept = [each.row() for each in toyspec.Catalog(folder / "catalog").runs()]
-        yield Written(folder, {row["run_id"]: row for row in rows}, {row["run_id"]: row for row in kept})
+    for door, (write, _, _) in DOORS.items():
+        for kind, (value, _, _) in VALUES.items():
+            with (
+                contextlib.redirect_stderr(io.StringIO()),
+                toyspec.start_run(folder / "runs", run_id=id_of(kind, door), git=None) as run,
+            ):
+                write(run, value)
+    toyspec.build_catalog(folder / "runs", out=folder / "catalog")
+    rows = [each.row() for each in toyspec.list_runs(folder / "runs")]
+    kept = [each.row() for each in toyspec.Catalog(folder / "catalog").runs()]
+    return Written(folder, {row["run_id"]: row for row in rows}, {row["run_id"]: row for row in kept})
 
 
 @pytest.mark.parametrize("door", DOORS)

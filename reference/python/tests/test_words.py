@@ -47,7 +47,7 @@ FAULT_INJECTION = (
     "conformance/published/README.md",
     "conformance/schema/report.json",
     "conformance/tests/test_faults.py",
-    "conformance/tests/test_pipes.py",
+    "conformance/tests/test_commands.py",
     "docs/reference/cli.md",  # generated from the help of the command `faults`, whose sources are above
     "reference/c/Makefile",
     "reference/emitters/conform/",

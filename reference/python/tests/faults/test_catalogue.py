@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import re
@@ -9,6 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import toyspec
+from faults import paging
+from faults.checking import Verdict, fail_every_call, inject, share
+from faults.killing import PAGE_BYTES, killed, lacks_its_lf, record
 
 FAULTS = Path(__file__).parent
 TESTS = FAULTS.parent
@@ -50,3 +56,105 @@ def test_every_fault_has_a_test_or_a_reason(fault: str) -> None:
 def test_every_test_here_is_of_a_fault_in_the_catalogue() -> None:
     """Every fault that a test names is described."""
     assert set() == TESTED_HERE - CATALOGUE.keys()
+
+
+PAGE = "a\n<!-- x -->\nold\n\nold\n<!-- /x -->\nb <!-- y -->\n<!-- /y -->\n"
+
+
+def test_figures_replace_those_of_the_run_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Published twice, only the second figures are there; back references in them are text."""
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    monkeypatch.setattr(paging, "PAGE", str(page))
+    paging.publish("x", ["first"])
+    paging.publish("x", [r"\1", "second"])
+    assert "a\n<!-- x -->\n\n\\1\nsecond\n\n<!-- /x -->\nb <!-- y -->\n<!-- /y -->\n" == page.read_text()
+
+
+@pytest.mark.parametrize("mark", ["z", "y"])
+def test_a_page_without_the_marks_is_an_error(mark: str) -> None:
+    """Figures that have no place, or whose mark does not stand alone on its line, are not dropped without a word."""
+    text = PAGE if mark == "z" else PAGE.replace("<!-- /y -->", "")
+    with pytest.raises(ValueError, match="has to be there once"):
+        paging.replaced(text, mark, ["x"])
+
+
+def test_nothing_is_written_where_no_page_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run without a page leaves all files alone."""
+    monkeypatch.setattr(paging, "PAGE", "")
+    paging.publish("x", ["first"])
+
+
+CLEAN = (0, 0, 0, 0)
+
+
+def wrongs(verdict: Verdict) -> tuple[int, int, int, int]:
+    """Return all that a writer did wrong."""
+    return (verdict.lost, verdict.invented, verdict.damaged, verdict.believed)
+
+
+@pytest.mark.parametrize("writer", ["library", "library-synced"])
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
+@pytest.mark.parametrize("lasting", ["once", "for-ever"])
+@pytest.mark.parametrize("effect", ["error", "short-write"])
+def test_e14_e01_e02_e05_e06_no_failing_call_deceives_the_library(
+    writer: str, error: int, lasting: str, effect: str, tmp_path: Path
+) -> None:
+    """Whichever call fails, in whatever way: nothing acknowledged is lost, no line is unreadable."""
+    verdict = inject(fail_every_call(writer, tmp_path, error=error, lasting=lasting, effect=effect))  # type: ignore[arg-type]
+    assert verdict.faults > 8
+    assert CLEAN == wrongs(verdict)
+
+
+def test_e03_a_writer_that_ignores_short_writes_is_caught(tmp_path: Path) -> None:
+    """It glues a line to a part of another one, which is damage."""
+    verdict = fail_every_call("unchecked", tmp_path, error=errno.ENOSPC, lasting="once", effect="short-write")
+    assert verdict.damaged
+    assert verdict.lost
+
+
+def test_e06_a_writer_that_repeats_a_failed_sync_is_caught(tmp_path: Path) -> None:
+    """It says that a record is safe after the system has said that it may be lost."""
+    verdict = fail_every_call("retries-sync", tmp_path, error=errno.EIO, lasting="once", effect="error")
+    assert verdict.believed
+
+
+def test_p04_a_writer_that_buffers_is_caught() -> None:
+    """A kill takes what it has acknowledged."""
+    assert killed("buffered", size=120, kills=5).lost
+
+
+def test_p03_a_writer_that_writes_twice_is_caught() -> None:
+    """A kill between its writes leaves a record without LF, at a place where no single write can be cut."""
+    toll = killed("two-writes", size=120, kills=20)
+    assert toll.unterminated
+    assert toll.unexplained
+
+
+@pytest.mark.parametrize(("size", "is_found"), [(2 * PAGE_BYTES - 1, True), (2 * PAGE_BYTES, False)])
+def test_p03_a_record_that_a_page_parts_from_its_lf_is_left_to_chance(
+    tmp_path: Path, size: int, is_found: bool
+) -> None:
+    """A kill can end one write there, as at the end of every page; readers leave the record out all the same."""
+    stream = tmp_path / "events.jsonl"
+    whole = record(0, 200) + b"\n"
+    stream.write_bytes(whole + b'{"kind":"note"'.ljust(size - len(whole) - 1) + b"}")
+    with toyspec.read(stream, mode="salvage") as reading:
+        assert len(list(reading)) == 1
+    assert reading.report.uncommitted
+    assert lacks_its_lf(reading.report) is is_found
+
+
+def test_c02_a_writer_that_seeks_to_the_end_is_caught(tmp_path: Path) -> None:
+    """Two of them write over one another and leave no trace but what is missing, as soon as they run in parallel."""
+    for attempt in range(20):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        if share("seeking", folder, count_each=6000).lost:
+            return
+    pytest.fail("two processes that write without O_APPEND have lost nothing")
+
+
+def test_c01_c11_the_second_of_two_writers_is_refused(tmp_path: Path) -> None:
+    """Nothing is lost between two processes: one of them writes, the other one gets an error."""
+    assert CLEAN == wrongs(inject(share("library", tmp_path, count_each=6000)))

@@ -242,7 +242,7 @@ def test_a_program_that_never_finishes_leaves_a_complete_bundle(
 def test_a_logger_stays_small(tmp_path: Path) -> None:
     """A logger and all that it holds, its open bundle too, take about 9 KB in a program of its own."""
     program = (
-        "from tracker.test_tracker_logger import METRICS, logger; from tracker.test_tracker_metrics import deep_size; "
+        "from tracker.test_tracker_logger import METRICS, logger; from tracker.test_tracker_compute import deep_size; "
         "from pathlib import Path; made = logger(Path('.'), print_every=25); "
         "[made.log_step(step=step, **METRICS) for step in range(1000)]; print('size', deep_size(made))"
     )
