@@ -91,10 +91,11 @@ class TelemetryNames:
         yield _of_run("toyspec.run.step"), row.step
         if self.is_reinforcement_learning:
             yield _of_run("rl.train.steps"), row.step
-        progress = progress_of(row.step, self._settings)
+        planned = planned_of(self._settings)
+        progress = progress_of(row.step, planned)
         if progress is not None:
             yield _of_run("toyspec.run.progress"), progress
-        remaining = remaining_of(row.t - began, (first + 1, row.step), planned_of(self._settings))
+        remaining = remaining_of(row.t - began, (first + 1, row.step), planned)
         if remaining is not None:
             yield _of_run("toyspec.run.remaining"), remaining
 

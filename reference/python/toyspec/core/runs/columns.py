@@ -203,25 +203,28 @@ def places_by(
 ) -> list[int]:
     """Return the places of *runs* in the order of the field *column*.
 
-    The best value by *goal* is first, else by that of the metric, or with *reverse* the other way. Without a goal the
+    The best value by *goal* is first, else by ``field_goal``, or with *reverse* the other way. Without a goal the
     smallest is best. Text comes after numbers, and runs without a value come last.
     """
-    metric = metric_of(column)
-    is_larger_better = (
-        goal == "max"
-        if goal
-        else column not in OWN_FIELDS
-        and any(each.metrics[metric].goal == "max" for each in runs if each.metrics and metric in each.metrics)
-    )
     values = [value_of(each, column) for each in runs]
-    return places_in_order(values, is_larger_better=is_larger_better, reverse=reverse)
+    known = [at for at, value in enumerate(values) if value is not None]
+    numbers = [at for at in known if number(values[at]) is not None]
+    others = [at for at in known if number(values[at]) is None] if len(numbers) < len(known) else []
+    is_larger_better = (goal or field_goal(runs, column)) == "max"
+    numbers.sort(key=values.__getitem__, reverse=is_larger_better != reverse)
+    others.sort(key=lambda at: str(values[at]), reverse=reverse)
+    return [*numbers, *others, *(at for at, value in enumerate(values) if value is None)]
 
 
-def is_without_goal(runs: Sequence[RunFacts], column: str) -> bool:
-    """Return whether *column* is a metric, and neither its name nor a run says which of its values are better."""
+def field_goal(runs: Sequence[RunFacts], column: str) -> Literal["min", "max"] | None:
+    """Return which values of *column* are better: as a run defines its metric, else the smallest.
+
+    None for a metric of which neither its name nor a run says it.
+    """
     metric = metric_of(column)
     having = [each.metrics[metric] for each in runs if each.metrics and metric in each.metrics]
-    return column not in OWN_FIELDS and bool(having) and all(each.goal is None for each in having)
+    goals = {"min"} if column in OWN_FIELDS or not having else {each.goal for each in having}
+    return "max" if "max" in goals else "min" if "min" in goals else None
 
 
 def ordered(runs: Sequence[RunFacts], sort: str, *, reverse: bool = False) -> list[RunFacts]:
@@ -236,13 +239,3 @@ def in_order(items: Iterable[Item], key: Callable[[Item], Any], *, reverse: bool
     keyed = [(key(item), item) for item in items]
     known = sorted((pair for pair in keyed if pair[0] is not None), key=itemgetter(0), reverse=reverse)
     return [item for _, item in (*known, *(pair for pair in keyed if pair[0] is None))]
-
-
-def places_in_order(values: Sequence[Any], *, is_larger_better: bool, reverse: bool) -> list[int]:
-    """Return the places of *values* in the order of ``sorted_by``."""
-    known = [at for at, value in enumerate(values) if value is not None]
-    numbers = [at for at in known if number(values[at]) is not None]
-    others = [at for at in known if number(values[at]) is None] if len(numbers) < len(known) else []
-    numbers.sort(key=values.__getitem__, reverse=is_larger_better != reverse)
-    others.sort(key=lambda at: str(values[at]), reverse=reverse)
-    return [*numbers, *others, *(at for at, value in enumerate(values) if value is None)]

@@ -21,8 +21,8 @@ from toyspec.core.reading.reader import Reading, read
 from toyspec.core.runs.columns import (
     ALERT_FIELDS,
     OWN_FIELDS,
+    field_goal,
     in_order,
-    is_without_goal,
     meets,
     metric_of,
     needs_metrics,
@@ -325,7 +325,8 @@ class Runs(Sequence[Run]):
         field of that name, or a metric for which nothing says which values are better [toy/define/default-goal].
         """
         found = self._known(field)
-        if goal is None and is_without_goal(found, field):
+        goal = goal or field_goal(found, field)
+        if goal is None:
             advice = f"pass goal='max' or goal='min', or log it: run.define({metric_of(field)!r}, goal='max')"
             raise ExpressionError(f"nothing says whether a larger or a smaller {field} is better; {advice}")
         first = next(iter(places_by(found, field, goal=goal)), None)

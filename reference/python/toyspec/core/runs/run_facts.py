@@ -149,9 +149,8 @@ def planned_of(settings: dict[str, Any]) -> float | None:
     return planned if planned and planned > 0 else None
 
 
-def progress_of(last_step: float | None, settings: dict[str, Any]) -> float | None:
-    """Return the share of its planned steps that a run has done; None where it is not known."""
-    planned = planned_of(settings)
+def progress_of(last_step: float | None, planned: float | None) -> float | None:
+    """Return the share of its *planned* steps that a run has done; None where it is not known."""
     if last_step is None or planned is None:
         return None
     # A quotient may be beyond what a float holds.

@@ -223,6 +223,7 @@ class RunSummary:
         # What resumptions between the ends have changed is searched for where it is asked for.
         is_settled = self.find_resumptions is None
         settings = settings_of(start) if is_settled else {}
+        planned = planned_of(settings)
         seconds, steps = self._seconds(), (self.first_step, self.last_step)
         loss, has_loss = self._final_loss()
         return RunFacts(
@@ -233,8 +234,8 @@ class RunSummary:
             reason=_text(end.get("reason")), error=_text(end.get("error")) if self.ended == "yes" else None,
             sealed=has_seal(directory) if self.is_sealed is None else self.is_sealed,
             first_step=steps[0], last_step=steps[1],
-            progress=progress_of(steps[1], settings),
-            remaining=None if self.ended == "yes" else remaining_of(seconds, steps, planned_of(settings)),
+            progress=progress_of(steps[1], planned),
+            remaining=None if self.ended == "yes" else remaining_of(seconds, steps, planned),
             final_loss=loss, loss_not_finite=has_loss and loss is None,
             seconds=seconds, started_at=self._started_at(start), records=extent.records, bytes=extent.size,
             stream=self.path, read="ends" if extent.records is None else "whole",
