@@ -7,6 +7,8 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from conformance.revisions import CURRENT, FIRST_LISTED, as_numbers
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -36,11 +38,15 @@ def is_binding(statement: str) -> bool:
     return _keywords().get(statement, "MUST").startswith("MUST")
 
 
-def musts_of(roles: Iterable[str]) -> set[str]:
-    """Return the statements that bind at least one of *roles*."""
+def musts_of(roles: Iterable[str], revision: str = CURRENT) -> set[str]:
+    """Return the statements of *revision* that bind at least one of *roles*."""
     asked = set(roles)
     return {
-        entry["id"] for entry in _entries() if entry["keyword"].startswith("MUST") and asked & set(entry["applies"])
+        entry["id"]
+        for entry in _entries()
+        if entry["keyword"].startswith("MUST")
+        and asked & set(entry["applies"])
+        and as_numbers(entry.get("since", FIRST_LISTED)) <= as_numbers(revision)
     }
 
 

@@ -75,7 +75,7 @@ class Run:
             if result.verdict not in {"not-applicable", "untestable"}
             for statement in (*result.question.case.accepts, *result.question.case.rejects)
         }
-        unasked = 0 if self.is_minimal else len(musts_of(self.roles) - asked)
+        unasked = 0 if self.is_minimal else len(musts_of(self.roles, self.revision) - asked)
         found = (
             [f"modes {', '.join(self.hello['modes'])} only"]
             if any(reason.startswith(_MODE) for reason in left_out)

@@ -6,7 +6,8 @@ module Toyspec
     FIELDS = PROFILES["kaun/v1"]["kinds"]["scalar"].to_h { |field| [field["name"], field] }.freeze
     # Run ids have the same form in all profiles.
     RUN_ID = PROFILES["toy/v1"]["kinds"]["run_start"].find { |field| field["name"] == "run_id" }
-    SMALLER_IS_BETTER = /loss|error/i
+    # Without /i, which takes a long s for an s: only the case of ASCII letters is ignored.
+    SMALLER_IS_BETTER = /[Ll][Oo][Ss][Ss]|[Ee][Rr][Rr][Oo][Rr]/
 
     # One value of a tag; without an epoch, its epoch is nil.
     Point = Struct.new(:step, :epoch, :value)
