@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from array import array
+from io import BytesIO, TextIOWrapper
 from math import isnan
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.core.command_line.tables import width
-from toyspec.view.charts import NOT_FINITE, chart
+from toyspec.core.command_line.terminal import Terminal
+from toyspec.view.charts import NOT_FINITE, chart, chart_lines
 from toyspec.view.drawn_curves import DrawnCurve, Stretch, drawn_curve, read_curves
 from toyspec.view.scans import LiveCurves, ScannedRun
 from view_client import END, START, step, write_run
@@ -27,9 +29,9 @@ def curve(path: Path, metric: str = "loss") -> DrawnCurve:
     return drawn_curve(read_curves(str(path))[0], metric)
 
 
-def text(found: DrawnCurve, size: tuple[int, int] = (40, 8), **options: str) -> list[str]:
+def text(found: DrawnCurve, size: tuple[int, int] = (40, 8)) -> list[str]:
     """Return the rows of the chart of one curve, without its axes."""
-    made = chart([found], size, **options)  # type: ignore[arg-type]
+    made = chart([found], size)
     assert made is not None
     return ["".join(cell.text for cell in row) for row in made.rows]
 
@@ -89,7 +91,11 @@ def test_log_scale_without_a_value_above_0_is_reported(tmp_path: Path, capsys: p
 def test_ascii_has_no_braille(tmp_path: Path) -> None:
     """A terminal without Unicode gets a star for each character with a dot."""
     path = write_run(tmp_path / "a", START, step(1, 1.0), step(2, None), step(3, 2.0), END)
-    assert all("".join(row).isascii() for row in text(curve(path), signs="ascii"))
+    made = chart([curve(path)], (40, 8))
+    assert made is not None
+    lines = chart_lines(made, Terminal(TextIOWrapper(BytesIO(), "ascii")))
+    assert all(map(str.isascii, lines))
+    assert {"*", "x", "|"} <= set("".join(lines))
 
 
 numbers = st.one_of(st.floats(allow_nan=True, allow_infinity=False), st.floats(-5, 5))

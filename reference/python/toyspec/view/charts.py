@@ -26,6 +26,9 @@ NOT_FINITE = "\N{MULTIPLICATION SIGN}"
 _BLANK = 0x2800
 # The bit of each dot of a character by its row and column.
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+_DOTTED = map(chr, range(_BLANK, _BLANK + 256))
+_ASCII = str.maketrans({**dict.fromkeys(_DOTTED, "*"), NOT_FINITE: "x", "¦": "|", "┊": "|", "┤": "|"})
+"""What a terminal without Unicode shows in place of the signs of a chart."""
 _LEAST_COLUMNS = 10
 _MAX_COLUMNS = 160
 _ROWS = 12
@@ -116,12 +119,12 @@ class _Canvas:
         for row in rows:
             self._marks.setdefault((row, column // 2), cell)
 
-    def cells(self, signs: Literal["unicode", "ascii"]) -> Iterator[list[Cell]]:
+    def cells(self) -> Iterator[list[Cell]]:
         """Yield each row."""
         for row, bits in enumerate(self._bits):
-            yield [self._cell(row, column, each, signs) for column, each in enumerate(bits)]
+            yield [self._cell(row, column, each) for column, each in enumerate(bits)]
 
-    def _cell(self, row: int, column: int, bits: int, signs: Literal["unicode", "ascii"]) -> Cell:
+    def _cell(self, row: int, column: int, bits: int) -> Cell:
         mark = self._marks.get((row, column))
         owner = self._owners[row][column]
         # A mark is never hidden: it covers the curve at the top, or at the bottom.
@@ -130,12 +133,10 @@ class _Canvas:
         if owner is None:
             return Cell(" ", None)
         curve, is_abandoned = owner
-        return Cell(chr(_BLANK + bits) if signs == "unicode" else "*", curve, "abandoned" if is_abandoned else "")
+        return Cell(chr(_BLANK + bits), curve, "abandoned" if is_abandoned else "")
 
 
-def drawn(
-    curves: Sequence[DrawnCurve], frame: Frame, size: tuple[int, int], signs: Literal["unicode", "ascii"] = "unicode"
-) -> list[list[Cell]]:
+def drawn(curves: Sequence[DrawnCurve], frame: Frame, size: tuple[int, int]) -> list[list[Cell]]:
     """Return *curves* as rows of cells, *size* columns and rows of them; later curves are drawn over earlier ones."""
     columns, rows = size
     canvas = _Canvas(columns, rows)
@@ -144,13 +145,13 @@ def drawn(
             _draw(canvas, stretch, frame, (index, True))
         if curve.latest is not None:
             _draw(canvas, curve.latest, frame, (index, False))
-            _mark_not_finite(canvas, curve.latest, frame, (index, signs))
+            _mark_not_finite(canvas, curve.latest, frame, index)
         for places, mark, sign in ((curve.gaps, "gap", "¦"), (curve.resumes, "resume", "┊")):
-            cell = Cell(sign if signs == "unicode" else "|", index, mark)  # type: ignore[arg-type]
+            cell = Cell(sign, index, mark)  # type: ignore[arg-type]
             for place in places:
                 if frame.first <= place <= frame.last:
                     canvas.mark(frame.column(place, 2 * columns), range(rows), cell)
-    return list(canvas.cells(signs))
+    return list(canvas.cells())
 
 
 def _draw(canvas: _Canvas, stretch: Stretch, frame: Frame, owner: tuple[int, bool]) -> None:
@@ -182,10 +183,8 @@ def _connect(canvas: _Canvas, begin: tuple[int, int], end: tuple[int, int], owne
         before = height
 
 
-def _mark_not_finite(
-    canvas: _Canvas, stretch: Stretch, frame: Frame, owner: tuple[int, Literal["unicode", "ascii"]]
-) -> None:
-    cell = Cell(NOT_FINITE if owner[1] == "unicode" else "x", owner[0], "not-finite")
+def _mark_not_finite(canvas: _Canvas, stretch: Stretch, frame: Frame, owner: int) -> None:
+    cell = Cell(NOT_FINITE, owner, "not-finite")
     for place, number in zip(stretch.place, stretch.not_finite, strict=True):
         if number:
             canvas.mark(frame.column(place, 2 * canvas.columns), range(canvas.rows - 1, canvas.rows), cell)
@@ -204,7 +203,6 @@ def chart(
     size: tuple[int, int],
     *,
     scale: Scale = "linear",
-    signs: Literal["unicode", "ascii"] = "unicode",
     places: str = "step",
 ) -> Chart | None:
     """Return a chart of at most *size* columns and rows, axes included; None if no point has a place."""
@@ -217,7 +215,7 @@ def chart(
     begin, end = (_whole(each) for each in (frame.first, frame.last))
     middle = f"{places}{', log y' if scale == 'log' else ''}".center(max(room - len(begin) - len(end), 0))
     below = " " * (width(labels[0]) + 2) + cut(f"{begin}{middle}{end}", room)
-    return Chart(labels, drawn(curves, frame, (room, rows), signs), below)
+    return Chart(labels, drawn(curves, frame, (room, rows)), below)
 
 
 def _labels(frame: Frame, rows: int) -> list[str]:
@@ -268,8 +266,7 @@ def _print(part: Sequence[tuple[str, DrawnCurve]], terminal: Terminal, scale: Sc
     terminal.line()
     terminal.line("  ".join(titles))
     size = (min(columns(), _MAX_COLUMNS), _ROWS)
-    signs: Literal["unicode", "ascii"] = "unicode" if terminal.unicode else "ascii"
-    made = chart([curve for _, curve in part], size, scale=scale, signs=signs)
+    made = chart([curve for _, curve in part], size, scale=scale)
     if made is None:
         terminal.line(terminal.styled(f"  {NO_PLACE[scale]}", "dim"))
         return
@@ -290,7 +287,9 @@ def chart_lines(made: Chart, terminal: Terminal) -> list[str]:
             else:
                 parts.append((owner, cell.text))
         text = "".join(part if owner is None else terminal.curve(part, owner) for owner, part in parts)
-        lines.append(f"{terminal.styled(label, 'dim')} {'┤' if terminal.unicode else '|'}{text}".rstrip())
+        lines.append(f"{terminal.styled(label, 'dim')} ┤{text}".rstrip())
+    if not terminal.unicode:
+        lines = [line.translate(_ASCII) for line in lines]
     return [*lines, terminal.styled(made.below, "dim")]
 
 
