@@ -108,7 +108,7 @@ def _latest_attempt(rows: Sequence[Row], phase: str) -> Iterator[Row]:
     for index, row in enumerate(rows):
         kind, own = row.members["kind"], _phase(row, phase)
         trains = own == "train" or (own == "eval" and kind != "step")
-        counts = kind not in {"run_start", "run_resume", "run_end"} and trains and row.has_all("step")
+        counts = kind not in {"run_start", "run_resume", "run_config", "run_end"} and trains and row.has_all("step")
         if not (counts and any(at > index and untag(row.get("step")) > limit for at, limit in resumes)):
             yield row
 

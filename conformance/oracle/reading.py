@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from conformance.oracle.lines import Line, Lines
 
-_STEPPING = frozenset({"run_start", "run_resume", "run_end"})
+_STEPPING = frozenset({"run_start", "run_resume", "run_config", "run_end"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -454,6 +454,13 @@ static const struct field fields_toy_v1_route[] = {
     {.name = "shares", .form = ARRAY, .required = true, .inner = fields_toy_v1_route_shares, .count = 1},
     {.name = "g0_mean", .form = NUMBER, .nullable = true},
     {.name = "aux", .form = NUMBER, .nullable = true}};
+static const char *const values_36[] = {"run_config", NULL};
+static const struct field fields_toy_v1_run_config[] = {
+    {.name = "kind", .form = STRING, .required = true, .values = values_36},
+    {.name = "phase", .form = STRING, .values = values_3},
+    {.name = "t", .form = NUMBER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "config", .form = OPEN_MAP, .required = true}};
 static const struct kind kinds_toy_v1[] = {
     {"run_start", true, fields_toy_v1_run_start, 26},
     {"step", true, fields_toy_v1_step, 16},
@@ -479,8 +486,9 @@ static const struct kind kinds_toy_v1[] = {
     {"reference", true, fields_toy_v1_reference, 8},
     {"align", true, fields_toy_v1_align, 11},
     {"mask", true, fields_toy_v1_mask, 7},
-    {"route", true, fields_toy_v1_route, 8}};
-#define PROFILE_toy_v1 {"toy/v1", "kind", "events.jsonl", "run_end", true, kinds_toy_v1, 25}
+    {"route", true, fields_toy_v1_route, 8},
+    {"run_config", true, fields_toy_v1_run_config, 5}};
+#define PROFILE_toy_v1 {"toy/v1", "kind", "events.jsonl", "run_end", true, kinds_toy_v1, 26}
 static const struct field fields_metrics_v1_entry_extra[] = {
     {.name = "", .form = BINARY32, .nullable = true}};
 static const struct field fields_metrics_v1_entry[] = {
@@ -503,9 +511,9 @@ static const struct field fields_kaun_v1_run[] = {
     {.name = "experiment", .form = STRING},
     {.name = "config", .form = OPEN_MAP},
     {.name = "total_epochs", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
-static const char *const values_36[] = {"scalar", NULL};
+static const char *const values_37[] = {"scalar", NULL};
 static const struct field fields_kaun_v1_scalar[] = {
-    {.name = "type", .form = STRING, .required = true, .values = values_36},
+    {.name = "type", .form = STRING, .required = true, .values = values_37},
     {.name = "step", .form = INTEGER, .required = true, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "wall_time", .form = NUMBER},
     {.name = "tag", .form = STRING, .required = true},

@@ -12,7 +12,7 @@ from codegen.tables import marked
 # The package writes these by hand: they frame the run, number its steps, or write a file.
 _BY_HAND = frozenset(["run_start", "run_resume", "run_end", "step", "artifact", "media"])
 _BY_WRITER = frozenset(["kind", "t", "nonfinite", "left_out", "dropped"])
-_BY_POSITION = frozenset(["values", "name", "region", "param", "buckets", "prompt", "text", "verdict", "uri"])
+_BY_POSITION = frozenset(["config", "values", "name", "region", "param", "buckets", "prompt", "text", "verdict", "uri"])
 _DEFAULTS = {("eval", "phase"): "eval", ("alert", "rule"): "program", ("alert", "level"): "warning"}
 _TYPES = {"integer": "SupportsIndex", "number": "SupportsFloat", "string": "str", "boolean": "bool"}
 _HEADER = """\

@@ -42,6 +42,7 @@ _KIND_ORDER = (
     "align",
     "mask",
     "route",
+    "run_config",
     "entry",
     "run",
     "scalar",

@@ -356,6 +356,13 @@ var profileTables = map[Profile]profileTable{
 			{name: "g0_mean", form: formNumber, nullable: true},
 			{name: "aux", form: formNumber, nullable: true},
 		},
+		"run_config": {
+			{name: "kind", form: formString, values: []string{"run_config"}, required: true},
+			{name: "phase", form: formString, values: []string{"train", "eval", "decode", "serve"}},
+			{name: "t", form: formNumber, limits: &limits{0, math.Inf(1)}, required: true},
+			{name: "step", form: formInteger, limits: &limits{0, math.Inf(1)}},
+			{name: "config", form: formOpen, isMap: true, required: true},
+		},
 	}},
 	"metrics/v1": {tag: "", file: "metrics.jsonl", last: "", wholeNumbers: false, kinds: map[string][]field{
 		"entry": {

@@ -400,6 +400,14 @@ let profiles =
               field "g0_mean" (value ~nullable:true Number);
               field "aux" (value ~nullable:true Number);
             ] );
+          ( "run_config",
+            [
+              field ~required:true "kind" (value ~allowed:[ "run_config" ] String);
+              field "phase" (value ~allowed:[ "train"; "eval"; "decode"; "serve" ] String);
+              field ~required:true "t" (value ~least:0.0 Number);
+              field "step" (value ~least:0.0 Integer);
+              field ~required:true "config" (value Open_map);
+            ] );
           ];
       });
     ("metrics/v1",

@@ -4,7 +4,7 @@ use crate::line_validation::LineValidator;
 use crate::record::{validate, Integers};
 use crate::{Profile, Record};
 
-const FRAME: [&str; 3] = ["run_start", "run_resume", "run_end"];
+const FRAME: [&str; 4] = ["run_start", "run_resume", "run_config", "run_end"];
 
 /// Learns from all records of a toy/v1 stream what its resumptions leave, then checks the same records again. Other
 /// profiles have no resumptions. Memory grows with the number of resumptions only.

@@ -16,6 +16,8 @@ use crate::{Profile, State};
 
 /// The phase of a run that names none.
 const TRAIN: &str = "train";
+/// The kind of a record between the ends that changes what lists show.
+const SETTINGS: &[u8] = b"run_config";
 
 /// A short stream that was read completely.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,7 +83,7 @@ struct Scanned {
 
 impl EndsReader {
     /// Returns what a short stream says; None where that takes more than its plain records: a file of another format or
-    /// with more than so many bytes, a run that was resumed, keys that repeat, integers written `1.0`.
+    /// with more than so many bytes, a run that was resumed or whose settings changed, keys that repeat, integers written `1.0`.
     ///
     /// # Errors
     ///
@@ -103,6 +105,9 @@ impl EndsReader {
     }
 
     fn ends_of(&mut self, text: &[u8]) -> Option<Ends> {
+        if memchr::memmem::find(text, SETTINGS).is_some() {
+            return None;
+        }
         let Scanned { profile, seen, records, is_damaged, run_phase, end } = self.scan(text)?;
         let is_ended = matches!(seen.last(), Some(Seen::One(Part::End, _)));
         let state = match is_damaged {
@@ -408,10 +413,12 @@ mod tests {
     #[test]
     fn what_needs_more_than_plain_records_is_left_to_the_caller() {
         let resume = "{\"kind\":\"run_resume\",\"t\":1.0,\"from_step\":1}\n";
+        let settings = "{\"kind\":\"run_config\",\"t\":1.0,\"config\":{}}\n";
         for text in [
             "",
             START,
             &format!("{START}{}{resume}", step(1, ",\"loss\":1")),
+            &format!("{START}{settings}{}", step(1, ",\"loss\":1")),
             &format!("{START}{}", step(1, ",\"loss\":1,\"loss\":2")),
             &format!("{START}{}", step(1, ",\"loss\":\"x\"")),
             &format!("{}{START}", step(1, ",\"loss\":1")),

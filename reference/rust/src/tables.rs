@@ -568,6 +568,13 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "g0_mean", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
                 Field { name: "aux", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
             ] },
+            KindTable { name: "run_config", is_record: true, fields: &[
+                Field { name: "kind", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("run_config")], ..Schema::OPEN } },
+                Field { name: "phase", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("train"), Constant::Text("eval"), Constant::Text("decode"), Constant::Text("serve")], ..Schema::OPEN } },
+                Field { name: "t", required: true, always: false, declares: false, schema: Schema { form: Form::Number, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "step", required: false, always: false, declares: false, schema: Schema { form: Form::Integer, limits: Some((0.0, f64::INFINITY)), ..Schema::OPEN } },
+                Field { name: "config", required: true, always: false, declares: false, schema: Schema { form: Form::OpenMap, ..Schema::OPEN } },
+            ] },
         ],
         rules: &[
             StreamRule::First { rule: Rule::RunStartMissing, kind: "run_start" },

@@ -4260,6 +4260,57 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
       ]
      }
     ]
+   },
+   "run_config": {
+    "title": "RunConfig",
+    "is_record": true,
+    "fields": [
+     {
+      "name": "kind",
+      "required": true,
+      "types": [
+       "string"
+      ],
+      "const": "run_config"
+     },
+     {
+      "name": "phase",
+      "required": false,
+      "types": [
+       "string"
+      ],
+      "enum": [
+       "train",
+       "eval",
+       "decode",
+       "serve"
+      ]
+     },
+     {
+      "name": "t",
+      "required": true,
+      "types": [
+       "number"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "step",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "config",
+      "required": true,
+      "types": [
+       "object"
+      ],
+      "values": null
+     }
+    ]
    }
   }
  },

@@ -259,8 +259,8 @@ class DigestedRun:
         self.end_line = None if record.goes_on else self.end_line if record.end is None else line
         if record.profile == "toy/v1" and record.kind in ("note", "run_resume"):
             self._keep(self.notes if record.kind == "note" else self.resumptions, record)
-        if record.goes_on:
-            self.changed_settings |= dict.fromkeys(settings_of({"config": record.get("config")}), line)
+        if record.changed_config:
+            self.changed_settings |= dict.fromkeys(settings_of({"config": record.changed_config}), line)
         for name, value in self._attempts.named_values(record).items():
             points = self.metrics.get(name) or self._new_metric(name)
             if points is not None:

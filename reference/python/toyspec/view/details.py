@@ -220,8 +220,10 @@ class _Collected:
             return
         if not self.start and (start := record.start) is not None:
             self.start = safe(start)
+        if record.changed_config:
+            self.start = safe(start_after(self.start, record))
         if record.goes_on:
-            self.start, self.end = safe(start_after(self.start, record)), None
+            self.end = None
         elif (end := record.end) is not None:
             self.end = safe(end)
         count_missing(self.missing, record)

@@ -111,7 +111,7 @@ def quick_row(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
 def _row_of_ends(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
     summary = summarize_ends(work.path, dialect=dialect, checked_bytes=0)
     # The rest of the stream is read next; this row is to be there before.
-    summary.find_resumptions, summary.knows_metrics = None, True
+    summary.find_changes, summary.knows_metrics = None, True
     row = row_of_work(summary, work)
     unknown = {"best": None, "count": 0, "nan": 0}
     return row | {"metrics": {name: facts | unknown for name, facts in row["metrics"].items()}}

@@ -347,6 +347,13 @@ module Toyspec
           {"name" => "shares", "required" => true, "types" => ["array"], "items" => {"types" => ["number", "null"]}},
           {"name" => "g0_mean", "required" => false, "types" => ["number", "null"]},
           {"name" => "aux", "required" => false, "types" => ["number", "null"]}
+        ],
+        "run_config" => [
+          {"name" => "kind", "required" => true, "types" => ["string"], "const" => "run_config"},
+          {"name" => "phase", "required" => false, "types" => ["string"], "enum" => ["train", "eval", "decode", "serve"]},
+          {"name" => "t", "required" => true, "types" => ["number"], "minimum" => 0},
+          {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "config", "required" => true, "types" => ["object"], "values" => nil}
         ]
       }
     },

@@ -6,7 +6,7 @@ import type { Json } from "../protocol.js";
 const TRAINING: readonly string[] = ["train", "eval"];
 const PHASES: readonly string[] = [...TRAINING, "decode", "serve"];
 /** Kinds that frame the run do not belong to a step, even if they name one. */
-const FRAMES: readonly string[] = ["run_start", "run_resume", "run_end"];
+const FRAMES: readonly string[] = ["run_start", "run_resume", "run_config", "run_end"];
 const OF_A_STEP: ReadonlySet<string> = new Set(
   Object.entries(PROFILES["toy/v1"].kinds).flatMap(([kind, { fields }]) => (!FRAMES.includes(kind) && fields.some(({ name }) => name === "step") ? [kind] : [])),
 );

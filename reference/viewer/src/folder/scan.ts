@@ -340,6 +340,7 @@ export class Scan {
       this.takeChangedSettings(value["config"]);
       this.resume(value, time);
     }
+    else if (kind === "run_config") this.takeChangedSettings(value["config"]);
     else if (kind === "define" && typeof value["name"] === "string") {
       if (typeof value["goal"] === "string") this.goals.set(value["name"], value["goal"]);
       if (typeof value["step_name"] === "string") this.stepNames.set(value["name"], value["step_name"]);
@@ -366,7 +367,7 @@ export class Scan {
     this.bySlot = [];
   }
 
-  /** Takes in the settings that a resumption has changed: those of the run are the last ones. */
+  /** Takes in the settings that have changed: those of the run are the last ones. */
   private takeChangedSettings(changed: Json | undefined): void {
     const before = this.start?.["config"] ?? {};
     if (isMembers(changed) && isMembers(before) && Object.keys(changed).length > 0) this.start = { ...this.start, config: { ...before, ...changed } };

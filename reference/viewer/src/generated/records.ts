@@ -35,6 +35,11 @@ export const RECORDS: { readonly [profile: string]: RecordMapping } = {
     "values": "none"
    },
    "run_resume": {
+    "role": "config",
+    "values": "none"
+   },
+   "run_config": {
+    "role": "config",
     "values": "none"
    },
    "define": {

@@ -34,7 +34,7 @@ _PLAIN = frozenset([float, int, type(None)])
 # A note with these counts what the log lacks.
 _ACCOUNT = frozenset(["left_out", "dropped"])
 # Kinds that say nothing but what becomes of others.
-_FRAMES = frozenset(["run_resume", "region_enter", "region_exit"])
+_FRAMES = frozenset(["region_enter", "region_exit"])
 _NESTED = frozenset([dict, list])
 NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 """Numbers by the words for them in ``nonfinite``."""
@@ -60,7 +60,7 @@ class KindMapping(msgspec.Struct, frozen=True):
     """How the records of a kind are read."""
 
     values: Literal["members", "object", "pair", "tree", "none"]
-    role: Literal["none", "step", "start", "end", "goal"] = "none"
+    role: Literal["none", "step", "start", "end", "goal", "config"] = "none"
     names: Literal["", "kind", "thing", "kind/thing", "shared"] = ""
     thing: tuple[tuple[str, ...], ...] = ()
     pair: tuple[str, str] = ("", "")

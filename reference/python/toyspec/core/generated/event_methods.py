@@ -93,3 +93,7 @@ class EventMethods(ABC):
     def route(self, *, step: SupportsIndex, shares: Sequence[SupportsFloat | None], li: SupportsIndex | None = None, g0_mean: SupportsFloat | None = None, aux: SupportsFloat | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
         """Write an event of kind ``route``: how a mixture of experts divides the tokens."""
         self._log("route", step=step, shares=shares, li=li, g0_mean=g0_mean, aux=aux, phase=phase)
+
+    def run_config(self, config: Mapping[str, Any], *, step: SupportsIndex | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
+        """Write an event of kind ``run_config``: settings that became known, or changed, after the start of the run."""
+        self._log("run_config", config=config, step=step, phase=phase)

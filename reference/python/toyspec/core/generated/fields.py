@@ -319,7 +319,12 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {'toy/v1': {'run_start': {'kind':
                       'li': 'integer',
                       'shares': ('array', 'number'),
                       'g0_mean': 'number',
-                      'aux': 'number'}},
+                      'aux': 'number'},
+            'run_config': {'kind': 'string',
+                           'phase': 'string',
+                           't': 'number',
+                           'step': 'integer',
+                           'config': 'open'}},
  'metrics/v1': {'entry': {'step': 'integer',
                           'wall_time_ms': 'number',
                           'loss': 'binary32',
@@ -365,7 +370,8 @@ REQUIRED: dict[str, dict[str, tuple[str, ...]]] = {'toy/v1': {'run_start': ('kin
             'reference': ('kind', 't', 'uri'),
             'align': ('kind', 't', 'step', 'cos'),
             'mask': ('kind', 't', 'step', 'density'),
-            'route': ('kind', 't', 'step', 'shares')},
+            'route': ('kind', 't', 'step', 'shares'),
+            'run_config': ('kind', 't', 'config')},
  'metrics/v1': {'entry': ('step', 'wall_time_ms', 'loss', 'grad_norm', 'throughput_samples_per_sec')},
  'kaun/v1': {'run': ('run_id',), 'scalar': ('type', 'step', 'tag', 'value')}}
 
@@ -407,6 +413,7 @@ NULLABLE: dict[str, dict[str, tuple[str, ...]]] = {'toy/v1': {'run_start': ('mod
             'reference': (),
             'align': ('cos', 'dfa_norm', 'bp_norm'),
             'mask': ('density',),
-            'route': ('shares/*', 'g0_mean', 'aux')},
+            'route': ('shares/*', 'g0_mean', 'aux'),
+            'run_config': ()},
  'metrics/v1': {'entry': ('loss', 'grad_norm', 'throughput_samples_per_sec', 'extra/*')},
  'kaun/v1': {'run': (), 'scalar': ('value',)}}

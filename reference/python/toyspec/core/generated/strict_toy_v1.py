@@ -487,4 +487,13 @@ class Route(Struct, kw_only=True, forbid_unknown_fields=True, tag_field="kind", 
     aux: float | None | UnsetType = UNSET
 
 
-StrictRecord: TypeAlias = RunStart | Step | Tap | Grad | OpTiming | Drift | Sample | Eval | Compare | RegionEnter | RegionExit | Note | RunEnd | RunResume | System | Scalars | Define | Artifact | Media | Histogram | Alert | Reference | Align | Mask | Route
+class RunConfig(Struct, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="run_config"):
+    """A RunConfig that has only known keys and safe integers."""
+
+    phase: Literal["train", "eval", "decode", "serve"] | UnsetType = UNSET
+    t: Annotated[float, Meta(ge=0)]
+    step: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    config: dict[str, Any]
+
+
+StrictRecord: TypeAlias = RunStart | Step | Tap | Grad | OpTiming | Drift | Sample | Eval | Compare | RegionEnter | RegionExit | Note | RunEnd | RunResume | System | Scalars | Define | Artifact | Media | Histogram | Alert | Reference | Align | Mask | Route | RunConfig

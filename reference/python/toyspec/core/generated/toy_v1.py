@@ -789,4 +789,17 @@ class Route(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True, t
     """Auxiliary loss that balances the experts."""
 
 
-ToyV1Record: TypeAlias = RunStart | Step | Tap | Grad | OpTiming | Drift | Sample | Eval | Compare | RegionEnter | RegionExit | Note | RunEnd | RunResume | System | Scalars | Define | Artifact | Media | Histogram | Alert | Reference | Align | Mask | Route
+class RunConfig(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True, tag_field="kind", tag="run_config"):
+    """Settings that became known, or changed, after the start of the run."""
+
+    phase: Literal['train', 'eval', 'decode', 'serve'] | None = None
+    """What the run was doing; absent means the phase of run_start, and train where that has none."""
+    t: Annotated[float, Meta(ge=0.0)]
+    """Seconds since the start of the run, on a monotonic clock; never decreases within a stream."""
+    step: Annotated[int, Meta(ge=0)] | None = None
+    """Step number; the first step of a run is 1, 0 is the state before it."""
+    config: dict[str, Any]
+    """Settings that are new or differ from those before, open; null for a setting that no longer applies."""
+
+
+ToyV1Record: TypeAlias = RunStart | Step | Tap | Grad | OpTiming | Drift | Sample | Eval | Compare | RegionEnter | RegionExit | Note | RunEnd | RunResume | System | Scalars | Define | Artifact | Media | Histogram | Alert | Reference | Align | Mask | Route | RunConfig

@@ -33,6 +33,7 @@ _TRAIN: Final = "train"
 _OF_A_STEP = frozenset(kind for kind, fields in FIELDS["toy/v1"].items() if "step" in fields) - {
     _START,
     _RESUME,
+    "run_config",
     "run_end",
 }
 _KNOWN = FIELDS["toy/v1"].keys()

@@ -154,6 +154,13 @@ class Record(msgspec.Struct, eq=False, gc=False):
         return self.kind is not None and self.kind == reopening_kind(self.profile)
 
     @property
+    def changed_config(self) -> dict[str, Any]:
+        """The settings that the record adds to those of the run, or changes; empty if it has none."""
+        is_change = mapping_of(self.profile).of_kind(self.kind).role == "config"
+        found = self.get("config") if is_change else None
+        return found if isinstance(found, dict) else {}
+
+    @property
     def goal(self) -> dict[str, str]:
         """The goals of metrics that the record states, ``min``, ``max`` or ``none``, by name."""
         return goal_in(self.value, self.profile, self.kind)

@@ -125,13 +125,14 @@ class Ends:
         return list(attempts.latest(records))
 
     def telling(self, records: list[Record]) -> list[Record]:
-        """Return the *records* that count: up to the first step, the ends of runs, and from the last step on."""
+        """Return the *records* that count: up to the first step, ends and settings, and from the last step on."""
         if self.profile == "kaun/v1":
             return records
         last = next((at for at in range(len(records) - 1, -1, -1) if self._tells_loss(records[at])), 0)
         first = next((at for at in range(last) if self._is_step(records[at])), last)
-        ends = [record for record in records[first + 1 : last] if record.end is not None or record.goes_on]
-        return [*records[: first + 1], *ends, *records[max(first + 1, last) :]]
+        between = records[first + 1 : last]
+        said = [record for record in between if record.end is not None or record.goes_on or record.changed_config]
+        return [*records[: first + 1], *said, *records[max(first + 1, last) :]]
 
     def _tells_loss(self, record: Record) -> bool:
         if record.profile == "kaun/v1":

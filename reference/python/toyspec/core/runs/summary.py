@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from array import array
 from contextlib import suppress
 from functools import cached_property, partial, reduce
@@ -97,8 +98,8 @@ class RunSummary:
     """What the stream was read by, where that was chosen."""
     known_ranks: Sequence[RankState] | None = None
     """The states of the logs of its other ranks, where they were found out before: of a run in a store."""
-    find_resumptions: Callable[[], Iterable[Record]] | None = None
-    """Where only the ends of a long stream were read: finds all its resumptions in order, in the rest of it."""
+    find_changes: Callable[[], Iterable[Record]] | None = None
+    """Where only the ends of a long stream were read: finds all that change settings, in order, in the rest of it."""
 
     def __init__(self, path: str, *, attempts: Attempts | None = None, parts: int = 32) -> None:
         self._parts = parts
@@ -213,15 +214,15 @@ class RunSummary:
         if is_running:
             self.settle()
         processes = self._processes()
-        start = self.start  # with the settings of resumptions that were searched for
+        start = self.start  # with the settings that were searched for
         named = _text(start.get("name"))
         run = named if self.dialect is not None and named is not None else os.path.basename(os.path.abspath(directory))
         said = read_annotations(self.path) if self.may_be_annotated else NONE
         own = _descriptions(start, named or run)
         now: dict[str, Any] = {key: getattr(said, key) or own[key] for key in ("name", "group", "notes")}
         now["tags"] = said.tags(own["tags"])
-        # What resumptions between the ends have changed is searched for where it is asked for.
-        is_settled = self.find_resumptions is None
+        # What was changed between the ends is searched for where it is asked for.
+        is_settled = self.find_changes is None
         settings = settings_of(start) if is_settled else {}
         planned = planned_of(settings)
         seconds, steps = self._seconds(), (self.first_step, self.last_step)
@@ -248,13 +249,13 @@ class RunSummary:
         )  # fmt: skip
 
     def settle(self) -> None:
-        """Search the middle of a long stream for resumptions and their settings."""
-        if self.find_resumptions is not None:
-            resumptions = list(self.find_resumptions())
-            self.start = reduce(start_after, resumptions, self.start)
-            sizes = [size for record in resumptions if (size := world_size_of(record)) is not None]
+        """Search the middle of a long stream for what changes its settings."""
+        if self.find_changes is not None:
+            changes = list(self.find_changes())
+            self.start = reduce(start_after, changes, self.start)
+            sizes = [size for record in changes if (size := world_size_of(record)) is not None]
             self.world_size = sizes[-1] if sizes else self.world_size
-            self.find_resumptions = None
+            self.find_changes = None
             self.__dict__.pop("facts", None)
 
     def _processes(self) -> dict[str, Any]:
@@ -358,7 +359,7 @@ class RunSummary:
                 # The records of another program's log say it in pieces.
                 self.start = start | self.start
             elif not self.start.keys() - {"config"}:
-                # A resumption before it, in a log whose first lines are lost, has settings alone.
+                # A record before it, in a log whose first lines are lost, has settings alone.
                 self.start = _with_settings(start, self.start.get("config"))
         self.start = start_after(self.start, record)
         self.world_size = world_size_of(record) or self.world_size
@@ -481,8 +482,8 @@ def _text(value: Any) -> str | None:
 
 
 def start_after(start: dict[str, Any], record: Record) -> dict[str, Any]:
-    """Return *start*, the members of ``run_start``, after *record*: a resumption may have changed settings."""
-    return _with_settings(start, record.get("config") if record.goes_on else None)
+    """Return *start*, the members of ``run_start``, after *record*, which may change settings of the run."""
+    return _with_settings(start, record.changed_config)
 
 
 def _with_settings(start: dict[str, Any], changed: Any) -> dict[str, Any]:
@@ -550,7 +551,7 @@ def _size(stream: str) -> int:
         return 0
 
 
-_RESUMPTION = b"run_resume"
+_CHANGES = re.compile(rb"run_(?:resume|config)")
 _PIECE_BYTES = 1 << 20
 
 
@@ -558,8 +559,8 @@ def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_b
     """Return the summary of the run whose stream is at *path*, from the ends of the stream.
 
     A stream up to *checked_bytes* (by default 1 MiB) is read completely. Of a larger one, more of an end is read, up to
-    a limit, if it has no step with a loss; damage between the ends is not found, as ``extent`` says. Settings that a
-    resumption between them changed are searched for when settings are asked for, unless the stream is in an object
+    a limit, if it has no step with a loss; damage between the ends is not found, as ``extent`` says. Settings that
+    were changed between them are searched for when settings are asked for, unless the stream is in an object
     store. Streams that cannot be read from the end are passed to ``summarize_run``; raises as that does.
     """
     return _summary_of(path, ends_at(path, WHOLE_BYTES if checked_bytes is None else checked_bytes), dialect)
@@ -584,24 +585,26 @@ def _summary_of(path: str, found: tuple[Ends, int] | None, dialect: DialectChoic
         summary.take(ends.telling([*ends.head, *ends.tail]), learn="attempts")
     summary.describe(ends.profile, Extent(ends.state, ends.count, size, ends.count is not None))
     if not summary.extent.is_checked and ends.profile == "toy/v1" and not is_address(path):
-        summary.find_resumptions = partial(_resumptions, path)
+        summary.find_changes = partial(_changes, path)
     return summary
 
 
-def _resumptions(path: str) -> Iterator[Record]:
-    """Yield the resumptions in the stream at *path*; none if it cannot be read any more."""
+def _changes(path: str) -> Iterator[Record]:
+    """Yield the records in the stream at *path* that change settings; none if it cannot be read any more."""
     rest = b""
     with suppress(OSError), open_file(path).detach() as file:
         while piece := file.read(_PIECE_BYTES):
             block = rest + piece
             end = block.rfind(b"\n") + 1
             rest = block[end:] if len(block) - end <= MAX_LINE_BYTES else b""
-            at = block.find(_RESUMPTION, 0, end)
-            while at >= 0:
-                after = block.find(b"\n", at) + 1
-                line = block[block.rfind(b"\n", 0, at) + 1 : after]
-                yield from (each for each in records_among(RecordFeed(profile="toy/v1").feed(line)) if each.goes_on)
-                at = block.find(_RESUMPTION, after, end)
+            found = _CHANGES.search(block, 0, end)
+            while found is not None:
+                after = block.find(b"\n", found.end()) + 1
+                line = block[block.rfind(b"\n", 0, found.start()) + 1 : after]
+                for record in records_among(RecordFeed(profile="toy/v1").feed(line)):
+                    if record.goes_on or record.changed_config:
+                        yield record
+                found = _CHANGES.search(block, after, end)
 
 
 def engine_ends(streams: Sequence[Stream]) -> dict[str, RunSummary]:

@@ -190,6 +190,8 @@ class RunProgress:
         elif kind == "run_resume":
             self._resume(event.get("from_step"))
             self._take_config(event.get("config"))
+        elif kind == "run_config":
+            self._take_config(event.get("config"))
         elif kind == "run_end":
             self.ended = True
         elif kind == "scalars" and is_count(event.get("step")) and (phase_of(event) or self.phase) == _TRAIN:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 Numbering = Literal["given", "counted"]
 """Whether the caller gives the number of a step."""
 _SYNCED_KINDS: Final = frozenset(["run_start", "run_end"])
-_FRAMING_KINDS: Final = _SYNCED_KINDS | {"run_resume"}
+_FRAMING_KINDS: Final = _SYNCED_KINDS | {"run_resume", "run_config"}
 # The others have measurements, and what a model writes.
 _REDACTED_KINDS: Final = _FRAMING_KINDS | {"note"}
 _MOST_NAMED: Final = 5
