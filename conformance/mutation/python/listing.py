@@ -30,7 +30,6 @@ NEEDED = {
     "convert/destinations/trackio_database": "trackio",
     "convert/neptune_files": "pyarrow",
     "convert/parquet": "pyarrow",
-    "convert/wandb_history": "pyarrow",
 }
 """Modules that are little but calls of a package. Where it is not installed their tests are skipped; `nox -s interop`
 installs it."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytest.importorskip("pyarrow", reason="what reads Parquet is not installed")
 
-NEPTUNE, HISTORY = SAMPLES / "neptune", SAMPLES / "wandb-history"
+NEPTUNE = SAMPLES / "neptune"
 
 
 def test_every_row_of_a_neptune_export_has_a_place(tmp_path: Path) -> None:
@@ -68,28 +68,12 @@ def test_file_outside_of_the_export_is_not_read(tmp_path: Path) -> None:
     assert 2 == losses(report.runs[0])["file-missing"]
 
 
-def test_history_of_wandb_is_one_run_of_all_its_parts(tmp_path: Path) -> None:
-    """Numbers, booleans, inner members and texts are at their steps and times; a histogram is counted as dropped."""
-    (run,) = imported(HISTORY, tmp_path / "runs").runs
-    assert {"no-place": 3} == losses(run)
-    start, *events, _ = records(run.target)
-    assert ("2025-11-20T10:00:00Z", "vm", ["train.py", "--lr", "0.1"]) == (
-        start["started_at"], start["host"]["name"], start["argv"],
-    )  # fmt: skip
-    assert [0, 1, 2] == [event["step"] for event in events]
-    assert [0.5, 1.5, 2.5] == [event["t"] for event in events]
-    assert {"loss": 2.0, "val.acc": 0.5, "done": 1.0, "grads.l1": 0.5} == events[2]["values"]
-    assert [{"loss": "nan"}] == [event["nonfinite"] for event in events if "nonfinite" in event]
-    assert ["cold", "warm", "warm"] == [event["texts"]["stage"] for event in events]
-
-
-@pytest.mark.parametrize("name", ["neptune", "wandb-history"])
-def test_damaged_table_is_an_error_that_names_it(name: str, tmp_path: Path) -> None:
+def test_damaged_table_is_an_error_that_names_it(tmp_path: Path) -> None:
     """Pyarrow ends its process for some damage, so another process reads a file first."""
-    file = next(iter(sorted((SAMPLES / name).rglob("*.parquet"))))
+    file = next(iter(sorted(NEPTUNE.rglob("*.parquet"))))
     data = bytearray(file.read_bytes())
     data[4:200] = bytes(196)
     (tmp_path / "0000.parquet").write_bytes(data)
     with pytest.raises(SourceError, match=r"0000\.parquet"):
-        list(next(iter(importer(name).find_runs(str(tmp_path)))).records(Intake(Ledger())))
-    assert [] == list(importer(name).find_runs(str(tmp_path / "none")))
+        list(next(iter(importer("neptune").find_runs(str(tmp_path)))).records(Intake(Ledger())))
+    assert [] == list(importer("neptune").find_runs(str(tmp_path / "none")))

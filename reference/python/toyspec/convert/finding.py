@@ -70,13 +70,6 @@ FORMATS = {
             needs="parquet",
             item="rows",
         ),
-        Format(
-            "wandb-history",
-            "W&B history as Parquet",
-            "wandb_history",
-            "no Parquet file with the columns _step and _timestamp or _runtime",
-            needs="parquet",
-        ),
     )
 }
 """The formats in the order in which a source is tried; dialects come after them."""
