@@ -131,7 +131,9 @@ def quick_tests(session: nox.Session) -> None:
         "not run: slow tests (browser, faults, fuzzing, training, losses, memory, mutants, the oracle beyond the\n"
         "core, links of the site, the conformance tools with real programs, long guides, first programs of the other\n"
         "languages, flipped bytes of other formats, real object stores, programs that hang, are killed, lose their\n"
-        "terminal or their output, credentials in messages), tests of packages that only `make test-all` installs,\n"
+        "terminal or their output, how each way to log ends, special files in place of logs, earlier revisions,\n"
+        "large catalogs, options of `query` and `catalog`, credentials in messages),\n"
+        "tests of packages that only `make test-all` installs,\n"
         "and most random examples of each property"
     )
 

@@ -144,6 +144,11 @@ SLOW_TESTS = (
     "test_doors.py::test_a_run_ends_as_its_program_does",
     "test_hostile_folders.py::test_files_of_the_working_directory_are_not_imported[python -m]",
     "stores/test_sync.py::test_cost_of_a_stream_that_grows",
+    "test_hostile_folders.py::test_no_command_waits_for_a_special_file[fifo]",
+    "test_hostile_folders.py::test_no_tool_of_an_agent_waits_for_a_special_file",
+    "conformance/tests/test_frozen.py::test_what_a_later_revision_compares_is_not_asked",
+    "conformance/tests/test_running.py::test_no_crash_goes_unreported",
+    "conformance/tests/test_minimal.py::test_conclusion_and_badge",
 )
 """Single tests that read much, wait, train, start many commands, or import what takes seconds."""
 
