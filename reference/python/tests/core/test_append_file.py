@@ -14,7 +14,7 @@ import pytest
 from files import content
 from toyspec.core.errors import StreamClosedError, StreamRefusedError
 from toyspec.core.system_calls import SystemCalls
-from toyspec.core.writing.append_file import AppendFile, Options
+from toyspec.core.writing.append_file import AppendFile, Options, copy_bytes
 from toyspec.core.writing.opening import Opened
 from toyspec.testing import FailingCalls
 
@@ -106,6 +106,15 @@ def test_a_write_of_nothing_is_an_error(path: str) -> None:
         file.append(b"one")
     file.close()
     assert b"" == content(path)
+
+
+def test_a_copy_of_which_nothing_is_taken_is_an_error(tmp_path: Path) -> None:
+    """A file whose lines are moved elsewhere does not wait forever for a system that takes no byte."""
+    with (tmp_path / "lines").open("w+b") as file:
+        file.write(b"one")
+        file.flush()
+        with pytest.raises(OSError, match="accepted 0 bytes"):
+            copy_bytes(file.fileno(), file.fileno(), 3, SystemCalls(write=lambda *_: 0))
 
 
 def test_a_part_that_cannot_be_removed_closes_the_file_for_good(path: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -64,7 +64,10 @@ def copy_bytes(source: int, target: int, length: int, calls: SystemCalls) -> int
         offset += len(block)
         rest = memoryview(block)
         while rest:
-            rest = rest[calls.write(target, rest) :]
+            written = calls.write(target, rest)
+            if not written:
+                raise OSError(errno.EIO, "the system accepted 0 bytes of a write")
+            rest = rest[written:]
     return offset
 
 
