@@ -41,9 +41,9 @@ adapter; conformance/PROTOCOL.md describes it.
               kills; without it, each one of the registry
   locks       let the writer of --adapter lock a stream while other programs
               try to write to it; without it, each one of the registry
-  hunt        ask implementations of the registry about drawn streams, records and
-              sessions for --seconds; each other answer than that of the oracle is
-              printed with the smallest input that shows it
+  hunt        ask implementations of the registry about drawn streams, records
+              and sessions for --seconds; each other answer than that of the
+              oracle is printed with the smallest input that shows it
   kill        check that the corpus catches every mutant
   matrix      make the tables of published reports: newest, tier, what was not
               asked, and how each implementation got there"""
