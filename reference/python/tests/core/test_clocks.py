@@ -66,3 +66,8 @@ def test_the_system_clock_runs() -> None:
     before = time.monotonic(), time.time()
     assert before[0] <= SYSTEM_CLOCK.monotonic()
     assert before[1] <= SYSTEM_CLOCK.wall()
+
+
+def test_goes_on_from_the_largest_times() -> None:
+    """After a time that has no microseconds, the same one is repeated."""
+    assert Stopwatch(SYSTEM_CLOCK, last=1.7e308).seconds() == 1.7e308
