@@ -29,7 +29,7 @@ from toyspec.core.reading.records import Row
 from toyspec.core.reading.stream_files import GzipDataError, unpacked_head
 from toyspec.core.runs.discovery import is_older_checkpoint
 from toyspec.logs.dialects import dialect_named, dialects
-from toyspec.logs.forms import form_of, has_repeated_key, may_repeat_keys, repeated_members
+from toyspec.logs.forms import form_of, has_repeated_key, repeated_members
 from toyspec.logs.mapping import Mapping as LogMapping
 from toyspec.logs.mapping import count_of, prefix_of, time_of
 from toyspec.logs.reader import DialectLog
@@ -289,23 +289,21 @@ class _DialectImport:
 
     def _of_block(self, block: RowBlock) -> bytes | None:
         """Return the lines of *block*; None if its rows have anything but metrics that are carried."""
-        said, count = block.said, len(block.lines)
-        if said.unused or (block.is_json and may_repeat_keys(b"\n".join(block.lines), block.table.keys * count)):
+        text = b"\n".join(block.lines)
+        if block.unused or (self._is_json and has_repeated_key(text, block.objects[0], len(block.lines))):
             return None
         lines = self._intake.rows(
-            said.metrics, walls=said.times, steps=said.steps, epoch=said.epochs, phase=said.phases
+            block.metrics, walls=block.times, steps=block.steps, epoch=block.epochs, phase=block.phases
         )
         if lines is not None:
-            self._ledger.carry(count * (len(block.table.names) - len(said.metrics)))
+            self._ledger.carry(len(block.lines) * (len(block.columns) - len(block.metrics)))
         return lines
 
     def _of_row(self, row: Row) -> Iterator[bytes]:
         place = f"line {row.line}" if row.step is None else f"line {row.line}, step {row.step}"
-        hidden: list[tuple[str, Any]] = []
-        value = row.value
-        members = flattened(value, hidden=hidden)
-        if self._is_json and has_repeated_key(row.raw, value):
-            hidden += repeated_members(row.raw[row.raw.find(b"{") :])
+        members, hidden = row.members, row.hidden
+        if self._is_json and has_repeated_key(row.raw, row.value):
+            hidden = [*hidden, *repeated_members(row.raw[row.raw.find(b"{") :])]
         for name, lost in hidden:
             self._ledger.lose(REPEATED, f"{place}: {name}", lost, name=name)
         framing, placed = self._framing(row)

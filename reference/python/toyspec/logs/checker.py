@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.core.checker.collecting import Collector, Location
 from toyspec.core.escaping import shortened
 from toyspec.core.findings import FileReport, Finding
-from toyspec.core.format.flattening import flattened, member_at, pointer_to
-from toyspec.core.format.lines import Line
+from toyspec.core.format.flattening import member_at, pointer_to
 from toyspec.core.format.numbers import number
 from toyspec.core.generated import messages, rules
-from toyspec.core.reading.records import state_of
-from toyspec.logs.forms import has_repeated_key, may_repeat_keys
+from toyspec.core.reading.records import ReadLine, RowBlock, state_of
+from toyspec.logs.forms import has_repeated_key
 from toyspec.logs.recognition import unread_in
-from toyspec.logs.row_feed import RowFeed
+from toyspec.logs.row_feed import RowFeed, read_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from toyspec.core.checker.collecting import CheckOptions
     from toyspec.core.format.line_validation import ValidatedLine
-    from toyspec.core.reading.records import Row, RowBlock
-    from toyspec.logs.mapping import ReadAs, RowColumns
+    from toyspec.core.format.lines import Line
+    from toyspec.core.reading.records import Row
+    from toyspec.logs.mapping import ReadAs
     from toyspec.logs.row_feed import LeftOutLine
 
 _TORN_HELP = "a writer was killed or is still writing; readers leave these bytes out"
@@ -91,28 +91,26 @@ class DialectChecker:
     def feed(self, data: bytes) -> None:
         """Check the lines that *data* commits."""
         for part in self._feed.parts(data):
-            if isinstance(part, Line):
-                self._check(part)
-                continue
-            if self._is_plain(part):
+            if not isinstance(part, RowBlock):
+                self._check(*((part.line, part) if isinstance(part, ReadLine) else (part, None)))
+            elif self._is_plain(part):
                 self._feed.count(part)
-                continue
-            for line in part.table.each_line():
-                self._check(line)
+            else:
+                for line, value in zip(part.each_line(), part.objects, strict=True):
+                    self._check(line, read_line(line, value))
 
     def _is_plain(self, block: RowBlock) -> bool:
         """Return whether there is nothing to report in *block*; its steps and members are taken in then."""
-        text, said = b"\n".join(block.table.lines), block.said
-        keys = block.table.keys * len(block.table.lines)
-        if self._is_json and may_repeat_keys(text, keys):
+        text = b"\n".join(block.lines)
+        if self._is_json and has_repeated_key(text, block.objects[0], len(block.lines)):
             return False
         if b"\r" in text and not self._collector.has_carriage_return:
             return False
-        if not (self._unread.takes(block) and self._are_times_plain(said.times) and self._are_steps_plain(said)):
+        if not (self._unread.takes(block) and self._are_times_plain(block.times) and self._are_steps_plain(block)):
             return False
         if not self._numbers.takes(block):
             return False
-        self._has_metric = self._has_metric or bool(said.metrics)
+        self._has_metric = self._has_metric or bool(block.metrics)
         return True
 
     def _are_times_plain(self, times: Sequence[float] | None) -> bool:
@@ -124,12 +122,12 @@ class DialectChecker:
         self._time = times[-1]
         return True
 
-    def _are_steps_plain(self, said: RowColumns) -> bool:
+    def _are_steps_plain(self, block: RowBlock) -> bool:
         """Return whether no step goes back; the steps are taken in then."""
-        if said.steps is None:
+        if block.steps is None:
             return True
         before: dict[str | None, int | float] = dict(self._steps)
-        for step, phase in zip(said.steps, said.phases or repeat(None), strict=False):
+        for step, phase in zip(block.steps, block.phases or repeat(None), strict=False):
             last = before.get(phase)
             if self._keeps_order and last is not None and step < last:
                 return False
@@ -189,28 +187,28 @@ class DialectChecker:
             dialect=self._feed.use,
         )
 
-    def _check(self, line: Line) -> None:
+    def _check(self, line: Line, read: ReadLine | None) -> None:
+        data = line.data or b""
         if line.data == b"":
             return
-        value = self._feed.read_line(line)
-        if value is None or (self._is_json and has_repeated_key(line.data or b"", value)):
+        if read is None or (self._is_json and has_repeated_key(data, read.value)):
             known = len(self._feed.left_out)
             verdict = self._feed.validate(line)
             self._report(line, verdict)
             # What a program prints besides is known: the notes on its dialect say what is left out.
             if self._read_as.dialect.rank != "program":
                 self._report_left_out(self._feed.left_out[known:])
-            value = verdict.value
-        elif b"\r" in (line.data or b""):
+            read = None if verdict.value is None else read_line(line, verdict.value)
+        elif b"\r" in data:
             self._collector.add_carriage_return(line)
-        if value is not None:
-            row = self._feed.row(line, value)
+        if read is not None:
+            row = self._feed.row(read)
             self._observe(row)
             self._observe_time(row)
-            self._observe_texts(row, line)
+            self._observe_texts(row)
             self._observe_unread(row)
             self._has_metric = self._has_metric or bool(row.values)
-            if self._is_json and dict in map(type, value.values()):
+            if self._is_json:
                 self._observe_names(row)
 
     def _report(self, line: Line, verdict: ValidatedLine) -> None:
@@ -237,11 +235,11 @@ class DialectChecker:
             fact = f"the time is {last - row.time:.6g} s before that of the record before"
             self._collector.add(_TIME_RULE, Location(row.line, row.offset), fact, advice=_TIME_HELP)
 
-    def _observe_texts(self, row: Row, line: Line) -> None:
+    def _observe_texts(self, row: Row) -> None:
         """Report each text that has the place of a number: what reads the log leaves it out."""
         for key, text, is_new in self._numbers.find(row, self._feed):
-            data = line.data or b""
-            place = Location(row.line, row.offset, max(0, data.find(text.encode("utf-8", "surrogatepass"))), data)
+            start = max(0, row.raw.find(text.encode("utf-8", "surrogatepass")))
+            place = Location(row.line, row.offset, start, row.raw)
             found = shortened(repr(text))
             if is_new:
                 fact = messages.unexpected(path=shortened(key), found=found, expected="a number")
@@ -260,9 +258,7 @@ class DialectChecker:
 
     def _observe_names(self, row: Row) -> None:
         """Report each value whose name a later one of the record has: what reads the log leaves it out."""
-        hidden: list[tuple[str, Any]] = []
-        flattened(row.value, hidden=hidden)
-        for name, _ in hidden:
+        for name, _ in row.hidden:
             fact = f"two values are named {shortened(name)} once flattened; the later one is read"
             place = Location(row.line, row.offset)
             self._collector.add(rules.DUPLICATE_KEY, place, fact, pointer=pointer_to([name]), advice=_NAME_HELP)
@@ -284,7 +280,7 @@ class DialectChecker:
     def _observe_missing_step(self, row: Row) -> None:
         """Report a number in the place of the step that is not finite, so that the record has no step."""
         key = self._read_as.step
-        found = None if key is None else number(flattened(row.value).get(key))
+        found = None if key is None else number(row.members.get(key))
         if key is not None and found is not None and not math.isfinite(found):
             fact = messages.unexpected(path=shortened(key), found=str(found), expected="a finite number")
             place = Location(row.line, row.offset)
@@ -314,8 +310,7 @@ class UnreadValues:
         if not self._is_json:
             return True
         # The members of a block have one type each, or are all numbers.
-        named = zip(block.table.names, block.table.columns, strict=True)
-        return self._known.issuperset(name for name, column in named if type(column[0]) not in _PLAIN)
+        return self._known.issuperset(name for name, column in block.columns.items() if type(column[0]) not in _PLAIN)
 
     def find(self, row: Row) -> list[tuple[str, str, Any]]:
         """Return name, key and value of each of *row* that is new."""
@@ -326,8 +321,7 @@ class UnreadValues:
                 return []
             found = [(name, values.value, value)]
         elif self._is_json:
-            members = flattened(row.value)
-            found = [(key, key, members[key]) for key in unread_in(members, self._dialect)]
+            found = [(key, key, row.members[key]) for key in unread_in(row.members, self._dialect)]
         else:
             return []
         new = [each for each in found if each[0] not in self._known]
@@ -360,18 +354,17 @@ class NumbersAsText:
 
     def takes(self, block: RowBlock) -> bool:
         """Take in the members of *block*; return False, without that, if a text is where a number was."""
-        named = dict(zip(block.table.names, block.table.columns, strict=True))
-        texts = {name: column for name, column in named.items() if type(column[0]) is str}
+        texts = {name: column for name, column in block.columns.items() if type(column[0]) is str}
         if any(name in self._numbers or self._is_spelt(name, column[0]) for name, column in texts.items()):
             return False
-        self._add(name for name, column in named.items() if type(column[0]) in _NUMBERS)
+        self._add(name for name, column in block.columns.items() if type(column[0]) in _NUMBERS)
         return True
 
     def find(self, row: Row, feed: RowFeed) -> list[NumberAsText]:
         """Return the texts of *row* that have the place of a number; *feed* knows which members are metrics."""
         if not self._has_numbers:
             return []
-        members = flattened(row.value)
+        members = row.members
         texts = [key for key, value in members.items() if type(value) is str and key in self._numbers]
         odd = [key for key in texts if not feed.is_metric(key, members[key]) and not (key == self._time and row.time)]
         # A number that is not finite may be a word.

@@ -71,11 +71,6 @@ class DocumentCutter:
         return self._offset + len(self._buffer)
 
     @property
-    def position(self) -> tuple[int, int]:
-        """Number of the line and byte offset after the last object."""
-        return self._next_number, self.committed
-
-    @property
     def next_number(self) -> int:
         """Number of the line after the last object, counted from 1."""
         return self._next_number
@@ -315,14 +310,9 @@ class BoxCutter:
         return self._lines.size
 
     @property
-    def position(self) -> tuple[int, int]:
-        """Number of the line and byte offset at ``committed``."""
-        return self._lines.position if self._open is None else self._open
-
-    @property
     def next_number(self) -> int:
         """Number of the line at ``committed``, counted from 1."""
-        return self.position[0]
+        return self._lines.next_number if self._open is None else self._open[0]
 
     def feed(self, chunk: bytes) -> list[Line]:
         """Return the boxes that *chunk* completes, in order."""

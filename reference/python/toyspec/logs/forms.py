@@ -9,22 +9,20 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import msgspec
 
 from toyspec.core.findings import LineFinding
 from toyspec.core.format.flattening import MOST_LISTED
-from toyspec.core.format.line_validation import ValidatedLine, decode, validate
+from toyspec.core.format.line_validation import ValidatedLine, decode, holds_long_number, validate
 from toyspec.core.generated import messages, rules
 from toyspec.logs.mapping import count_of, not_finite
-from toyspec.logs.plain_tables import CellTables, JsonTables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from toyspec.logs.dialects import Dialect, EpochStep, Values
-    from toyspec.logs.plain_tables import Found
 
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
@@ -112,10 +110,14 @@ _SEMICOLON = ";"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?", re.ASCII)
 _MULTIPLES = {"k": "e3", "K": "e3", "M": "e6"}
 _COMMENT = b"#"
+# Longer integers are not exact everywhere.
+_MAX_CELL = 10**18 - 1
+_CELLS = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=-_MAX_CELL, le=_MAX_CELL)] | float | None])
 UNNAMED = "Unnamed: 0"
 """The column of an index whose name is empty, as pandas names it."""
 _JSON_GROUP = "json"
 _MEASURES = frozenset([int, float])
+_DECODER = msgspec.json.Decoder()
 _NUMBER_STARTS = frozenset([*"0123456789+-.", " "])
 _SLASHED_DATE = re.compile(r"^(\d{4})/(\d\d)/(\d\d)(?=[ T])", re.ASCII)
 # Colours of a terminal.
@@ -131,12 +133,6 @@ class RecordForm(Protocol):
 
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:
         """Return the result for a line that ``read`` did not take; ``first`` is for the first line of the stream."""
-
-    def table(self, lines: Sequence[bytes], at: int) -> Found | None:
-        """Return the columns of the lines from *at* on that ``read`` takes, and that are like the first of them.
-
-        None if they are too few.
-        """
 
 
 def form_of(dialect: Dialect) -> RecordForm:
@@ -158,7 +154,6 @@ class JsonForm:
     def __init__(self, prefix: bytes = b"", *, takes_bare: bool = False, values: Values | None = None) -> None:
         self._prefix = prefix
         self._takes_bare = takes_bare
-        self._tables = JsonTables()
         self._texts, self._lists = (values.texts, values.lists) if values is not None else (False, False)
         self._may_hold = frozenset([str] * self._texts + [list] * self._lists + [dict] * (self._texts or self._lists))
 
@@ -173,6 +168,24 @@ class JsonForm:
         if value is None or self._may_hold.isdisjoint(map(type, value.values())):
             return value
         return self._unfolded(value)
+
+    def read_all(self, lines: Sequence[bytes]) -> list[dict[str, Any]] | None:
+        """Return the objects of *lines*, texts and lists unchanged; None if one is not plainly a record.
+
+        No Python code runs for a line. What is in lists, or nested deeply, may be beyond the limits of ``read``.
+        """
+        if self._prefix or holds_long_number(lines):
+            return None
+        try:
+            objects = list(map(_DECODER.decode, lines))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return None
+        return objects if {*map(type, objects)} == {dict} else None
+
+    def has_numbers_in_text(self, columns: Iterable[Sequence[Any]]) -> bool:
+        """Return whether ``read`` makes a number of a text in *columns*."""
+        texts = (text for column in columns if self._texts and type(column[0]) is str for text in column)
+        return any(map(is_number_in_text, texts))
 
     def _unfolded(self, value: dict[str, Any]) -> dict[str, Any]:
         """Return *value* with numbers in place of texts that spell them, and objects in place of lists of numbers."""
@@ -208,15 +221,6 @@ class JsonForm:
             verdict = msgspec.structs.replace(verdict, value=self._unfolded(verdict.value))
         return verdict
 
-    def table(self, lines: Sequence[bytes], at: int) -> Found | None:
-        """Return the columns of the lines from *at* on that have the same members."""
-        found = None if self._prefix else self._tables.find(lines, at)
-        if found is not None and self._texts:
-            texts = (column for column in found.columns if type(column[0]) is str)
-            if any(type(_number_in(text)) is not str for column in texts for text in column):
-                return None
-        return found
-
 
 class CsvForm:
     """Rows of cells under the header in the first line. A header that comes again is passed over.
@@ -230,8 +234,8 @@ class CsvForm:
         self._delimiter = delimiter
         self._index = index
         self._rows = 0
-        self._has_tables = delimiter in {",", "\t"} and not index
-        self._tables = CellTables(delimiter)
+        # A header of numbers may come again.
+        self._may_be_plain = delimiter in {",", "\t"} and not index
         self._first: list[str] = []
         self._comment: list[str] = []
         self._has_decimal_commas = False
@@ -240,6 +244,9 @@ class CsvForm:
 
     def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:
         """Return the cells by column; empty ones are left out. None for the header, and for what is not a row."""
+        plain = self._plain(data)
+        if plain is not None:
+            return plain
         cells = self._cells(data.removeprefix(_BOM) if first else data)
         if cells is None or not cells:
             return None
@@ -258,6 +265,21 @@ class CsvForm:
             self._rows += 1
         return row
 
+    def _plain(self, data: bytes) -> dict[str, Any] | None:
+        """Return the row of a line of nothing but cells that are numbers in JSON too, and empty ones; else None."""
+        if not self._may_be_plain or self.header is None or (self._delimiter == "\t" and b"," in data):
+            return None
+        # Two commas share one of three.
+        filled = (b",%b," % data.rstrip(b"\r").replace(self._delimiter.encode(), b",")).replace(b",,", b",null,")
+        try:
+            numbers = _CELLS.decode(b"[%b]" % filled.replace(b",,", b",null,")[1:-1])
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+        # One empty cell is a blank line.
+        if len(numbers) != len(self.header) or numbers == [None]:
+            return None
+        return {name: number for name, number in zip(self.header, numbers, strict=True) if number is not None}
+
     def _takes_header(self, cells: list[str], data: bytes) -> bool:
         """Take the header from *cells*; return whether they are a row under a header that came before."""
         if data.removeprefix(_BOM).startswith(_COMMENT):
@@ -269,6 +291,7 @@ class CsvForm:
         # pandas names the column of an index so that it reads back without a name.
         named = [UNNAMED, *cells[1:]] if cells[0] == "" else cells
         self._first, self.header = cells, distinct(named)
+        self._may_be_plain = self._may_be_plain and not all(not cell or _is_number(cell) for cell in cells)
         return False
 
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:
@@ -283,12 +306,6 @@ class CsvForm:
         plural = "s" if len(cells) != 1 else ""
         fact = f"the row has {len(cells)} cell{plural}, the header has {len(self.header)}"
         return _unreadable([LineFinding(rules.BAD_FORMAT, 0, "", fact)])
-
-    def table(self, lines: Sequence[bytes], at: int) -> Found | None:
-        """Return the columns of the lines from *at* on that have nothing but numbers, and the same blank cells."""
-        if self.header is None or not self._has_tables:
-            return None
-        return self._tables.find(lines, at, self.header)
 
     def cells_of(self, data: bytes) -> list[str]:
         """Return the cells of a line as they are written; empty if it is not text."""
@@ -472,10 +489,6 @@ class PatternForm:
         """Return the result for other output: it is passed over."""
         return _PASSED_OVER
 
-    def table(self, lines: Sequence[bytes], at: int) -> Found | None:  # noqa: ARG002 - forms have one signature
-        """Return None: a line of text may be any output."""
-        return None
-
 
 def _states(data: bytes) -> Iterator[str]:
     """Yield what a terminal showed of a line, the last state first: a progress bar overwrites its line."""
@@ -497,17 +510,12 @@ def _measured_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found)) if 3 * len(found) >= len(pairs) else ()
 
 
-def has_repeated_key(data: bytes, value: dict[str, Any]) -> bool:
-    """Return whether the JSON object *value* in *data* may have a key twice; False is certain."""
-    return may_repeat_keys(data, _key_count(value))
-
-
-def may_repeat_keys(data: bytes, count: int) -> bool:
-    """Return whether one of the JSON objects in *data*, with *count* different keys, may have a key twice.
+def has_repeated_key(data: bytes, value: dict[str, Any], lines: int = 1) -> bool:
+    """Return whether the JSON object *value* in *data*, or one of several *lines* with its keys, may have a key twice.
 
     False is certain: each key takes part in the count at least once.
     """
-    return bool(_SPACED_COLON.search(data)) or data.count(b'":') != count
+    return bool(_SPACED_COLON.search(data)) or data.count(b'":') != _key_count(value) * lines
 
 
 def repeated_members(data: bytes) -> list[tuple[str, Any]]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from toyspec.core.findings import DialectUse
-from toyspec.core.format.flattening import flattened
 from toyspec.core.format.numbers import number
 from toyspec.core.format.record_mapping import MILLISECONDS
+from toyspec.core.reading.records import RowBlock
 from toyspec.logs.dialects import Dialect, DialectTimeKey, TimeUnit
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping as StrMapping
 
     from toyspec.core.format.record_mapping import TimeOrigin
-    from toyspec.logs.plain_tables import PlainTable
 
 
 _NOT_FINITE_WORDS = {
@@ -40,6 +39,9 @@ _SCALES = ((UNIX_SECONDS[1], 1.0), (1e14, 1e-3), (1e17, 1e-6), (1e20, 1e-9))
 _CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,6}):([0-5]?\d):([0-5]?\d(?:\.\d+)?)", re.ASCII)
 _DATE_LETTERS = 40
 _NUMBERS = frozenset([int, float])
+_WORDS = ({str}, {bool})
+# As deep as objects are flattened.
+_MOST_LEVELS = 8
 _MAX_INTEGER_FLOAT = 2.0**63
 
 
@@ -102,10 +104,9 @@ class Mapping:
         self.time_origin: TimeOrigin | None = None
         """Origin of the times so far; None before the first one."""
 
-    def neutral(self, value: dict[str, Any]) -> Neutral:
-        """Return what the record *value* says; never raises."""
+    def neutral(self, members: StrMapping[str, Any]) -> Neutral:
+        """Return what a record with the flattened *members* says; never raises."""
         read_as = self._read_as
-        members = flattened(value)
         if read_as.dialect.skip and read_as.dialect.skip in members:
             return Neutral(None, None, None, None, {})
         values = self._metric(members) if self._values.name else self._metrics(members)
@@ -118,6 +119,43 @@ class Mapping:
             phase,
             {_in_phase(name, prefix, values): metric for name, metric in values.items()} if prefix else values,
         )
+
+    def block(
+        self, number: int, offset: int, lines: Sequence[bytes], objects: Sequence[dict[str, Any]]
+    ) -> RowBlock | None:
+        """Return the block of *lines* from *number* and *offset* on, which are *objects* with the same members.
+
+        None for what ``neutral`` reads otherwise than by columns.
+        """
+        read_as = self._read_as
+        columns: dict[str, Sequence[Any]] = {}
+        if not _take_columns(objects, "", columns, _MOST_LEVELS) or (read_as.dialect.skip or None) in columns:
+            return None
+        metrics = {}
+        for name, column in columns.items():
+            metric = self.metric_name(name)
+            if metric is None:
+                continue
+            if type(column[0]) in _NUMBERS:
+                metrics[metric] = column
+            elif type(column[0]) is str and any(not_finite(text) is not None for text in column):
+                return None
+        times, origin = None, None
+        if read_as.time is not None and read_as.time.key in columns:
+            found = _times(columns[read_as.time.key], read_as.time.unit)
+            if found is None:
+                return None
+            times, origin = found
+        used = {read_as.step, read_as.epoch, read_as.phase, read_as.time.key if read_as.time else None}
+        steps, epochs = (None if key is None else _counts(columns.get(key)) for key in (read_as.step, read_as.epoch))
+        phases = None if read_as.phase is None else columns.get(read_as.phase)
+        if epochs == () or not _are_steps(steps) or (phases is not None and type(phases[0]) is not str):
+            return None
+        if phases is not None and any(map(prefix_of, set(phases))):
+            # The names of metrics differ from row to row.
+            return None
+        unused = len(columns.keys() - used) - len(metrics)
+        return RowBlock(number, offset, lines, objects, columns, steps, times, origin, epochs, phases, metrics, unused)
 
     def metric_name(self, key: str) -> str | None:
         """Return the name of the metric in the member *key*; None if it is not one."""
@@ -248,63 +286,31 @@ def _text(value: Any) -> str | None:
 _MAX_STEP = 1 << 63
 
 
-class RowColumns(NamedTuple):
-    """Each has one value for each line; None where no line has it."""
+def _take_columns(objects: Sequence[dict[str, Any]], prefix: str, found: dict[str, Sequence[Any]], levels: int) -> bool:
+    """Add the columns of *objects* to *found*, those of inner objects after their key and a slash.
 
-    steps: Sequence[int] | None
-    times: Sequence[float] | None
-    """Seconds, since ``time_origin``."""
-    time_origin: TimeOrigin | None
-    epochs: Sequence[int | float] | None
-    phases: Sequence[str] | None
-    metrics: dict[str, Sequence[int | float]]
-    """The values of each metric; all are finite."""
-    unused: int
-    """Number of members that are none of these."""
-
-
-def columns_of(table: PlainTable, read_as: ReadAs, mapping: Mapping) -> RowColumns | None:
-    """Return what *table* says, as *mapping* does line by line; None for what only that can read."""
-    members = dict(zip(table.names, table.columns, strict=True))
-    if read_as.dialect.skip and read_as.dialect.skip in members:
-        return None
-    types = {name: frozenset(map(type, column)) for name, column in members.items()}
-    metrics = {}
-    for name, column in members.items():
-        metric = mapping.metric_name(name)
-        if metric is None:
-            continue
-        if types[name] <= _NUMBERS:
-            metrics[metric] = column
-        elif str in types[name] and any(not_finite(text) is not None for text in column):
-            return None
-    times, origin = None, None
-    if read_as.time is not None and read_as.time.key in members:
-        found = _times(members[read_as.time.key], read_as.time.unit)
-        if found is None:
-            return None
-        times, origin = found
-    used = {read_as.step, read_as.epoch, read_as.phase, read_as.time.key if read_as.time else None}
-    steps, epochs = (_counts(key, members, types) for key in (read_as.step, read_as.epoch))
-    phases = members.get(read_as.phase) if read_as.phase is not None else None
-    if epochs == () or not _are_steps(steps) or (phases is not None and types[read_as.phase or ""] != {str}):
-        return None
-    if phases is not None and any(map(prefix_of, set(phases))):
-        # The names of metrics differ from row to row.
-        return None
-    unused = len(members.keys() - used) - len(metrics)
-    return RowColumns(steps, times, origin, epochs, phases, metrics, unused)
+    Return False if the objects have not the same members, each a number, a text or a truth.
+    """
+    names = tuple(objects[0])
+    if not names or len({*map(tuple, objects)}) > 1:
+        return False
+    for name, column in zip(names, zip(*map(dict.values, objects), strict=True), strict=True):
+        kinds = set(map(type, column))
+        if kinds == {dict}:
+            if not levels or not _take_columns(column, f"{prefix}{name}/", found, levels - 1):
+                return False
+        elif prefix + name in found or not (kinds <= _NUMBERS or kinds in _WORDS):
+            return False
+        else:
+            found[prefix + name] = column
+    return True
 
 
-def _counts(
-    key: str | None, members: dict[str, Sequence[Any]], types: dict[str, frozenset[type]]
-) -> Sequence[Any] | None:
-    """Return the steps or epochs in the member *key*, None if there is none; empty if not all are finite numbers."""
-    if key is None or key not in members:
-        return None
-    if types[key] == {int}:
-        return members[key]
-    found = list(map(count_of, members[key])) if types[key] <= _NUMBERS else [None]
+def _counts(column: Sequence[Any] | None) -> Sequence[Any] | None:
+    """Return the steps or epochs in *column*, None without one; empty if not all are finite numbers."""
+    if column is None or {int} == set(map(type, column)):
+        return column
+    found = list(map(count_of, column))
     return () if None in found else found
 
 

@@ -7,29 +7,31 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from toyspec.core.findings import Gap
-from toyspec.core.format.flattening import member_at
-from toyspec.core.format.lines import Line, LineSplitter, offsets_of
+from toyspec.core.format.flattening import flattened, member_at
+from toyspec.core.format.lines import Line, LineSplitter
 from toyspec.core.format.numbers import number as number_in
 from toyspec.core.generated import rules
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.reading.readers import LogFeed
-from toyspec.core.reading.records import Row, RowBlock, state_of
+from toyspec.core.reading.records import ReadLine, Row, RowBlock, state_of
 from toyspec.logs.documents import DocumentCutter, cutter_of
 from toyspec.logs.forms import JsonForm, PatternForm, form_of
-from toyspec.logs.mapping import Mapping, Neutral, ReadAs, columns_of
-from toyspec.logs.plain_tables import PlainTable
+from toyspec.logs.mapping import Mapping, Neutral, ReadAs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.core.findings import DialectUse, Ended, State
     from toyspec.core.format.line_validation import ValidatedLine
+    from toyspec.core.format.lines import Cutter
     from toyspec.logs.dialects import Define, Dialect, End
-    from toyspec.logs.documents import BoxCutter
 
 
 _MOST_LEFT_OUT = 20
 _MOST_EARLY = 1000
+# Fewer are faster one by one.
+_FEWEST_ROWS = 4
+_KINDS: dict[type, type] = {int: float, float: float, str: str, bool: bool, dict: dict}
 
 
 class LeftOutLine(NamedTuple):
@@ -62,13 +64,13 @@ class RowFeed(LogFeed):
         dialect = read_as.dialect
         cutter = cutter_of(dialect, max_line_bytes=max_line_bytes)
         lines = LineSplitter(max_line_bytes=max_line_bytes)
-        self._splitter: LineSplitter | DocumentCutter | BoxCutter = cutter or lines
+        self._splitter: Cutter = cutter or lines
         # An object in a document is not a line: it has no LF of its own.
         self._end = 0 if cutter is not None else 1
         self._form = form_of(dialect)
         self._mapping = Mapping(read_as)
         # A record of these says more than its numbers.
-        says_more = dialect.config or dialect.values.name or dialect.end or dialect.define
+        says_more = dialect.config or dialect.values.name or dialect.end or dialect.define or dialect.planned
         self._has_tables = dialect.restart is None and not says_more
         self._restarts = 0
         self.last: Row | None = None
@@ -142,53 +144,78 @@ class RowFeed(LogFeed):
         """Return the rows that *chunk* commits, and a gap for each unreadable line, in order."""
         found: list[Row | Gap | RowBlock] = []
         for part in self.parts(chunk):
-            if isinstance(part, Line):
+            if isinstance(part, RowBlock):
+                self.count(part)
+                found += part.rows() if self._target == "rows" else [part]
+            elif isinstance(part, ReadLine):
+                found.append(self.row(part))
+            elif part.data != b"":
                 self._take(part, found)
-                continue
-            self.count(part)
-            found += part.rows() if self._target == "rows" else [part]
         return found
 
-    def parts(self, chunk: bytes) -> Iterator[Line | RowBlock]:
-        """Yield the lines that *chunk* commits, in order: blocks of those that are plainly rows, which count as none.
+    def parts(self, chunk: bytes) -> Iterator[Line | ReadLine | RowBlock]:
+        """Yield what *chunk* commits, in order: rows, blocks of rows that are alike, and lines that need ``validate``.
 
-        Each line has to be taken before the next one is asked for: the first may be a header.
+        Rows count once they are given to ``row`` or ``count``, before the next part is asked for.
         """
-        number, offset = self._splitter.position
-        lines = self._splitter.cut(chunk) if self._has_tables and isinstance(self._splitter, LineSplitter) else None
-        if lines is None:
-            yield from self._splitter.feed(chunk)
+        splitter = self._splitter
+        number, offset = splitter.position if isinstance(splitter, LineSplitter) else (0, 0)
+        cut = splitter.cut(chunk) if self._has_tables and isinstance(splitter, LineSplitter) else None
+        if cut is None:
+            for line in splitter.feed(chunk):
+                value = self._form.read(line.data, first=line.number == 1) if line.data else None
+                yield line if value is None else read_line(line, value)
             return
-        at = 0
-        while at < len(lines):
-            block = self._block(lines, at, number + at, offset)
-            if block is not None:
-                yield block
-                taken = block.lines
+        # Most of a log is lines with the same members; the first one of a file may be of another kind.
+        whole = self._whole(number, offset, cut) if number > 1 and len(cut) >= _FEWEST_ROWS else None
+        if whole is not None:
+            yield whole
+            return
+        alike: list[bytes] = []
+        objects: list[dict[str, Any]] = []
+        kind = None
+        for at, data in enumerate(cut, number):
+            value = self._form.read(data, first=at == 1) if data else None
+            before, kind = kind, None if value is None else (*value, *map(_KINDS.get, map(type, value.values())))
+            if alike and kind != before:
+                yield from self._together(at - len(alike), offset, alike, objects)
+                offset += sum(map(len, alike)) + len(alike)
+                alike, objects = [], []
+            if value is None:
+                yield Line(at, offset, len(data), data, b"")
+                offset += len(data) + 1
             else:
-                taken = [lines[at]]
-                yield Line(number + at, offset, len(lines[at]), lines[at], b"")
-            at += len(taken)
-            offset += sum(map(len, taken)) + len(taken)
+                alike.append(data)
+                objects.append(value)
+        yield from self._together(number + len(cut) - len(alike), offset, alike, objects)
 
-    def _block(self, lines: list[bytes], at: int, number: int, offset: int) -> RowBlock | None:
-        # The first line of a file may begin with a mark of its own.
-        found = self._form.table(lines, at) if number > 1 else None
-        if found is None:
+    def _whole(self, number: int, offset: int, lines: list[bytes]) -> RowBlock | None:
+        """Return the block of *lines* of JSON; None if one of them has other members, or needs another reader."""
+        if not isinstance(self._form, JsonForm):
             return None
-        table = PlainTable(number, offset, lines[at : at + len(found.columns[0])], *found)
-        said = columns_of(table, self.read_as, self._mapping)
-        return None if said is None else RowBlock(table, said, isinstance(self._form, JsonForm))
+        objects = self._form.read_all(lines)
+        block = None if objects is None else self._mapping.block(number, offset, lines, objects)
+        return None if block is None or self._form.has_numbers_in_text(block.columns.values()) else block
+
+    def _together(
+        self, number: int, offset: int, lines: list[bytes], objects: list[dict[str, Any]]
+    ) -> Iterator[ReadLine | RowBlock]:
+        """Yield the rows of *lines* as a block, or each by itself if they are few or say more than a block can."""
+        block = self._mapping.block(number, offset, lines, objects) if len(lines) >= _FEWEST_ROWS else None
+        if block is not None:
+            yield block
+            return
+        for at, (data, value) in enumerate(zip(lines, objects, strict=True), number):
+            yield read_line(Line(at, offset, len(data), data, b""), value)
+            offset += len(data) + 1
 
     def count(self, block: RowBlock) -> None:
         """Count the rows of *block*."""
         self.records += len(block.lines) - 1
         data = block.lines[-1]
-        number, offset = block.number + len(block.lines) - 1, list(offsets_of(block.lines, block.offset))[-1]
-        last = Line(number, offset, len(data), data, b"")
-        value = self._form.read(data, first=False)
-        assert value is not None, "a table has readable lines only"
-        self.row(last, value)
+        offset = block.offset + sum(map(len, block.lines)) + len(block.lines) - len(data) - 1
+        line = Line(block.number + len(block.lines) - 1, offset, len(data), data, b"")
+        self.row(read_line(line, block.objects[-1]))
 
     @property
     def is_by_lines(self) -> bool:
@@ -201,18 +228,14 @@ class RowFeed(LogFeed):
             self._splitter.skip(0, size)
 
     def _take(self, line: Line, found: list[Row | Gap | RowBlock]) -> None:
-        is_first = line.number == 1
-        value = self._form.read(line.data, first=is_first) if line.data else None
-        if value is None and line.data != b"":
-            verdict = self.validate(line)
-            value = verdict.value
-            if verdict.status == "unreadable":
-                finding = next(each for each in verdict.findings if each.rule != rules.DUPLICATE_KEY)
-                self.gap_bytes += line.length + self._end
-                length = line.length + self._end
-                found.append(Gap(line.number, line.offset, length, finding.rule, finding.message))
-        if value is not None:
-            found.append(self.row(line, value))
+        verdict = self.validate(line)
+        if verdict.status == "unreadable":
+            finding = next(each for each in verdict.findings if each.rule != rules.DUPLICATE_KEY)
+            length = line.length + self._end
+            self.gap_bytes += length
+            found.append(Gap(line.number, line.offset, length, finding.rule, finding.message))
+        if verdict.value is not None:
+            found.append(self.row(read_line(line, verdict.value)))
 
     def validate(self, line: Line) -> ValidatedLine:
         """Return the exact result for a line that is not plainly a record."""
@@ -237,10 +260,11 @@ class RowFeed(LogFeed):
             self._left_out_names.update(new)
             self.left_out.append(LeftOutLine(line.number, line.offset, line.data, new))
 
-    def row(self, line: Line, value: dict[str, Any]) -> Row:
-        """Return the row of a line whose object is *value*, and count it."""
+    def row(self, read: ReadLine) -> Row:
+        """Return the row of *read*, and count it."""
+        line, value = read.line, read.value
         assert line.data is not None
-        said: Neutral = self._mapping.neutral(value)
+        said: Neutral = self._mapping.neutral(read.members)
         dialect = self.read_as.dialect
         if dialect.restart is not None and value.get(dialect.restart.key) == dialect.restart.equals:
             self._restarts += 1
@@ -263,6 +287,8 @@ class RowFeed(LogFeed):
             run=run if isinstance(run, str) and run else None,
             end=_end(dialect.end, value),
             goal=_goal(dialect.define, value),
+            members=read.members,
+            hidden=read.hidden,
         )
         self.records += 1
         if self.last.end is not None or dialect.planned:
@@ -276,10 +302,6 @@ class RowFeed(LogFeed):
     def is_metric(self, key: str, member: Any) -> bool:
         """Return whether the flattened *member* by *key* is a metric of a record that has one in each such member."""
         return self._mapping.is_metric(key, member)
-
-    def read_line(self, line: Line) -> dict[str, Any] | None:
-        """Return the object of a line that is plainly a record; None if it needs ``validate``."""
-        return self._form.read(line.data, first=line.number == 1) if line.data else None
 
     @property
     def state(self) -> State:
@@ -301,6 +323,12 @@ class RowFeed(LogFeed):
             return None
         is_first = fragment.number == 1
         return self._form.read(data, first=is_first) or self._form.validate(data, first=is_first).value
+
+
+def read_line(line: Line, value: dict[str, Any]) -> ReadLine:
+    """Return *line*, which is read as *value*, with its members flattened."""
+    hidden: list[tuple[str, Any]] = []
+    return ReadLine(line, value, flattened(value, hidden=hidden), hidden)
 
 
 def _settings(dialect: Dialect, value: dict[str, Any]) -> dict[str, Any] | None:

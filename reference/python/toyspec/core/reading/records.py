@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import count, repeat
+from collections.abc import Mapping
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from toyspec.core.findings import Gap, Profile
 from toyspec.core.format.decoding import event_of, take_integers, valid_member
+from toyspec.core.format.flattening import flattened
 from toyspec.core.format.known_formats import is_of_another_format
 from toyspec.core.format.line_validation import decode, validate, validate_line
-from toyspec.core.format.lines import Line, LineSplitter, offsets_of
+from toyspec.core.format.lines import Line, LineSplitter
 from toyspec.core.format.numbers import number
 from toyspec.core.format.profiles import closing_kind, detect_profile, record_kind, reopening_kind
 from toyspec.core.format.record_mapping import TimeOrigin, Values, goal_in, is_known, mapping_of, said_in, start_in
@@ -20,12 +22,10 @@ from toyspec.core.generated import rules
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toyspec.core.findings import Fragment, State
-    from toyspec.logs.documents import BoxCutter, DocumentCutter
-    from toyspec.logs.mapping import RowColumns
-    from toyspec.logs.plain_tables import PlainTable
+    from toyspec.core.format.lines import Cutter
 
 
 _SHOWN_BYTES = 60
@@ -37,7 +37,7 @@ class CutFeed:
     chunk_bytes = 1 << 16
     """Number of bytes that are fed at once when a file is read."""
 
-    _splitter: LineSplitter | DocumentCutter | BoxCutter
+    _splitter: Cutter
 
     @property
     def max_line_bytes(self) -> int:
@@ -410,6 +410,10 @@ class Row(Record, eq=False, gc=False):
     """How the run ended, as ``reason`` of ``run_end``, if the record says that."""
     goal: dict[str, str] = msgspec.field(default_factory=dict)
     """``min`` or ``max`` by the name of a metric, if the record says which values of it are better."""
+    members: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """The object, flattened."""
+    hidden: list[tuple[str, Any]] = []
+    """Name and value of each member of which a later one has the name once flattened."""
 
     @property
     def start(self) -> dict[str, Any] | None:
@@ -436,59 +440,70 @@ class Row(Record, eq=False, gc=False):
         """Keep the object: only its form can decode it."""
 
 
+class ReadLine(NamedTuple):
+    """A line of another program's log, and the object that it is read as."""
+
+    line: Line
+    value: dict[str, Any]
+    members: Mapping[str, Any]
+    """The object, flattened."""
+    hidden: list[tuple[str, Any]]
+    """Name and value of each member of which a later one has the name."""
+
+
 class RowBlock(NamedTuple):
-    """Successive rows of which nothing but the numbers and phases counts."""
+    """Successive lines with the same members, of which nothing but the numbers and phases counts."""
 
-    table: PlainTable
-    said: RowColumns
-    is_json: bool
-    """Whether the lines can be decoded without what came before them, such as a header."""
+    number: int
+    """Number of the first line, counted from 1."""
+    offset: int
+    """Byte offset of the first line."""
+    lines: Sequence[bytes]
+    objects: Sequence[dict[str, Any]]
+    """The object of each line."""
+    columns: dict[str, Sequence[Any]]
+    """The numbers, texts or truths of each member, flattened."""
+    steps: Sequence[int] | None
+    """None where no line has one, as for all that follow."""
+    times: Sequence[float] | None
+    """Seconds, since ``time_origin``."""
+    time_origin: TimeOrigin | None
+    epochs: Sequence[int | float] | None
+    phases: Sequence[str] | None
+    metrics: dict[str, Sequence[int | float]]
+    """The values of each metric; all are finite."""
+    unused: int
+    """Number of members that are none of these."""
 
-    @property
-    def offset(self) -> int:
-        """Byte offset of the first line."""
-        return self.table.offset
-
-    @property
-    def number(self) -> int:
-        """Number of the first line, counted from 1."""
-        return self.table.number
-
-    @property
-    def lines(self) -> list[bytes]:
-        """The lines."""
-        return self.table.lines
+    def each_line(self) -> Iterator[Line]:
+        """Yield the lines one by one."""
+        offset = self.offset
+        for at, data in enumerate(self.lines, self.number):
+            yield Line(at, offset, len(data), data, b"")
+            offset += len(data) + 1
 
     def rows(self) -> list[Row]:
         """Return the rows."""
-        table, said = self.table, self.said
         nothing: Any = repeat(None)
-        names, columns = tuple(said.metrics), zip(*said.metrics.values(), strict=True)
-        metrics = (dict(zip(names, row, strict=True)) for row in columns) if names else ({} for _ in table.lines)
-        values = nothing
-        if not self.is_json:
-            values = (dict(zip(table.names, row, strict=True)) for row in zip(*table.columns, strict=True))
-        parts = zip(
-            zip(table.lines, count(table.number), offsets_of(table.lines, table.offset), strict=False),
-            values,
-            zip(*(each or nothing for each in (said.steps, said.times, said.epochs, said.phases)), strict=False),
-            metrics,
-            strict=False,
-        )
+        places = zip(*(each or nothing for each in (self.steps, self.times, self.epochs, self.phases)), strict=False)
+        metrics = zip(*self.metrics.values(), strict=True) if self.metrics else repeat(())
         return [
             Row(
-                raw=raw,
-                line=number,
-                offset=offset,
+                raw=line.data or b"",
+                line=line.number,
+                offset=line.offset,
                 profile=None,
                 kind=None,
                 _value=value,
                 step=step,
                 time=time,
-                time_origin=said.time_origin,
+                time_origin=self.time_origin,
                 epoch=epoch,
                 phase=phase,
-                values=found,
+                values=dict(zip(self.metrics, values, strict=True)),
+                members=flattened(value),
             )
-            for (raw, number, offset), value, (step, time, epoch, phase), found in parts
+            for line, value, (step, time, epoch, phase), values in zip(
+                self.each_line(), self.objects, places, metrics, strict=False
+            )
         ]

@@ -458,11 +458,10 @@ class RunSummary:
 
     def _take_rows(self, block: RowBlock) -> None:
         """Add many rows at once."""
-        said = block.said
-        for time in () if said.times is None else (said.times[0], said.times[-1]):
-            self._take_time(time, said.time_origin)
-        steps = self.placing.take_rows(said.steps, len(block.table.lines))
-        for name, values in said.metrics.items():
+        for time in () if block.times is None else (block.times[0], block.times[-1]):
+            self._take_time(time, block.time_origin)
+        steps = self.placing.take_rows(block.steps, len(block.lines))
+        for name, values in block.metrics.items():
             curve = self._curve(name, None)
             if curve is not None:
                 curve.add_all(steps, array("d", values))
