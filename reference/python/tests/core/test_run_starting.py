@@ -370,7 +370,7 @@ def test_a_training_that_is_stopped_from_outside_is_interrupted(tmp_path: Path) 
 
 
 def test_a_loop_that_catches_a_signal_goes_on(tmp_path: Path) -> None:
-    """A handler that was there is called, what the program still logs is kept, and the run is not completed."""
+    """A handler that was there is called, what is still logged is kept, and only that run is interrupted."""
     program = """
 import os, signal, toyspec
 stops = []
@@ -383,8 +383,12 @@ def train():
             os.kill(os.getpid(), signal.SIGTERM)
     assert stops == [1]
 train()
+toyspec.start_run("runs", run_id="b").close()
+run.close()
+toyspec.start_run("runs", run_id="c").close()
 """
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    assert ["completed"] * 2 == [list(read(tmp_path / "runs" / name))[-1]["reason"] for name in "bc"]
     found = list(read(tmp_path / "runs/a"))
     assert 8 == sum(record.kind == "scalars" for record in found)
     assert ("interrupted", "signal SIGTERM") == (found[-1]["reason"], found[-1]["error"])

@@ -43,19 +43,20 @@ class OpenRun(NamedTuple):
         return self.stream.is_open and not self.stream.progress.ended
 
 
-def ending(error: BaseException | None) -> dict[str, Any]:
+def ending(error: BaseException | None, events_path: str) -> dict[str, Any]:
     """Return the reason of a run that nothing has ended, its error and its exit code; empty if nothing went wrong.
 
-    A signal that came is asked first, though the program may have gone on, then *error*, which ends the run or the
-    program. A thread that failed is an error only of a run that ends with the program.
+    A signal that came while the run was kept is asked first, though the program may have gone on, then *error*, which
+    ends the run or the program. A thread that failed is an error only of a run that ends with the program.
     """
     found = {} if error is None else _ending_of(error)
-    if _program.signal is None:
+    number = _program.signals.get(_key(events_path))
+    if number is None:
         return found
-    fact = f"signal {signal.Signals(_program.signal).name}"
+    fact = f"signal {signal.Signals(number).name}"
     if error is not None and not isinstance(error, SystemExit | KeyboardInterrupt):
         fact = f"{fact}, then {found['error']}"
-    code = found.get("exit_code", _EXIT_OF_SIGNAL + _program.signal)
+    code = found.get("exit_code", _EXIT_OF_SIGNAL + number)
     return {"reason": "interrupted", "error": fact, "exit_code": code}
 
 
@@ -93,7 +94,8 @@ class _Program:
         self.error: BaseException | None = None
         self.thread: str | None = None
         self.exit_code: object = None
-        self.signal: int | None = None
+        self.signals: dict[str, int] = {}
+        """The last signal that came while a run was kept, by the path of its stream."""
         self.is_watched = False
         self.handlers: dict[int, Any] = {}
         """What the program has set for each signal that is watched."""
@@ -107,7 +109,8 @@ class _Program:
         processes would wait for it forever.
         """
         self.runs.clear()
-        self.error = self.thread = self.exit_code = self.signal = None
+        self.signals.clear()
+        self.error = self.thread = self.exit_code = None
         handlers, self.handlers = self.handlers, {}
         for number, before in handlers.items():
             if signal.getsignal(number) is _on_signal:
@@ -120,7 +123,9 @@ _program = _Program()
 def keep(run: OpenRun) -> None:
     """End *run* at the latest when the program ends."""
     _watch()
-    _program.runs[_key(run.stream.path)] = run
+    key = _key(run.stream.path)
+    _program.signals.pop(key, None)
+    _program.runs[key] = run
 
 
 def forget(run: OpenRun) -> None:
@@ -192,8 +197,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
     is_handed_on = frame is not sys._getframe(1)  # noqa: SLF001 - only a signal gives the frame that it interrupts
     handlers = _program.first_handlers if is_handed_on else _program.handlers
     before = handlers.get(number, signal.SIG_DFL)
-    if _program.runs:
-        _program.signal = number
+    _program.signals.update(dict.fromkeys(_program.runs, number))
     if callable(before):
         before(number, frame)
         return
@@ -207,7 +211,7 @@ def _end_by_signal(number: int, waiting: list[OpenRun]) -> None:
     """End the runs one after the other, each when no record is being written; then let the signal end the process."""
     while waiting:
         run = waiting.pop()
-        if not run.stream.after_writing(partial(run.end, ending(None))):
+        if not run.stream.after_writing(partial(run.end, ending(None, run.stream.path))):
             run.stream.after_writing(partial(_end_by_signal, number, waiting))
             return
     _program.handlers.pop(number, None)
@@ -238,7 +242,7 @@ def _end_all() -> None:
     code = _program.exit_code
     error = _program.error or _last_exception() or (SystemExit(code) if code else None)
     for run in list(_program.runs.values()):
-        run.end(ending(error))
+        run.end(ending(error, run.stream.path))
     _program.runs.clear()
 
 

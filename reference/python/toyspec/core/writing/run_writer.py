@@ -460,7 +460,7 @@ class RunWriter(EventMethods):
             }
 
         if reason is None:
-            found = open_runs.ending(None) or self._companions.verdict
+            found = open_runs.ending(None, self.events_path) or self._companions.verdict
             reason, error = found.get("reason", "completed"), error or found.get("error")
             exit_code = found.get("exit_code") if exit_code is None else exit_code
         was_open = self._stream.is_open
@@ -498,7 +498,7 @@ class RunWriter(EventMethods):
         ``finally`` block, else as completed. A stream that ``start_run`` did not open gets no run_end: see ``abandon``.
         """
         if self._stream.settings.resuming == "by-itself":
-            self._end_and_close(open_runs.ending(error or sys.exc_info()[1]))
+            self._end_and_close(open_runs.ending(error or sys.exc_info()[1], self.events_path))
         else:
             self.abandon()
 
@@ -534,9 +534,9 @@ class RunWriter(EventMethods):
         A run that a signal has interrupted is not completed, whatever the program did then.
         """
         if error is None:
-            self._end_and_close(open_runs.ending(None))
+            self._end_and_close(open_runs.ending(None, self.events_path))
         else:
-            self._end_quietly(open_runs.ending(error))
+            self._end_quietly(open_runs.ending(error, self.events_path))
 
     def _end_and_close(self, found: dict[str, Any]) -> None:
         try:
