@@ -19,6 +19,7 @@ import pytest
 
 from command_line import toyspec_within as toyspec
 from logged_runs import events, findings, kinds
+from toyspec import list_runs
 from toyspec.core.writing.environment import TrainingProcess
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 
@@ -266,14 +267,15 @@ def test_run_starts_with_its_first_value(tmp_path: Path) -> None:
     assert [] == findings(tmp_path)
 
 
-def test_later_settings_are_kept_in_a_note(tmp_path: Path) -> None:
-    """run_start is written once; what comes after is not lost, and has no secret either."""
+def test_later_settings_are_those_of_the_run(tmp_path: Path) -> None:
+    """run_start is written once; what comes after has a record of its own, and no secret either."""
     run = run_in(tmp_path)
     run.log({"loss": 2.5}, step=1)
-    run.add_config({"lr": 0.1, "token": "secret"})
+    run.add_config({"lr": 0.1, "token": "secret", "path": tmp_path})
     run.end()
-    (note,) = [event for event in events(tmp_path) if event["kind"] == "note"]
-    assert 'settings: {"lr":0.1,"token":"***"}' == note["text"]
+    (listed,) = list_runs(tmp_path)
+    assert {"lr": 0.1, "token": "***", "path": str(tmp_path)} == listed.config
+    assert [] == findings(tmp_path)
 
 
 def test_values_may_come_in_any_order_of_steps(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import msgspec
 from toyspec.convert.mirrors.settings import Mirror
 from toyspec.core.errors import StreamRefusedError, ToyspecError
 from toyspec.core.format.canonical import members_of
-from toyspec.core.format.redaction import without_secrets
 from toyspec.core.reading.reader import read
 from toyspec.core.system_calls import cause_of, say
 from toyspec.core.writing.environment import TrainingProcess, this_backend, this_process
@@ -156,12 +155,11 @@ class TrainingRun:
             say(f"{os.fspath(self.options.root)}: {cause_of(error)}; no run is logged, the program continues")
 
     def add_config(self, settings: Mapping[str, Any]) -> None:
-        """Add *settings* to those of the run; once it has started, they are kept in a note."""
+        """Add *settings* to those of the run; once it has started, they are a record of their own."""
         if self._expected is not None:
             self._expected.config = {**self._expected.config, **settings}
-        elif self.writer is not None:
-            text = msgspec.json.encode(without_secrets(settings), enc_hook=str).decode()
-            self.writer.note(f"settings: {text}")
+        elif self.writer is not None and settings:
+            self.writer.run_config(settings)
 
     def log(
         self,

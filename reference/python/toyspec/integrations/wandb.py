@@ -27,9 +27,9 @@ _GOALS: dict[str, Literal["min", "max"]] = {"minimize": "min", "maximize": "max"
 
 
 class Written(MutableMapping[str, Any]):
-    """What a script sets about a run, by key or by attribute: each value is written as it is set."""
+    """What a script sets about a run, by key or by attribute: values are written as they are set."""
 
-    def __init__(self, write: Callable[[str, Any], None]) -> None:
+    def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:
         super().__init__()
         object.__setattr__(self, "_write", write)
         object.__setattr__(self, "_members", {})
@@ -38,8 +38,7 @@ class Written(MutableMapping[str, Any]):
         return self._members[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._members[name] = value
-        self._write(name, value)
+        self.update({name: value})
 
     def __delitem__(self, name: str) -> None:
         raise TypeError(f"{name!r} cannot be deleted: it may be in the log already")
@@ -62,8 +61,9 @@ class Written(MutableMapping[str, Any]):
     def update(self, settings: Any = (), /, *, allow_val_change: bool = True, **more: Any) -> None:
         """Set every one of *settings*, a mapping or a namespace."""
         del allow_val_change
-        for name, value in {**members_of(settings or {}), **more}.items():
-            self[str(name)] = value
+        found = {str(name): value for name, value in {**members_of(settings or {}), **more}.items()}
+        self._members.update(found)
+        self._write(found)
 
 
 class Run:
@@ -72,10 +72,12 @@ class Run:
     def __init__(self, training: TrainingRun, config: Any) -> None:
         self.training = training
         """What is written, and where."""
-        self.config = Written(lambda name, value: training.add_config({name: value}))
-        """Settings; until the first value is logged they can be changed."""
+        self.config = Written(training.add_config)
+        """Settings; those that are set after the first value have a record of their own."""
         self.config.update(config or {})
-        self.summary = Written(lambda name, value: training.log({f"summary/{name}": value}))
+        self.summary = Written(
+            lambda values: training.log({f"summary/{name}": value for name, value in values.items()})
+        )
         """Values that the script sets as results, written by ``summary/<name>``."""
         self._step = 0
 
