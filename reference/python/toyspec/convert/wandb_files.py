@@ -512,9 +512,16 @@ def pairs(body: bytes) -> list[tuple[str, Any]]:
 
 
 def _pair(item: bytes) -> tuple[str, Any]:
-    found = Message(item)
-    value = next((read(found[key][-1]) for key, read in _VALUES.items() if key in found), None)
-    return ".".join(map(text, found.parts(2))) or found.text(1), value
+    # A row has many: a message of each would take twice the time.
+    key, nested, value = "", [], None
+    for number, wire, part in fields(item):
+        if number == 1 and wire == BYTES:
+            key = text(part)
+        elif number == 2 and wire == BYTES:
+            nested.append(text(part))
+        elif read := _VALUES.get((number, wire)):
+            value = read(part)
+    return ".".join(nested) or key, value
 
 
 def value_of(data: bytes) -> Any:
