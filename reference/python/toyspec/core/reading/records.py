@@ -11,7 +11,6 @@ import msgspec
 
 from toyspec.core.findings import Gap, Profile
 from toyspec.core.format.decoding import event_of, take_integers, valid_member
-from toyspec.core.format.flattening import flattened
 from toyspec.core.format.known_formats import is_of_another_format
 from toyspec.core.format.line_validation import decode, validate, validate_line
 from toyspec.core.format.lines import Line, LineSplitter
@@ -487,6 +486,10 @@ class RowBlock(NamedTuple):
         nothing: Any = repeat(None)
         places = zip(*(each or nothing for each in (self.steps, self.times, self.epochs, self.phases)), strict=False)
         metrics = zip(*self.metrics.values(), strict=True) if self.metrics else repeat(())
+        members: Iterable[Mapping[str, Any]] = self.objects
+        if self.columns.keys() != self.objects[0].keys():
+            names = tuple(self.columns)
+            members = (dict(zip(names, each, strict=True)) for each in zip(*self.columns.values(), strict=True))
         return [
             Row(
                 raw=line.data or b"",
@@ -501,9 +504,9 @@ class RowBlock(NamedTuple):
                 epoch=epoch,
                 phase=phase,
                 values=dict(zip(self.metrics, values, strict=True)),
-                members=flattened(value),
+                members=flat,
             )
-            for line, value, (step, time, epoch, phase), values in zip(
-                self.each_line(), self.objects, places, metrics, strict=False
+            for line, value, flat, (step, time, epoch, phase), values in zip(
+                self.each_line(), self.objects, members, places, metrics, strict=False
             )
         ]
