@@ -263,6 +263,22 @@ def test_an_interrupt_does_not_part_disk_and_memory(path: Path) -> None:
     assert [1, 3] == steps(path) == [entry.step for entry in log]
 
 
+def test_what_a_signal_handler_records_is_in_memory_too(path: Path) -> None:
+    """An entry that a handler records while another is written comes after it, on disk and in memory."""
+    calls = iter(range(3, 5))
+
+    def write(descriptor: int, data: Any) -> int:
+        for step in calls:
+            log.record(step=step, **FIELDS)
+        return os.write(descriptor, data)
+
+    log = MetricsLog.open(path, options=Options(calls=SystemCalls(write=write)))
+    for step in (1, 2):
+        log.record(step=step, **FIELDS)
+    log.close()
+    assert [1, 3, 4, 2] == steps(path) == [entry.step for entry in log]
+
+
 def test_a_summary_counts_what_is_finite(path: Path) -> None:
     """Losses that are not finite are left out of the three and counted; without a finite one they are NaN."""
     log = MetricsLog.open(path)

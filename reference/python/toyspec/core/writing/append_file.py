@@ -243,6 +243,11 @@ class AppendFile:
             self.sync(directory="too")
 
     @property
+    def waiting(self) -> int:
+        """Number of lines that signal handlers appended, and that are written after the one that they interrupted."""
+        return len(self._deferred)
+
+    @property
     def size(self) -> int:
         """Number of bytes in the file now, those after the last committed line too."""
         self._check_open()
