@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from toyspec import list_runs
 from toyspec.convert.exporting import ExportedRun, export_runs
 from toyspec.convert.importing import import_runs
 from toyspec.convert.reports import Ledger
@@ -110,6 +111,22 @@ def test_what_was_nan_is_nan_or_reported(tmp_path: Path, format_: str, causes: d
     (conversion,) = report.runs
     found = {loss.cause: loss.count for loss in conversion.losses if loss.cause in ("not-finite", "null", "binary32")}
     assert {name: count for name, count in causes.items() if count} == found
+
+
+@pytest.mark.parametrize("format_", ["dvclive", "tensorboard"])
+def test_settings_known_after_the_start_are_exported(tmp_path: Path, format_: str) -> None:
+    """An export has the settings that the run had in the end; a value before the last one is reported."""
+    run = stream_of(
+        tmp_path / "a",
+        {"kind": "run_config", "config": {"lr": 0.5, "batch": 8}},
+        {"kind": "scalars", "values": {"loss": 1.0}},
+        {"kind": "run_config", "config": {"lr": 0.25}},
+    )
+    (conversion,) = export_runs(format_, [run], tmp_path / "out").runs
+    assert {"changed-setting": 1} == {each.cause: each.count for each in conversion.losses if "setting" in each.cause}
+    import_runs([tmp_path / "out"], tmp_path / "back")
+    (back,) = list_runs(tmp_path / "back")
+    assert {"lr": 0.25, "batch": 8} == {name: back.config.get(name) for name in ("lr", "batch")}
 
 
 def test_parquet_brings_nan_back(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from toyspec.convert.destinations.destination import (
 from toyspec.convert.formats import paths_of
 from toyspec.convert.importing import safe_run_id
 from toyspec.convert.reports import (
+    CHANGED_SETTING,
     MAX_EXAMPLES,
     OTHER_RANK,
     SUPERSEDED,
@@ -30,7 +31,7 @@ from toyspec.convert.reports import (
     RunConversion,
     drop_damage,
 )
-from toyspec.convert.run_items import ItemRow, items_of, start_items
+from toyspec.convert.run_items import ItemRow, items_of, setting_items, start_items
 from toyspec.core.errors import SourceError, StreamError
 from toyspec.core.escaping import encodable
 from toyspec.core.findings import PathError
@@ -41,6 +42,7 @@ from toyspec.core.reading.reader import read
 from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.stream_files import locate_stream, stream_size
 from toyspec.core.runs.discovery import Stream, find_streams
+from toyspec.core.runs.summary import start_after
 from toyspec.core.watching import Total
 from toyspec.core.workers.processes import Processes
 from toyspec.core.workers.running import Work, results_of
@@ -75,48 +77,60 @@ class ExportedRun:
         """The last run_end; None where there is none, and where the run has gone on after it."""
         self.size = stream_size(self.stream)
         annotations = read_annotations(self.stream)
+        last: dict[str, Any] = {}
         with read(self.stream, mode="salvage") as reading:
             for record in reading:
                 self._attempts.learn(record)
                 if record.kind == "run_start" and not self.start:
                     self.start = annotations.over(record.value) if annotations.count else record.value
-                    self._first = record.offset
+                    self._first, last = record.offset, self.start
+                last = start_after(last, record)
                 self.end = Ending.after(record, self.end)
             profile = reading.report.profile
         if profile != "toy/v1":
             fact = "not a toy/v1 run" if profile is None else f"a {profile} run"
             raise SourceError(path, f"{fact}; only toy/v1 is exported. `toyspec import` makes a toy/v1 run of it")
-        self.head = RunHead.of(self.stream, self.start)
+        self.head = RunHead.of(self.stream, last)
+        """What a destination is opened with: the run_start with the settings that the run had in the end."""
 
     def metrics(self) -> tuple[str, ...]:
         """Return the names of all numbers that no resumption supersedes, sorted."""
         rows = self.rows(Ledger())
         return tuple(sorted({item.name for row in rows for item in row.items if item.kind == "measure"}))
 
-    def rows(self, ledger: Ledger, *, attempts: bool = False) -> Iterator[ItemRow]:
+    def rows(self, ledger: Ledger, *, attempts: bool = False, records: bool = False) -> Iterator[ItemRow]:
         """Yield the row of every record in the order of the stream, its items counted in *ledger*.
 
         Without *attempts*, items that a resumption supersedes are dropped here, and the resumptions are carried by
-        that. The logs of other ranks and damaged places are dropped.
+        that. Settings that the run changed later are dropped too, unless *records* are carried whole. The logs of
+        other ranks and damaged places are dropped.
         """
         for rank, path in ranks_beside(self.stream).items():
             ledger.lose(OTHER_RANK, f"rank {rank}", os.path.basename(path))
+        settings = self.head.settings
         with read(self.stream, mode="salvage") as reading:
             for record, is_latest in self._with_verdict(self._watched(reading, ledger)):
                 items = tuple(self._items(record))
                 ledger.items += len(items)
-                if is_latest or attempts:
-                    kept = tuple(item for item in items if attempts or item.kind != "resume")
-                    ledger.carried += len(items) - len(kept)
-                    yield ItemRow(record, kept)
-                else:
-                    for item in items:
+                is_there, kept = is_latest or attempts, []
+                for item in items:
+                    if not is_there:
                         ledger.drop(SUPERSEDED, item.place, item.shown)
+                    elif not records and item.kind == "setting" and settings.get(item.name, item) != item.value:
+                        ledger.drop(CHANGED_SETTING, item.place, item.shown)
+                    elif item.kind == "resume" and not attempts:
+                        ledger.carried += 1
+                    else:
+                        kept.append(item)
+                if is_there:
+                    yield ItemRow(record, tuple(kept))
             drop_damage(reading.report, ledger)
 
     def _items(self, record: Record) -> Iterable[Item]:
         if record.offset == self._first:
             return start_items(record, self.start)
+        if record.kind == "run_config":
+            return setting_items(record, record.value)
         return items_of(record, self._attempts)
 
     def _watched(self, records: Iterable[Record], ledger: Ledger) -> Iterator[Record]:
@@ -265,7 +279,7 @@ def _export(
     destination.open(run.head._replace(run_id=job.run_id, metrics=metrics))
     end = None
     try:
-        rows = run.rows(ledger, attempts=destination.holds_attempts)
+        rows = run.rows(ledger, attempts=destination.holds_attempts, records=destination.holds_records)
         # The row of the start is not counted: a destination has carried it when it was opened.
         numbered = (row._replace(number=number) for number, row in enumerate(rows, -1))
         while batch := list(islice(numbered, BATCH)):

@@ -71,6 +71,9 @@ REPEATED = Cause("repeated-name", "dropped", "a later value in the same record h
 SUPERSEDED = Cause("superseded", "dropped", "a later attempt at the same steps replaced it")
 
 
+CHANGED_SETTING = Cause("changed-setting", "dropped", "the run changed the setting later")
+
+
 DAMAGED = Cause("damaged", "dropped", "the bytes cannot be read; one item is counted for each damaged place")
 
 

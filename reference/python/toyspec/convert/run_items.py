@@ -96,14 +96,20 @@ class ItemRow(NamedTuple):
 def start_items(record: Record, start: dict[str, Any]) -> Iterator[Item]:
     """Yield the items of the run's first *record*; *start* is its value with what annotations say."""
     at, place = (float(record.time or 0.0), None), f"line {record.line}"
-    config = start.get("config")
-    for name, setting in flat_settings(config) if isinstance(config, dict) else ():
-        yield Item("setting", name, setting, start, *at, f"{place}: config/{name}")
+    yield from setting_items(record, start)
     for name, fact in start.items():
         # The names of values do not say the run's own phase, so that one other than train is a fact.
         is_framing = name in _FRAMING and (name != "phase" or fact == "train")
         if name != "config" and not is_framing:
             yield Item("fact", name, fact, start, *at, f"{place}: {name}")
+
+
+def setting_items(record: Record, value: dict[str, Any]) -> Iterator[Item]:
+    """Yield the settings in the ``config`` of *value*, that of *record*."""
+    config = value.get("config")
+    for name, setting in flat_settings(config) if isinstance(config, dict) else ():
+        time = float(record.time or 0.0)
+        yield Item("setting", name, setting, value, time, None, f"line {record.line}: config/{name}")
 
 
 def flat_settings(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -145,6 +145,8 @@ class Destination:
     """Whether an export must know all metrics of a run before it is opened."""
     holds_attempts = False
     """Whether a run has what a resumption supersedes as well."""
+    holds_records = False
+    """Whether each record is carried as it is."""
     place: Any = None
     """Where the next row goes, as a JSON value, for a tool that does not know what it has."""
 

@@ -35,6 +35,7 @@ class JsonArray(Destination):
     """``RUN.json``: every record of the stream, one on each line."""
 
     holds_attempts = True
+    holds_records = True
 
     def open(self, run: RunHead, place: Any = None) -> int | None:
         """Begin the file."""
