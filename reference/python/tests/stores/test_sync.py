@@ -15,7 +15,7 @@ import pytest
 
 import toyspec
 from command_line import toyspec_within as command
-from loopback_store import Store, stream
+from loopback_store import Handler, Store, stream
 from synced_runs import FRAGMENT, LOG, TO, outcome, put, sync
 from toyspec.stores import folders, run_sync
 from toyspec.stores.run_sync import RunSync, SyncReport, SyncSettings
@@ -197,6 +197,27 @@ def test_stream_that_was_replaced_without_a_side_file(store: Store, run: Path) -
     (kept,) = (key for key in store.objects if ".prev-" in key)
     assert (stream(5), stream(6, run_id="new")) == (store.objects[kept], store.get(LOG))
     assert [f"its events.jsonl was another one; it is kept as {kept.rpartition('/')[2]}"] == result.facts
+
+
+def test_copy_that_was_answered_and_not_made_is_made_again(store: Store, run: Path) -> None:
+    """A proxy's page with status 200 is no copy of the earlier log, which stays until there is one."""
+    syncing = Syncing(str(run.parent), TO, SyncSettings())
+    put(run, stream(5))
+    syncing.once()
+    put(run, stream(6, run_id="new"))
+    answered = 0
+
+    def sign_in(handler: Handler) -> bool:
+        nonlocal answered
+        if "x-amz-copy-source" not in handler.headers or answered:
+            return False
+        answered += 1
+        handler.answer(200, b"<html><body>Sign in</body></html>")
+        return True
+
+    store.every = sign_in
+    syncing.once()
+    assert sorted([stream(5), stream(6, run_id="new")]) == sorted(store.objects.values())
 
 
 def test_stream_that_is_replaced_during_a_pass_is_never_gone(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.core.errors import StreamError, StreamMissingError
+from toyspec.core.errors import PlaceError, StreamError, StreamMissingError
 from toyspec.core.format.profiles import EVENTS_FILE
 from toyspec.core.places.addresses import path_in
 from toyspec.core.places.place import ChangedError, Entry, MalformedAnswerError
@@ -263,8 +263,19 @@ class RunSync:
         kept = kept_name(name, entry)
         # The name says what it is: one that is there was kept before.
         if self._status(kept) is None and not self._settings.is_rehearsal:
-            self._target.copy(entry, path_in(self.address, kept))
+            self._copy(entry, path_in(self.address, kept))
         self._note("sent", f"its {name} was another one; it is kept as {kept}")
+
+    def _copy(self, entry: Entry, address: str) -> None:
+        # What is known of the log stays: without it, an earlier log of this folder looks like one of another run.
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._target.copy(entry, address)
+            except MalformedAnswerError as error:
+                if attempt == _ATTEMPTS:
+                    raise PlaceError(address, cause_of(error)) from None
+            else:
+                return
 
     def _is_in_side_file(self, entry: Entry) -> bool:
         """Return whether a side file that the place has begins with the bytes of the log *entry*."""
