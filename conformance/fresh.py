@@ -143,16 +143,22 @@ def cases_of(drawn: Drawn, name: str, revision: str) -> Iterator[Question]:
         if case is not None:
             yield from (asked for asked in questions(case, ROLES) if asked.detail not in _SLOW_DETAILS)
     elif drawn.sort == "records":
-        yield from _record_questions(drawn, name)
-    elif (session := _session(drawn, name)) is not None:
+        yield from _record_questions(drawn, name, revision)
+    elif (session := _session(drawn, name, revision)) is not None:
         # Some records are legal and have warnings, which the stream of a session must not have.
         with tempfile.TemporaryDirectory() as folder:
             own = Stage(Inside(Oracle()), partial(tempfile.mkdtemp, dir=folder), Oracle().hello(), revision)
             yield from [question for question in questions(session, ROLES) if not question.play(own)]
 
 
-def _case(drawn: Drawn, name: str, **members: Any) -> Case:
-    known: dict[str, Any] = {"name": name, "folder": "", "why": str(drawn), "files": {drawn.file: drawn.data}}
+def _case(drawn: Drawn, name: str, revision: str, **members: Any) -> Case:
+    known: dict[str, Any] = {
+        "name": name,
+        "folder": "",
+        "why": str(drawn),
+        "since": revision,
+        "files": {drawn.file: drawn.data},
+    }
     empty = {"profile": drawn.profile, "state": None, "records": drawn.records, "findings": (), "stream": drawn.file}
     return Case(**(known | empty | members))
 
@@ -167,6 +173,7 @@ def _stream_case(drawn: Drawn, name: str, revision: str) -> Case | None:
     return _case(
         drawn,
         name,
+        revision,
         until=revision if revision == FIRST_LISTED else None,
         profile=read["profile"],
         state=read["state"],
@@ -180,22 +187,25 @@ def _line(data: bytes, offset: int) -> int:
     return data.count(b"\n", 0, offset) + 1
 
 
-def _record_questions(drawn: Drawn, name: str) -> Iterator[Question]:
+def _record_questions(drawn: Drawn, name: str, revision: str) -> Iterator[Question]:
     given = [declared(record) for record in with_defaults(drawn.records, drawn.profile)]
     for role in ("writer", "canonical-writer"):
         answer = Oracle().write({"role": role, "profile": drawn.profile, "records": given})
         stream = answer.get("stream", b"")
         read = Oracle().read({"stream": stream, "mode": "salvage", "profile": drawn.profile})
-        case = _case(drawn, name, files={drawn.file: stream}, records=tuple(read["records"]))
+        case = _case(drawn, name, revision, files={drawn.file: stream}, records=tuple(read["records"]))
         yield from record_questions(case, role, given, is_refused=answer["outcome"] == "refused")
 
 
-def _session(drawn: Drawn, name: str) -> Session | None:
+def _session(drawn: Drawn, name: str, revision: str) -> Session | None:
     """Return the session with what the oracle leaves in the directory; None where writers may do different things."""
     before = Oracle().read({"stream": drawn.data, "name": drawn.file, "mode": "salvage"})["records"]
     kinds = [record.get("kind") for record in (*before[:1], *drawn.records[:1])]
     if not drawn.records or (drawn.profile == "toy/v1" and not all("t" in record for record in drawn.records)):
         return None  # times that a writer gives are those of its clock
+    written = {record.get("kind") for record in (*before, *drawn.records)}
+    if drawn.end != "killed" and "scalars" in written and "step" not in written:
+        return None  # which final_step a run of values alone has is not said
     if drawn.exist == "resume" and kinds != (["run_start", "run_resume"] if before else ["run_start"]):
         return None
     given = [declared(record) for record in with_defaults(drawn.records, drawn.profile)]
@@ -221,7 +231,7 @@ def _session(drawn: Drawn, name: str) -> Session | None:
                 read = Oracle().read({"stream": file.read(), "mode": "salvage", "profile": drawn.profile})
             content |= {"beside": sides, "expected": [_without_t(record) for record in read["records"]]}
     files = {drawn.file: drawn.data} if drawn.data else {}
-    case = _case(drawn, name, files=files, records=tuple(given), stream=drawn.file if files else None)
+    case = _case(drawn, name, revision, files=files, records=tuple(given), stream=drawn.file if files else None)
     return Session(**{**vars(case), "content": content})
 
 

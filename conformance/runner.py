@@ -240,7 +240,8 @@ def hunt_registered(options: Namespace, seed: int) -> tuple[int, list[str], list
             name: Stage(channel.ask, partial(tempfile.mkdtemp, dir=folder), adapters[name].hello, revision)
             for name, channel in channels.items()
         }
-        asked, found = fresh.hunt(stages, seed, options.seconds if stages else 0.0, revision)
+        least = (options.count or fresh.COUNT) if stages else 0
+        asked, found = fresh.hunt(stages, seed, options.seconds if stages else 0.0, revision, least=least)
     return asked, list(adapters), found, not_asked
 
 

@@ -54,8 +54,8 @@ _CLOCK_SECONDS = 60.0
 """How far the clock of the runner may be from that of a writer."""
 _TICK_SECONDS = 0.02
 _MOST_TICKS = 100
-_ABSENT_SINCE = "1.4"
-"""The first revision that says what a canonical writer does with absent members."""
+_DECIDED = "1.4"
+"""The first revision that says what a canonical writer does with absent members, and whose times go forward."""
 
 
 def questions(case: Case) -> Iterator[Question]:
@@ -92,7 +92,7 @@ def canonical_questions(case: Case) -> Iterator[Question]:
     yield Question(case=case, role="canonical-writer", needs=needs, play=partial(_canonical, case, records))
     changed = [(detail, given) for detail, given, _ in _with_non_finite(records, case.profile)]
     others = [("zero-from-minus-zero", _with_minus_zero(records)), ("shuffled", _reversed(records))]
-    if as_numbers(case.since) >= as_numbers(_ABSENT_SINCE):
+    if as_numbers(case.since) >= as_numbers(_DECIDED):
         others.append(("absent", [without_defaults(record, case.profile) for record in records]))
     for detail, given in (*changed, *others):
         if detail == "shuffled" or given != records:
@@ -109,7 +109,7 @@ def record_questions(case: Case, role: str, given: list[Any], *, is_refused: boo
     needs = _needs(case.profile, given)
     if role == "canonical-writer" and not is_refused:
         yield Question(case=case, role=role, needs=needs, play=partial(_canonical, case, given))
-    elif role == "writer" and (is_refused or not is_writable(given, case.profile)):
+    elif role == "writer" and (is_refused or not is_writable(given, case.profile, case.since)):
         yield _question(case, "misuse", given, partial(_misuse, case, given))
     elif role == "writer":
         yield _question(case, "", given, partial(_write, case, given, list(case.records)))
@@ -118,7 +118,7 @@ def record_questions(case: Case, role: str, given: list[Any], *, is_refused: boo
 def is_clean(case: Case) -> bool:
     """Return whether a writer must write the records of *case*."""
     rules = {finding.rule for finding in case.findings}
-    return _is_about_writing(case) and rules <= _HARMLESS and is_writable(list(case.records), case.profile)
+    return _is_about_writing(case) and rules <= _HARMLESS and is_writable(list(case.records), case.profile, case.since)
 
 
 def _is_about_writing(case: Case) -> bool:
@@ -126,11 +126,15 @@ def _is_about_writing(case: Case) -> bool:
     return has_stream and case.scope == "stream" and bool(case.records) and not isinstance(case, Session)
 
 
-def is_writable(records: list[Any], profile: str | None) -> bool:
-    """Return whether a careful writer with a monotonic clock writes *records*."""
+def is_writable(records: list[Any], profile: str | None, since: str) -> bool:
+    """Return whether a careful writer with a monotonic clock writes *records* of a case that is asked *since* then.
+
+    Before 1.4 nothing said that the times of unknown kinds take no part: such records were not asked of writers.
+    """
     run_ids = [record["run_id"] for record in records if record.get("kind") == "run_start" and "run_id" in record]
-    known = (record for record in records if _schema(record, profile or "toy/v1"))
-    times = [number_of(record["t"]) for record in known if is_number(record.get("t"))]
+    is_decided = as_numbers(since) >= as_numbers(_DECIDED)
+    timed = (record for record in records if not is_decided or _schema(record, profile or "toy/v1"))
+    times = [number_of(record["t"]) for record in timed if is_number(record.get("t"))]
     is_forward = profile != "toy/v1" or sorted(times) == times
     return is_forward and all(isinstance(run_id, str) and is_safe_run_id(run_id) for run_id in run_ids)
 

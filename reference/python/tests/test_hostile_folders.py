@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import toyspec
-from hostile_folders import SPECIAL, STREAM, ended, lines
+from hostile_folders import SPECIAL, STREAM, ended, hostile_stores, lines
 from toyspec.agents.run_tools import RunTools
 from toyspec.catalog.layout import LAYOUT, read_manifest
 from toyspec.core.command_line.main import main
@@ -201,6 +201,39 @@ def test_no_tool_of_an_agent_waits_for_a_special_file(folder: Path) -> None:
             assert "hangs" != ended(lambda: len(ask(name)), 10.0)  # noqa: B023
         for ask_all in (tools.digest, tools.compare):
             assert "hangs" != ended(lambda: len(ask_all([name])), 10.0)  # noqa: B023
+
+
+@needs_fork
+@pytest.mark.slow
+def test_stores_from_elsewhere_are_safe_to_look_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each command ends without an internal error, runs nothing that lies there, and changes nothing elsewhere."""
+    outside, received = tmp_path / "outside", tmp_path / "received"
+    outside.mkdir()
+    received.mkdir()
+    (outside / "secret").write_bytes(STREAM)
+    hostile_stores(received)
+    marks = hostile_modules(received, OPTIONAL + STANDARD)
+    before = _tree(outside), sorted(os.listdir(tmp_path))
+    monkeypatch.chdir(received)
+    places = [".", *sorted(name for name in os.listdir() if os.path.isdir(name))]
+    ends = {
+        " ".join(words): found
+        for place in places
+        for words in lines(place)
+        if place == "." or words[0] in _OPENING
+        if (found := ended(lambda: main(words))) not in ("0", "1", "2")  # noqa: B023
+    }
+    assert {} == ends
+    assert [] == os.listdir(marks)
+    assert before == (_tree(outside), sorted(os.listdir(tmp_path)))
+
+
+_OPENING = ("check", "show", "ls", "import", "doctor", "digest", "report")
+"""Commands that open each store by itself too."""
+
+
+def _tree(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 @needs_fork

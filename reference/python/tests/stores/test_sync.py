@@ -200,7 +200,7 @@ def test_stream_that_was_replaced_without_a_side_file(store: Store, run: Path) -
 
 
 def test_copy_that_was_answered_and_not_made_is_made_again(store: Store, run: Path) -> None:
-    """A proxy's page with status 200 is no copy of the earlier log, which stays until there is one."""
+    """A proxy's page with status 200 does not make a copy of the earlier log, which stays until there is one."""
     syncing = Syncing(str(run.parent), TO, SyncSettings())
     put(run, stream(5))
     syncing.once()

@@ -18,6 +18,7 @@ from toyspec.convert.intake import earliest, is_wall
 from toyspec.convert.reports import DAMAGED, NO_PLACE, Cause, at_step
 from toyspec.convert.sources import drop_files, files_below
 from toyspec.core.files import open_file
+from toyspec.core.format.numbers import digits_of
 from toyspec.core.places.addresses import without_secrets
 from toyspec.core.writing.clocks import utc_text
 from toyspec.core.writing.media import File
@@ -269,7 +270,7 @@ def _fill(database: sqlite3.Connection, directory: str, known: dict[str, str], l
         database.execute(table)
     run_id, experiment = known["run_id"], os.path.join(os.path.dirname(directory), _META)
     group = read_meta(experiment).get("name") if os.path.isfile(experiment) else None
-    times = [int(known[key]) if known.get(key, "").isdecimal() else None for key in ("start_time", "end_time")]
+    times = [digits_of(known.get(key, "")) for key in ("start_time", "end_time")]
     row = (run_id, known.get("run_name"), _STATUS.get(known.get("status", "")), *times, 1)
     database.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)", row)
     database.execute("INSERT INTO experiments VALUES (1, ?)", (group,))

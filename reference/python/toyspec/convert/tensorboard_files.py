@@ -27,6 +27,7 @@ from toyspec.convert.protobuf import (
     varint_at,
 )
 from toyspec.convert.run_items import Bins
+from toyspec.core.format.numbers import digits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -142,8 +143,7 @@ def _in_tensor(plugin: str, tensor: Message) -> tuple[ValueKind, Any]:
     if plugin == HISTOGRAMS and (bins := _bins_in(tensor)) is not None:
         return "histogram", bins
     if plugin == IMAGES and len(parts) > 2:
-        sizes = [int(part) if part.isdigit() else None for part in parts[:2]]
-        return "images", [ShownFile(part, "", *sizes) for part in parts[2:]]
+        return "images", [ShownFile(part, "", *map(digits_of, parts[:2])) for part in parts[2:]]
     if plugin == AUDIO and parts:
         return "audio", _sounds(parts, _shape(tensor))
     if plugin == TEXT and len(parts) > 1:

@@ -16,6 +16,7 @@ import msgspec
 
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable
+from toyspec.core.format.numbers import digits_of
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import rank_of
 from toyspec.core.runs.discovery import Stream, ranks_in
@@ -88,7 +89,7 @@ class Changes:
 
     def begin(self, since: str | None) -> int | None:
         """Return the number that the text *since* names; None if what changed after it is not known."""
-        begin = int(since) if since is not None and since.isdecimal() and len(since) < 20 else None
+        begin = digits_of(since or "")
         return begin if begin is not None and self._forgotten <= begin <= self.number else None
 
     def removed(self, begin: int) -> list[str]:

@@ -146,7 +146,7 @@ class Destination:
     holds_attempts = False
     """Whether a run has what a resumption supersedes as well."""
     holds_records = False
-    """Whether each record is carried as it is."""
+    """Whether each record is carried whole and unchanged."""
     place: Any = None
     """Where the next row goes, as a JSON value, for a tool that does not know what it has."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from toyspec.core.command_line.terminal import columns
 from toyspec.core.errors import nearest
+from toyspec.core.format.numbers import digits_of
 from toyspec.core.generated.rules import SUMMARY
 from toyspec.core.places.addresses import is_address, without_secrets
 
@@ -122,9 +123,10 @@ def number_from(minimum: int) -> Callable[[str], int]:
     """Return a type of argument: an integer ≥ *minimum*."""
 
     def number(text: str) -> int:
-        if not text.isascii() or not text.isdecimal() or int(text) < minimum:
+        found = digits_of(text)
+        if found is None or found < minimum:
             raise argparse.ArgumentTypeError(f"{text!r} must be an integer ≥ {minimum}")
-        return int(text)
+        return found
 
     return number
 

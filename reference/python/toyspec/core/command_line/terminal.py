@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.core.escaping import printable
+from toyspec.core.format.numbers import digits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,9 +35,9 @@ _CI_COMMANDS = ("##[", "##vso[", "##teamcity[")
 
 def columns() -> int:
     """Return the width of the terminal in columns, from COLUMNS or the terminal itself; 80 where there is none."""
-    declared = os.environ.get("COLUMNS", "")
-    if declared.isdecimal() and int(declared) > 0:
-        return int(declared)
+    declared = digits_of(os.environ.get("COLUMNS", ""))
+    if declared:
+        return declared
     for stream in (sys.__stdout__, sys.__stderr__):
         try:
             found = os.get_terminal_size(stream.fileno()).columns if stream else 0

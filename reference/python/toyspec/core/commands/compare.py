@@ -29,6 +29,7 @@ from toyspec.core.command_line.tables import (
 from toyspec.core.command_line.terminal import Terminal, columns, tell
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable, printable, shortened
+from toyspec.core.format.numbers import digits_of
 from toyspec.core.generated.runs import COLUMNS, TITLES
 from toyspec.core.places.addresses import public
 from toyspec.core.runs.curves import common_steps, spread
@@ -265,9 +266,10 @@ def _place(text: str) -> int | Literal["last", "common"]:
         return "last"
     if text == "common":
         return "common"
-    if not text.isascii() or not text.isdecimal():
+    step = digits_of(text)
+    if step is None:
         raise ArgumentTypeError(f"{text!r} must be last, common or a step, an integer ≥ 0")
-    return int(text)
+    return step
 
 
 def _names(runs: list[RunSummary]) -> list[str]:

@@ -19,8 +19,16 @@ _ENCODER = msgspec.json.Encoder()
 _FLOAT = struct.Struct("<f")
 # As many always suffice for binary32.
 _MOST_DIGITS = 9
+# So many fit into 64 bits.
+_MOST_OF_64_BITS = 18
 _LAST_PLAIN_POSITION = 16
 _FIRST_PLAIN_POSITION = -4
+
+
+def digits_of(text: str | bytes) -> int | None:
+    """Return the integer that *text* writes in 1 to 18 digits; None for any other text."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_OF_64_BITS
+    return int(text) if is_number else None
 
 
 def binary64_text(value: float) -> str:

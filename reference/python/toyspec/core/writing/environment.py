@@ -9,6 +9,7 @@ import sys
 from typing import Any, Final, NamedTuple
 
 from toyspec.core.files import open_text
+from toyspec.core.format.numbers import digits_of
 from toyspec.core.format.redaction import text_without_secrets
 from toyspec.core.format.scalars import attribute
 from toyspec.core.generated.toy_v1 import Backend, Git, Host
@@ -310,8 +311,7 @@ def _broadcast_id() -> str | None:
 
 
 def _count(name: str) -> int | None:
-    text = os.environ.get(name, "")
-    return int(text) if text.isascii() and text.isdigit() else None
+    return digits_of(os.environ.get(name, ""))
 
 
 def _torch_xla() -> TrainingProcess | None:
