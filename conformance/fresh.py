@@ -203,7 +203,7 @@ def _session(drawn: Drawn, name: str, revision: str) -> Session | None:
     kinds = [record.get("kind") for record in (*before[:1], *drawn.records[:1])]
     if not drawn.records or (drawn.profile == "toy/v1" and not all("t" in record for record in drawn.records)):
         return None  # times that a writer gives are those of its clock
-    written = {record.get("kind") for record in (*before, *drawn.records)}
+    written = [record.get("kind") for record in (*before, *drawn.records)]
     if drawn.end != "killed" and "scalars" in written and "step" not in written:
         return None  # which final_step a run of values alone has is not said
     if drawn.exist == "resume" and kinds != (["run_start", "run_resume"] if before else ["run_start"]):

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from browser.test_viewer_media import png
 from browser.test_viewer_ranks import ranked, require_fork, require_ranks
-from browser.viewer_pages import arrived, drawn, pixels
+from browser.viewer_pages import drawn, pixels
 from browser.watching import PHONE, Watch
 from toyspec.core.reading.run_files import media_file
 
@@ -276,6 +276,6 @@ def test_hostile_log(page: Page, tmp_path: Path) -> None:
     expect(page.locator("h2", has_text="<img src=x").first).to_be_visible()
     for place in ("#runs", "#charts", "#compare"):
         page.goto(f"assets/checker/toyspec-viewer.html{place}")
-        arrived(page, place)
+        expect(page.locator(f"[data-view={place[1:]}]").first).to_be_attached()
     assert page.evaluate("window.hacked") is None
     assert "\u202e" not in page.locator("#toyspec-viewer").inner_text()

@@ -55,7 +55,7 @@ class Verdict:
         self._counts = Counter[str]()
         self._states = dict.fromkeys(_STATES, 0)
         self._is_incomplete = False
-        self._run = ("", "")
+        self._run: tuple[str | None, str] = (None, "")
 
     def file(self, report: FileReport) -> None:
         """Add the report of one stream; its findings were shown before. The streams of a run come one after another."""
