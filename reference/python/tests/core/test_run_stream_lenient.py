@@ -293,8 +293,8 @@ def test_a_signal_is_asked_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException | None, expected: tuple[str, str, int]
 ) -> None:
     """A run that a signal has interrupted is interrupted, whatever the program did then."""
-    monkeypatch.setattr(open_runs._program, "signal", signal.SIGTERM)
     run = begun(tmp_path)
+    monkeypatch.setitem(open_runs._program.signals, open_runs._key(run.events_path), signal.SIGTERM)
     run.__exit__(type(error) if error else None, error, None)
     end = stream(tmp_path)[-1]
     assert expected == (end["reason"], end["error"], end["exit_code"])
