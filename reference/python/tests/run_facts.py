@@ -16,7 +16,8 @@ def facts(path: Path) -> tuple[Any, ...] | str:
         run = summarize_run(str(path))
     except StreamError as error:
         return str(error)
-    curves = {name: (*vars(curve).values(),) for name, curve in run.series.items()}
+    # As text, since NaN is not equal to itself.
+    curves = {name: str((*vars(curve).values(),)) for name, curve in run.series.items()}
     measured = points_of(run, "loss")
     return (
         run.facts,
