@@ -146,12 +146,9 @@ def _logs_in(files: Sequence[str]) -> Iterator[_Log]:
     alone = [file for file in files if not is_older_checkpoint(file)]
     for dialect in dialects():
         patterns = dialect.files if dialect.parts else ()
-        parts = [
-            path
-            for pattern in patterns
-            for path in sorted(files, key=_place)
-            if fnmatchcase(os.path.basename(path), pattern)
-        ]
+        ordered = sorted(files, key=_place)
+        matches = (path for each in patterns for path in ordered if fnmatchcase(os.path.basename(path), each))
+        parts = list(dict.fromkeys(matches))
         heads = islice(filter(None, map(_head, parts)), _MOST_HEADS)
         head = next((head for head in heads if recognize(head, [dialect])), None)
         if head is not None:

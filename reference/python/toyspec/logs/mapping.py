@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from toyspec.core.findings import DialectUse
+from toyspec.core.format.flattening import MOST_LEVELS
 from toyspec.core.format.numbers import number
 from toyspec.core.format.record_mapping import MILLISECONDS
 from toyspec.core.reading.records import RowBlock
@@ -40,8 +41,6 @@ _CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,6}):([0-5]?\d):([0-5]?\d(?:\.\
 _DATE_LETTERS = 40
 _NUMBERS = frozenset([int, float])
 _WORDS = ({str}, {bool})
-# As deep as objects are flattened.
-_MOST_LEVELS = 8
 _MAX_INTEGER_FLOAT = 2.0**63
 
 
@@ -129,7 +128,7 @@ class Mapping:
         """
         read_as = self._read_as
         columns: dict[str, Sequence[Any]] = {}
-        if not _take_columns(objects, "", columns, _MOST_LEVELS) or (read_as.dialect.skip or None) in columns:
+        if not _take_columns(objects, "", columns, MOST_LEVELS) or (read_as.dialect.skip or None) in columns:
             return None
         metrics = {}
         for name, column in columns.items():

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 MOST_LISTED = 256
 """Number of items in the longest list of which each is a value of its own."""
 
-# Deeper objects are data, not metrics, and would take unbounded recursion.
-_DEPTH = 8
+MOST_LEVELS = 8
+"""Number of objects inside each other whose members are flattened; deeper ones are data, not metrics."""
 _LISTED = frozenset([float, int, bool, type(None)])
 
 
@@ -27,11 +27,11 @@ def flattened(
     if dict not in map(type, value.values()):
         return value
     found: dict[str, Any] = {}
-    _flatten(value, "", found, (_DEPTH, whole, [] if hidden is None else hidden))
+    _flatten(value, "", found, (MOST_LEVELS, whole, [] if hidden is None else hidden))
     return found
 
 
-def leaves(value: Mapping[str, Any], depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
+def leaves(value: Mapping[str, Any], depth: int = MOST_LEVELS) -> Iterator[tuple[str, Any]]:
     """Yield the members of *value*: those of inner objects after the outer key and a slash, as are numbers in a list.
 
     A list with anything but numbers, booleans and null, or with more than ``MOST_LISTED``, is one member, as is what is

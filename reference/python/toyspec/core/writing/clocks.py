@@ -43,7 +43,7 @@ class Stopwatch:
         """Return seconds since the start; the last result if the clock was set back."""
         # Digits beyond the microsecond are noise, and cost space in every line. This is round, at a fifth of its cost.
         now = ((self._monotonic() - self._origin) * 1e6 + 0.5) // 1 / 1e6
-        # Near the largest number there are no microseconds: now is nan, and the first of the two is taken.
+        # Near the largest number there are no microseconds: now is nan, which is not more than anything.
         self.last = max(self.last, now)
         return self.last
 
