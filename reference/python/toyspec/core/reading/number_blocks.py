@@ -194,8 +194,8 @@ def _block_of(records: list[Record]) -> NumberBlock | None:
         return None
     steps, times = ([value[key] for value in values] for key in ("step", read.time.key))
     epochs = [value[read.epoch] for value in values] if read.epoch in first else None
-    columns = {key: [value[key] for value in values] for key in first if key not in (*read.places, "extra")}
-    columns |= {key: [value["extra"][key] for value in values] for key in first.get("extra", {})}
+    columns = {key: [value["extra"][key] for value in values] for key in first.get("extra", {})}
+    columns |= {key: [value[key] for value in values] for key in first if key not in (*read.places, "extra")}
     is_plain = {*map(type, steps)} == {int} and {*map(type, [*times, *(epochs or ())])} <= _NUMBERS
     if not is_plain or not all({*map(type, column)} <= _NUMBERS_OR_NULL for column in columns.values()):
         return None
