@@ -175,6 +175,8 @@ class Sweep:
     def _ended(self) -> Fate:
         """Wait until one mutant has been asked; return what became of it."""
         child, status = os.wait()
+        while child not in self._running:  # one that the caller has left
+            child, status = os.wait()
         mutant, trial, asked = self._running.pop(child)
         outcome = trial.outcome(status)
         if outcome.killer is None:
