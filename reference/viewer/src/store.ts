@@ -71,7 +71,12 @@ export class Store {
 
   constructor(readonly backend: Backend) {
     this.state = stateIn(location.hash);
-    window.addEventListener("hashchange", () => this.take(stateIn(location.hash)));
+    window.addEventListener("hashchange", ({ newURL }) => {
+      // A small change that waited to be written may have replaced where the user went.
+      clearTimeout(this.writing);
+      if (location.href !== newURL) history.replaceState(null, "", newURL);
+      this.take(stateIn(location.hash));
+    });
   }
 
   /** Calls *listener* after changes, at most once for each frame; returns how to stop that. */
