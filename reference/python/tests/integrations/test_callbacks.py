@@ -75,7 +75,6 @@ class Trainer:
         )
         config = SimpleNamespace(model_type="gpt", vocab_size=7, to_diff_dict=lambda: {"n_positions": 64})
         self.model = SimpleNamespace(config=config)
-        self.tell("on_init_end")
 
     def tell(self, moment: str, **more: Any) -> None:
         """Call the method of this name, as the Trainer does."""
@@ -249,14 +248,14 @@ def test_runs_have_no_path_of_a_machine() -> None:
 
 
 def run_in(root: Path, **options: Any) -> TrainingRun:
-    """Return a run below *root* that starts with its first value, without measuring the machine."""
+    """Return a run below *root* that begins with its first value, without measuring the machine."""
     return TrainingRun(RunOptions(root=root, system_seconds=0.0, **options), Start(framework="test"))
 
 
 def test_run_starts_with_its_first_value(tmp_path: Path) -> None:
-    """Settings that come before the first value are in run_start, with the packages and the command line."""
+    """Settings that it begins with are in run_start, with the packages and the command line."""
     run = run_in(tmp_path, name="line", tags=["a"])
-    run.add_config({"lr": 0.1, "api_key": "secret"})
+    run.begin({"lr": 0.1, "api_key": "secret"})
     run.log({"loss": 2.5}, step=1)
     run.end()
     first = events(tmp_path)[0]
@@ -271,7 +270,7 @@ def test_later_settings_are_those_of_the_run(tmp_path: Path) -> None:
     """run_start is written once; what comes after has a record of its own, and no secret either."""
     run = run_in(tmp_path)
     run.log({"loss": 2.5}, step=1)
-    run.add_config({"lr": 0.1, "token": "secret", "path": tmp_path})
+    run.begin({"lr": 0.1, "token": "secret", "path": tmp_path})
     run.end()
     (listed,) = list_runs(tmp_path)
     assert {"lr": 0.1, "token": "***", "path": str(tmp_path)} == listed.config
@@ -289,29 +288,12 @@ def test_values_may_come_in_any_order_of_steps(tmp_path: Path) -> None:
     assert [] == findings(tmp_path)
 
 
-def test_steps_that_repeat_become_plain_values(tmp_path: Path) -> None:
-    """A step event counts up; what comes again at the same step is not lost."""
-    run = run_in(tmp_path)
-    run.log_step(1, {"loss": 2.5})
-    run.log_step(1, {"loss": 2.4})
-    run.end()
-    assert ["run_start", "step", "scalars", "run_end"] == kinds(tmp_path)
-
-
-def test_number_that_is_not_a_count_goes_into_extra(tmp_path: Path) -> None:
-    """A framework may call something tokens that is not a count."""
-    run = run_in(tmp_path)
-    run.log_step(1, {"loss": 2.5, "tokens": 0.5})
-    run.end()
-    assert (2.5, {"tokens": 0.5}) == (events(tmp_path)[1]["loss"], events(tmp_path)[1]["extra"])
-
-
 def test_named_run_continues_where_its_training_resumes(tmp_path: Path) -> None:
     """A second start whose first step is later than the first of the log resumes before that step."""
     first = run_in(tmp_path, run_id="demo")
     for step in (1, 2, 3, 4):
         first.log({"loss": 1.0 * step}, step=step)
-    first.close()
+    first.begin().close()
     second = run_in(tmp_path, run_id="demo")
     second.log({"loss": 3.5}, step=3)
     second.end()
@@ -320,13 +302,25 @@ def test_named_run_continues_where_its_training_resumes(tmp_path: Path) -> None:
     assert [] == findings(tmp_path)
 
 
-def test_named_run_that_begins_again_keeps_the_earlier_log(tmp_path: Path) -> None:
-    """A second start at the first step is another training: the earlier log moves to a side file."""
-    for _ in range(2):
+def test_named_run_that_begins_again_keeps_the_earlier_values(tmp_path: Path) -> None:
+    """A second start at the first step is another attempt of the run, which supersedes the first."""
+    for loss in (1.0, 2.0):
         run = run_in(tmp_path, run_id="demo")
-        run.log({"loss": 1.0}, step=1)
-        run.close()
+        run.log({"loss": loss}, step=1)
+        run.begin().abandon()
+    assert ["run_start", "scalars", "run_resume", "scalars"] == kinds(tmp_path)
+    (listed,) = list_runs(tmp_path)
+    assert [2.0] == list(listed.history("loss")["loss"])
+
+
+def test_only_a_new_training_replaces_a_log(hugging_face: Any, tmp_path: Path) -> None:
+    """A Trainer says whether it goes on from a checkpoint: without one, an earlier log of the id moves away."""
+    for first in (1, 1, 3):
+        callback = hugging_face.ToyspecCallback(tmp_path, run_id="demo", system_seconds=0.0)
+        Trainer(callback).train(first)
+        callback.close()
     assert ["events.jsonl", "events.jsonl.prev"] == sorted(path.name for path in (tmp_path / "demo").iterdir())
+    assert [2] == [event["from_step"] for event in events(tmp_path) if event["kind"] == "run_resume"]
 
 
 def test_training_after_the_end_goes_on_in_the_run(tmp_path: Path) -> None:
@@ -335,7 +329,7 @@ def test_training_after_the_end_goes_on_in_the_run(tmp_path: Path) -> None:
     first.log({"loss": 1.0}, step=1)
     first.end()
     second = TrainingRun(RunOptions(root=tmp_path, run_id="demo", system_seconds=0.0, config={"lr": 0.2, "size": 3}))
-    second.start(Start(framework="test", resumed_step=1))
+    second.train(Start(framework="test", from_step=1))
     second.log({"loss": 1.0}, step=2)
     second.end()
     assert ["demo"] == [path.name for path in tmp_path.iterdir()]
@@ -347,8 +341,8 @@ def test_training_after_the_end_goes_on_in_the_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("ranks", "expected"), [("first", []), ("all", ["demo/events.rank-1.jsonl"])])
 def test_other_ranks_write_only_when_asked(tmp_path: Path, ranks: Any, expected: list[str]) -> None:
     """The first process writes; with ``ranks="all"`` each has a stream of its own in the bundle."""
-    run = TrainingRun(RunOptions(root=tmp_path, run_id="demo", ranks=ranks, system_seconds=0.0))
-    run.start(Start(framework="test", process=TrainingProcess(1, 2, "RANK")))
+    start = Start(framework="test", process=TrainingProcess(1, 2, "RANK"))
+    run = TrainingRun(RunOptions(root=tmp_path, run_id="demo", ranks=ranks, system_seconds=0.0), start)
     run.log({"loss": 1.0}, step=1)
     run.end()
     found = list(tmp_path.rglob("*.jsonl"))
@@ -367,13 +361,10 @@ def test_log_that_cannot_be_written_does_not_stop_the_training(
     run = run_in(root)
     for step in (1, 2):
         run.log({"loss": 1.0}, step=step)
-        run.log_step(step, {"loss": 1.0})
-        run.evaluate("held-out", {"loss": 1.0})
-        run.note("text")
     run.end()
     messages = capsys.readouterr().err.splitlines()
     assert 2 == len(messages)
-    assert "9 records were not written" in messages[1]
+    assert "3 records were not written" in messages[1]
 
 
 @pytest.mark.parametrize(
@@ -409,11 +400,11 @@ def test_two_values_with_one_name_are_reported(tmp_path: Path, capsys: pytest.Ca
     """A framework that gives a name in two ways gets the later value, and one line that reports this."""
     run = run_in(tmp_path)
     for step in (1, 2):
-        run.log_step(step, {"a/b": 1.0, "a": {"b": 2.0}})
+        run.log({"a/b": 1.0, "a": {"b": 2.0}}, step=step)
     run.end()
-    assert [{"a/b": 2.0}] * 2 == [event["extra"] for event in events(tmp_path) if event["kind"] == "step"]
+    assert [{"a/b": 2.0}] * 2 == [event["values"] for event in events(tmp_path) if event["kind"] == "scalars"]
     assert 1 == capsys.readouterr().err.count("two values of one record have this name")
-    assert 2 == sum(event["left_out"]["extra/a/b"] for event in events(tmp_path) if event["kind"] == "note")
+    assert 2 == sum(event["left_out"]["a/b"] for event in events(tmp_path) if event["kind"] == "note")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")

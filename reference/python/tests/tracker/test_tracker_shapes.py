@@ -43,7 +43,7 @@ def test_wandb_script(tmp_path: Path) -> None:
         assert 2 == run.config.layers
     assert wandb.run is None
     found = events(tmp_path)
-    assert {"lr": 0.1, "layers": 2} == found[0]["config"]
+    assert [{"lr": 0.1}, {"layers": 2}] == [event["config"] for event in found[:2]]
     assert ("demo", "demo") == (found[0]["group"], found[0]["name"])
     assert [(0, {"loss": 2.5}), (1, {"loss": 2.4, "val/acc": 0.5}), (None, {"summary/best": 0.5})] == values(tmp_path)
     (meaning,) = [event for event in found if event["kind"] == "define"]
@@ -86,7 +86,7 @@ def test_wandb_media_are_left_out_and_reported_once(tmp_path: Path, capsys: pyte
 
 
 def test_wandb_calls_for_files_are_counted_in_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Even before the first value, when settings may still be added."""
+    """Each name once, before and after the first value."""
     with wandb.init(dir=str(tmp_path)) as run:
         wandb.watch(object())
         wandb.config.update({"lr": 0.1})
@@ -94,7 +94,7 @@ def test_wandb_calls_for_files_are_counted_in_the_log(tmp_path: Path, capsys: py
         wandb.save("model.bin")
         run.log_artifact("model.bin")
     assert {"watch": 1, "save": 1, "log_artifact": 1} == left_out(tmp_path)
-    assert {"lr": 0.1} == events(tmp_path)[0]["config"]
+    assert [{}, {"lr": 0.1}] == [event["config"] for event in events(tmp_path) if "config" in event]
     assert 1 == capsys.readouterr().err.count("watch is left out: ")
     assert ["values-left-out"] * 3 == findings(tmp_path)
 
@@ -153,11 +153,11 @@ def test_summary_writer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         writer.add_graph(object())
         writer.flush()
     found = events(tmp_path)
-    assert ["run_start", "scalars", "scalars", "scalars", "note", "note", "run_end"] == kinds(tmp_path)
+    assert ["run_start", "run_config", "scalars", "scalars", "scalars", "note", "note", "run_end"] == kinds(tmp_path)
     assert [(1, {"loss": 2.5}), (1, {"val/a": 1.0, "val/b": 2.0}), (1, {})] == values(tmp_path)
     assert [{"note": "text"}] == [event["texts"] for event in found if "texts" in event]
     assert {"image": 2, "add_graph": 1} == left_out(tmp_path)
-    assert {"lr": 0.1} == found[0]["config"]
+    assert {"lr": 0.1} == found[1]["config"]
     errors = capsys.readouterr().err
     assert 1 == errors.count("image is left out: it must be an array of numbers")
     assert 1 == errors.count("add_graph is left out: toyspec's SummaryWriter does not log what add_")
@@ -171,7 +171,7 @@ def test_summary_writer_purges_what_comes_again(tmp_path: Path) -> None:
     first = SummaryWriter(str(tmp_path), run_id="demo")
     for step in (1, 2, 3):
         first.add_scalar("loss", 1.0, step)
-    first.run.close()
+    first.run.begin().close()
     with SummaryWriter(str(tmp_path), run_id="demo", purge_step=2) as writer:
         writer.add_scalar("loss", 0.5, 2)
     assert [1] == [event["from_step"] for event in events(tmp_path) if event["kind"] == "run_resume"]
@@ -221,7 +221,6 @@ def test_every_call_of_summary_writer_is_a_record(tmp_path: Path) -> None:
     """Arguments are where the package has them; a time of the caller's is not taken."""
     pixels = np.arange(24, dtype=np.uint8).reshape(3, 2, 4)
     with SummaryWriter(str(tmp_path), "_first-", None, 3, 4, "x", tags=["a"]) as writer:
-        assert writer.get_logdir() is None
         writer.add_hparams({"lr": 0.5}, {"hp": 1}, None, None, 0)
         writer.add_scalar("a", 1.5, np.int64(1), 9.0, True, True)
         writer.add_scalars("m", {"x": 1, "y": 2}, 2, 9.0)
@@ -234,12 +233,11 @@ def test_every_call_of_summary_writer_is_a_record(tmp_path: Path) -> None:
         writer.add_histogram_raw("r", 0.0, 9.0, 3, 1.0, 1.0, [1.0, 2.0], [3, 4], 7, 9.0)
         writer.add_scalar("last", 2)
         writer.flush()
-        directory = writer.get_logdir()
-    assert directory is not None
-    assert Path(directory).parent == tmp_path
+        assert Path(writer.get_logdir()).parent == tmp_path
     image = {"kind": "media", "media_type": "image/png", "width": 4, "height": 2}
     expected = [
-        {"kind": "run_start", "schema": "toy/v1", "name": "first", "tags": ["a"], "config": {"lr": 0.5}},
+        {"kind": "run_start", "schema": "toy/v1", "name": "first", "tags": ["a"], "config": {}},
+        {"kind": "run_config", "config": {"lr": 0.5}},
         scalars(0, values={"hp": 1.0}),
         scalars(1, values={"a": 1.5}),
         scalars(2, values={"m/x": 1.0, "m/y": 2.0}),
@@ -279,11 +277,12 @@ def test_every_call_of_mlflow_is_in_the_log(tmp_path: Path, monkeypatch: pytest.
         mlflow.log_text("hello", "notes.txt")
         mlflow.end_run(status)
         assert mlflow.active_run() is None
-        config = {"depth": 2, "lr": 0.5, "tag.who": "5", "tag.why": "x"}
         start, *rest, end = records(folder)
-        expected = {"name": "n", "group": "sweep", "tags": ["a=1", "b=x"], "notes": "d", "config": config}
+        expected = {"name": "n", "group": "sweep", "tags": ["a=1", "b=x"], "notes": "d", "config": {}}
         assert {"kind": "run_start", "schema": "toy/v1", **expected} == start
+        settings = [{"lr": 0.5}, {"depth": 2}, {"tag.who": "5"}, {"tag.why": "x"}]
         assert [
+            *({"kind": "run_config", "config": config} for config in settings),
             scalars(3, values={"loss": 1.5}),
             scalars(4, values={"acc": 0.5, "f1": 1.0}),
             {"kind": "note", "text": "notes.txt: hello"},
@@ -300,7 +299,7 @@ def test_messages_of_logging_are_notes_with_their_values(tmp_path: Path) -> None
     """The level is before the message; a message below the level of the handler is not written."""
     with SummaryWriter(str(tmp_path)) as writer:
         writer.add_scalar("a", 1, 1)
-        handler = RunHandler(writer.run)
+        handler = RunHandler(writer.run.begin())
         logger = logging.getLogger("own")
         logger.addHandler(handler)
         logger.setLevel(logging.DEBUG)

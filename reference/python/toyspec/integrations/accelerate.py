@@ -33,8 +33,8 @@ class ToyspecTracker(GeneralTracker):
         return self.run
 
     def store_init_configuration(self, values: Mapping[str, Any]) -> None:
-        """Take the settings of the run."""
-        self.run.add_config(values)
+        """Begin the run with its settings."""
+        self.run.begin(values)
 
     def log(self, values: Mapping[str, Any], step: int | None = None, **kwargs: Any) -> None:
         """Write *values*, numbers and texts."""

@@ -30,8 +30,8 @@ class ToyspecWriter(MetricWriter):
         self.run = run_of("clu", root, options)
 
     def write_hparams(self, hparams: Mapping[str, Any]) -> None:
-        """Take the settings of the run."""
-        self.run.add_config(hparams)
+        """Write the settings of the run."""
+        self.run.begin(hparams)
 
     def write_scalars(self, step: int, scalars: Mapping[str, Any]) -> None:
         """Write numbers by name."""
@@ -76,4 +76,4 @@ class ToyspecWriter(MetricWriter):
     def _leave_out(self, call: str, values: Mapping[str, Any]) -> None:
         for name in values:
             why = f"ToyspecWriter does not log what {call} is given; log it as numbers or texts"
-            self.run.leave_out(str(name), why)
+            self.run.begin().leave_out(str(name), why)

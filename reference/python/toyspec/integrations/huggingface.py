@@ -12,10 +12,13 @@ import msgspec
 from transformers.trainer_callback import ExportableState, TrainerCallback
 
 from toyspec.core.writing.environment import TrainingProcess
+from toyspec.core.writing.logged_values import event_members
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from toyspec.core.writing.run_writer import RunWriter
 
 _STATE = "ToyspecCallback"
 _EVALUATION = "eval"
@@ -48,31 +51,23 @@ class ToyspecCallback(TrainerCallback, ExportableState):
         options = msgspec.to_builtins(self.run.options)
         return {"args": options, "attributes": {"resumed_run_id": self.run.run_id}}
 
-    def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Take what is known of the training: what is logged before it begins opens the run."""
-        del control
-        self.run.expect(_start(args, state, kwargs.get("model")))
-
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Start the run, or go on with it: from the checkpoint, or again from the beginning."""
+        """Begin the run, or go on with it: from the checkpoint, or again from the beginning."""
         del control
-        self.run.start(_start(args, state, kwargs.get("model")))
+        self.run.train(_start(args, state, kwargs.get("model")))
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """Write what the Trainer logs: a step, an evaluation, or the totals at the end."""
-        del args, control, kwargs
+        """Write what the Trainer logs: a step, an evaluation, or the totals at the end; begin the run if need be."""
+        del control
+        writer = self._begun(args, state, kwargs)
         numbers = dict(logs or {})
         prefix = f"{_EVALUATION}_"
         if any(name.startswith(prefix) for name in numbers):
-            self.run.evaluate(
-                _EVALUATION,
-                {name.removeprefix(prefix): value for name, value in numbers.items()},
-                step=state.global_step,
-            )
+            found = {name.removeprefix(prefix): value for name, value in numbers.items()}
+            writer.eval(_EVALUATION, step=state.global_step, **event_members("eval", found))
         elif "loss" in numbers:
-            self.run.log_step(
-                state.global_step, {_STEP_NAMES.get(name, name): value for name, value in numbers.items()}
-            )
+            found = {_STEP_NAMES.get(name, name): value for name, value in numbers.items()}
+            writer.step(state.global_step, **event_members("step", found))
         else:
             epoch = numbers.pop("epoch", None)
             totals = {f"train/{name.removeprefix('train_')}": value for name, value in numbers.items()}
@@ -86,10 +81,11 @@ class ToyspecCallback(TrainerCallback, ExportableState):
 
     def on_predict(self, args: Any, state: Any, control: Any, metrics: Mapping[str, Any], **kwargs: Any) -> None:
         """Write the metrics of a prediction."""
-        del args, control, kwargs
+        del control
         values = {name.removeprefix(f"{_PREDICTION}_"): value for name, value in metrics.items()}
         if values:
-            self.run.evaluate(_PREDICTION, values, step=state.global_step)
+            writer = self._begun(args, state, kwargs)
+            writer.eval(_PREDICTION, step=state.global_step, **event_members("eval", values))
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Leave the run open for evaluations; it ends with the program, or when another one begins."""
@@ -100,15 +96,19 @@ class ToyspecCallback(TrainerCallback, ExportableState):
         """End the run."""
         self.run.end()
 
+    def _begun(self, args: Any, state: Any, kwargs: Mapping[str, Any]) -> RunWriter:
+        self.run.start = self.run.start or _start(args, state, kwargs.get("model"))
+        return self.run.begin()
+
 
 def _start(args: Any, state: Any, model: Any) -> Start:
     return Start(
         framework="transformers",
         model=_model_members(model),
-        config={**_settings(args), **_model_config(model), **_model_size(model)},
-        resumed_step=state.global_step or None,
+        config={**_subsample(args, state), **_settings(args), **_model_config(model), **_model_size(model)},
+        exist="resume" if state.global_step else "replace",
+        from_step=state.global_step or None,
         run_id=_saved_run_id(state),
-        subsample=_steps_between_logs(args, state) if state.max_steps else None,
         process=TrainingProcess(int(args.process_index), int(args.world_size), "transformers"),
     )
 
@@ -138,11 +138,11 @@ def _settings(args: Any) -> dict[str, Any]:
     return {name: value for name, value in args.to_dict().items() if value is not None}
 
 
-def _steps_between_logs(args: Any, state: Any) -> int | None:
-    if getattr(args.logging_strategy, "value", args.logging_strategy) == "steps":
-        return int(state.logging_steps) or None
-    epochs = state.num_train_epochs or 1
-    return max(1, int(state.max_steps // epochs))
+def _subsample(args: Any, state: Any) -> dict[str, int]:
+    """Return how many steps are between two that the Trainer logs, where that is known and more than one."""
+    is_by_steps = getattr(args.logging_strategy, "value", args.logging_strategy) == "steps"
+    every = state.logging_steps if is_by_steps else state.max_steps // (state.num_train_epochs or 1)
+    return {"subsample": int(every)} if state.max_steps and every > 1 else {}
 
 
 def _model_members(model: Any) -> dict[str, Any]:

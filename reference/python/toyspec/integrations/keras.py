@@ -27,9 +27,9 @@ class ToyspecCallback(keras.callbacks.Callback):
         self._epoch = 0
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
-        """Take the settings of the training."""
+        """Begin the run, or add the settings of another training to it."""
         del logs
-        self.run.add_config({**_settings(self.model), **{k: v for k, v in self.params.items() if v is not None}})
+        self.run.begin({**_settings(self.model), **{k: v for k, v in self.params.items() if v is not None}})
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Remember the number of the epoch, from 0."""

@@ -24,7 +24,7 @@ def toyspec_callback(root: str = "runs", **options: Any) -> Callable[[Any], None
 
     def log_round(environment: Any) -> None:
         if environment.iteration == environment.begin_iteration:
-            run.add_config(environment.params or {})
+            run.begin(environment.params or {})
         values = {f"{item[0]}/{item[1]}": item[2] for item in environment.evaluation_result_list or ()}
         run.log(values, step=environment.iteration + 1)
         if environment.iteration + 1 == environment.end_iteration:

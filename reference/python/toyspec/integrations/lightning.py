@@ -45,7 +45,7 @@ class ToyspecLogger(Logger):
     @property
     def version(self) -> str | None:
         """Id of the run; None before it has started, unless it was given."""
-        return self.run.run_id or self.run.options.run_id
+        return self.run.run_id
 
     @property
     def save_dir(self) -> str:
@@ -54,18 +54,23 @@ class ToyspecLogger(Logger):
 
     @rank_zero_only
     def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
-        """Take the settings of the run."""
+        """Write the settings of the run, which begins with its model, that Lightning gives next."""
         del args, kwargs
-        self.run.add_config(members_of(params) if params is not None else {})
+        settings = members_of(params or {})
+        if self.run.writer is None:
+            self._start.config = {**self._start.config, **settings}
+        else:
+            self.run.begin(settings)
 
     @rank_zero_only
     def log_graph(self, model: Any, input_array: Any = None) -> None:
-        """Take the size of the *model*; the graph itself is not logged."""
+        """Begin the run with the size of the *model*; the graph itself is not logged."""
         del input_array
         parameters = getattr(model, "parameters", None)
-        if callable(parameters):
-            self.run.add_config({"num_parameters": sum(int(part.numel()) for part in parameters())})
         self._start.model = {"arch": type(model).__name__.lower()}
+        self.run.begin(
+            {"num_parameters": sum(int(part.numel()) for part in parameters())} if callable(parameters) else {}
+        )
         trainer = getattr(model, "_trainer", None)
         self._trainer = None if trainer is None else weakref.ref(trainer)
 
@@ -75,10 +80,6 @@ class ToyspecLogger(Logger):
         values = dict(metrics)
         epoch = values.pop("epoch", None)
         trainer = None if self._trainer is None else self._trainer()
-        if step is not None and getattr(trainer, "ckpt_path", None):
-            self._start.resumed_step = (
-                max(0, step - 1) if self._start.resumed_step is None else self._start.resumed_step
-            )
         self.run.log(values, step=step, epoch=None if epoch is None else float(epoch))
         if trainer is not None and self.run.should_stop:
             trainer.should_stop = True

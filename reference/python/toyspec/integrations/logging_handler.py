@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toyspec.core.writing.run_writer import RunWriter
-    from toyspec.integrations.training_run import TrainingRun
 
 
 class RunHandler(logging.Handler):
@@ -17,7 +16,7 @@ class RunHandler(logging.Handler):
     the message as a note.
     """
 
-    def __init__(self, run: TrainingRun | RunWriter, level: int = logging.INFO) -> None:
+    def __init__(self, run: RunWriter, level: int = logging.INFO) -> None:
         super().__init__(level)
         self._run = run
 

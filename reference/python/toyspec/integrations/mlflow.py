@@ -28,6 +28,7 @@ class ActiveRun:
     def __init__(self, training: TrainingRun) -> None:
         self.training = training
         """What is written, and where."""
+        training.begin()
 
     def __enter__(self) -> Self:
         return self
@@ -91,13 +92,13 @@ def end_run(status: str = "FINISHED") -> None:
 
 def log_param(key: str, value: Any) -> Any:
     """Write a setting of the run, and return it."""
-    _started().add_config({key: value})
+    _started().begin({key: value})
     return value
 
 
 def log_params(params: Mapping[str, Any]) -> None:
     """Write settings of the run."""
-    _started().add_config(params)
+    _started().begin(params)
 
 
 def log_metric(key: str, value: Any, step: int | None = None, timestamp: int | None = None) -> None:
@@ -114,17 +115,17 @@ def log_metrics(metrics: Mapping[str, Any], step: int | None = None, timestamp: 
 
 def set_tag(key: str, value: Any) -> None:
     """Write a tag as a setting: a run's own tags are fixed at its start."""
-    _started().add_config({f"tag.{key}": str(value)})
+    _started().begin({f"tag.{key}": str(value)})
 
 
 def set_tags(tags: Mapping[str, Any]) -> None:
     """Write tags as settings."""
-    _started().add_config({f"tag.{key}": str(value) for key, value in tags.items()})
+    _started().begin({f"tag.{key}": str(value) for key, value in tags.items()})
 
 
 def log_text(text: str, artifact_file: str) -> None:
     """Write a text as a note."""
-    _started().note(f"{artifact_file}: {text}")
+    _started().begin().note(f"{artifact_file}: {text}")
 
 
 def __getattr__(name: str) -> Any:

@@ -34,8 +34,8 @@ class StudyCallback:
         """Write the run of a *trial*: its parameters, what it reported, and its value; one of trial_run has these."""
         if trial.user_attrs.get(_ATTRIBUTE):
             return
-        run = TrainingRun(_options_of_trial(self._options, study.study_name, trial.number))
-        run.start(Start(framework="optuna", config=dict(trial.params)))
+        options = _options_of_trial(self._options, study.study_name, trial.number)
+        run = TrainingRun(options, Start(framework="optuna", config=trial.params, exist="replace"))
         for step, value in sorted(trial.intermediate_values.items()):
             run.log({"intermediate": value}, step=step)
         _write_values(run, trial.values, study)
@@ -51,8 +51,8 @@ def trial_run(trial: Any, root: str = "runs", **options: Any) -> Iterator[Traini
     given = _options_of_trial(
         RunOptions(root=root, **{"system_seconds": 0.0, **options}), trial.study.study_name, trial.number
     )
-    # The run starts with its first value: by then the objective has suggested the parameters.
-    run = TrainingRun(given, Start(framework="optuna", config=_Parameters(trial)))
+    # The run begins with its first value: by then the objective has suggested the parameters.
+    run = TrainingRun(given, Start(framework="optuna", config=_Parameters(trial), exist="replace"))
     trial.set_user_attr(_ATTRIBUTE, given.run_id)
     try:
         yield run
@@ -89,12 +89,12 @@ def _options_of_trial(options: RunOptions, study: str, number: int) -> RunOption
 
 def _write_values(run: TrainingRun, values: Any, study: Any) -> None:
     """Write the result, and which direction is better."""
-    if not values or run.writer is None:
+    if not values:
         return
     names = list(getattr(study, "metric_names", None) or [f"value_{at}" for at in range(len(values))])
     if len(values) == 1 and not getattr(study, "metric_names", None):
         names = ["value"]
     for name, direction in zip(names, study.directions, strict=True):
         goal: Literal["min", "max"] = "min" if direction.name == "MINIMIZE" else "max"
-        run.writer.define(name, goal=goal)
+        run.begin().define(name, goal=goal)
     run.log(dict(zip(names, values, strict=True)))

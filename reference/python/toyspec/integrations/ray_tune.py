@@ -43,11 +43,12 @@ class ToyspecCallback(LoggerCallback):
         self._runs: dict[str, TrainingRun] = {}
 
     def log_trial_start(self, trial: Any) -> None:
-        """Prepare the run of a trial."""
+        """Begin the run of a trial, or go on with it."""
         run_id = run_id_from(str(trial))
         group = self._options.group or getattr(trial, "experiment_dir_name", None)
         options = msgspec.structs.replace(self._options, run_id=run_id, group=group)
-        self._runs[trial.trial_id] = TrainingRun(options, Start(framework="ray", config=dict(trial.config or {})))
+        run = self._runs[trial.trial_id] = TrainingRun(options, Start(framework="ray", config=trial.config or {}))
+        run.begin()
 
     def log_trial_result(self, iteration: int, trial: Any, result: Mapping[str, Any]) -> None:
         """Write the numbers of a result; the step is the training iteration."""

@@ -22,11 +22,12 @@ class ToyspecCallback(Callback):
         RunOptions(root=root, **options)
 
     def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:  # noqa: N803 - skorch's name
-        """Take the settings of the net; an epoch that was trained before is not logged again."""
+        """Begin the run with the settings of the net."""
         del X, y, kwargs
         plain = {name: value for name, value in net.get_params(deep=False).items() if _is_plain(value)}
         start = Start(framework="skorch", config=plain, model={"arch": type(net.module_).__name__.lower()})
         self.run_ = TrainingRun(RunOptions(root=self.root, **self.options), start)
+        self.run_.begin()
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         """Write the numbers of the epoch in the net's history."""

@@ -50,8 +50,9 @@ class SummaryWriter:
         del max_queue, flush_secs, filename_suffix
         if comment:
             options.setdefault("name", comment.strip("_- ") or comment)
-        start = Start(framework="run", resumed_step=None if purge_step is None else max(0, purge_step - 1))
+        start = Start(framework="run", from_step=None if purge_step is None else max(0, purge_step - 1))
         self.run = TrainingRun(RunOptions(root=log_dir or "runs", **options), start)
+        self._writer = self.run.begin()
 
     def add_scalar(  # noqa: PLR0913, PLR0917 - the call of SummaryWriter
         self,
@@ -192,9 +193,9 @@ class SummaryWriter:
         run_name: str | None = None,
         global_step: int | None = None,
     ) -> None:
-        """Take the settings of the run, and write its results."""
+        """Write the settings of the run, and its results."""
         del hparam_domain_discrete, run_name
-        self.run.add_config(hparam_dict)
+        self.run.begin(hparam_dict)
         self.run.log(metric_dict, step=_step(global_step))
 
     def flush(self) -> None:
@@ -204,9 +205,9 @@ class SummaryWriter:
         """End the run."""
         self.run.end()
 
-    def get_logdir(self) -> str | None:
-        """Return the directory of the run; None before its first value."""
-        return None if self.run.writer is None else self.run.writer.directory
+    def get_logdir(self) -> str:
+        """Return the directory of the run."""
+        return self._writer.directory
 
     def __enter__(self) -> Self:
         return self
@@ -224,7 +225,7 @@ class SummaryWriter:
         def leave_out(*args: Any, **kwargs: Any) -> None:
             tag = kwargs.get("tag", args[0] if args else None)
             why = f"toyspec's SummaryWriter does not log what {name} is given; log it as numbers or texts"
-            self.run.leave_out(tag if isinstance(tag, str) else name, why)
+            self._writer.leave_out(tag if isinstance(tag, str) else name, why)
 
         return leave_out
 

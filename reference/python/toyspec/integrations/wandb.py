@@ -29,10 +29,10 @@ _GOALS: dict[str, Literal["min", "max"]] = {"minimize": "min", "maximize": "max"
 class Written(MutableMapping[str, Any]):
     """What a script sets about a run, by key or by attribute: values are written as they are set."""
 
-    def __init__(self, write: Callable[[Mapping[str, Any]], None]) -> None:
+    def __init__(self, write: Callable[[Mapping[str, Any]], object], members: Mapping[str, Any]) -> None:
         super().__init__()
         object.__setattr__(self, "_write", write)
-        object.__setattr__(self, "_members", {})
+        object.__setattr__(self, "_members", dict(members))
 
     def __getitem__(self, name: str) -> Any:
         return self._members[name]
@@ -69,14 +69,14 @@ class Written(MutableMapping[str, Any]):
 class Run:
     """One run, as ``init`` returns it."""
 
-    def __init__(self, training: TrainingRun, config: Any) -> None:
+    def __init__(self, training: TrainingRun, config: Mapping[str, Any]) -> None:
         self.training = training
         """What is written, and where."""
-        self.config = Written(training.add_config)
-        """Settings; those that are set after the first value have a record of their own."""
-        self.config.update(config or {})
+        self._writer = training.begin(config)
+        self.config = Written(training.begin, config)
+        """Settings; those that are set after ``init`` have a record of their own."""
         self.summary = Written(
-            lambda values: training.log({f"summary/{name}": value for name, value in values.items()})
+            lambda values: training.log({f"summary/{name}": value for name, value in values.items()}), {}
         )
         """Values that the script sets as results, written by ``summary/<name>``."""
         self._step = 0
@@ -84,7 +84,7 @@ class Run:
     @property
     def id(self) -> str | None:
         """Id of the run."""
-        return self.training.run_id or self.training.options.run_id
+        return self.training.run_id
 
     @property
     def name(self) -> str | None:
@@ -92,9 +92,9 @@ class Run:
         return self.training.options.name
 
     @property
-    def dir(self) -> str | None:
-        """Directory of the run; None before its first value."""
-        return None if self.training.writer is None else self.training.writer.directory
+    def dir(self) -> str:
+        """Directory of the run."""
+        return self._writer.directory
 
     def log(self, data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
         """Write *data* at *step*, else at the step of the call before, or after it if that one has ended its step.
@@ -121,13 +121,13 @@ class Run:
         del step_sync, hidden, overwrite
         words = summary.split(",") if summary else []
         found = _GOALS.get(goal or "") or next((_GOALS[word] for word in words if word in _GOALS), None)
-        self.training.define(name, goal=found, step_name=None if step_metric is None else str(step_metric))
+        self._writer.define(name, goal=found, step_name=None if step_metric is None else str(step_metric))
 
     def alert(self, title: str, text: str = "", **options: Any) -> None:
         """Write the alert as a note, and to standard error."""
         del options
         say(f"{title}: {text}" if text else title)
-        self.training.note(f"alert: {title}: {text}" if text else f"alert: {title}")
+        self._writer.note(f"alert: {title}: {text}" if text else f"alert: {title}")
 
     def watch(self, *models: Any, **options: Any) -> None:
         """Count in the log that gradients are left out."""
@@ -165,7 +165,7 @@ class Run:
             run = None
 
     def _leave_out(self, what: str) -> None:
-        self.training.leave_out(what, f"toyspec's wandb does not log what {what} is given; log it as numbers or texts")
+        self._writer.leave_out(what, f"toyspec's wandb does not log what {what} is given; log it as numbers or texts")
 
 
 def init(  # noqa: PLR0913 - the call of wandb
@@ -201,8 +201,8 @@ def init(  # noqa: PLR0913 - the call of wandb
         notes=notes,
     )
     process = TrainingProcess(1, 2, "mode='disabled'") if mode == "disabled" else None
-    training = TrainingRun(options, Start(framework="run", process=process))
-    run = Run(training, config)
+    settings = {str(key): value for key, value in members_of(config or {}).items()}
+    run = Run(TrainingRun(options, Start(framework="run", process=process)), settings)
     return run
 
 
@@ -324,5 +324,7 @@ def _noted(picture: media.Image, others: Mapping[str, Any]) -> media.Image:
     """Return *picture*; count in the log what else was given with it."""
     for name in ("boxes", "masks", "classes"):
         if others.get(name) and run is not None:
-            run.training.leave_out(f"Image.{name}", "toyspec's wandb writes the picture alone; log this as a Table")
+            run.training.begin().leave_out(
+                f"Image.{name}", "toyspec's wandb writes the picture alone; log this as a Table"
+            )
     return picture

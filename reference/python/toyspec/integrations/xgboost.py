@@ -25,10 +25,10 @@ class ToyspecCallback(TrainingCallback):
         self._done = 0
 
     def before_training(self, model: Any) -> Any:
-        """Take the settings of the booster, and the rounds that it has from an earlier training."""
+        """Begin the run; take the rounds that the booster has from an earlier training."""
         rounds = getattr(model, "num_boosted_rounds", None)
         self._done = int(rounds()) if callable(rounds) else 0
-        self.run.add_config(_booster_settings(model))
+        self.run.begin(_booster_settings(model))
         return model
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Mapping[str, Mapping[str, list[Any]]]) -> bool:
