@@ -19,10 +19,11 @@ import numpy as np
 
 from toyspec.testing import ManualClock
 from toyspec.tracker import MetricsTracker, TrainingLogger, cross_entropy_with_entropy_loss
-from toyspec.tracker.example import BATCH_SIZE, PAD_ID, SEQUENCE_LENGTH, new_batch, new_model, train
 
 RUNS = ("tracker-standard", "tracker-compact")
 """Names of the runs, by the form of their console lines; each is a case below toy-v1/golden."""
+
+VOCABULARY, SEQUENCE_LENGTH, BATCH_SIZE, PAD_ID = 32, 64, 16, 0
 
 FILES = ("events.jsonl", "console.txt")
 
@@ -60,7 +61,7 @@ def golden_run(name: str, root: Path) -> None:
 
 
 def _standard(root: Path) -> None:
-    clock, model, rng = ManualClock(), new_model(), np.random.default_rng(7)
+    clock, model, rng = ManualClock(), _new_model(), np.random.default_rng(7)
     tracker = MetricsTracker(model, SEQUENCE_LENGTH, world_size=8, theoretical_peak_flops=1e9, clock=clock.monotonic)
     with TrainingLogger(
         run_name="tracker-standard",
@@ -73,7 +74,7 @@ def _standard(root: Path) -> None:
     ) as logger:
         with logger.log_section("Training"):
             for step in range(1, 41):
-                losses = train(model, new_batch(rng), 20.0)
+                losses = _train(model, _new_batch(rng), 20.0)
                 clock.advance(1.5)
                 tracker.update(BATCH_SIZE)
                 logger.log_step(
@@ -91,7 +92,7 @@ def _standard(root: Path) -> None:
 
 
 def _compact(root: Path) -> None:
-    clock, model, rng = ManualClock(), new_model(), np.random.default_rng(8)
+    clock, model, rng = ManualClock(), _new_model(), np.random.default_rng(8)
     with TrainingLogger(
         run_name="tracker-compact",
         runs_root=root,
@@ -105,7 +106,7 @@ def _compact(root: Path) -> None:
     ) as logger:
         for step in (*range(26), *range(21, 31)):
             before = model.copy()
-            losses = train(model, new_batch(rng), 5.0)
+            losses = _train(model, _new_batch(rng), 5.0)
             clock.advance(0.25)
             metrics = {"lr": 3e-4, "mfu": 0.56, "tokens_per_sec": 364_000.0, "tokens": 8192}
             logger.log_step(step=step, loss=losses["total_loss"], **metrics)
@@ -113,8 +114,34 @@ def _compact(root: Path) -> None:
         _evaluate(logger, model, rng)
 
 
+def _new_model() -> Any:
+    """Return the logits of the next token for each token, all zero."""
+    return np.zeros((VOCABULARY, VOCABULARY), np.float32)
+
+
+def _new_batch(rng: np.random.Generator) -> Any:
+    """Return sequences of a language in which each token is followed by one of three."""
+    tokens = np.empty((BATCH_SIZE, SEQUENCE_LENGTH), np.int64)
+    tokens[:, 0] = rng.integers(1, VOCABULARY, BATCH_SIZE)
+    for place in range(1, SEQUENCE_LENGTH):
+        tokens[:, place] = (tokens[:, place - 1] * 5 + rng.integers(0, 3, BATCH_SIZE)) % (VOCABULARY - 1) + 1
+    return tokens
+
+
+def _train(model: Any, tokens: Any, lr: float) -> dict[str, Any]:
+    """Take one step of gradient descent on the cross entropy, and return the losses before it."""
+    logits = model[tokens]
+    parts = cross_entropy_with_entropy_loss(logits, tokens, pad_id=PAD_ID, entropy_weight=0.001)
+    shown, following = tokens[:, :-1].ravel(), tokens[:, 1:].ravel()
+    gradient = np.exp(model[shown] - model[shown].max(axis=-1, keepdims=True))
+    gradient /= gradient.sum(axis=-1, keepdims=True)
+    gradient[np.arange(following.size), following] -= 1.0
+    np.add.at(model, shown, -lr / following.size * gradient)
+    return parts._asdict()
+
+
 def _evaluate(logger: TrainingLogger, model: Any, rng: np.random.Generator) -> None:
-    tokens = new_batch(rng)
+    tokens = _new_batch(rng)
     val_loss = cross_entropy_with_entropy_loss(model[tokens], tokens, PAD_ID).ce_loss
     logger.log_validation(val_loss=val_loss, val_perplexity=np.exp(val_loss))
 

@@ -188,7 +188,8 @@ def test_a_torn_run_is_resumed_from_the_step_before_the_first(tmp_path: Path) ->
     made = logger(tmp_path)
     for step in (1, 2, 3):
         made.log_step(step=step, loss=float(step))
-    made._sinks[0].writer.abandon()  # type: ignore[attr-defined]
+    assert made._run is not None
+    made._run.abandon()
     with logger(tmp_path, exist="resume") as resumed:
         for step in (3, 4):
             resumed.log_step(step=step, loss=float(step))

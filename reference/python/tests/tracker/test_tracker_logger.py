@@ -265,3 +265,10 @@ def test_time_is_that_of_the_clock(tmp_path: Path) -> None:
     made.finish()
     start, step, end = events(tmp_path)
     assert ("2026-05-31T09:30:00Z", 2.5, "2026-05-31T09:30:02Z") == (start["started_at"], step["t"], end["ended_at"])
+
+
+def test_importing_the_tracker_imports_no_library_of_arrays(tmp_path: Path) -> None:
+    """A program that imports the tracker has not imported NumPy, JAX, PyTorch or wandb by that."""
+    code = "import sys, toyspec.tracker; print(sorted({'numpy', 'jax', 'torch', 'wandb'} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert "[]\n" == done.stdout

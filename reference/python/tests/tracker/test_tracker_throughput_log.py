@@ -106,7 +106,7 @@ def test_a_full_disk_stops_the_log_alone(tmp_path: Path, capsys: pytest.CaptureF
     path = tmp_path / "metrics.jsonl"
     made = logger(path)
     made.log_step(step=1, loss=1.0)
-    os.close(made._sinks[0]._file._descriptor)  # type: ignore[attr-defined]
+    os.close(made._log._file._descriptor)  # type: ignore[union-attr]
     for step in (2, 3):
         made.log_step(step=step, loss=1.0)
     assert 1 == capsys.readouterr().err.count("no more entries are written")

@@ -74,7 +74,7 @@ def test_a_failure_is_reported_once_and_stops_nothing(
     """Whatever call fails, training and bundle go on, and the end waits for a bounded time."""
     monkeypatch.setattr("toyspec.convert.mirrors.settings.WAIT_SECONDS", 1.0)
     impatient = partial(Mirror, patience=0.1)
-    monkeypatch.setattr("toyspec.tracker.sinks.Mirror", impatient)
+    monkeypatch.setattr("toyspec.tracker.training_logger.Mirror", impatient)
     wandb.fail(call)
     with logger(tmp_path) as made:
         for step in range(3):
@@ -88,7 +88,7 @@ def test_an_end_that_fails_is_tried_for_a_bounded_time(
 ) -> None:
     """W&B has every row with values: nothing is sent again, and the mirror gives up when its patience ends."""
     monkeypatch.setattr("toyspec.convert.mirrors.settings.WAIT_SECONDS", 120.0)
-    monkeypatch.setattr("toyspec.tracker.sinks.Mirror", partial(Mirror, patience=3.0))
+    monkeypatch.setattr("toyspec.tracker.training_logger.Mirror", partial(Mirror, patience=3.0))
     wandb.fail("finish")
     with logger(tmp_path) as made:
         made.log_step(step=1, loss=1.0)

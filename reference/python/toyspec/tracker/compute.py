@@ -21,7 +21,7 @@ from toyspec.core.errors import ToyspecError, nearest
 from toyspec.core.files import open_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
 
 Model = Any
@@ -42,13 +42,6 @@ class ParameterCount(NamedTuple):
     """Memory that the parameters take; 4 bytes each where the model does not say."""
 
 
-class Depth(NamedTuple):
-    """What the attention term needs to know of a transformer."""
-
-    layers: int
-    width: int
-
-
 def count_parameters(model: Model) -> ParameterCount:
     """Return the size of *model*; an array that stands twice in a pytree counts twice, in a module once.
 
@@ -66,14 +59,6 @@ def count_parameters(model: Model) -> ParameterCount:
         trainable += size if getattr(array, "requires_grad", True) else 0
         stored += size * _item_bytes(array)
     return ParameterCount(total, trainable, stored)
-
-
-def find_depth(model: Model) -> Depth | None:
-    """Return depth and width where ``model.config`` tells both, under the names that model libraries use."""
-    config = getattr(model, "config", None)
-    layers = next((getattr(config, name) for name in _LAYER_NAMES if hasattr(config, name)), None)
-    width = next((getattr(config, name) for name in _WIDTH_NAMES if hasattr(config, name)), None)
-    return Depth(layers, width) if isinstance(layers, int) and isinstance(width, int) else None
 
 
 def gradients(model: Model) -> Iterator[tuple[str, Any]]:
@@ -152,83 +137,46 @@ BINS = 32
 _NEAR_ZERO = 1e-6
 
 
-class GradientStatistics(msgspec.Struct, frozen=True):
-    """The statistics of one gradient in a ``grad`` event."""
+def gradient_statistics(gradient: Any) -> dict[str, Any]:
+    """Return the statistics of an array of any library, as a ``grad`` event has them.
 
-    shape: tuple[int, ...]
-    l2: float | None
-    """Euclidean norm; None as soon as one element is not finite, as for mean and abs_mean."""
-    min: float | None
-    """Smallest finite element; None when there is none."""
-    max: float | None
-    """Largest finite element; None when there is none."""
-    mean: float | None
-    abs_mean: float | None
-    sparsity: float | None
-    """Fraction of all elements with an absolute value below 1e-6; None for a gradient without elements."""
-    nan_count: int
-    histogram: tuple[int, ...]
-    """Counts of the finite elements in 32 bins of equal width that span min to max."""
-
-    def edges(self) -> list[float]:
-        """Return the 33 borders of the bins; raise ValueError when there is no finite element."""
-        if self.min is None or self.max is None:
-            raise ValueError("there is no finite element")
-        width = (self.max - self.min) / BINS
-        return [self.min + width * index for index in range(BINS)] + [self.max]
-
-
-def gradient_statistics(gradient: Any) -> GradientStatistics:
-    """Return the statistics of an array of any library; it leaves its device once, and is computed in float64."""
-    import numpy as np
-
-    values = _on_host(gradient)
-    finite = values[np.isfinite(values)]
-    magnitudes = np.abs(values)
-    whole = values.size > 0 and finite.size == values.size
-    return GradientStatistics(
-        shape=tuple(int(extent) for extent in values.shape),
-        l2=_measure(lambda: np.linalg.norm(values.ravel())) if whole else None,
-        min=float(finite.min()) if finite.size else None,
-        max=float(finite.max()) if finite.size else None,
-        mean=_measure(values.mean) if whole else None,
-        abs_mean=_measure(magnitudes.mean) if whole else None,
-        sparsity=float((magnitudes < _NEAR_ZERO).mean()) if values.size else None,
-        nan_count=int(np.isnan(values).sum()),
-        histogram=tuple(int(count) for count in _counts(finite)) if finite.size else (0,) * BINS,
-    )
-
-
-def _measure(measured: Callable[[], Any]) -> float:
-    """Return what *measured* gives; an infinity, which is written as null, where it is beyond binary64."""
-    import numpy as np
-
-    with np.errstate(over="ignore"):
-        return float(measured())
-
-
-def _counts(finite: Any) -> Any:
-    """Return how many elements lie in each bin; the last one has its upper border too, and all that are equal."""
-    import numpy as np
-
-    low, high = finite.min(), finite.max()
-    # Halves first: the span of two large gradients of opposite sign may exceed binary64.
-    span = high / 2 - low / 2
-    if span == 0.0:
-        return np.bincount([BINS - 1], weights=[finite.size], minlength=BINS)
-    places = (finite / 2 - low / 2) / span * BINS
-    return np.bincount(np.minimum(places.astype(np.int64), BINS - 1).ravel(), minlength=BINS)
-
-
-def _on_host(gradient: Any) -> Any:
-    """Return *gradient* as a NumPy array of binary64."""
+    It leaves its device once, and is computed in float64. Norm and means are None as soon as one element is not finite;
+    extremes and the 32 counts, in bins of equal width from min to max, are those of the finite elements.
+    """
     import numpy as np
 
     detach = getattr(gradient, "detach", None)
     if callable(detach):
         # NumPy knows no bfloat16, so PyTorch widens it first.
         gradient = detach().double().cpu().numpy()
-    return np.asarray(gradient).astype(np.float64)
+    values = np.asarray(gradient).astype(np.float64)
+    finite = values[np.isfinite(values)]
+    magnitudes = np.abs(values)
+    is_whole = values.size > 0 and finite.size == values.size
+    # What is beyond binary64 is an infinity, which is written as null.
+    with np.errstate(over="ignore"):
+        return {
+            "shape": list(values.shape),
+            "l2": float(np.linalg.norm(values.ravel())) if is_whole else None,
+            "min": float(finite.min()) if finite.size else None,
+            "max": float(finite.max()) if finite.size else None,
+            "mean": float(values.mean()) if is_whole else None,
+            "abs_mean": float(magnitudes.mean()) if is_whole else None,
+            "sparsity": float((magnitudes < _NEAR_ZERO).mean()) if values.size else None,
+            "nan_count": int(np.isnan(values).sum()),
+            "histogram": _counts(finite).tolist() if finite.size else [0] * BINS,
+        }
+
+
+def _counts(finite: Any) -> Any:
+    """Return how many elements lie in each bin; the last one has its upper border too, and all that are equal."""
+    import numpy as np
+
+    # Halves: the span of two large gradients of opposite sign may exceed binary64.
+    halves = finite / 2 - finite.min() / 2
+    span = halves.max()
+    places = halves / span * BINS if span else np.full_like(halves, BINS)
+    return np.bincount(np.minimum(places.astype(np.int64), BINS - 1), minlength=BINS)
 
 
 _SHORTEST_SECONDS = 1e-6
@@ -265,8 +213,17 @@ def compute_model_flops_per_token(  # noqa: PLR0913 - three of them are the call
     if not include_backward:
         backward = 0
     flops = _FORWARD_PER_PARAMETER * parameters.total + _BACKWARD_PER_PARAMETER * backward
-    cells = _attention_cells(model, n_layers, d_model, sequence_length)
-    return flops + cells * (_FORWARD_PER_ATTENTION_CELL + (_BACKWARD_PER_ATTENTION_CELL if backward else 0))
+    layers, width = n_layers or _setting(model, _LAYER_NAMES), d_model or _setting(model, _WIDTH_NAMES)
+    if layers and width and sequence_length:
+        cells = layers * width * sequence_length
+        flops += cells * (_FORWARD_PER_ATTENTION_CELL + (_BACKWARD_PER_ATTENTION_CELL if backward else 0))
+    return flops
+
+
+def _setting(model: Model, names: Iterable[str]) -> int | None:
+    """Return a member of ``model.config``, which model libraries call by one of *names*."""
+    config = getattr(model, "config", None)
+    return next((found for name in names if isinstance(found := getattr(config, name, None), int)), None)
 
 
 def compute_mfu(
@@ -314,57 +271,20 @@ def compute_gradient_norm(model: Model, norm_type: float = 2.0) -> float:
     found = [gradient for _, gradient in gradients(model) if 0 not in tuple(gradient.shape)]
     if not found:
         return 0.0
-    return float(_norm(_namespace(found[0]), found, norm_type))
-
-
-def _attention_cells(model: Model, n_layers: int | None, d_model: int | None, sequence_length: int | None) -> int:
-    """Return layers x width x sequence length, 0 when one of them is not known."""
-    depth = find_depth(model) if n_layers is None or d_model is None else Depth(n_layers, d_model)
-    if depth is None or sequence_length is None:
-        return 0
-    return (n_layers or depth.layers) * (d_model or depth.width) * sequence_length
-
-
-def _namespace(array: Any) -> Any:
     try:
-        from array_api_compat import array_namespace
+        from array_api_compat import array_namespace, device, to_device
     except ImportError as error:
         raise ImportError("gradient norms need array-api-compat: pip install 'toyspec[tracker]'") from error
-    return array_namespace(array)
-
-
-def _norm(xp: Any, arrays: Sequence[Any], order: float) -> Any:
-    magnitudes = [xp.abs(_widened(xp, array)) for array in arrays]
-    if order == math.inf:
-        return xp.max(xp.stack(_together([xp.max(magnitude) for magnitude in magnitudes])))
-    return xp.sum(xp.stack(_together([xp.sum(magnitude**order) for magnitude in magnitudes]))) ** (1 / order)
-
-
-def _widened(xp: Any, array: Any) -> Any:
-    detach = getattr(array, "detach", None)
-    array = detach() if callable(detach) else array
-    return array if array.dtype in (xp.float32, xp.float64) else xp.astype(array, xp.float32)
-
-
-def _together(scalars: list[Any]) -> list[Any]:
-    """Return *scalars* on one device and in one precision, the first one's."""
-    from array_api_compat import device, to_device
-
-    xp, home, dtype = _namespace(scalars[0]), device(scalars[0]), scalars[0].dtype
-    return [xp.astype(scalar if device(scalar) == home else to_device(scalar, home), dtype) for scalar in scalars]
-
-
-class Accelerator(msgspec.Struct, frozen=True):
-    """One chip, as its maker describes it."""
-
-    name: str
-    bf16: float
-    """Dense bfloat16 matrix operations per second of one chip, without structured sparsity."""
-    aliases: tuple[str, ...]
-    """Words that a name of the chip has, in lower case."""
-    source: str
-    """Where the figure is stated."""
-    note: str = ""
+    xp = array_namespace(found[0])
+    norms: list[Any] = []
+    for gradient in found:
+        detach = getattr(gradient, "detach", None)
+        array = detach() if callable(detach) else gradient
+        wide = array if array.dtype in (xp.float32, xp.float64) else xp.astype(array, xp.float32)
+        norm = xp.linalg.vector_norm(wide, ord=norm_type)
+        # On one device and in one precision, the first one's.
+        norms.append(xp.astype(to_device(norm, device(norms[0])), norms[0].dtype) if norms else norm)
+    return float(xp.linalg.vector_norm(xp.stack(norms), ord=norm_type))
 
 
 class UnknownAcceleratorError(ToyspecError, LookupError):
@@ -377,34 +297,25 @@ def peak_flops(name: str) -> float:
     *name* is what people, ``jax.Device.device_kind`` and ``torch.cuda.get_device_name`` call it: ``TPU v4``,
     ``TPU v5 lite``, ``NVIDIA H100 80GB HBM3``.
     """
-    return find_accelerator(name).bf16
-
-
-def find_accelerator(name: str) -> Accelerator:
-    """Return the accelerator that *name* means, with the source of its figure; raise UnknownAcceleratorError."""
     words = set(_WORD.findall(name.lower()))
     matches = [
-        (len(alias.split()), accelerator)
-        for accelerator in accelerators()
-        for alias in accelerator.aliases
+        (len(alias.split()), chip["bf16"])
+        for chip in _accelerators()
+        for alias in chip["aliases"]
         if words.issuperset(alias.split())
     ]
-    found = max(matches, key=operator.itemgetter(0), default=None)
-    if found is None:
-        known = [accelerator.name for accelerator in accelerators()]
+    if not matches:
+        known = [chip["name"] for chip in _accelerators()]
         near = nearest(name, known)
         hint = f"did you mean {near}?" if near else f"known are {', '.join(known)}"
         raise UnknownAcceleratorError(f"no peak FLOP/s is known for {name!r}; {hint}")
-    return found[1]
+    figure: float = max(matches, key=operator.itemgetter(0))[1]
+    return figure
 
 
 @cache
-def accelerators() -> tuple[Accelerator, ...]:
-    """Return all accelerators that have a figure."""
-
-    class Figures(msgspec.Struct):
-        accelerators: tuple[Accelerator, ...]
-
+def _accelerators() -> list[dict[str, Any]]:
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "accelerators.json")
     with open_file(path) as file:
-        return msgspec.json.decode(file.read(), type=Figures).accelerators
+        found: list[dict[str, Any]] = msgspec.json.decode(file.read())["accelerators"]
+        return found

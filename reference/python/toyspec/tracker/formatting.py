@@ -1,13 +1,16 @@
-"""Writes metrics for people: the one set of rules behind console lines and ``format_metrics``."""
+"""Writes metrics for people: the console of a logger, and the rules that it shares with ``format_metrics``."""
 
 from __future__ import annotations
 
 import math
+import os
+import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.core.escaping import printable
 from toyspec.core.format.scalars import scalar
+from toyspec.core.system_calls import cause_of, say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,3 +136,65 @@ def _three_digits(value: float) -> str:
     decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
     text = f"{value:.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+_RESET = "\x1b[0m"
+_GREY = "\x1b[90m"
+_CYAN = "\x1b[96m"
+_BOLD = "\x1b[1m"
+_RULE = "=" * 60
+_SEPARATORS: dict[Form, str] = {"standard": " │ ", "compact": " | "}
+
+
+class MetricsConsole:
+    """Prints to standard output; colours only where that is a terminal. A failure is reported once, and is the end."""
+
+    __slots__ = ("_form", "_has_failed", "_use_colors")
+
+    def __init__(self, form: Form, *, use_colors: bool) -> None:
+        self._form = form
+        self._use_colors = use_colors and not os.environ.get("NO_COLOR")
+        self._has_failed = False
+
+    def print_metrics(
+        self, seconds: float, metrics: Mapping[str, float], *, step: int | None = None, is_validation: bool = False
+    ) -> None:
+        """Print ``[  12.3m] step=1000 │ loss=1.500``, or ``[  12.4m] [VAL] val_loss=1.200``."""
+        form = self._form
+        parts = [] if step is None else [f"{self._painted('step', colour('step'))}={int(step)}"]
+        for name, value in metrics.items():
+            label = self._painted(format_label(name, form=form), colour(name))
+            parts.append(f"{label}={format_value(name, value, form=form)}")
+        time = self._painted(format_minutes(seconds, form=form), _GREY)
+        mark = self._painted("[VAL]", _CYAN) + " " if is_validation else ""
+        self._print(f"{time} {mark}{_SEPARATORS[form].join(parts)}")
+
+    def print_heading(self, name: str) -> None:
+        """Print *name* in capitals between two rules."""
+        for line in (_RULE, printable(name.upper()), _RULE):
+            self._print(self._painted(line, _BOLD))
+
+    def print_duration(self, name: str, seconds: float) -> None:
+        """Print how long the section *name* took."""
+        self._print(self._painted(f"{printable(name)} completed in {seconds:.1f}s", _GREY))
+
+    def _painted(self, text: str, sequence: str) -> str:
+        return f"{sequence}{text}{_RESET}" if self._use_colors and _is_terminal() else text
+
+    def _print(self, line: str) -> None:
+        if self._has_failed or sys.stdout is None:
+            return
+        try:
+            encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+            line = line.replace("│", "│".encode(encoding, "replace").decode(encoding).replace("?", "|"))
+            sys.stdout.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        except (OSError, ValueError) as error:
+            self._has_failed = True
+            say(f"standard output failed ({cause_of(error)}); no more metrics are shown")
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stdout.isatty()
+    except (AttributeError, ValueError):
+        return False

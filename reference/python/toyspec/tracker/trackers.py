@@ -94,13 +94,13 @@ class LossTracker:
 
 
 class _Series:
-    """The values of one metric: a ring of the last ones, and the sum of all."""
+    """The values of one metric: the last ones, and the sum of all."""
 
-    __slots__ = ("_count", "_pending", "_ring", "_total", "_window")
+    __slots__ = ("_count", "_last", "_pending", "_total", "_window")
 
     def __init__(self, window: int) -> None:
         self._window = window
-        self._ring = array("d")
+        self._last = array("d")
         self._total = 0.0
         self._count = 0
         self._pending: list[Any] = []
@@ -114,27 +114,21 @@ class _Series:
             value = detach() if callable(detach) else value
         self._pending.append(value)
         if len(self._pending) >= _MAX_PENDING:
-            self._settle()
+            self.recent()
 
     def recent(self) -> list[float]:
-        self._settle()
-        oldest = self._count % self._window if self._count > self._window else 0
-        return [*self._ring[oldest:], *self._ring[:oldest]]
-
-    def total_average(self) -> float | None:
-        self._settle()
-        return self._total / self._count if self._count else None
-
-    def _settle(self) -> None:
         pending, self._pending = self._pending, []
         for value in pending:
             number = float(scalar(value))
-            if self._count < self._window:
-                self._ring.append(number)
-            else:
-                self._ring[self._count % self._window] = number
+            self._last.append(number)
             self._count += 1
             self._total += number
+        del self._last[: -self._window]
+        return self._last.tolist()
+
+    def total_average(self) -> float | None:
+        self.recent()
+        return self._total / self._count if self._count else None
 
 
 def _at_least_1(name: str, value: int) -> int:

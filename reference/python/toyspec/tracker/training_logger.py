@@ -5,30 +5,42 @@ from __future__ import annotations
 import contextlib
 import math
 import operator
+import os
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self, get_args
 
+from toyspec.convert.mirrors.settings import Mirror, Selecting
 from toyspec.core.errors import check_choice, nearest
+from toyspec.core.format.canonical import encode
 from toyspec.core.format.scalars import is_finite, scalar
+from toyspec.core.system_calls import cause_of, say
+from toyspec.core.writing.appending import open_to_append
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock, Stopwatch
-from toyspec.core.writing.environment import process_index
+from toyspec.core.writing.dropped_records import DroppedRecords
+from toyspec.core.writing.environment import ALONE, device_memory, process_index, this_backend
+from toyspec.core.writing.logged_values import event_members
+from toyspec.core.writing.run_ids import DEFAULT_NAME, DEFAULT_TEMPLATE, run_id_from
+from toyspec.core.writing.run_starting import start_run
 from toyspec.core.writing.settings import Exist
 from toyspec.tracker.compute import gradient_statistics, gradients
-from toyspec.tracker.sinks import BundleSink, ConsoleSink, ThroughputLogSink
+from toyspec.tracker.formatting import MetricsConsole
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from toyspec.core.writing.run_stream import Numbering
+    from toyspec.core.writing.append_file import AppendFile
+    from toyspec.core.writing.run_writer import RunWriter
     from toyspec.tracker.compute import Model
     from toyspec.tracker.formatting import Form
-    from toyspec.tracker.sinks import Sink
     from toyspec.tracker.trackers import MetricsTracker
 
 
 _PERIODS = ("log_every", "print_every", "record_every")
+_EVALUATION = "validation"
+_LARGEST_STEP = 2**32 - 1
+_THROUGHPUTS = ("throughput_samples_per_sec", "samples_per_sec", "samples_per_second")
+_MILLISECONDS = 1000
 
 
 @dataclass(slots=True)
@@ -119,7 +131,7 @@ class TrainingLogger:
     After ``finish()``, and in all processes but the master, every call does nothing.
     """
 
-    __slots__ = ("_log_every", "_next_step", "_period", "_sinks", "_watch", "config")
+    __slots__ = ("_console", "_log", "_next_step", "_run", "_sections", "_watch", "config")
 
     def __init__(self, config: LogConfig | None = None, **overrides: Any) -> None:
         """Start the run of *config*, or of the defaults, with *overrides* of its options.
@@ -127,13 +139,23 @@ class TrainingLogger:
         Raise TypeError for an option that does not exist, ValueError for a value that it cannot have. Where JAX runs
         in several processes, initialise them before.
         """
-        self.config = configured(config, overrides)
-        self._watch = Stopwatch(self.config.clock)
+        self.config = config = configured(config, overrides)
+        self._watch = Stopwatch(config.clock)
         self._next_step = 0
+        self._sections: list[str] = []
+        self._run: RunWriter | None = None
+        self._log: _ThroughputLog | None = None
+        self._console: MetricsConsole | None = None
         process = process_index()
-        self._sinks = () if process and self.config.master_only else _open_sinks(self.config, process)
-        self._period = math.gcd(*(sink.every for sink in self._sinks))
-        self._log_every = self.config.log_every
+        if process and config.master_only:
+            return
+        # The run comes first, because it must have what others show.
+        if config.runs_root is not None:
+            self._run = _start(config, process)
+        if config.metrics_log is not None:
+            self._log = _ThroughputLog(config, process)
+        form: Form = "compact" if config.compact_format else "standard"
+        self._console = MetricsConsole(form, use_colors=config.use_colors)
 
     def log_step(self, /, step: int | None = None, **metrics: Any) -> None:
         """Log the *metrics* of one step, for example ``loss=1.5, lr=3e-4``.
@@ -147,33 +169,45 @@ class TrainingLogger:
             number = int(operator.index(number))
         if number < 0:
             raise ValueError(f"step is {number}; it must not be negative")
-        if number >= self._next_step:
-            self._next_step = number + 1
-        elif number < self._next_step - 1:
+        if number < self._next_step - 1:
             self._go_back(number)
-        # All is over for most steps here: a period of 0 means that no place takes steps.
-        if not self._period or number % self._period:
+        elif number >= self._next_step:
+            self._next_step = number + 1
+        console, config = self._console, self.config
+        if console is None:
             return
-        due = [sink for sink in self._sinks if sink.every and not number % sink.every]
-        if due:
-            converted = _converted(metrics)
-            numbering: Numbering = "counted" if step is None else "given"
-            for sink in due:
-                sink.log_step(number, converted, numbering)
+        is_recorded = _is_due(number, config.record_every) and (self._run is not None or self._log is not None)
+        is_printed = _is_due(number, config.print_every)
+        # All is over for most steps here.
+        if not (is_recorded or is_printed):
+            return
+        converted = _converted(metrics)
+        if is_recorded and self._run is not None:
+            # A step whose extra is sorted is written without a detour.
+            self._run.step(number, **event_members("step", dict(sorted(converted.items()))))
+        if is_recorded and self._log is not None:
+            self._log.append(number, converted, self._watch.seconds())
+        if is_printed:
+            console.print_metrics(self._watch.seconds(), converted, step=step)
 
     def log_validation(self, /, step: int | None = None, **metrics: Any) -> None:
         """Log the result of an evaluation, for example ``val_loss=1.2, val_perplexity=3.32``, made after *step*."""
-        if self._sinks:
-            converted, number = _converted(metrics), self._last_step(step)
-            for sink in self._sinks:
-                sink.log_validation(number, converted)
+        if self._console is None:
+            return
+        converted = _converted(metrics)
+        if self._run is not None:
+            self._run.eval(_EVALUATION, step=self._last_step(step), **event_members("eval", converted))
+        self._console.print_metrics(self._watch.seconds(), converted, is_validation=True)
 
     def log_system(self, /, step: int | None = None, **metrics: Any) -> None:
         """Log the state of the machine; the memory of the device is added where JAX or PyTorch can tell it."""
-        if self._sinks:
-            converted, number = _converted(metrics), self._last_step(step)
-            for sink in self._sinks:
-                sink.log_system(number, converted)
+        if self._run is None:
+            return
+        members = event_members("system", _converted(metrics))
+        memory = device_memory()
+        if memory is not None and not members.keys() & {"memory_used_bytes", "memory_limit_bytes"}:
+            members |= {"memory_used_bytes": memory.used, "memory_limit_bytes": memory.limit}
+        self._run.system(step=self._last_step(step), **members)
 
     def log_gradients(self, model: Model, step: int | None = None) -> None:
         """Log statistics and a histogram of 32 bins of each gradient, when ``enable_histograms`` is set.
@@ -182,26 +216,29 @@ class TrainingLogger:
         ``log_every`` alone, since each of them leaves the device whole.
         """
         number = self._last_step(step)
-        if not (self._sinks and self.config.enable_histograms and self._log_every) or number is None:
+        if self._run is None or not self.config.enable_histograms or number is None:
             return
-        if number % self._log_every:
-            return
-        for name, gradient in gradients(model):
-            statistics = gradient_statistics(gradient)
-            for sink in self._sinks:
-                sink.log_gradient(number, name, statistics)
+        if _is_due(number, self.config.log_every):
+            for name, gradient in gradients(model):
+                self._run.grad(name, step=number, **gradient_statistics(gradient))
 
     @contextlib.contextmanager
     def log_section(self, section_name: str) -> Iterator[None]:
         """Show where a section of the training begins and ends; in the bundle it is a region. Sections nest."""
-        for sink in self._sinks:
-            sink.enter_section(section_name)
+        self._sections.append(section_name)
+        if self._run is not None:
+            self._run.region_enter(section_name)
+        if self._console is not None:
+            self._console.print_heading(section_name)
         start = self._watch.seconds()
         try:
             yield
         finally:
-            for sink in self._sinks:
-                sink.exit_section(section_name, self._watch.seconds() - start)
+            if self._run is not None and self._sections[-1:] == [section_name]:
+                self._sections.pop()
+                self._run.region_exit(section_name)
+            if self._console is not None:
+                self._console.print_duration(section_name, self._watch.seconds() - start)
 
     def finish(self) -> None:
         """End the run; done at the exit of the program where it is not called. Nothing is logged after."""
@@ -217,14 +254,21 @@ class TrainingLogger:
         self._finish(error)
 
     def _finish(self, error: BaseException | None) -> None:
-        sinks, self._sinks, self._period = self._sinks, (), 0
-        for sink in sinks:
-            sink.finish(error)
+        run, log = self._run, self._log
+        self._run = self._log = self._console = None
+        if run is not None:
+            for name in reversed(self._sections):
+                run.region_exit(name)
+            run.close(error)
+        if log is not None:
+            log.close()
 
     def _go_back(self, step: int) -> None:
+        """Write a run_resume, as after the return to a checkpoint, unless the run has no later step than *step*."""
         self._next_step = step + 1
-        for sink in self._sinks:
-            sink.go_back(step)
+        last = None if self._run is None else self._run.last_step
+        if self._run is not None and last is not None and step <= last:
+            self._run.run_resume(max(step - 1, 0))
 
     def _last_step(self, step: int | None) -> int | None:
         """Return *step*, else the last step, None before the first."""
@@ -233,16 +277,103 @@ class TrainingLogger:
         return self._next_step - 1 if self._next_step else None
 
 
-def _open_sinks(config: LogConfig, process: int) -> tuple[Sink, ...]:
-    # The bundle comes first, because it must have what others show.
-    sinks: list[Sink] = []
-    if config.runs_root is not None:
-        sinks.append(BundleSink(config, process=process))
-    if config.metrics_log is not None:
-        sinks.append(ThroughputLogSink(config, process=process))
-    form: Form = "compact" if config.compact_format else "standard"
-    sinks.append(ConsoleSink(every=config.print_every, form=form, use_colors=config.use_colors, clock=config.clock))
-    return tuple(sinks)
+def _is_due(step: int, every: int) -> bool:
+    return bool(every) and not step % every
+
+
+def _start(config: LogConfig, process: int) -> RunWriter:
+    """Return the run of *config*; only with ``exist="fail"`` may an earlier run raise FileExistsError."""
+    suffix = f"-process{process}" if process else ""
+    name = (config.model or {}).get("arch") or config.project or DEFAULT_NAME
+    facts: dict[str, Any] = {} if config.project is None else {"project": config.project}
+    if config.record_every > 1:
+        facts["subsample"] = config.record_every
+    mirrors = []
+    if config.project is not None:
+        prefixes = {"step": "train/", "eval": "val/"}
+        select = Selecting(every=config.log_every, megabytes=config.max_wandb_mb, prefixes=prefixes)
+        mirrors = [Mirror(to="wandb", project=config.project, select=select)]
+    members: dict[str, Any] = {} if config.git is None else {"git": config.git}
+    return start_run(
+        config.runs_root or "",
+        run_id=None if config.run_name is None else run_id_from(config.run_name) + suffix,
+        template=DEFAULT_TEMPLATE.replace("{arch}", run_id_from(str(name))) + suffix,
+        model=config.model,
+        config={**facts, **config.hyperparameters},
+        backend=this_backend() if config.backend is None else config.backend,
+        host=config.host,
+        compare_to=config.compare_to,
+        name=config.run_name,
+        tags=list(config.tags) or None,
+        notes=config.notes,
+        exist=config.exist,
+        companions=mirrors,
+        process=ALONE,
+        clock=config.clock,
+        **members,
+    )
+
+
+class _ThroughputLog:
+    """A metrics/v1 log that steps are appended to; unlike ``MetricsLog`` it keeps no entry in memory.
+
+    Where the log there is damaged or in use, or writing has failed, this is reported once and no more entries are
+    written; a disk that is full drops entries until there is room.
+    """
+
+    __slots__ = ("_dropped", "_file", "_path", "_tracker")
+
+    def __init__(self, config: LogConfig, process: int) -> None:
+        root, extension = os.path.splitext(os.fspath(config.metrics_log or ""))
+        self._path = f"{root}-process{process}{extension}" if process else root + extension
+        self._tracker = config.tracker
+        self._dropped = DroppedRecords(self._path)
+        self._file: AppendFile | None = None
+        try:
+            os.makedirs(os.path.dirname(self._path) or ".", exist_ok=True)
+            self._file = open_to_append(self._path, "metrics/v1")
+        except OSError as error:
+            self._give_up(error)
+
+    def append(self, step: int, metrics: Mapping[str, float], seconds: float) -> None:
+        """Append an entry; what was not measured is null."""
+        if self._file is None or step > _LARGEST_STEP:
+            return
+        extra = dict(metrics)
+        throughput = [extra.pop(name) for name in _THROUGHPUTS if name in extra]
+        if not throughput and self._tracker is not None:
+            throughput = [self._tracker.samples_per_second]
+        entry = {
+            "step": step,
+            "wall_time_ms": seconds * _MILLISECONDS,
+            "loss": extra.pop("loss", None),
+            "grad_norm": extra.pop("grad_norm", None),
+            "throughput_samples_per_sec": throughput[0] if throughput else None,
+            "extra": extra,
+        }
+        try:
+            self._file.append(encode(entry, profile="metrics/v1"))
+        except OSError as error:
+            if self._file.closed_because is None:
+                self._dropped.add(cause_of(error))
+            else:
+                self._give_up(error)
+        else:
+            if self._dropped.outage:
+                self._dropped.end_outage()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            try:
+                self._file.close()
+            except OSError as error:
+                self._give_up(error)
+        self._dropped.conclude()
+
+    def _give_up(self, error: OSError) -> None:
+        self._file = None
+        say(f"{self._path}: {cause_of(error)}; no more entries are written; the program continues")
 
 
 def _converted(metrics: dict[str, Any]) -> dict[str, float]:
