@@ -19,7 +19,7 @@ from other_packages import EntryPoints, install
 from property_examples import PROFILE, examples
 from toyspec.core import engine, programs
 from toyspec.core.entry_points import all_brought, entry_points_of
-from toyspec.core.writing import environment, evidence
+from toyspec.core.writing import environment
 
 if TYPE_CHECKING:
     from loopback_store import Store
@@ -282,11 +282,8 @@ def pytest_unconfigure() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _git_is_waited_for() -> Iterator[None]:
-    """Let a run say the state of the repository in its first record, however loaded the machine is.
-
-    Git is asked once about this tree, whose status takes longer than most tests, and each time about any other.
-    """
+def _git_is_asked_once() -> Iterator[None]:
+    """Ask git once about this tree, whose status takes longer than most tests, and each time about any other."""
     ask = programs.ask_git
     once = functools.cache(ask)
 
@@ -295,6 +292,5 @@ def _git_is_waited_for() -> Iterator[None]:
         return once(os.path.abspath(start), *arguments) if is_here else ask(start, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence, "_PATIENCE", 10.0)
         patch.setattr(environment, "ask_git", asked)
         yield

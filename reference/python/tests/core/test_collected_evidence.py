@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -10,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from toyspec.core.generated.toy_v1 import Git
 from toyspec.core.writing import environment, evidence
 from toyspec.core.writing.companions import Companion
 from toyspec.core.writing.environment import package_versions, uncommitted_changes
-from toyspec.core.writing.evidence import Console, ConsoleLog, Diff, GitQuestion
+from toyspec.core.writing.evidence import Console, ConsoleLog, Diff
 
 
 class Run:
@@ -28,62 +26,9 @@ class Run:
         self.artifacts.append((path, members))
 
 
-class Asking:
-    """A thread that has an answer once it has been waited for as long as is given."""
-
-    def __init__(self, seconds: float) -> None:
-        self._left = seconds
-
-    def join(self, seconds: float) -> None:
-        """Wait."""
-        self._left -= seconds
-
-    def is_alive(self) -> bool:
-        """Return whether there is no answer yet."""
-        return self._left > 0
-
-
-def asked_git(head: Git | None, found: Git | None, *, seconds: float) -> GitQuestion:
-    """Return a question that git answers after *seconds*; *head* is what its files say."""
-    question = GitQuestion.__new__(GitQuestion)
-    question._head, question._found = head, found
-    question._thread, question._is_late = Asking(seconds), False  # type: ignore[assignment]
-    return question
-
-
-def answered(head: Git | None, found: Git | None, seconds: float) -> GitQuestion:
-    """Return a question that the first record has waited for, and that git answers *seconds* after that."""
-    question = asked_git(head, found, seconds=seconds + evidence._PATIENCE if seconds else 0.0)
-    question.answer()
-    return question
-
-
 def finished(run: Any, companion: Companion) -> None:
     """Let *companion* go along with *run*, and end it."""
     companion.started(run).ending()
-
-
-def test_revision_that_is_known_late_is_beside_the_log(tmp_path: Path) -> None:
-    """What git says within two seconds is in a file of the bundle, without a record; later it is nowhere."""
-    head, whole, run = Git(sha="a" * 40), Git(sha="a" * 40, branch="main", dirty=True), Run(tmp_path)
-    for seconds in (0.0, 2.1):
-        finished(run, answered(head, whole, seconds))
-        assert [] == os.listdir(tmp_path)
-    finished(run, asked_git(head, whole, seconds=9.0))
-    assert [] == os.listdir(tmp_path)
-    finished(run, answered(head, whole, 1.9))
-    assert (["environment.json"], []) == (os.listdir(tmp_path), run.artifacts)
-    found = json.loads((tmp_path / "environment.json").read_bytes())
-    assert {"git": {"sha": "a" * 40, "branch": "main", "dirty": True}} == found
-
-
-def test_first_record_waits_for_git_some_milliseconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Then it has what the files of git say; without a repository nothing is asked, neither at first nor later."""
-    monkeypatch.setattr(evidence, "_PATIENCE", 0.005)
-    head, whole = Git(sha="a" * 40), Git(sha="a" * 40, branch="main", dirty=True)
-    assert whole == asked_git(head, whole, seconds=0.005).answer()
-    assert head == asked_git(head, whole, seconds=0.006).answer()
-    assert asked_git(None, whole, seconds=0.0).answer() is None
 
 
 def test_uncommitted_changes_are_kept_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
 from toyspec.core.runs.run import list_runs
 from toyspec.core.runs.summary import summarize_ends, summarize_run
-from toyspec.core.writing.environment import TrainingProcess, git_head, git_revision, this_host, uncommitted_changes
+from toyspec.core.writing.environment import TrainingProcess, git_revision, this_host, uncommitted_changes
 from toyspec.core.writing.run_starting import start_run
 from toyspec.testing import ManualClock
 from toyspec.view.details import detail_of
@@ -587,30 +587,6 @@ def test_the_revision_of_this_program_is_in_its_run(repository: Path, monkeypatc
     monkeypatch.chdir(repository)
     (start,) = read(start_run(repository / "runs").directory)
     assert {"sha": git(repository, "rev-parse", "HEAD"), "branch": "main", "dirty": False} == start["git"]
-
-
-@pytest.mark.parametrize("place", ["branch", "detached", "packed", "linked tree"])
-def test_files_of_git_name_the_revision(repository: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    """Without starting a program, commit and branch are found: loose or packed, of a branch, in a linked tree."""
-    sha, tree, branch = git(repository, "rev-parse", "HEAD"), repository, "main"
-    if place == "detached":
-        git(repository, "checkout", "--quiet", "--detach")
-        branch = ""
-    elif place == "packed":
-        git(repository, "branch", "another/main")
-        git(repository, "pack-refs", "--all")
-    elif place == "linked tree":
-        tree, branch = repository.parent / "linked", "side/work"
-        git(repository, "worktree", "add", "--quiet", "-b", branch, str(tree))
-    monkeypatch.setenv("PATH", "")
-    assert Git(sha=sha, branch=branch) == git_head(str(tree / "src"))
-
-
-def test_files_of_git_without_a_commit_name_nothing(tmp_path: Path) -> None:
-    """Outside a repository, and in one whose branch has no commit, there is no revision, and no error."""
-    assert git_head(str(tmp_path)) is None
-    git(tmp_path, "init", "--quiet")
-    assert git_head(str(tmp_path)) is None
 
 
 def test_changes_are_those_of_tracked_files_from_the_commit(repository: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import itertools
 import os
 from pathlib import Path
@@ -18,7 +17,7 @@ from toyspec.core.errors import StreamMissingError, StreamRefusedError
 from toyspec.core.system_calls import SystemCalls
 from toyspec.core.writing.append_file import AppendFile
 from toyspec.core.writing.run_writer import RunWriter
-from toyspec.core.writing.sealing import keep_digest, seal
+from toyspec.core.writing.sealing import seal
 from toyspec.testing import FailingCalls
 
 
@@ -91,37 +90,6 @@ def test_run_without_end_is_not_sealed(tmp_path: Path) -> None:
         resumed.step(loss=0.5)
     assert [] == broken(tmp_path / "r")
     assert (tmp_path / "r" / "SHA256SUMS").exists()
-
-
-def test_digest_is_kept_while_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The writer does not read its stream again to seal it, so a change behind its back breaks the seal."""
-    with RunWriter(tmp_path / "r", seal="at-end") as run:
-        run.run_start()
-        run.step(loss=1.0)
-        stream = tmp_path / "r" / "events.jsonl"
-        stream.write_bytes(stream.read_bytes().replace(b'"loss":1.0', b'"loss":9.0'))
-    assert ["`events.jsonl`"] == [message.split()[0] for _, message in broken(tmp_path / "r")]
-
-
-def test_digest_that_missed_a_line_is_computed_again(tmp_path: Path) -> None:
-    """A line that an interrupted call has written is in the seal."""
-    file = AppendFile.create(str(tmp_path / "events.jsonl"))
-    keep_digest(file)
-    file.append(b"{}")
-    assert file.digest is not None
-    assert (hashlib.sha256(b"{}\n").hexdigest(), 3) == (file.digest.hexdigest(), file.digest.size)
-    calls = []
-
-    def interrupted(descriptor: int, data: bytes | memoryview) -> int:
-        calls.append(os.write(descriptor, data))
-        raise KeyboardInterrupt
-
-    file._write = interrupted
-    with pytest.raises(KeyboardInterrupt):
-        file.append(b"[]")
-    file.settle()
-    assert (6, 3) == (file.committed, file.digest.size)
-    file.close()
 
 
 def test_seal_that_cannot_be_written_stops_no_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

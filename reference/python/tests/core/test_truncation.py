@@ -12,7 +12,6 @@ import pytest
 import toyspec
 from toyspec.core.system_calls import SYSTEM_CALLS
 from toyspec.core.writing import append_file
-from toyspec.core.writing.sealing import keep_digest
 
 
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.5, 0.999])
@@ -92,17 +91,6 @@ def test_a_cut_is_seen_after_a_line_of_which_a_part_was_written(next_line: str, 
     file.settle()
     file.append(b"z" * 99)
     assert [450] == lost
-
-
-def test_digest_of_a_log_that_is_cut_as_it_is_opened_ends(tmp_path: Path) -> None:
-    """What is gone is not waited for; the digest is of fewer bytes than were committed, and no seal takes it."""
-    file = append_file.AppendFile.create(str(tmp_path / "log"))
-    for _ in range(9):
-        file.append(b"x" * 99)
-    os.truncate(file.path, 450)
-    keep_digest(file)
-    assert file.digest is not None
-    assert (450, 900) == (file.digest.size, file.committed)
 
 
 def test_a_resumed_log_without_its_first_line_says_again_whose_run_it_is(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ FORM: Final = "toyspec-evidence/v1"
 """What a document calls its form."""
 _OF_START = {"command": "argv", "code": "git", "data": "data", "environment": "packages"}
 _OF_PLACE = ("run", "path")
-_BESIDE = ("changes.diff", "environment.json")
+_DIFF_FILE = "changes.diff"
 _OF_NOTES = ("text", "topic", "by", "step", "t", "left_out", "dropped")
 _OF_ARTIFACTS = ("kind", "path", "uri", "name", "role", "step", "media_type", "size_bytes", "sha256")
 _NAMING = ("artifact", "media", "reference")
@@ -74,7 +74,7 @@ def evidence_of(
         "files": files,
     }
     missing = [name for name, value in found.items() if not value and name != "artifacts"]
-    missing += [name for name in _BESIDE if name not in digests]
+    missing += [] if _DIFF_FILE in digests else [_DIFF_FILE]
     missing += [f"file of line {each['line']}" for each in artifacts if each["problem"] is not None]
     if facts.metrics_left_out or left_out:
         missing.append(f"{facts.metrics_left_out} metrics and {left_out} records beyond the limits")

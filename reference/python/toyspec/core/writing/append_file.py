@@ -35,8 +35,6 @@ from toyspec.core.writing import opening
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from toyspec.core.writing.sealing import StreamDigest
-
 
 _BLOCK_BYTES = 1 << 20
 
@@ -129,8 +127,6 @@ class AppendFile:
         """Old and new path of every earlier file that was moved to make room, in order."""
         self.torn_path: str | None = None
         """Path of the side file with the bytes that were after the last line; None if there were none."""
-        self.digest: StreamDigest | None = None
-        """The digest of all lines, if it is kept; see ``sealing.keep_digest``."""
         self.lock = threading.RLock()
         """Held while a line is written; hold it to keep several calls together."""
         self.on_truncation: Callable[[int], None] | None = None
@@ -304,8 +300,6 @@ class AppendFile:
             self.appended += 1
             self._in_flight = b""
             self._is_synced = False
-            if self.digest is not None:
-                self.digest.add(data)
         finally:
             self._is_writing = False
         if sync == "now":

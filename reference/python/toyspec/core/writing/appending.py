@@ -170,8 +170,7 @@ def remaining_lines(file: AppendFile, run_start: bytes) -> tuple[int, int, list[
 
 
 def clear_from(file: AppendFile, offset: int) -> None:
-    """Let *file* end at *offset*; what is after it moves to a side file, and the kept digest is void."""
-    file.digest = None
+    """Let *file* end at *offset*; what is after it moves to a side file."""
     side_file = move_fragment(file, offset)
     file.torn_path = side_file or file.torn_path
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sys
 from typing import Any, Final, NamedTuple
 
-from toyspec.core.files import open_text
 from toyspec.core.format.numbers import digits_of
 from toyspec.core.format.redaction import text_without_secrets
 from toyspec.core.format.scalars import attribute
@@ -84,49 +82,12 @@ def git_revision(start: str = ".") -> Git | None:
     return found
 
 
-def git_head(start: str = ".") -> Git | None:
-    """Return what the files of git say of the commit that is checked out around *start*: no program is started.
-
-    Whether there are uncommitted changes is not known then.
-    """
-    place = _repository(start)
-    if place is None:
-        return None
-    with contextlib.suppress(OSError, ValueError):
-        if os.path.isfile(place):
-            place = os.path.join(os.path.dirname(place), _text(place).removeprefix("gitdir:").strip())
-        head = _text(os.path.join(place, "HEAD")).strip()
-        common = os.path.join(place, "commondir")
-        shared = os.path.join(place, _text(common).strip()) if os.path.exists(common) else place
-        reference = head.removeprefix("ref:").strip() if head.startswith("ref:") else ""
-        sha = _sha_of(reference, place, shared) if reference else head
-        if sha:
-            return Git(sha=sha, branch=reference.removeprefix("refs/heads/"))
-    return None
-
-
 def uncommitted_changes(most_bytes: int, start: str = ".") -> str | None:
     """Return the difference of tracked text files from the commit, at most *most_bytes*; None without one."""
     if _repository(start) is None:
         return None
     found = ask_git(start, "diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv")
     return found.encode()[:most_bytes].decode(errors="ignore") if found else None
-
-
-def _sha_of(reference: str, place: str, shared: str) -> str | None:
-    for root in (place, shared):
-        with contextlib.suppress(OSError):
-            return _text(os.path.join(root, reference)).strip()
-    for line in _text(os.path.join(shared, "packed-refs")).splitlines():
-        sha, _, name = line.partition(" ")
-        if name == reference:
-            return sha
-    return None
-
-
-def _text(path: str) -> str:
-    with open_text(path) as file:
-        return file.read()
 
 
 def _repository(start: str) -> str | None:

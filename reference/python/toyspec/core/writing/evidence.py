@@ -1,8 +1,4 @@
-"""Collects what says how a run came about: the state of the repository, changes, output, samples of the machine.
-
-What takes long runs in a thread: ``start_run`` waits for it a few milliseconds only. What is known later lies in the
-bundle: ``environment.json`` has the state of the repository, ``changes.diff`` the uncommitted changes.
-"""
+"""What says how a run came about, beside its values: uncommitted changes, output, samples of the machine."""
 
 from __future__ import annotations
 
@@ -17,21 +13,16 @@ import msgspec
 from toyspec.core.format.redaction import text_without_secrets
 from toyspec.core.system_calls import NO_LINK, cause_of, say
 from toyspec.core.writing.companions import Companionship
-from toyspec.core.writing.environment import git_head, git_revision, uncommitted_changes
+from toyspec.core.writing.environment import uncommitted_changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import TextIO
 
-    from toyspec.core.generated.toy_v1 import Git
     from toyspec.core.writing.run_writer import RunWriter
 
 
-_PATIENCE: Final = 0.005
-"""Seconds that the start of a run waits for git."""
-_MOST_SECONDS_AT_END: Final = 2.0
 _MOST_DIFF_BYTES: Final = 1 << 20
-ENVIRONMENT_FILE: Final = "environment.json"
 DIFF_FILE: Final = "changes.diff"
 FILE = "console.log"
 
@@ -109,79 +100,29 @@ class _Both:
         return getattr(self.stream, name)
 
 
-class GitQuestion:
-    """Asks git for the state of the repository, in a thread; what is known late is in ``environment.json``."""
-
-    def __init__(self) -> None:
-        self._found: Git | None = None
-        self._is_late = False
-        self._thread = threading.Thread(target=self._ask, name="toyspec-git", daemon=True)
-        self._head = git_head()
-        if self._head is not None:
-            self._thread.start()
-
-    def answer(self) -> Git | None:
-        """Return what is known after a few milliseconds: all, or the commit and its branch."""
-        if self._head is None:
-            return None
-        self._thread.join(_PATIENCE)
-        self._is_late = self._thread.is_alive()
-        return self._head if self._is_late else self._found
+class Diff(msgspec.Struct, frozen=True):
+    """The uncommitted changes of the repository as the run starts, in ``changes.diff`` beside the log."""
 
     def started(self, run: RunWriter) -> Companionship:
-        """Return what waits for git, if ``answer`` did not have all of it."""
-        return Collecting(lambda: self._keep(run)) if self._is_late else Companionship()
-
-    def _keep(self, run: RunWriter) -> None:
-        self._is_late = False
-        self._thread.join(_MOST_SECONDS_AT_END)
-        if not self._thread.is_alive():
-            _write(run, ENVIRONMENT_FILE, msgspec.json.encode({"git": self._found}))
-
-    def _ask(self) -> None:
-        self._found = git_revision()
-
-
-class Diff(msgspec.Struct, frozen=True):
-    """The uncommitted changes of the repository, in ``changes.diff`` beside the log."""
-
-    def started(self, run: RunWriter) -> Collecting:
-        """Return what keeps them for *run*."""
-        return Collecting(lambda: _keep_changes(run))
-
-
-class Collecting(Companionship):
-    """What is collected in a thread while the training begins; its end waits for a bounded time."""
-
-    def __init__(self, collect: Callable[[], None]) -> None:
-        self._thread = threading.Thread(target=collect, name="toyspec-evidence", daemon=True)
-        self._thread.start()
-
-    def ending(self) -> None:
-        """Wait for it."""
-        self._thread.join(_MOST_SECONDS_AT_END)
-
-
-def _keep_changes(run: RunWriter) -> None:
-    changes = uncommitted_changes(_MOST_DIFF_BYTES)
-    if changes and _write(run, DIFF_FILE, text_without_secrets(changes).encode()):
-        run.artifact(DIFF_FILE, role="diff", media_type="text/x-diff")
-
-
-def _write(run: RunWriter, name: str, data: bytes) -> bool:
-    """Write the file *name* beside the log; return whether that has changed it."""
-    path = os.path.join(run.directory, name)
-    try:
-        with open(path, "a+b") as file:
-            file.seek(0)
-            if file.read() == data:
-                return False
-            file.truncate(0)
-            file.write(data)
-    except OSError as error:
-        say(f"{path}: {cause_of(error)}; it is not kept")
-        return False
-    return True
+        """Keep them for *run*, and name the file in its log, unless an earlier start did so."""
+        changes = uncommitted_changes(_MOST_DIFF_BYTES)
+        if changes is None:
+            return Companionship()
+        data = text_without_secrets(changes).encode()
+        path = os.path.join(run.directory, DIFF_FILE)
+        try:
+            with open(path, "a+b") as file:
+                file.seek(0)
+                is_new = file.read() != data
+                if is_new:
+                    file.truncate(0)
+                    file.write(data)
+        except OSError as error:
+            say(f"{path}: {cause_of(error)}; it is not kept")
+        else:
+            if is_new:
+                run.artifact(DIFF_FILE, role="diff", media_type="text/x-diff")
+        return Companionship()
 
 
 _STOP_SECONDS = 2.0

@@ -17,9 +17,14 @@ from toyspec.core.system_calls import SYSTEM_CALLS, say
 from toyspec.core.writing import open_runs, opening
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock
 from toyspec.core.writing.companions import synced
-from toyspec.core.writing.environment import TrainingProcess, package_versions, shared_run_id, this_process
+from toyspec.core.writing.environment import (
+    TrainingProcess,
+    git_revision,
+    package_versions,
+    shared_run_id,
+    this_process,
+)
 from toyspec.core.writing.events import StartMembers, check_start_members
-from toyspec.core.writing.evidence import GitQuestion
 from toyspec.core.writing.run_ids import (
     DEFAULT_NAME,
     DEFAULT_TEMPLATE,
@@ -112,8 +117,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     if ranks == "first" and at.rank:
         return _silent(os.fspath(root), run_id, at)
     check_start_members("start_run", members)
-    question = None if "git" in members else GitQuestion()
-    along = [*companions, *_short(sync, health), *([] if question is None else [question])]
+    along = [*companions, *_short(sync, health)]
     access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "companions": along, "clock": clock}
     access |= {"durability": durability, "on_error": on_error, "seal": seal, "unredacted": unredacted}
     stream_name = rank_file(at.rank) if ranks == "all" else EVENTS_FILE
@@ -133,7 +137,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
         if run.lacks_start:
             # A resumed stream lacks it if its first line was cut away: whose run it is would stay unknown.
             known |= {"argv": list(getattr(sys, "argv", [])), "packages": package_versions(), "backend": _backend()}
-            known["git"] = None if question is None else question.answer()
+            known["git"] = None if "git" in members else git_revision()
         given = {name: value for name, value in members.items() if value is not None}
         run.run_start(
             config=None if config is None else members_of(config), **{**known, **given, **_model(arch, model)}

@@ -245,10 +245,6 @@ class RunStream:
     def _opened(self) -> AppendFile:
         file = self._opened_as_chosen()
         file.on_truncation = self._go_on_after_truncation
-        if self.settings.seal == "at-end":
-            from toyspec.core.writing.sealing import keep_digest
-
-            keep_digest(file)
         return file
 
     def _opened_as_chosen(self) -> AppendFile:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -31,12 +30,10 @@ from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import AppendFile, Options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from toyspec.core.watching import Watch
     from toyspec.core.writing.settings import OnError
-
-_BLOCK_BYTES = 1 << 18
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,18 +92,17 @@ def seal(
 def write_seal(
     directory: str,
     *,
-    known: Mapping[bytes, str] | None = None,
     on_progress: Watch | None = None,
     calls: SystemCalls = SYSTEM_CALLS,
 ) -> Seal:
     """Write the seal of *directory*, whose stream the caller holds; an earlier seal moves to ``SHA256SUMS.prev``.
 
-    *known* has digests of files that need not be read. Raises OSError, and then leaves no new file.
+    Raises OSError, and then leaves no new file.
     """
     files = covered_files(directory)
     total = sum(size for _, size in files)
     progress = _Progress(total, on_progress)
-    lines = [seal_line((known or {}).get(name) or _digest(directory, name, progress), name) for name, _ in files]
+    lines = [seal_line(_digest(directory, name, progress), name) for name, _ in files]
     text = b"".join(lines)
     seal_path = os.path.join(directory, SEAL_FILE)
     if len(text) > MAX_LINE_BYTES:
@@ -128,35 +124,6 @@ def write_seal(
     return Seal(path=seal_path, files=len(files), bytes=total, earlier_path=moves[-1][1] if moves else None)
 
 
-class StreamDigest:
-    """The digest of a file that grows, kept up to date by its writer."""
-
-    __slots__ = ("_hash", "_update", "size")
-
-    def __init__(self) -> None:
-        self._hash = sha256()
-        self._update = self._hash.update
-        self.size = 0
-        """Number of bytes that the digest is of; less than those in the file after an exception in a write."""
-
-    def add(self, data: bytes) -> None:
-        """Add *data*, which was appended to the file."""
-        self._update(data)
-        self.size += len(data)
-
-    def hexdigest(self) -> str:
-        """Return the digest in lower-case hexadecimal digits."""
-        return self._hash.hexdigest()
-
-
-def keep_digest(file: AppendFile) -> None:
-    """Let *file* keep the digest of its lines, those that it has now and those to come."""
-    digest = StreamDigest()
-    while block := file.read(digest.size, min(_BLOCK_BYTES, file.committed - digest.size)):
-        digest.add(block)
-    file.digest = digest
-
-
 def seal_ended(file: AppendFile, on_error: OnError) -> None:
     """Write the seal of the run whose stream *file* has ended.
 
@@ -166,11 +133,8 @@ def seal_ended(file: AppendFile, on_error: OnError) -> None:
     if _unfinished_ranks(directory or ".", name):
         # Of several processes that write one bundle, the last to end seals it.
         return
-    digest = file.digest
-    is_kept = digest is not None and digest.size == file.committed
-    known = {os.fsencode(name): digest.hexdigest()} if digest is not None and is_kept else {}
     try:
-        write_seal(directory or ".", known=known, calls=file.calls)
+        write_seal(directory or ".", calls=file.calls)
     except OSError as error:
         if on_error == "raise":
             raise named(error, directory) from None
