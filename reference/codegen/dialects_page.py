@@ -28,8 +28,7 @@ _SAMPLES = """\
 ### What toyspec reads of a sample of each {#samples}
 
 Each sample was made by its program, or written after its source. A run has ended where its log has the end, or where it
-reached the step that it planned. [Neptune exports](#neptune) are imported, not read in place: tests import a
-sample of them.
+reached the step that it planned.
 
 | format | recognized | step | times | metrics | state | sample |
 |---|---|---|---|---|---|---|

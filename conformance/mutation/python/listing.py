@@ -28,8 +28,6 @@ NEEDED = {
     "convert/aim_repos": "aim",
     "convert/destinations/mlflow_runs": "mlflow",
     "convert/destinations/trackio_database": "trackio",
-    "convert/neptune_files": "pyarrow",
-    "convert/parquet": "pyarrow",
 }
 """Modules that are little but calls of a package. Where it is not installed their tests are skipped; `nox -s interop`
 installs it."""

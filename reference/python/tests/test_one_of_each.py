@@ -140,7 +140,6 @@ def test_each_alone_is_named_the_same(folder: tuple[Path, dict[tuple[str, str], 
 DAMAGED = {
     "mlflow.db": (b"SQLite format 3\0garbage", "file is not a database"),
     "project.db": ((SAMPLES / "trackio" / "demo.db").read_bytes()[:5000], "malformed"),
-    "runs.parquet": ((SAMPLES / "parquet" / "runs.parquet").read_bytes()[:-9], "does not end with its footer"),
     "metrics.jsonl.gz": (b"\x1f\x8b\x08garbage", "gzip data is damaged"),
 }
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
+from conversions import exported, imported, losses, records, scalars, write_run
 from toyspec import list_runs
 
 names = st.text("abcxyz_0", min_size=1, max_size=8).filter(lambda name: name not in ("step", "x0") and name[0] != "_")
@@ -152,21 +152,6 @@ def test_written_by_dvclive(tmp_path_factory: pytest.TempPathFactory, rows: list
     assert {"lr": 0.5, "net": {"depth": 2}} == records(run.target)[0]["config"]
 
 
-def test_read_by_dvclive(tmp_path: Path) -> None:
-    """DVCLive's own reader, and that of its parameters, read what was exported."""
-    pytest.importorskip("dvclive")
-    from dvclive.serialize import load_yaml
-    from dvclive.utils import parse_tsv
-
-    made = exported("dvclive", write_run(tmp_path / "a", *RUN), tmp_path / "out")
-    assert {"null": 1, "no-place": 3} == losses(made)
-    table = parse_tsv(tmp_path / "out" / "a" / "plots" / "metrics" / "acc.tsv")
-    assert [("1", "0.1"), ("2", "0.2")] == [(row["step"], row["acc"]) for row in table]
-    assert {"lr": 0.5, "net": {"depth": 2, "name": "gpt: x"}} == load_yaml(tmp_path / "out" / "a" / "params.yaml")
-    latest = json.loads((tmp_path / "out" / "a" / "metrics.json").read_bytes())
-    assert (2, 0.2) == (latest["step"], latest["acc"])
-
-
 @given(st.lists(st.fixed_dictionaries({"loss": st.floats(), "acc": st.floats(0, 1)}), min_size=1, max_size=6))
 def test_written_by_keras(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, float]]) -> None:
     """Every epoch of a CSVLogger arrives."""
@@ -183,10 +168,9 @@ def test_written_by_keras(tmp_path_factory: pytest.TempPathFactory, rows: list[d
     assert expected == [(name, value) for name, _, value in scalars(run.target) if not name.startswith("val_")]
 
 
-def test_mlperf_logging_both_ways(tmp_path: Path) -> None:
-    """What its logger writes arrives, and its parser reads what was exported."""
+def test_written_by_mlperf_logging(tmp_path: Path) -> None:
+    """What its logger writes arrives."""
     mllog = pytest.importorskip("mlperf_logging.mllog")
-    from mlperf_logging.compliance_checker.mlp_parser import parse_file
 
     mllog.config(filename=str(tmp_path / "result_0.txt"))
     logger = mllog.get_mllogger()
@@ -194,26 +178,6 @@ def test_mlperf_logging_both_ways(tmp_path: Path) -> None:
     logger.event(key="submission_org", value="us")
     (run,) = imported(tmp_path / "result_0.txt", tmp_path / "runs").runs
     assert ("eval_accuracy", 0.5) in [(name, value) for name, _, value in scalars(run.target)]
-    exported("mllog", write_run(tmp_path / "a", *RUN), tmp_path / "out")
-    lines, errors = parse_file(str(tmp_path / "out" / "a" / "result_0.txt"), ruleset="5.0.0")
-    assert [] == errors
-    assert 0.1 in [line.value["value"] for line in lines if line.key == "acc"]
-
-
-@settings(max_examples=15)
-@given(st.data())
-def test_damaged_tables_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Whatever bytes are changed or cut in a table: valid bundles, or an error that names it; the process goes on."""
-    pytest.importorskip("pyarrow")
-    tmp_path = tmp_path_factory.mktemp("parquet")
-    exported("parquet", write_run(tmp_path / "a", *RUN), tmp_path / "out")
-    path = tmp_path / "out" / data.draw(st.sampled_from(["runs.parquet", "values.parquet"]))
-    whole = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 6))):
-        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
-    path.write_bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) // 2]))])
-    report = imported(tmp_path / "out", tmp_path / "runs", "parquet")
-    assert all(str(tmp_path / "out") in error.path for error in report.errors)
 
 
 def test_tables_are_read_by_duckdb_and_polars(tmp_path: Path) -> None:
@@ -228,14 +192,3 @@ def test_tables_are_read_by_duckdb_and_polars(tmp_path: Path) -> None:
     assert [2.5, None] == table["value"].to_list()
     assert [1, 2] == table["step"].to_list()
     assert {"lr": 0.5, "net": {"depth": 2, "name": "gpt: x"}} == json.loads(polars.read_parquet(runs)["config"][0])
-    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
-    assert [("acc", 1, 0.1), ("train/loss", 1, 2.5), ("acc", 2, 0.2), ("train/loss", 2, None)] == scalars(back.target)
-
-
-def test_sample_of_parquet(tmp_path: Path) -> None:
-    """The committed tables hold the run that is beside them, which they were exported from."""
-    pytest.importorskip("pyarrow")
-    (made,) = imported(SAMPLES / "parquet", tmp_path).runs
-    (run,) = (SAMPLES / "toy").iterdir()
-    assert ("parquet", []) == (made.format, made.losses)
-    assert sorted(scalars(run), key=repr) == sorted(scalars(made.target), key=repr)

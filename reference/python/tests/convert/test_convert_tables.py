@@ -1,4 +1,4 @@
-"""Tests of CSV, JSON arrays, Parquet and the logs of other programs."""
+"""Tests of CSV, JSON arrays and the logs of other programs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_csv_keeps_texts_in_a_table_of_their_own(tmp_path: Path) -> None:
 
 def test_csv_holds_few_rows_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A value whose row was written begins a new row of its step."""
-    monkeypatch.setattr("toyspec.convert.destinations.text_files._OPEN_ROWS", 2)
+    monkeypatch.setattr("toyspec.convert.destinations.csv_tables._OPEN_ROWS", 2)
     steps = [(0, "a"), (1, "a"), (2, "a"), (0, "b"), (2, "b")]
     events = [{"kind": "scalars", "t": 1.0, "step": step, "values": {name: 1.0}} for step, name in steps]
     exported("csv", write_run(tmp_path / "a", {}, *events), tmp_path / "out")

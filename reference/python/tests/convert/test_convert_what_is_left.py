@@ -19,8 +19,8 @@ from conversions import SAMPLES, exported, imported, losses, records, scalars, w
 from toyspec.convert import export_runs, exportable
 from toyspec.convert.databases import opened
 from toyspec.convert.destinations.destination import TOOLS
+from toyspec.convert.dvclive_files import parsed
 from toyspec.convert.mlflow_store import read_meta
-from toyspec.convert.yaml_text import parsed
 from toyspec.core.errors import SourceError
 
 STEP = {"kind": "step", "t": 1.0, "step": 1, "loss": 2.5}

@@ -364,8 +364,6 @@ LOST: dict[str, dict[str, int]] = {
         "missing-file": 1, "reason": 1,
     },
     "trackio": {"no-place": 9, "null": 1, "without-step": 1, "part-dropped": 2, "missing-file": 1},
-    "dvclive": {"no-place": 21, "null": 1, "milliseconds": 1, "without-step": 1},
-    "mllog": {"no-place": 20, "null": 1, "milliseconds": 1},
     "kaun": {"no-place": 18, "without-step": 1},
     "metrics": {"no-place": 24, "binary32": 1, "required": 2},
     "csv": {"no-place": 23, "null": 1, "time-of-row": 1},

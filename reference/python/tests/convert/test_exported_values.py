@@ -13,7 +13,6 @@ from toyspec import list_runs
 from toyspec.convert.exporting import ExportedRun, export_runs
 from toyspec.convert.importing import import_runs
 from toyspec.convert.reports import Ledger
-from toyspec.core.reading.reader import read
 
 START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a"}
 RECORDS: dict[str, tuple[dict[str, Any], list[tuple[str, str, Any]]]] = {
@@ -97,8 +96,6 @@ def test_items_are_those_of_the_record(tmp_path: Path, name: str) -> None:
     ("format_", "causes"),
     [
         ("csv", {}),
-        ("dvclive", {}),
-        ("mllog", {}),
         ("tensorboard", {}),
         ("kaun", {"not-finite": 1, "without-step": 0}),
         ("metrics", {"not-finite": 1}),
@@ -113,8 +110,7 @@ def test_what_was_nan_is_nan_or_reported(tmp_path: Path, format_: str, causes: d
     assert {name: count for name, count in causes.items() if count} == found
 
 
-@pytest.mark.parametrize("format_", ["dvclive", "tensorboard"])
-def test_settings_known_after_the_start_are_exported(tmp_path: Path, format_: str) -> None:
+def test_settings_known_after_the_start_are_exported(tmp_path: Path) -> None:
     """An export has the settings that the run had in the end; a value before the last one is reported."""
     run = stream_of(
         tmp_path / "a",
@@ -122,22 +118,8 @@ def test_settings_known_after_the_start_are_exported(tmp_path: Path, format_: st
         {"kind": "scalars", "values": {"loss": 1.0}},
         {"kind": "run_config", "config": {"lr": 0.25}},
     )
-    (conversion,) = export_runs(format_, [run], tmp_path / "out").runs
+    (conversion,) = export_runs("tensorboard", [run], tmp_path / "out").runs
     assert {"changed-setting": 1} == {each.cause: each.count for each in conversion.losses if "setting" in each.cause}
     import_runs([tmp_path / "out"], tmp_path / "back")
     (back,) = list_runs(tmp_path / "back")
     assert {"lr": 0.25, "batch": 8} == {name: back.config.get(name) for name in ("lr", "batch")}
-
-
-def test_parquet_brings_nan_back(tmp_path: Path) -> None:
-    """NaN and infinities come back from Parquet as what they were."""
-    pytest.importorskip("pyarrow")
-    record = {"kind": "scalars", "values": {"x": None, "y": 1.5, "z": None}, "nonfinite": {"x": "inf"}}
-    export_runs("parquet", [stream_of(tmp_path / "a", record)], tmp_path / "out")
-    import_runs([tmp_path / "out"], tmp_path / "back", format="parquet")
-    (stream,) = (tmp_path / "back").rglob("events.jsonl")
-    values: dict[str, Any] = {}
-    with read(stream) as records:
-        for each in records:
-            values |= each.values
-    assert {"x": math.inf, "y": 1.5, "z": None} == values

@@ -1,4 +1,4 @@
-"""Writes the samples toy, json and parquet: ``python make_own.py`` with pyarrow 26.0.1, in this directory.
+"""Writes the samples toy and json: ``python make_own.py`` in this directory.
 
 toyspec writes them. Those of kaun-board and munin are by these programs: see munin/make.ml.
 """
@@ -9,7 +9,7 @@ import shutil
 import toyspec
 from toyspec.convert import export_runs
 
-for name in ("toy", "json", "parquet"):
+for name in ("toy", "json"):
     shutil.rmtree(name, ignore_errors=True)
 settings = {"lr": 0.001, "layers": 2}
 with toyspec.start_run(
@@ -20,5 +20,4 @@ with toyspec.start_run(
         run.log({"train/loss": math.nan if step == 5 else 2.0 / step, "lr": 0.001}, step=step)
         if step % 3 == 0:
             run.log({"val/acc": step / 8}, step=step)
-for name in ("json", "parquet"):
-    export_runs(name, ["toy/first-try"], name)
+export_runs("json", ["toy/first-try"], "json")

@@ -1,9 +1,10 @@
-"""DVCLive's files: tables of metrics, parameters and the latest values; in both directions."""
+"""DVCLive's files: tables of metrics, parameters and the latest values."""
 
 from __future__ import annotations
 
 import os
-from functools import partial
+import re
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,18 +12,14 @@ import msgspec
 from toyspec.convert.databases import Points
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest
-from toyspec.convert.reports import (
-    DAMAGED,
-    REPEATED,
-)
-from toyspec.convert.sources import drop_files, files_at, files_below, head_of, name_below
-from toyspec.convert.yaml_text import parsed
+from toyspec.convert.reports import DAMAGED, REPEATED
+from toyspec.convert.sources import drop_files, files_at, files_below, head_of, name_below, needed
 from toyspec.core.files import open_file
 from toyspec.core.format.flattening import flattened
 from toyspec.logs.mapping import not_finite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from toyspec.convert.intake import Intake
     from toyspec.convert.reports import Ledger
@@ -107,3 +104,93 @@ def _latest(path: str, known: set[str], intake: Intake) -> Iterator[bytes]:
     spelt = {name: not_finite(value) for name, value in values.items() if isinstance(value, str)}
     values |= {name: value for name, value in spelt.items() if value is not None}
     yield from intake.values(None, None, values, LATEST)
+
+
+# PyYAML reads YAML 1.1, so its rules for what a plain scalar is are replaced.
+_INTEGER = re.compile(r"[-+]?[0-9]{1,400}$")
+_FLOAT = re.compile(
+    r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"
+)
+_BOOLEAN = re.compile(r"(?:true|True|TRUE|false|False|FALSE)$")
+_NULL = re.compile(r"(?:null|Null|NULL|~|)$")
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Return the settings in *text*, which is YAML 1.2, in which 1e-5 is a number; keys become texts.
+
+    Raises ImportError without PyYAML, and ValueError for what is not a map in YAML. Aliases are refused: a few lines of
+    them can name a billion values.
+    """
+    yaml = needed("yaml", "dvclive", "reading params.yaml")
+    try:
+        document = yaml.load(text, Loader=_loader())
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        fact = getattr(error, "problem", None) or "not YAML"
+        raise ValueError(f"line {mark.line + 1}: {fact}" if mark is not None else fact) from None
+    except RecursionError:
+        raise ValueError("maps or lists are nested too deep") from None
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise ValueError("not a map")  # noqa: TRY004 - the text is wrong, not what the caller has passed
+    return dict(document)
+
+
+@cache
+def _loader() -> Any:
+    """Return a loader of the scalars, lists and maps of YAML 1.2."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc] # its types are not there for every user
+        """See ``parsed``."""
+
+        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - its class adds to it
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                mark = self.peek_event().start_mark
+                raise yaml.composer.ComposerError(problem="an alias, which is not read", problem_mark=mark)
+            return super().compose_node(parent, index)
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+            # As they are written: 1, 1.0 and true would be one key.
+            made: dict[str, Any] = {}
+            for key, value in node.value:
+                fact = None
+                if not isinstance(key, yaml.ScalarNode):
+                    fact = "a key that is not a text"
+                elif key.value in made:
+                    fact = "a key that comes twice"
+                if fact is not None:
+                    raise yaml.constructor.ConstructorError(problem=fact, problem_mark=key.start_mark)
+                made[key.value] = self.construct_object(value, deep=deep)
+            return made
+
+    makers: dict[str, tuple[re.Pattern[str], Callable[[str], Any]]] = {
+        "bool": (_BOOLEAN, _boolean),
+        "null": (_NULL, _null),
+        "int": (_INTEGER, int),
+        "float": (_FLOAT, _float),
+    }
+    for tag, (pattern, make) in makers.items():
+        name = f"tag:yaml.org,2002:{tag}"
+        Loader.add_implicit_resolver(name, pattern, None)
+        Loader.add_constructor(name, partial(_made, make))
+    return Loader
+
+
+def _made(make: Callable[[str], Any], loader: Any, node: Any) -> Any:
+    return make(loader.construct_scalar(node))
+
+
+def _boolean(text: str) -> bool:
+    return text.lower() == "true"
+
+
+def _null(text: str) -> None:
+    del text
+
+
+def _float(text: str) -> float:
+    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))

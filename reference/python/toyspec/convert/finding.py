@@ -55,21 +55,6 @@ FORMATS = {
             "no JSON array of toy/v1 records: `[`, then one record on each line",
             item="records",
         ),
-        Format(
-            "parquet",
-            "Parquet",
-            "parquet",
-            "a directory with runs.parquet and values.parquet is expected",
-            needs="parquet",
-        ),
-        Format(
-            "neptune",
-            "Neptune exports",
-            "neptune_files",
-            "no Parquet file with the columns project_id, run_id, attribute_path, attribute_type, timestamp",
-            needs="parquet",
-            item="rows",
-        ),
     )
 }
 """The formats in the order in which a source is tried; dialects come after them."""
@@ -77,7 +62,7 @@ FORMATS = {
 ANY_LOG = "log"
 """Stands for whichever dialect is recognized."""
 
-_OWN_NAMES = ("*.db", "*.sqlite", "*.wandb", "*tfevents*", "*.parquet", "metrics.json", "meta.yaml")
+_OWN_NAMES = ("*.db", "*.sqlite", "*.wandb", "*tfevents*", "metrics.json", "meta.yaml")
 _PARQUET, _DATABASE = b"PAR1", b"SQLite format 3\0"
 # Of MLflow and Trackio.
 _TABLES = frozenset(["runs", "metrics", "experiments", "configs"])

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from toyspec.convert.destinations.destination import MAX_INT64, Destination, Lost, binary64_of, file_left, in_binary64
-from toyspec.convert.parquet import RUNS, VALUES
 from toyspec.convert.reports import Cause
 from toyspec.convert.sources import needed
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from toyspec.convert.destinations.destination import Ending, RunHead
     from toyspec.convert.run_items import Item
 
+RUNS, VALUES = "runs.parquet", "values.parquet"
 BEYOND_INT64 = Cause("beyond-int64", "changed", "the step is larger than int64 holds and is left out")
 
 _TEXTS = ("run_id", "name", "group", "notes", "started_at", "config", "reason", "error", "ended_at")
