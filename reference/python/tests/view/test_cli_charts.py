@@ -16,8 +16,7 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.core.command_line.tables import width
 from toyspec.core.command_line.terminal import Terminal
-from toyspec.view.charts import NOT_FINITE, chart, chart_lines
-from toyspec.view.drawn_curves import DrawnCurve, Stretch, drawn_curve, read_curves
+from toyspec.view.charts import NOT_FINITE, DrawnCurve, Stretch, chart, chart_lines, drawn_curve, read_curves
 from toyspec.view.scans import LiveCurves, ScannedRun
 from view_client import END, START, step, write_run
 

@@ -20,7 +20,7 @@ from toyspec import annotate, start_run
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.view import pictures
-from toyspec.view.drawn_curves import DrawnCurve, Stretch, drawn_curve, mean_curve, read_curves, smoothed
+from toyspec.view.charts import DrawnCurve, Stretch, drawn_curve, mean_curve, read_curves, smoothed
 from view_client import END, START, step, write_run
 
 pytest.importorskip("matplotlib")
@@ -52,7 +52,7 @@ def test_equal_runs_give_equal_pictures(form: str, root: Path, monkeypatch: pyte
 def test_svg_has_no_date_and_no_markup_of_a_log(root: Path) -> None:
     """Names are drawn as text, whatever they hold, and every mark has its own element."""
     path = root / "curve.svg"
-    assert exit_codes.OK == main(["plot", str(root / "runs"), "--title", "a $b", "-o", str(path)])
+    assert exit_codes.OK == main(["plot", str(root / "runs"), "-o", str(path)])
     text = path.read_text(encoding="utf-8")
     assert "dc:date" not in text
     assert "<script" not in text
@@ -70,7 +70,7 @@ def test_spike_of_one_step_is_in_the_picture(tmp_path: Path) -> None:
     path = write_run(tmp_path / "a", START, *lines, END)
     axes: Any = Figure().add_subplot()
     curve = drawn_curve(read_curves(str(path))[0], "loss", "step", 1000)
-    pictures._draw_panel(axes, "loss", [curve], pictures.Layout())
+    pictures._draw_panel(axes, pictures.PicturePanel("loss", [curve], "step"), pictures.PictureStyle())
     (band,) = axes.collections
     assert 500.0 == max(y for path in band.get_paths() for _, y in path.vertices)
     assert 1.0 < max(axes.lines[0].get_ydata()) < 500.0
@@ -81,12 +81,9 @@ def test_spike_of_one_step_is_in_the_picture(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["-o", "a.svg", "--x", "tokens"], "nothing to draw of loss: no value has a place on the x axis tokens"),
-        (["-o", "a.svg", "--y-min", "99"], "nothing to draw of loss: its values are from 1 to 5, outside of --y-min"),
-        (["-o", "a.svg", "--y-min", "9", "--y-max", "2"], "--y-min 9 must be less than --y-max 2"),
-        (["-o", "a.svg", "--log", "--y-min", "0"], "must be above 0 with --log"),
         (["-o", "a.svg", "--where", "state = torn"], "nothing to draw: none of 2 runs meets the conditions"),
     ],
-    ids=["tokens", "y", "limits", "log", "where"],
+    ids=["tokens", "where"],
 )
 def test_wrong_use_is_refused(
     arguments: list[str], message: str, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -117,11 +114,11 @@ class Drawn:
     def __init__(self) -> None:
         self.panels: Sequence[pictures.PicturePanel] = []
         self.names: Sequence[str] = []
-        self.layout = pictures.Layout()
+        self.look = pictures.PictureStyle()
 
-    def picture(self, panels: Sequence[pictures.PicturePanel], names: Sequence[str], layout: Any, form: str) -> bytes:
+    def picture(self, panels: Sequence[pictures.PicturePanel], names: Sequence[str], look: Any, form: str) -> bytes:
         """Keep everything."""
-        self.panels, self.names, self.layout = panels, names, layout
+        self.panels, self.names, self.look = panels, names, look
         return form.encode()
 
     def points(self, curve: int, panel: int = 0) -> list[tuple[float, float]]:
@@ -185,7 +182,6 @@ def test_groups_are_drawn_as_their_means(sweep: Path, monkeypatch: pytest.Monkey
     assert curve is not None
     assert curve.latest is not None
     assert ([1.0, 2.0], [2.0, 3.0]) == (list(curve.latest.low[:2]), list(curve.latest.high[:2]))
-    assert ["small", "large"] == drawn("--metric val --mean-by lr --name small --name large", monkeypatch).names
 
 
 def test_a_mean_of_long_runs_keeps_their_spikes(tmp_path: Path) -> None:
@@ -222,14 +218,10 @@ def test_more_runs_than_a_legend_can_name_are_shades_of_one_scale(tmp_path: Path
     assert 24 <= len(set(re.findall(r"stroke: (#\w+)", drawn)))
 
 
-def test_the_picture_has_the_size_and_the_limits_that_were_asked_for(
-    sweep: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They reach the layout, and the layout reaches the file."""
-    layout = drawn("--metric val --size 8x3 --y-min .5 --y-max 9 --smooth .9 --log --log-x", monkeypatch).layout
-    assert ((8.0, 3.0), (0.5, 9.0), 0.9, "log", "log") == (
-        layout.size, layout.y_limits, layout.smoothing, layout.y_scale, layout.x_scale,
-    )  # fmt: skip
+def test_the_picture_has_the_size_that_was_asked_for(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Size, scale and smoothing reach the look, and the look reaches the file."""
+    look = drawn("--metric val --size 8x3 --smooth .9 --log", monkeypatch).look
+    assert ("log", 0.9, (8.0, 3.0)) == look
     monkeypatch.undo()
     monkeypatch.chdir(sweep)
     assert exit_codes.OK == main(["plot", "runs", "--metric", "val", "--size", "8x3", "--smooth", ".9", "-o", "a.svg"])
@@ -275,55 +267,21 @@ def undrawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-VALUES = {"positive": [1.0, 4.0], "mixed": [-2.0, 4.0], "zero": [0.0, 4.0], "none above": [-3.0, 0.0]}
-PLACES = {"positive": [1, 5], "from 0": [0, 5], "only 0": [0, 0]}
-
-
-@pytest.mark.parametrize("values", VALUES)
-@pytest.mark.parametrize("places", PLACES)
-@pytest.mark.parametrize("options", [[], ["--log"], ["--log-x"], ["--log", "--log-x"]], ids=" ".join)
+@pytest.mark.parametrize("values", [[1.0, 4.0], [-2.0, 4.0], [0.0, 4.0], [-3.0, 0.0]], ids=str)
+@pytest.mark.parametrize("options", [[], ["--log"]], ids=" ".join)
 def test_what_a_log_scale_cannot_show_is_said_or_refused(
-    values: str, places: str, options: list[str], undrawn: Path, capsys: pytest.CaptureFixture[str]
+    values: list[float], options: list[str], undrawn: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A scale that shows no point is refused, one that shows some says what it leaves out, and others say nothing."""
-    points = list(zip(PLACES[places], VALUES[values], strict=True))
-    if places == "only 0":
-        points = points[1:]
-    write_run(undrawn / "run", START, *(step(place, value) for place, value in points))
+    write_run(undrawn / "run", START, *(step(place, value) for place, value in enumerate(values)))
     status = main(["plot", *options, str(undrawn / "run"), "-o", str(undrawn / "a.svg")])
     said = capsys.readouterr().err
-    refused, noted = [], []
-    for option, axis, numbers in (
-        ("--log-x", "place", [place for place, _ in points]),
-        ("--log", "value", [value for _, value in points]),
-    ):
-        if option in options:
-            refused += [axis] if all(number <= 0 for number in numbers) else []
-            noted += [axis] if any(number <= 0 for number in numbers) else []
-    assert (exit_codes.USAGE if refused else exit_codes.OK) == status
-    if refused:
-        assert "no place on the x axis is above 0" in said or "no value is above 0" in said
-        assert not (undrawn / "a.svg").exists()
-        return
-    notes = [line for line in said.splitlines() if line.startswith("toyspec plot: ")]
-    assert ("place" in noted) == any("at places not above 0" in note for note in notes)
-    assert ("value" in noted) == any("that are not above 0" in note for note in notes)
-    assert len(noted) == len(notes)
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "is_shown"),
-    [(None, 0.9, False), (None, 1.0, True), (4.1, None, False), (4.0, None, True), (2.0, 3.0, True), (0.0, 9.0, True)],
-)
-def test_limits_that_show_no_value_are_refused(
-    low: float | None, high: float | None, is_shown: bool, undrawn: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A value at a limit is inside."""
-    write_run(undrawn / "run", START, step(1, 1.0), step(2, 4.0))
-    limits = [f"{name}={value}" for name, value in (("--y-min", low), ("--y-max", high)) if value is not None]
-    status = main(["plot", *limits, str(undrawn / "run"), "-o", str(undrawn / "a.svg")])
-    assert (exit_codes.OK if is_shown else exit_codes.USAGE) == status
-    assert is_shown != ("its values are from 1 to 4, outside of --y-min and --y-max" in capsys.readouterr().err)
+    is_refused = bool(options) and max(values) <= 0
+    assert (exit_codes.USAGE if is_refused else exit_codes.OK) == status
+    assert is_refused == ("no value is above 0" in said)
+    assert is_refused != (undrawn / "a.svg").exists()
+    is_noted = bool(options) and not is_refused and min(values) <= 0
+    assert is_noted == ("that are not above 0 have no place" in said)
 
 
 def test_eight_curves_have_seven_colours_and_the_first_again(tmp_path: Path) -> None:

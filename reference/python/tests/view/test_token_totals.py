@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec.view import curve_frames
+from toyspec.view.charts import drawn_curve, read_curves
 from toyspec.view.curve_frames import token_totals
 from toyspec.view.curve_store import CurveStore
-from toyspec.view.drawn_curves import drawn_curve, read_curves
 from toyspec.view.live_runs import LiveRuns
 from toyspec.view.pyramids import Pyramid
 from toyspec.view.requests import Answers

@@ -10,12 +10,11 @@ if TYPE_CHECKING:
     from toyspec.health import options as health_options
     from toyspec.health import run_health
     from toyspec.stores import ray_cluster
-    from toyspec.view import charts, drawn_curves
+    from toyspec.view import charts
 
     __all__ = [
         "catalog",
         "charts",
-        "drawn_curves",
         "health_checking",
         "health_options",
         "ray_cluster",
@@ -27,7 +26,6 @@ else:
     _MODULES = {
         "catalog": "toyspec.catalog.reading",
         "charts": "toyspec.view.charts",
-        "drawn_curves": "toyspec.view.drawn_curves",
         "health_checking": "toyspec.health.checking",
         "health_options": "toyspec.health.options",
         "ray_cluster": "toyspec.stores.ray_cluster",

@@ -7,12 +7,12 @@ import warnings
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.core.escaping import shortened
-from toyspec.view.drawn_curves import smoothed
+from toyspec.view.charts import smoothed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.view.drawn_curves import DrawnCurve, Stretch
+    from toyspec.view.charts import DrawnCurve, Stretch
 
 PictureFormat = Literal["svg", "png", "pdf"]
 
@@ -49,17 +49,12 @@ _STYLE = {
 }
 
 
-class Layout(NamedTuple):
+class PictureStyle(NamedTuple):
     """How curves are drawn."""
 
-    axis: str = "step"
-    """What the x axis is: step, time, epoch, tokens or the name of a metric."""
-    x_scale: Literal["linear", "log"] = "linear"
-    y_scale: Literal["linear", "log"] = "linear"
-    title: str | None = None
+    scale: Literal["linear", "log"] = "linear"
     smoothing: float = 0.0
     """Weight of the exponential moving average, from 0 to 1; the raw values stay, faintly."""
-    y_limits: tuple[float | None, float | None] = (None, None)
     size: tuple[float, float] | None = None
     """Width and height in inches; by default as the number of panels needs."""
 
@@ -70,13 +65,13 @@ class PicturePanel(NamedTuple):
     metric: str
     curves: Sequence[DrawnCurve | None]
     axis: str
-    """See ``Layout.axis``."""
+    """What the x axis is: step, time, epoch, tokens or the name of a metric."""
 
 
 def picture(
     panels: Sequence[PicturePanel],
     names: Sequence[str],
-    layout: Layout,
+    look: PictureStyle,
     form: PictureFormat,
 ) -> bytes:
     """Return a picture with a panel for each metric, in which each of *names* has a curve or None.
@@ -96,17 +91,14 @@ def picture(
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)
         figure = Figure()
-        axes = _axes(figure, len(panels), layout.size)
+        axes = _axes(figure, len(panels), look.size)
         for panel, each in zip(panels, axes, strict=True):
-            _draw_panel(each, panel.metric, panel.curves, layout._replace(axis=panel.axis))
-        _finish(figure, axes, names, layout)
+            _draw_panel(each, panel, look)
+        _add_legend(figure, axes, names)
         written = io.BytesIO()
-        figure.savefig(written, format=form, dpi=_DOTS_PER_INCH, metadata=_no_date(form))
+        no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[form]
+        figure.savefig(written, format=form, dpi=_DOTS_PER_INCH, metadata=no_date)
     return written.getvalue()
-
-
-def _no_date(form: PictureFormat) -> dict[str, Any]:
-    return {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[form]
 
 
 def _axes(figure: Any, number: int, size: tuple[float, float] | None) -> list[Any]:
@@ -116,17 +108,15 @@ def _axes(figure: Any, number: int, size: tuple[float, float] | None) -> list[An
     return [figure.add_subplot(rows, columns, index + 1) for index in range(number)]
 
 
-def _draw_panel(axes: Any, metric: str, curves: Sequence[DrawnCurve | None], layout: Layout) -> None:
-    axes.set_title(shortened(metric, _NAME_CHARS), loc="left", parse_math=False)
-    axes.set_yscale(layout.y_scale, **({"nonpositive": "mask"} if layout.y_scale == "log" else {}))
-    axes.set_xscale(layout.x_scale)
-    unit, label = _unit(curves, layout.axis)
+def _draw_panel(axes: Any, panel: PicturePanel, look: PictureStyle) -> None:
+    axes.set_title(shortened(panel.metric, _NAME_CHARS), loc="left", parse_math=False)
+    axes.set_yscale(look.scale, **({"nonpositive": "mask"} if look.scale == "log" else {}))
+    unit, label = _unit(panel.curves, panel.axis)
     axes.set_xlabel(label, parse_math=False)
-    for index, curve in enumerate(curves):
+    for index, curve in enumerate(panel.curves):
         if curve is not None:
-            _draw_curve(axes, curve, _look(index, len(curves)), unit, layout.smoothing)
+            _draw_curve(axes, curve, _line(index, len(panel.curves)), unit, look.smoothing)
     axes.margins(x=0.01)
-    axes.set_ylim(*layout.y_limits)
 
 
 def _unit(curves: Sequence[DrawnCurve | None], axis: str) -> tuple[float, str]:
@@ -139,7 +129,7 @@ def _unit(curves: Sequence[DrawnCurve | None], axis: str) -> tuple[float, str]:
     return (60.0, "time, min") if longest > _MINUTES else (1.0, "time, s")
 
 
-def _look(index: int, number: int) -> dict[str, Any]:
+def _line(index: int, number: int) -> dict[str, Any]:
     """Return colour and dashes of a run: colours repeat with other dashes, and many runs are shades of one scale."""
     if number > MOST_NAMED:
         import matplotlib as mpl
@@ -198,14 +188,12 @@ def _mark_not_finite(axes: Any, stretch: Stretch, color: Any, unit: float) -> No
         )  # fmt: skip
 
 
-def _finish(figure: Any, axes: Sequence[Any], names: Sequence[str], layout: Layout) -> None:
+def _add_legend(figure: Any, axes: Sequence[Any], names: Sequence[str]) -> None:
     from matplotlib.lines import Line2D
 
-    if layout.title:
-        figure.suptitle(shortened(layout.title, 2 * _NAME_CHARS), fontsize=10, parse_math=False)
     if len(names) > MOST_NAMED:
         return
-    handles = [Line2D([], [], **_look(index, len(names))) for index in range(len(names))]
+    handles = [Line2D([], [], **_line(index, len(names))) for index in range(len(names))]
     inside = len(axes) == 1 and len(names) <= 4
     place: dict[str, Any] = {"loc": "best"} if inside else {"loc": "outside lower center"}
     longest = max(map(len, names), default=1)

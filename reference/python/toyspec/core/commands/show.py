@@ -152,7 +152,7 @@ def _show_another(options: Namespace, path: str, choice: DialectChoice, error: S
 def _draw(options: Namespace, path: str, choice: DialectChoice) -> int:
     wanted = frozenset(options.metric)
     charts = rooms.charts
-    curves, summary = rooms.drawn_curves.read_curves(path, wanted=lambda name: name in wanted, dialect=choice)
+    curves, summary = charts.read_curves(path, wanted=lambda name: name in wanted, dialect=choice)
     terminal = Terminal(color=options.color)
     known = list(dict.fromkeys(options.metric))
     charts.require_metrics(known, list(summary.series))

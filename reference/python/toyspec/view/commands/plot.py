@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.runs.summary import RunSummary
+    from toyspec.view.charts import DrawnCurve, Stretch
     from toyspec.view.curve_frames import Axis
-    from toyspec.view.drawn_curves import DrawnCurve, Stretch
-    from toyspec.view.pictures import Layout, PictureFormat, PicturePanel
+    from toyspec.view.pictures import PictureFormat, PicturePanel
     from toyspec.view.scans import LiveCurves
 
 _FORMATS = ("svg", "png", "pdf")
@@ -61,14 +61,14 @@ def configure(parser: Parser) -> None:
         "asks for them. What is not drawn is reported.\n"
         "\n"
         "Needs matplotlib: python -m pip install 'toyspec[plot]'. --json prints the\n"
-        "points that would be drawn, and needs nothing."
+        "points that would be drawn, which --log, --smooth and --size do not change."
     )
     parser.epilog = (
         "examples:\n"
         "  toyspec plot runs/llama-001 -o loss.svg\n"
         "  toyspec plot runs/ --metric loss --metric val/acc --log -o sweep.png\n"
         "  toyspec plot runs/ --where 'lr < .1' --mean-by group --smooth .9 -o mean.svg\n"
-        "  toyspec plot runs/a runs/b --name small --name large --x time -o curves.pdf\n"
+        "  toyspec plot runs/a runs/b --x time --size 6.5x4 -o curves.pdf\n"
         "  toyspec plot runs/llama-001 --json | jq '.panels[0].curves[0].latest.last'"
     )
     parser.add_argument(
@@ -110,7 +110,6 @@ def _add_choice(parser: Parser) -> None:
 
 def _add_looks(parser: Parser) -> None:
     parser.add_argument("--log", action="store_true", help="log scale; values ≤ 0 have no place on it")
-    parser.add_argument("--log-x", action="store_true", help="log scale of the x axis")
     parser.add_argument(
         "--smooth",
         metavar="W",
@@ -118,13 +117,7 @@ def _add_looks(parser: Parser) -> None:
         default=0.0,
         help="draw the moving average with weight W, such as 0.9, over the values, which are faint then",
     )
-    parser.add_argument("--y-min", metavar="Y", type=_finite, help="lower end of the y axis")
-    parser.add_argument("--y-max", metavar="Y", type=_finite, help="upper end of the y axis")
     parser.add_argument("--size", metavar="WxH", type=_size, help="width and height in inches: 6.5x4")
-    parser.add_argument(
-        "--name", metavar="TEXT", action="append", default=[], help="what to call a curve, once for each in order"
-    )
-    parser.add_argument("--title", metavar="TEXT", help="a title above all panels")
 
 
 def run(options: Namespace) -> int:
@@ -132,9 +125,6 @@ def run(options: Namespace) -> int:
     form = "" if options.json else os.path.splitext(options.output)[1].removeprefix(".").lower()
     if not options.json and form not in _FORMATS:
         raise UsageError(f"{options.output}: the name must end in {', '.join(f'.{each}' for each in _FORMATS)}")
-    if options.json and (asked := [name for name, is_asked in _looks(options).items() if is_asked]):
-        raise UsageError(f"--json has the values, and {asked[0]} is about a picture; leave out one of the two")
-    layout = _layout(options)
     notes: list[str] = []
     try:
         choice = dialect_choice(options)
@@ -142,13 +132,13 @@ def run(options: Namespace) -> int:
         metrics = list(dict.fromkeys(options.metric)) or [_loss_of([each.summary for each in runs])]
         _require(metrics, runs)
         panels = [_panel(metric, runs, options.x, choice, notes) for metric in metrics]
-        names = _names([each.summary for each in runs], [] if options.mean_by else options.name)
+        names = list(map(shown, titles_of([each.summary.facts for each in runs])))
         members = [[at] for at in range(len(runs))]
         if options.mean_by:
             panels, names, members = _means(panels, runs, options)
         for panel in panels:
-            _require_points(panel, layout, notes)
-        data = b"" if options.json else _picture(panels, cut_apart(names, _NAME_COLUMNS), layout, form)
+            _require_points(panel, options.log, notes)
+        data = b"" if options.json else _picture(panels, cut_apart(names, _NAME_COLUMNS), options, form)
     except ExpressionError as error:
         raise UsageError(str(error)) from None
     except (StreamError, ImportError) as error:
@@ -167,10 +157,11 @@ def run(options: Namespace) -> int:
     return exit_codes.OK
 
 
-def _picture(panels: Sequence[PicturePanel], names: Sequence[str], layout: Layout, form: str) -> bytes:
-    from toyspec.view.pictures import picture
+def _picture(panels: Sequence[PicturePanel], names: Sequence[str], options: Namespace, form: str) -> bytes:
+    from toyspec.view.pictures import PictureStyle, picture
 
-    return picture(panels, names, layout, cast("PictureFormat", form))
+    look = PictureStyle("log" if options.log else "linear", options.smooth, options.size)
+    return picture(panels, names, look, cast("PictureFormat", form))
 
 
 def _panel_object(panel: PicturePanel, names: Sequence[str], paths: Sequence[list[str]]) -> dict[str, Any]:
@@ -198,38 +189,11 @@ def _points(curve: Stretch) -> dict[str, Any]:
     return {**finite, **counts}
 
 
-def _looks(options: Namespace) -> dict[str, bool]:
-    """Return whether each option that changes a picture alone is given."""
-    given = {"--smooth": options.smooth, "--log": options.log, "--log-x": options.log_x, "--title": options.title}
-    limits = {"--y-min": options.y_min, "--y-max": options.y_max, "--size": options.size}
-    return {name: bool(value) for name, value in given.items()} | {
-        name: value is not None for name, value in limits.items()
-    }
-
-
-def _layout(options: Namespace) -> Layout:
-    from toyspec.view.pictures import Layout
-
-    low, high = options.y_min, options.y_max
-    if low is not None and high is not None and low >= high:
-        raise UsageError(f"--y-min {low:g} must be less than --y-max {high:g}")
-    if options.log and min((each for each in (low, high) if each is not None), default=1.0) <= 0:
-        raise UsageError("--y-min and --y-max must be above 0 with --log")
-    return Layout(
-        x_scale="log" if options.log_x else "linear",
-        y_scale="log" if options.log else "linear",
-        title=options.title,
-        smoothing=options.smooth,
-        y_limits=(low, high),
-        size=options.size,
-    )
-
-
 def _read(options: Namespace, choice: DialectChoice) -> list[_PlottedRun]:
     """Return the curves and the summary of each run at and below the paths; raise StreamError."""
     from toyspec.core.generated.runs import TOKEN_COUNTS
     from toyspec.core.runs.run import named_streams
-    from toyspec.view.drawn_curves import read_curves
+    from toyspec.view.charts import read_curves
 
     wanted = {*options.metric, *TOKEN_COUNTS}
     found = []
@@ -296,7 +260,7 @@ def _axis_of(metric: str, runs: Sequence[RunSummary]) -> str:
 
 def _curve(run: _PlottedRun, metric: str, axis: str, choice: DialectChoice) -> DrawnCurve | None:
     """Return the curve over *axis*; None where the run has no value with a place on it."""
-    from toyspec.view.drawn_curves import curve_over, drawn_curve
+    from toyspec.view.charts import curve_over, drawn_curve
 
     found = drawn_curve(run.curves, metric, cast("Axis", axis), _BUCKETS) if axis in _AXES else None
     if (found is None or found.latest is None or not found.latest.place) and axis in run.summary.series:
@@ -317,7 +281,7 @@ def _means(
 ) -> tuple[list[PicturePanel], list[str], list[list[int]]]:
     """Return *panels* with one curve for each value of the column, their names and their runs; raise UsageError."""
     from toyspec.core.runs.columns import value_of
-    from toyspec.view.drawn_curves import mean_curve
+    from toyspec.view.charts import mean_curve
 
     groups: dict[str, list[int]] = {}
     for at, each in enumerate(runs):
@@ -330,29 +294,20 @@ def _means(
         parts = [[panel.curves[at] for at in members] for members in groups.values()]
         means = [mean_curve([each for each in part if each is not None]) for part in parts]
         found.append(panel._replace(curves=[each if each.latest is not None else None for each in means]))
-    return found, _named(names, options.name), list(groups.values())
+    return found, list(map(shown, names)), list(groups.values())
 
 
-def _require_points(panel: PicturePanel, layout: Layout, notes: list[str]) -> None:
+def _require_points(panel: PicturePanel, is_log: bool, notes: list[str]) -> None:
     """Raise UsageError if *panel* would be empty; note what has no place in it."""
     name = shortened(panel.metric, _NAME_CHARS)
-    low, high = layout.y_limits
     latest = [each.latest for each in panel.curves if each is not None and each.latest is not None]
     if not latest:
         raise UsageError(f"nothing to draw of {name}: no value has a place on the x axis {panel.axis}")
-    places = [place for each in latest for place in each.place]
     values = [value for each in latest for value in (*each.low, *each.high) if isfinite(value)]
-    if layout.x_scale == "log" and max(places) <= 0:
-        raise UsageError(f"nothing to draw of {name}: no place on the x axis is above 0, as --log-x needs")
-    if layout.y_scale == "log" and values and max(values) <= 0:
+    if is_log and values and max(values) <= 0:
         raise UsageError(f"nothing to draw of {name}: no value is above 0, as --log needs")
-    if values and ((low is not None and max(values) < low) or (high is not None and min(values) > high)):
-        fact = f"its values are from {min(values):g} to {max(values):g}"
-        raise UsageError(f"nothing to draw of {name}: {fact}, outside of --y-min and --y-max")
-    if layout.y_scale == "log" and values and min(values) <= 0:
+    if is_log and values and min(values) <= 0:
         notes.append(f"values of {name} that are not above 0 have no place on a log scale, and are not drawn")
-    if layout.x_scale == "log" and min(places) <= 0:
-        notes.append(f"values of {name} at places not above 0 have no place on a log scale, and are not drawn")
 
 
 def _loss_of(runs: Sequence[RunSummary]) -> str:
@@ -369,29 +324,11 @@ def _require(metrics: Sequence[str], runs: Sequence[_PlottedRun]) -> None:
     require_metrics(metrics, list(dict.fromkeys(name for each in runs for name in each.summary.series)))
 
 
-def _names(runs: Sequence[RunSummary], given: Sequence[str]) -> list[str]:
-    """Return what to call the runs: by annotation or as they call themselves, distinct, and inert."""
-    return _named(titles_of([run.facts for run in runs]), given)
-
-
-def _named(names: Sequence[str], given: Sequence[str]) -> list[str]:
-    if given and len(given) != len(names):
-        raise UsageError(f"names given by --name: {len(given)}, curves: {len(names)}; give it once for each curve")
-    return [shown(name) for name in given or names]
-
-
-def _finite(text: str) -> float:
+def _weight(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        value = float("nan")
-    if not isfinite(value):
-        raise ArgumentTypeError(f"{text!r} must be a number")
-    return value
-
-
-def _weight(text: str) -> float:
-    value = _finite(text)
+        value = -1.0
     if not 0 <= value < 1:
         raise ArgumentTypeError(f"{text!r} must be at least 0 and less than 1, for example 0.9")
     return value

@@ -21,8 +21,8 @@ from toyspec.core.errors import ExpressionError, StreamError
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.runs.columns import asks_for_hidden
 from toyspec.core.runs.expressions import expression
+from toyspec.view.charts import drawn_curve
 from toyspec.view.curve_frames import AXES
-from toyspec.view.drawn_curves import drawn_curve
 from toyspec.view.screen.panes import SORTS, ChartPane, Panel, RunList, listed, metrics_of
 
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from textual.events import Resize
 
     from toyspec.core.runs.expressions import Expression
-    from toyspec.view.charts import Scale
+    from toyspec.view.charts import DrawnCurve, Scale
     from toyspec.view.curve_frames import Axis
-    from toyspec.view.drawn_curves import DrawnCurve
     from toyspec.view.live_runs import LiveRuns
 
 View = Literal["runs", "charts"]

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from toyspec.core.runs.expressions import Expression
-    from toyspec.view.charts import Cell, Scale
-    from toyspec.view.drawn_curves import DrawnCurve
+    from toyspec.view.charts import Cell, DrawnCurve, Scale
 
     Row = dict[str, Any]
 
