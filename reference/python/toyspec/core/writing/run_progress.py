@@ -56,6 +56,8 @@ class RunProgress:
         """Step after which the latest attempt goes on; None in the first one."""
         self.config: dict[str, Any] = {}
         """Settings of the run, those of its resumptions included."""
+        self._first_settings: dict[str, Any] = {}
+        """Those of run_start and resumptions: a program that resumes the run may not know the others yet."""
 
     @property
     def resume_step(self) -> int | None:
@@ -186,10 +188,10 @@ class RunProgress:
         if kind == "run_start" and self.run_id is None:
             self.run_id = event.get("run_id") if isinstance(event.get("run_id"), str) else ""
             self.phase = phase_of(event) or _TRAIN
-            self._take_config(event.get("config"))
+            self._take_config(event.get("config"), self._first_settings)
         elif kind == "run_resume":
             self._resume(event.get("from_step"))
-            self._take_config(event.get("config"))
+            self._take_config(event.get("config"), self._first_settings)
         elif kind == "run_config":
             self._take_config(event.get("config"))
         elif kind == "run_end":
@@ -219,12 +221,12 @@ class RunProgress:
     def changed(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings of *config* that differ from those of the run; None for those that it lacks."""
         different = {key: value for key, value in config.items() if key not in self.config or self.config[key] != value}
-        gone = [key for key, value in self.config.items() if key not in config and value is not None]
+        gone = [key for key in self._first_settings if key not in config and self.config[key] is not None]
         return different | dict.fromkeys(gone)
 
-    def _take_config(self, config: Any) -> None:
-        if isinstance(config, dict):
-            self.config.update(config)
+    def _take_config(self, config: Any, *others: dict[str, Any]) -> None:
+        for known in (self.config, *others):
+            known.update(config if isinstance(config, dict) else {})
 
     def _resume(self, from_step: Any) -> None:
         self.must_resume = False
