@@ -14,7 +14,7 @@ from toyspec.core.format.numbers import binary32, finite_number
 from toyspec.core.generated.fields import FIELDS, REQUIRED
 from toyspec.core.generated.kaun_v1 import RunManifest
 from toyspec.core.generated.limits import MAX_LINE_BYTES
-from toyspec.core.kaun.scalars import ScalarStore, scalar_of
+from toyspec.core.kaun.scalars import ScalarStore, scalars_of
 from toyspec.core.reading.log_detection import read_manifest
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.run_files import other_ranks, rank_file
@@ -161,13 +161,7 @@ def _kaun_run_id(source: str | os.PathLike[str] | bytes) -> dict[str, Any]:
 
 
 def _kaun_tags(records: Iterable[Record]) -> dict[str, Any]:
-    store = ScalarStore()
-    for record in records:
-        if record.kind == "scalar":
-            try:
-                store.update([scalar_of(record.raw, record.value)])
-            except ValueError:
-                continue
+    store = ScalarStore(scalars_of(records))
     found = {}
     for tag, latest in store.latest_metrics.items():
         best = store.best_for_tag(tag)

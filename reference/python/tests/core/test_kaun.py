@@ -361,8 +361,10 @@ def test_several_scalars_are_written_at_one_step(tmp_path: Path) -> None:
     with KaunRun.create(tmp_path) as run:
         run.scalars({"loss": 0.5, "acc": 0.75}, step=3, epoch=1)
         run.scalars({}, step=4)
-    found = [(scalar.tag, scalar.value, scalar.step, scalar.epoch) for scalar in run.open_events().read()]
-    assert [("loss", 0.5, 3, 1), ("acc", 0.75, 3, 1)] == found
+    found = [run.store().history_for_tag(tag)[0] for tag in run.store().tags]
+    assert [("loss", 0.5, 3, 1), ("acc", 0.75, 3, 1)] == [
+        (scalar.tag, scalar.value, scalar.step, scalar.epoch) for scalar in found
+    ]
 
 
 def test_no_scalar_ends_a_training(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -373,7 +375,7 @@ def test_no_scalar_ends_a_training(tmp_path: Path, capfd: pytest.CaptureFixture[
             run.log_scalar("loss", "high", step=step)  # type: ignore[arg-type]
             run.log_scalar("loss", 0.5, step=step)
         assert (True, 4) == (run.active, run.dropped)
-    assert [1, 3] == [scalar.step for scalar in run.open_events().read()]
+    assert [1, 3] == [scalar.step for scalar in run.store().history_for_tag("loss")]
     said = capfd.readouterr().err
     assert 1 == said.count("/value must be a number, got 'high'")
     assert "No space left on device; records are dropped until writing works again" in said
@@ -390,3 +392,28 @@ def test_a_run_reads_its_scalars(tmp_path: Path) -> None:
     first, second = run.store().history_for_tag("loss")
     assert (0.5, True) == (first.value, first.minimize)
     assert (1.0, 0.0, None, None) == (second.value, second.wall_time, second.minimize, second.epoch)
+
+
+def test_what_is_optional_does_not_spoil_a_scalar(tmp_path: Path) -> None:
+    """It counts as absent if it is invalid, a fraction of a step or epoch is cut, and what is not a scalar is left."""
+    lines: list[dict[str, object]] = [
+        {"step": 1, "tag": "a", "value": 1, "epoch": None, "wall_time": "x", "minimize": 1},
+        {"step": 2.75, "tag": "a", "value": None, "epoch": 1.5, "minimize": True},
+        {"step": 3.0, "tag": "a", "value": 0.5, "epoch": -1},
+        {"step": True, "tag": "a", "value": 0.5},
+        {"step": -1, "tag": "a", "value": 0.5},
+        {"step": 4, "tag": 4, "value": 0.5},
+        {"step": 5, "tag": "a", "value": "0.5"},
+        {"step": 6, "tag": "a"},
+        {"type": "image", "step": 7, "tag": "a", "value": 0.5},
+    ]
+    run = KaunRun.create(tmp_path)
+    with open(run.events_path, "ab") as file:
+        file.write(b"{broken\n")
+        file.writelines(json.dumps({"type": "scalar", **line}).encode() + b"\n" for line in lines)
+    found = [
+        (each.step, each.value, each.epoch, each.wall_time, each.minimize) for each in run.store().history_for_tag("a")
+    ]
+    assert [(1, 1.0, None, 0.0, None), (3, 0.5, None, 0.0, None)] == [found[0], found[2]]
+    assert (2, 1, 0.0, True) == (found[1][0], *found[1][2:])
+    assert (3, True) == (len(found), math.isnan(found[1][1]))

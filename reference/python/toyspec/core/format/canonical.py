@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct
 
 from toyspec.core.errors import ToyspecError, let_through
 from toyspec.core.escaping import shortened
@@ -29,17 +29,6 @@ _ENCODER = msgspec.json.Encoder()
 _ENTRY_KIND = "entry"
 _TAG_KEYS: dict[Profile, str] = {"toy/v1": "kind", "kaun/v1": "type"}
 _NO_SCALAR = object()
-# A shorter line cannot have an integer that overflows binary64.
-_LONG_NUMBER = 300
-# Values of exactly these types are encoded by one call; all others are converted member by member.
-_READY_TYPES: dict[object, frozenset[type]] = {
-    "number": frozenset([float, type(None), UnsetType]),
-    "integer": frozenset([int, type(None), UnsetType]),
-    "string": frozenset([str, type(None), UnsetType]),
-    "boolean": frozenset([bool, type(None), UnsetType]),
-}
-_ABSENT_ONLY: frozenset[type] = frozenset([type(None), UnsetType])
-_ready_members: dict[tuple[type[Struct], Profile], list[tuple[str, frozenset[type]]] | None] = {}
 
 Event = Struct | Mapping[str, Any]
 """An event to write: a Struct of ``toyspec.core.events`` or of your own, or a mapping.
@@ -69,9 +58,7 @@ def encode(event: Event, *, profile: Profile = "toy/v1", kind: str | None = None
     once, exactly. Half a surrogate pair becomes U+FFFD. Raise InvalidEventError naming the member that its field
     cannot hold, RecordRefusedError for a record that is too long or too deep.
     """
-    line = _encode_ready(event, profile) if isinstance(event, Struct) else None
-    if line is None:
-        line = _ENCODER.encode(plain(event, profile=profile, kind=kind))
+    line = _ENCODER.encode(plain(event, profile=profile, kind=kind))
     if len(line) > MAX_LINE_BYTES:
         raise RecordRefusedError("line-too-long", f"the record has {len(line)} bytes, the limit is {MAX_LINE_BYTES}")
     return line
@@ -87,42 +74,6 @@ def plain(event: Event, *, profile: Profile = "toy/v1", kind: str | None = None)
         # Of an unknown kind, only the tag is known.
         fields = {_TAG_KEYS.get(profile, ""): "string"}
     return _object(members, fields, "", 1)
-
-
-def _encode_ready(event: Struct, profile: Profile) -> bytes | None:
-    """Return the text of a Struct that its own encoder writes in canonical form; None if that may differ."""
-    key = (type(event), profile)
-    if key not in _ready_members:
-        _ready_members[key] = _list_ready_members(*key)
-    members = _ready_members[key]
-    if members is None:
-        return None
-    for name, types in members:
-        if type(getattr(event, name)) not in types:
-            return None
-    try:
-        line = _ENCODER.encode(event)
-    except UnicodeEncodeError:
-        return None
-    return line if len(line) < _LONG_NUMBER else None
-
-
-def _list_ready_members(struct: type[Struct], profile: Profile) -> list[tuple[str, frozenset[type]]] | None:
-    config = struct.__struct_config__
-    fields = FIELDS[profile].get(str(config.tag or _ENTRY_KIND))
-    tag = () if config.tag is None else (config.tag_field,)
-    names = struct.__struct_encode_fields__
-    if fields is None or config.array_like or (*tag, *names) != tuple(fields):
-        return None
-    if config.omit_defaults and not set(struct.__struct_defaults__) <= {None, UNSET, msgspec.NODEFAULT}:
-        # Its encoder leaves out more than what is not given.
-        return None
-    attributes = zip(struct.__struct_fields__, names, strict=True)
-    return [(attribute, _ready_types(fields[name])) for attribute, name in attributes]
-
-
-def _ready_types(field_type: object) -> frozenset[type]:
-    return _READY_TYPES.get(field_type, _ABSENT_ONLY) if isinstance(field_type, str) else _ABSENT_ONLY
 
 
 def members_of(event: Any) -> dict[Any, Any]:

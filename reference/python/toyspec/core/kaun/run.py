@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
 
 import msgspec
 
+from toyspec.core.errors import StreamError
 from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError, encode, members_of
 from toyspec.core.format.decoding import typed
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE
 from toyspec.core.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.core.generated.limits import MAX_SAFE_RUN_ID_CHARS
-from toyspec.core.kaun.scalars import ScalarStore, ScalarStream, open_events
+from toyspec.core.kaun.scalars import ScalarStore, scalars_of
 from toyspec.core.reading.log_detection import read_manifest
+from toyspec.core.reading.reader import read
 from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls, cause_of, named, say, sync_directory, write_new_file
 from toyspec.core.writing.append_file import AppendFile, Options
 from toyspec.core.writing.appending import open_to_append
@@ -192,16 +194,11 @@ class KaunRun:
         """Append a scalar; its ``wall_time`` is now unless it has one."""
         self._append({"wall_time": self._clock.wall()} | members_of(scalar))
 
-    def open_events(self) -> ScalarStream:
-        """Return the scalars of the run as a stream to be read on and on, from the first."""
-        return open_events(self.directory)
-
     def store(self) -> ScalarStore:
-        """Return the scalars that are in the stream now, by their tags."""
-        stream = self.open_events()
-        store = ScalarStore(stream.read())
-        stream.close()
-        return store
+        """Return the scalars that are in the stream now, by their tags; ``toyspec.follow`` gives what comes later."""
+        with contextlib.suppress(OSError, StreamError), read(self.events_path, mode="salvage", dialect=None) as records:
+            return ScalarStore(scalars_of(records))
+        return ScalarStore()
 
     def close(self) -> None:
         """Close the stream; later calls write nothing."""
