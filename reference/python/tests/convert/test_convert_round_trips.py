@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_line import toyspec_within as toyspec
-from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
+from conversions import SAMPLES, exported, imported, losses, scalars, write_run
 from property_examples import examples
 from toyspec import history, list_runs
 from toyspec.core.runs.summary import summarize_run
@@ -82,63 +82,6 @@ def test_damaged_exports_are_accounted_for(
     report = imported(tmp_path / "out", tmp_path / "runs", None if name == "csv" else name)
     assert report.runs or report.errors
     assert all(error.path.startswith(str(tmp_path / "out")) for error in report.errors)
-
-
-def test_munin_run_that_was_resumed(tmp_path: Path) -> None:
-    """A resumption goes on after the last step; what munin alone has is in the report."""
-    (tmp_path / "m").mkdir()
-    manifest = {"schema_version": 2, "id": "m", "experiment": "e", "started_at": 100.0, "parent_id": "p", "params": {}}
-    (tmp_path / "m" / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
-    events: list[dict[str, Any]] = [
-        {"type": "metric", "step": 1, "timestamp": 101.0, "key": "loss", "value": 1},
-        {"type": "metric", "step": 2, "timestamp": 102.0, "key": "loss", "value": None},
-        {"type": "finished", "status": "killed", "ended_at": 103.0},
-        {"type": "resumed", "at": 104.0},
-        {"type": "metric", "step": 3, "timestamp": 105.0, "key": "loss", "value": 0.5},
-        {"type": "summary", "values": {"best": 0.5}},
-        {"type": "media", "step": 3, "ts": 105.0, "key": "im", "kind": "image", "path": "media/im_3.png"},
-        {"type": "odd"},
-    ]
-    lines = [json.dumps(event) for event in events] + ['{"type":"met']
-    (tmp_path / "m" / "events.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    (made,) = imported(tmp_path / "m", tmp_path / "runs").runs
-    assert {"missing-file": 1, "unknown": 1, "damaged": 1} == losses(made)
-    assert {"run_id": "p"} == records(made.target)[0]["parent"]
-    kinds = [(record["kind"], record.get("from_step"), record["t"]) for record in records(made.target)]
-    assert ("run_resume", 2, 4.0) in kinds
-    assert [("loss", 1, 1.0), ("loss", 2, None), ("loss", 3, 0.5)] == scalars(made.target)
-
-
-def munin_root(root: Path) -> list[dict[str, Any]]:
-    """Write a root of munin with a run that has files, and return its events."""
-    run = root / "experiments" / "e" / "runs" / "r"
-    (run / "media" / "a").mkdir(parents=True)
-    (run / "media" / "a" / "im_3.png").write_bytes(b"\x89PNG\r\n\x1a\npixels")
-    (run / "media" / "t_3.json").write_text('{"columns":["a","b"],"rows":[[1,"x"],[2,"y"]]}', encoding="utf-8")
-    blob = root / "blobs" / "sha256" / "d1"
-    blob.parent.mkdir(parents=True)
-    blob.write_text("weights", encoding="utf-8")
-    manifest = root / "artifacts" / "w" / "versions" / "v1" / "manifest.json"
-    manifest.parent.mkdir(parents=True)
-    said = {"schema_version": 2, "name": "w", "version": "v1", "kind": "checkpoint", "payload": "file", "digest": "d1"}
-    manifest.write_text(json.dumps({**said, "path": "blobs/sha256/d1", "size_bytes": 7}), encoding="utf-8")
-    head = {"schema_version": 2, "id": "r", "experiment": "e", "started_at": 100.0, "parent_id": "p", "params": {}}
-    head["provenance"] = {"command": ["a"], "cwd": "/w", "pid": 7, "env": {"SEED": "1"}}
-    (run / "run.json").write_text(json.dumps(head), encoding="utf-8")
-    events: list[dict[str, Any]] = [
-        {"type": "metric", "step": 3, "timestamp": 101.0, "key": "loss", "value": 1},
-        {"type": "media", "step": 3, "ts": 101.0, "key": "a/im", "kind": "image", "path": "media/a/im_3.png"},
-        {"type": "media", "step": 3, "ts": 101.0, "key": "t", "kind": "table", "path": "media/t_3.json"},
-        {"type": "media", "step": 3, "ts": 101.0, "key": "no", "kind": "file", "path": "../../../../artifacts/w"},
-        {"type": "notes", "value": "later"},
-        {"type": "tags", "values": ["x"]},
-        {"type": "summary", "values": {"best": 0.5}},
-        {"type": "artifact_output", "name": "w", "version": "v1"},
-        {"type": "artifact_input", "name": "in", "version": "v2"},
-        {"type": "finished", "status": "finished", "ended_at": 103.0},
-    ]
-    (run / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
-    return events
 
 
 @pytest.mark.parametrize("loss", ["train/loss", "train_loss_step"])

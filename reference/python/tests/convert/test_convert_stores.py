@@ -33,7 +33,6 @@ NOTHING = {
     "trackio": "no database of Trackio and no fragments of its JSON Lines mode",
     "dvclive": "no directory with metrics.json and plots/metrics",
     "kaun": "no run of kaun/v1",
-    "munin": "no run of munin: run.json with schema_version 2 is expected",
     "metrics": "no run of metrics/v1",
     "json": "no JSON array of toy/v1 records: `[`, then one record on each line",
     "nanogpt": "there is not a log of the dialect nanogpt",

@@ -19,7 +19,6 @@ import msgspec
 import pytest
 
 from conversions import SAMPLES, accounted, importable_samples, imported
-from convert.test_convert_round_trips import munin_root
 from convert.test_convert_tables import DIALECTS, sample_of
 from convert.test_convert_wandb import item, row, run_file
 from toyspec.convert import ConversionReport, export_runs, exportable
@@ -93,11 +92,10 @@ def test_whole_import_of_a_sample(sample: Path, tmp_path: Path) -> None:
     _compare(f"import-{sample.name}", _report(report, SAMPLES, tmp_path), _made(report, tmp_path))
 
 
-def test_whole_import_of_a_munin_root(tmp_path: Path) -> None:
-    """Its media, table and artifacts, and what is missing."""
-    munin_root(tmp_path / "root")
-    report = imported(tmp_path / "root", tmp_path / "out", "munin", max_examples=100)
-    _compare("import-munin-root", _report(report, tmp_path), _made(report, tmp_path / "out"))
+def test_whole_import_of_a_run_of_munin(tmp_path: Path) -> None:
+    """What the manifest beside its log has is in run_start, or in a note."""
+    report = imported(SAMPLES / "munin", tmp_path, "munin", max_examples=100)
+    _compare("import-munin", _report(report, SAMPLES, tmp_path), _made(report, tmp_path))
 
 
 @pytest.mark.parametrize("name", [dialect.name for dialect in dialects()])

@@ -308,7 +308,7 @@ def test_import_counts_the_files_that_it_leaves(tmp_path: Path, capsys: pytest.C
         assert 0 == main(["import", "--out", str(out), str(source)])
         assert "2 other files were not imported; `toyspec doctor" in capsys.readouterr().err
     # Of another format, the importer knows all files.
-    for whole in (source / "metrics.jsonl", DIALECTS.parent / "samples/munin"):
+    for whole in (source / "metrics.jsonl", DIALECTS.parent / "samples/dvclive"):
         assert 0 == main(["import", "--out", str(out), str(whole)])
         assert "" == capsys.readouterr().err
 
@@ -326,12 +326,13 @@ def test_export_of_several_runs_prints_a_summary(tmp_path: Path, capsys: pytest.
 
 
 def test_settings_in_a_log_of_mlperf_are_not_points_of_a_curve(tmp_path: Path) -> None:
-    """A setting and a metric of one name stay apart on the way out and back, and where the log is read in place."""
-    with start_run(tmp_path / "runs" / "a", run_id="a", config={"lr": 0.5, "optimizer": "sgd"}) as run:
-        for step in range(3):
-            run.log({"lr": 0.25, "loss": 1.0}, step=step)
-    assert [] == toyspec.export_runs("mllog", [tmp_path / "runs"], tmp_path / "out").errors
-    log = tmp_path / "out" / "a" / "result_0.txt"
+    """A setting and a metric of one name stay apart in an import, and where the log is read in place."""
+    log = tmp_path / "result_0.txt"
+    record: dict[str, Any] = {"namespace": "", "time_ms": 1790000000000, "event_type": "INTERVAL_START", "value": None}
+    settings = {"config": {"lr": 0.5, "optimizer": "sgd"}}
+    lines = [record | {"key": "init_start", "metadata": settings}]
+    lines += [record | {"key": "lr", "value": 0.25, "metadata": {"step_num": step}} for step in range(3)]
+    log.write_text("".join(f":::MLLOG {json.dumps(line)}\n" for line in lines), encoding="utf-8")
     (back,) = import_runs([log], tmp_path / "back").runs
     assert {"lr": 0.5, "optimizer": "sgd"} == records(back.target)[0]["config"]
     for place in (log, back.target):

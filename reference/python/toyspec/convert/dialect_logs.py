@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from toyspec.convert.formats import FileOwners, ForeignRun
-from toyspec.convert.intake import PHASES
+from toyspec.convert.intake import PHASES, earliest
 from toyspec.convert.reports import NO_PLACE, REPEATED, Cause, drop_damage, is_number
 from toyspec.convert.sources import files_below, is_file, name_below
 from toyspec.core.errors import StreamError
 from toyspec.core.files import open_file
+from toyspec.core.format.canonical import InvalidEventError, encode
 from toyspec.core.format.flattening import flattened
-from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice
+from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, manifest_start, read_manifest
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Row
 from toyspec.core.reading.stream_files import GzipDataError, unpacked_head
 from toyspec.core.runs.discovery import is_older_checkpoint
+from toyspec.core.writing.events import check_record
 from toyspec.logs.dialects import dialect_named, dialects
 from toyspec.logs.forms import form_of, has_repeated_key, repeated_members
 from toyspec.logs.mapping import Mapping as LogMapping
@@ -230,12 +232,18 @@ class _DialectImport:
         self._mapping = LogMapping(read_as)
         self._step = read_as.step
         self._time = read_as.time.key if read_as.time else None
+        end, define, marks = read_as.dialect.end, read_as.dialect.define, read_as.dialect.recognize.equals
+        self._marks = [*marks.items(), *((each.key, each.equals) for each in (end, define) if each is not None)]
+        """Members that say what a record is."""
 
     def lines(self, name: str) -> Iterator[bytes]:
         """Yield the lines of the run *name*."""
         origin, time = self._learn()
         dialect = self._read_as.dialect
-        yield from self._intake.begin(0.0 if origin == "run" else time, name=name, config=self._config)
+        began, facts, rest = self._manifest()
+        self._config = facts.get("config", self._config)
+        began = 0.0 if origin == "run" else earliest((began, time))
+        yield from self._intake.begin(began, rest=rest, **{"name": name, **facts, "config": self._config})
         if origin is None:
             self._ledger.note("the source has no times, so t is 0 in every record")
         if dialect.loses:
@@ -250,6 +258,18 @@ class _DialectImport:
                 if each.end:
                     self._intake.end(each.end["reason"])
                 yield from self._of_row(each)
+
+    def _manifest(self) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+        """Return the start, the members of ``run_start`` and the rest of what the manifest beside the log has."""
+        folder, members = os.path.dirname(self._path), self._read_as.dialect.manifest
+        manifest = (read_manifest(folder) if members else None) or {}
+        found = manifest_start(folder, self._read_as.dialect.name) if manifest else {}
+        began = found.pop("created_at", None)
+        if experiment := found.pop("experiment", None):
+            found.setdefault("group", experiment)
+        facts = {name: value for name, value in found.items() if _is_fact(name, value)}
+        kept = [key for name, key in members.items() if name.partition("/")[0] in facts]
+        return began, facts, {key: value for key, value in manifest.items() if key not in kept}
 
     def _rows(self) -> Iterator[Row | RowBlock]:
         with read(self._path, mode="salvage", dialect=_choice_of(self._read_as)) as reading:
@@ -303,6 +323,9 @@ class _DialectImport:
             hidden = [*hidden, *repeated_members(row.raw[row.raw.find(b"{") :])]
         for name, lost in hidden:
             self._ledger.lose(REPEATED, f"{place}: {name}", lost, name=name)
+        for name, goal in row.goal.items():
+            t = self._intake.timeline.t(row.time, place)
+            yield from self._intake.record({"kind": "define", "t": t, "name": name, "goal": goal}, place)
         framing, placed = self._framing(row)
         values = self._values(row, members, placed, place)
         for key in (key for key in members if key in placed):
@@ -344,10 +367,12 @@ class _DialectImport:
             if not values and row.value.get(keys.value) is not None:
                 values[named] = row.value[keys.value]
             others = [key for key in others if key not in (keys.name, keys.value)] if values else others
-        end, config = self._read_as.dialect.end, self._read_as.dialect.config
+        end, config, define = self._read_as.dialect.end, self._read_as.dialect.config, self._read_as.dialect.define
         for key in others:
             value = members[key]
-            is_known = value is None or (end is not None and key == end.reason and value in end.reasons)
+            is_known = value is None or (key, value) in self._marks
+            is_known |= end is not None and key == end.reason and value in end.reasons
+            is_known |= define is not None and bool(row.goal) and key in (define.name, define.goal)
             is_setting = config and self._config.get(key.removeprefix(f"{config}/"), self) == value
             if row.values and not keys.name and self._mapping.is_metric(key, value):
                 continue  # among the values already, under the name of its phase
@@ -364,3 +389,14 @@ class _DialectImport:
             self._ledger.carry()
         else:
             self._ledger.lose(NO_PLACE, f"{place}: {key}", value, name=key)
+
+
+def _is_fact(name: str, value: Any) -> bool:
+    """Return whether a ``run_start`` may have the member *name* with this *value*."""
+    try:
+        check_record(
+            encode({"kind": "run_start", "t": 0.0, "schema": "toy/v1", "run_id": "r", name: value}), "run_start"
+        )
+    except InvalidEventError:
+        return False
+    return True

@@ -46,7 +46,6 @@ FORMATS = {
         Format("dvclive", "DVCLive", "dvclive_files", "no directory with metrics.json and plots/metrics"),
         Format("aim", "Aim", "aim_repos", "no repository of Aim: a directory .aim with runs is expected", needs="aim"),
         Format("kaun", "kaun/v1", "own_formats:KAUN", "no run of kaun/v1"),
-        Format("munin", "munin", "munin_runs", "no run of munin: run.json with schema_version 2 is expected"),
         Format("metrics", "metrics/v1", "own_formats:METRICS", "no run of metrics/v1"),
         Format(
             "json",
