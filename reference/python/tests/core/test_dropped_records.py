@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import pytest
 
-from toyspec.core.writing.dropped_records import ChangedValues, DroppedRecords, ForkedRecords
+from toyspec.core.writing.dropped_records import DroppedRecords, ForkedRecords
 from toyspec.core.writing.logged_values import LeftOut
 
 
@@ -161,64 +160,6 @@ def test_caller_that_gets_an_error_is_not_told_twice(capsys: pytest.CaptureFixtu
     assert {"step": 1} == dropped.note()["dropped"]
     dropped.end_outage()
     assert ["writing works again; 1 record was dropped here: No space left on device"] == lines(capsys)
-
-
-AS_NULL = "written as null, which readers take as not finite"
-
-
-@pytest.mark.parametrize(
-    ("kind", "given", "written", "said"),
-    [
-        ("step", {"loss": float("nan")}, {"loss": None}, [f"step.loss is nan, {AS_NULL}"]),
-        ("step", {"loss": 10**400}, {"loss": None}, [f"step.loss is not finite, {AS_NULL}"]),
-        ("step", {"loss": "1e999"}, {"loss": None}, [f"step.loss is inf, {AS_NULL}"]),
-        ("step", {"loss": "x"}, {"loss": None}, [f"step.loss is not finite, {AS_NULL}"]),
-        ("step", {"loss": 1.5}, {"loss": None}, [f"step.loss is not finite in binary64, {AS_NULL}"]),
-        ("step", {"loss": 1.0}, {"loss": 1.0}, []),
-        ("step", {}, {"t": None}, []),
-        ("step", {"loss": None}, {"loss": None}, [f"step.loss is None, {AS_NULL}; leave it out if there is no value"]),
-        ("note", {"step": None}, {}, []),
-        (
-            "eval",
-            {"extra": {"a": [1, (2, float("inf"))]}},
-            {"extra": {"a": [1, [2, None]]}},
-            [f"eval.extra.a[1][1] is inf, {AS_NULL}"],
-        ),
-        ("eval", {"extra": {"a": {1, 2}}}, {"extra": {"a": [1, None]}}, []),
-        ("eval", {"extra": {"a": [1]}}, {"extra": {"a": [1, None]}}, []),
-        ("eval", {"extra": 5}, {"extra": {"a": None}}, []),
-        ("eval", {"a": 2**53 - 1, "b": 1 - 2**53}, {"a": 2**53 - 1, "b": 1 - 2**53}, []),
-        (
-            "eval",
-            {"id": 2**53},
-            {"id": 2**53},
-            ["eval.id is 9007199254740992: readers with binary64 numbers round it; pass a string to keep it"],
-        ),
-        (
-            "eval",
-            {"id": -(2**53), "loss": float("-inf")},
-            {"id": -(2**53), "loss": None},
-            [
-                "eval.id is -9007199254740992: readers with binary64 numbers round it; pass a string to keep it",
-                f"eval.loss is -inf, {AS_NULL}",
-            ],
-        ),
-    ],
-)
-def test_value_that_is_written_in_another_way_is_said_once(
-    kind: str, given: dict[str, Any], written: dict[str, Any], said: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The line has the place, the value and what it means to readers; a second one of its way is not said."""
-    changed = ChangedValues("p")
-    for _ in range(2):
-        changed.look(kind, given, written)
-    assert [f"{line} (reported once)" for line in said] == lines(capsys)
-    assert changed.knows_null == any(AS_NULL in line for line in said)
-    changed.look("step", {"loss": float("nan"), "n": 2**60}, {"loss": None, "n": 2**60})
-    assert 2 - len(said) == len(lines(capsys))
-    for _ in range(2):
-        changed.say_once("own", "a fact")
-    assert ["a fact (reported once)"] == lines(capsys)
 
 
 def test_forked_processes_are_counted_again_after_a_run_goes_on() -> None:

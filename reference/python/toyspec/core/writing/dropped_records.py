@@ -8,23 +8,18 @@ process has it open when it forks: the counts arrive however a child ends.
 from __future__ import annotations
 
 import contextlib
-import itertools
-import math
 import os
 import tempfile
 import weakref
 from collections import Counter
-from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.escaping import shortened
-from toyspec.core.generated.fields import FIELDS
-from toyspec.core.generated.limits import MAX_SAFE_INTEGER
 from toyspec.core.system_calls import say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Mapping
 
     from toyspec.core.writing.logged_values import LeftOut
 
@@ -38,9 +33,6 @@ _MOST_NAMES_IN_NOTE = 1000
 _LONGEST_NAME = 1000
 TOPIC = "left-out"
 """Topic of a note about what the log lacks."""
-_UNKNOWN = object()
-_NULL = "null"
-_ROUNDED = "rounded"
 
 
 class DroppedRecords:
@@ -153,9 +145,13 @@ class DroppedRecords:
         self._count(kind)
         what = key or fact
         self._learn(what, f"{kind} ({fact})")
+        self.say_once(what, f"invalid record not written, nor later ones like it: {fact}")
+
+    def say_once(self, what: str, fact: str) -> None:
+        """Report a *fact* the first time that *what* happens, of the first hundred of them."""
         if what not in self._said and len(self._said) < _MOST_SAID:
             self._said += (what,)
-            say(f"{self._path}: invalid record not written, nor later ones like it: {fact}")
+            say(f"{self._path}: {fact}")
 
     def count_forked(self, records: Mapping[str, int]) -> None:
         """Count *records* by kind that children of this process were asked to write, which each of them reported."""
@@ -210,70 +206,6 @@ class DroppedRecords:
 
 def _records(count: int) -> str:
     return f"{count} record was" if count == 1 else f"{count} records were"
-
-
-class ChangedValues:
-    """The reports made about the values of one stream."""
-
-    __slots__ = ("_path", "_said")
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._said: tuple[str, ...] = ()
-
-    @property
-    def knows_null(self) -> bool:
-        """True once a number written as null was reported."""
-        return _NULL in self._said
-
-    def say_once(self, what: str, fact: str) -> None:
-        """Report a *fact* the first time that *what* happens."""
-        if what not in self._said:
-            self._said += (what,)
-            say(f"{self._path}: {fact} (reported once)")
-
-    def look(self, kind: str, given: Mapping[str, Any], written: Mapping[str, Any]) -> None:
-        """Report values that are *written* in another way than they were *given*, once for each way."""
-        if {_NULL, _ROUNDED} <= set(self._said):
-            return
-        for way, place, fact in itertools.chain(_nothings(kind, given), _changes(given, written, kind)):
-            if way not in self._said:
-                self._said += (way,)
-                say(f"{self._path}: {shortened(place)} {fact} (reported once)")
-
-
-def _nothings(kind: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    for key, declared in FIELDS["toy/v1"].get(kind, {}).items():
-        if declared == "number" and key in given and given[key] is None:
-            fact = "is None, written as null, which readers take as not finite; leave it out if there is no value"
-            yield _NULL, f"{kind}.{key}", fact
-
-
-def _changes(given: Any, written: Any, place: str) -> Iterator[tuple[str, str, str]]:
-    if isinstance(written, Mapping):
-        members = given if isinstance(given, Mapping) else {}
-        for key, value in written.items():
-            yield from _changes(members.get(key, _UNKNOWN), value, f"{place}.{key}")
-    elif isinstance(written, list):
-        items = given if isinstance(given, list | tuple) and len(given) == len(written) else [_UNKNOWN] * len(written)
-        for at, value in enumerate(written):
-            yield from _changes(items[at], value, f"{place}[{at}]")
-    elif written is None and given is not None and given is not _UNKNOWN:
-        yield _NULL, place, f"is {_shown(given)}, written as null, which readers take as not finite"
-    elif type(written) is int and abs(written) > MAX_SAFE_INTEGER:
-        fact = f"is {shortened(str(written))}: readers with binary64 numbers round it; pass a string to keep it"
-        yield _ROUNDED, place, fact
-    elif type(written) is float and type(given) is int and given != written:
-        fact = f"is {shortened(str(given))}, written as {written!r}, the nearest binary64; pass a string to keep it"
-        yield _ROUNDED, place, fact
-
-
-def _shown(given: Any) -> str:
-    try:
-        value = float(given)
-    except (TypeError, ValueError, OverflowError, RuntimeError):
-        return "not finite"
-    return str(value) if not math.isfinite(value) else "not finite in binary64"
 
 
 class ForkedRecords:

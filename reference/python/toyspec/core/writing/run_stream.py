@@ -27,7 +27,7 @@ from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile
 from toyspec.core.writing.appending import StreamScan, clear_from, open_to_append, remaining_lines
 from toyspec.core.writing.clocks import Stopwatch, utc_text
-from toyspec.core.writing.dropped_records import ChangedValues, DroppedRecords, ForkedRecords
+from toyspec.core.writing.dropped_records import DroppedRecords, ForkedRecords
 from toyspec.core.writing.events import PHASES, check_line, check_record, is_phase
 from toyspec.core.writing.logged_values import (
     LeftOut,
@@ -115,7 +115,6 @@ class RunStream:
         """The first record; empty while there is none."""
         self._dropped = DroppedRecords(path)
         self._forked = ForkedRecords()
-        self._changed = ChangedValues(path)
         self._file: AppendFile | None = None
         self._state: Literal["open", "ended", "closed", "lost", "silent", "taken over"] = "open"
         self.resumption = Resumption()
@@ -493,7 +492,6 @@ class RunStream:
         if kind != "scalars" or is_needed or any(given.get(key) for key in ("values", "texts")):
             value = msgspec.json.decode(line)
             self._progress.admit(kind, value)
-            self._changed.look(kind, given, value)
             self._dropped.leave_out_values(ready.left_out, kind)
             if type(value.get("step")) is int and kind not in _FRAMING_KINDS and self._is_early:
                 self.resumption.keep(value, is_counted=is_counted)
@@ -697,7 +695,7 @@ class RunStream:
         members = members_of(event)
         _make_values(members)
         fact = "it is written as plain values; to repeat steps, call run_resume(from_step) first"
-        self._changed.say_once("step", f"step {event.step} is not after the last one: {fact}")
+        self._dropped.say_once("step", f"step {event.step} is not after the last one: {fact} (reported once)")
         self._write(members)
 
     def _withholds(self, event: Step, phase: str) -> bool:
@@ -719,8 +717,6 @@ class RunStream:
         phase: str = progress.phase if event.phase is None else event.phase
         progress.admit_step(event.step, phase)
         if b":null" in line:
-            if not self._changed.knows_null:
-                self._changed.look("step", members_of(event), msgspec.json.decode(line))
             words = nonfinite("step", members_of(event)) if event.nonfinite is None else {}
             if words:
                 event.nonfinite = cast("dict[str, Literal['nan', 'inf', '-inf']]", words)
