@@ -208,7 +208,6 @@ INTERNAL = {
     "toyspec.core.places.place.RangesMissingError": "is a PlaceError; the whole object is then read",
     "toyspec.core.reading.stream_files.GzipDataError": "becomes a SourceError or a gap",
     "toyspec.trainer.run_files.CheckpointError": "ends `toyspec train`",
-    "toyspec.trainer.settings.GateError": "ends `toyspec train`",
     "toyspec.trainer.settings.SettingsError": "ends `toyspec train`",
     "toyspec.core.reading.configuration.ConfigurationError": "is about the settings file, which the command line reads",
     "toyspec.stores.transfers.ShortenedError": "lets a file wait for the next pass",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from toyspec.core.writing.run_writer import RunWriter
-from toyspec.trainer.earlier_runs import Baseline, BaselineComparison, Losses
+from toyspec.trainer.earlier_runs import Baseline, BaselineComparison
 from toyspec.trainer.settings import METRICS, Gate, GateVerdict, SettingsError
 
 
@@ -65,7 +65,7 @@ def baseline(directory: Path, *losses: float) -> Baseline:
 )
 def test_verdict_goes_by_perplexity(tmp_path: Path, ratio: float, verdict: str) -> None:
     """Par is within one percent of the baseline's perplexity; less is ahead."""
-    found = baseline(tmp_path, 3.0).compare(1, Losses(None, 3.0 + math.log(ratio)))
+    found = baseline(tmp_path, 3.0).compare(1, None, 3.0 + math.log(ratio))
     assert found is not None
     assert verdict == found.verdict
     assert ratio == pytest.approx(found.ppl_ratio)
@@ -75,17 +75,17 @@ def test_verdict_goes_by_perplexity(tmp_path: Path, ratio: float, verdict: str) 
 def test_evaluations_are_compared_where_both_have_them(tmp_path: Path) -> None:
     """At a step that both have evaluated the evaluations count, else the losses of training."""
     base = baseline(tmp_path, 3.0, 2.0)
-    assert BaselineComparison("par", 0.0, 1.0) == base.compare(2, Losses(4.0, 9.9))
-    assert BaselineComparison("par", 0.0, 1.0) == base.compare(1, Losses(9.9, 3.0))
-    assert BaselineComparison("par", 0.0, 1.0) == base.compare(2, Losses(None, 2.0))
-    assert base.compare(3, Losses(4.0, 3.0)) is None
+    assert BaselineComparison("par", 0.0, 1.0) == base.compare(2, 4.0, 9.9)
+    assert BaselineComparison("par", 0.0, 1.0) == base.compare(1, 9.9, 3.0)
+    assert BaselineComparison("par", 0.0, 1.0) == base.compare(2, None, 2.0)
+    assert base.compare(3, 4.0, 3.0) is None
 
 
 @pytest.mark.parametrize("loss", [math.nan, math.inf])
 def test_run_that_diverged_is_aborted(tmp_path: Path, loss: float) -> None:
     """A loss that is not a number cannot be compared, at any step."""
     base = baseline(tmp_path, 3.0)
-    assert ["abort", "abort"] == [found.verdict for step in (1, 2) if (found := base.compare(step, Losses(loss, loss)))]
+    assert ["abort", "abort"] == [found.verdict for step in (1, 2) if (found := base.compare(step, loss, loss))]
 
 
 def test_later_attempt_counts(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_later_attempt_counts(tmp_path: Path) -> None:
     with RunWriter(tmp_path / "base", exist="resume") as run:
         run.run_resume(0)
         run.step(loss=3.0)
-    found = Baseline(str(tmp_path / "base"), "held-out").compare(1, Losses(None, 3.0))
+    found = Baseline(str(tmp_path / "base"), "held-out").compare(1, None, 3.0)
     assert found == BaselineComparison("par", 0.0, 1.0)
 
 

@@ -15,7 +15,6 @@ from toyspec.trainer.architectures import (  # noqa: E402
     Architecture,
     Mlp,
     Transformer,
-    flow,
 )
 from toyspec.trainer.language_model import (  # noqa: E402  # noqa: E402
     ARCHITECTURES,
@@ -92,54 +91,6 @@ def test_training_stays_in_fp32(architecture: Architecture) -> None:
     gradients = architecture.backward(weights, tokens, done, grad)
     computed = [done.logits, grad, *done.kept.values(), *gradients.values()]
     assert {np.dtype(np.float32)} == {array.dtype for array in computed}
-
-
-def _as_wide(x: Any, width: int) -> Any:
-    """Return *x* for a layer of *width* inputs: one that takes a whole text gets all its characters in one row."""
-    return x if x.shape[-1] == width else x.reshape(len(x), width)
-
-
-OPERATIONS: dict[str, Any] = {
-    "embedding": lambda weights, tokens=None: weights[0] if tokens is None else weights[0][tokens],
-    "add": lambda _, x, y: x + y,
-    "linear": lambda weights, x: layers.linear(_as_wide(x, weights[0].shape[1]), *weights),
-    "layer_norm": lambda weights, x: layers.layer_norm(x, *weights),
-    "gelu": lambda _, x: layers.gelu(x),
-    "tanh": lambda _, x: np.tanh(x),
-    "matmul": lambda _, x, table: x @ table.T,
-}
-"""What an operation of the compute graph computes, by its name: from its weights and its inputs."""
-
-
-@pytest.mark.parametrize("architecture", SMALL, ids=lambda small: str(small.name))
-def test_graph_describes_what_is_computed(architecture: Architecture) -> None:
-    """Following flow.json from node to node, with the weights that it names, gives the loss of the forward pass."""
-    described, weights = flow(architecture), some_weights(architecture)
-    random = np.random.default_rng(4)
-    tokens = random.integers(0, VOCAB, size=(3, architecture.context))
-    targets = random.integers(0, VOCAB, size=(3, architecture.predicted))
-    sources: dict[str, list[str]] = {node["id"]: [] for node in described["nodes"]}
-    for edge in described["edges"]:
-        sources[edge["to"]].append(edge["from"])
-    assert len(sources) == len(described["nodes"])
-    special = {
-        "input": lambda _: tokens,
-        "causal_attention": lambda _, x: layers.attention(x, architecture.described()["n_heads"]).output,
-        "cross_entropy": lambda _, logits, _tokens: layers.cross_entropy(logits, targets)[0],
-    }
-    values: dict[str, Any] = {}
-    for node in described["nodes"]:
-        own = [weights[name] for name in node["weights"]]
-        assert node["weights"] == {name: list(weights[name].shape) for name in node["weights"]}
-        inputs = [values[name] for name in sources[node["id"]]]
-        # The output shares the table of the embedding.
-        if node["op"] == "matmul" and not own:
-            inputs[1] = weights["token_embd.weight"]
-        values[node["id"]] = (OPERATIONS | special)[node["op"]](own, *inputs)
-    assert architecture.name == described["arch"]
-    expected = layers.cross_entropy(architecture.forward(weights, tokens).logits, targets)[0]
-    assert expected == pytest.approx(values["loss"], rel=1e-12)
-    assert sorted(weights) == sorted(name for node in described["nodes"] for name in node["weights"])
 
 
 def test_transformer_does_not_see_what_follows() -> None:

@@ -62,7 +62,7 @@ def test_fixed_clock_makes_equal_bytes(tmp_path: Path) -> None:
         train("--steps", "6", "--checkpoint-every", "3", "--out", tmp_path / parent / "run")
     names = sorted(str(path.relative_to(tmp_path / "a")) for path in (tmp_path / "a").rglob("*") if path.is_file())
     assert ["run/weights/latest", "run/weights/step_3.gguf", "run/weights/step_6.gguf"] == names[-3:]
-    assert ["run/events.jsonl", "run/flow.json", "run/metrics.jsonl"] == names[:-3]
+    assert ["run/events.jsonl", "run/metrics.jsonl"] == names[:-3]
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 

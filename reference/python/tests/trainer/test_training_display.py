@@ -8,107 +8,32 @@ from typing import Any
 
 import pytest
 
-from toyspec.core.command_line.terminal import Terminal
-from toyspec.trainer.commands.train import Bar, DisplayLines, open_display
+from toyspec.trainer.commands.train import Display
 
 ERASE = "\r\x1b[K"
 
 
-class Clock:
-    """A clock that stands still until it is moved."""
+class Terminal(io.StringIO):
+    """Standard output that is a terminal."""
 
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        """Return the time."""
-        return self.now
+    def isatty(self) -> bool:
+        """Return True."""
+        return True
 
 
-def _bar(steps: int, encoding: str = "utf-8") -> tuple[Bar, io.BytesIO, Clock]:
-    written, clock = io.BytesIO(), Clock()
-    stream = io.TextIOWrapper(written, encoding, write_through=True, newline="\n")
-    return Bar(Terminal(stream), steps, clock=clock), written, clock
-
-
-@pytest.fixture(autouse=True)
-def wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a terminal have room for the whole line."""
+def test_a_terminal_has_progress_and_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal shows step, loss, rate and time left, which the result replaces as inert text."""
     monkeypatch.setenv("COLUMNS", "200")
-
-
-@pytest.mark.parametrize(
-    ("place", "seconds", "said"),
-    [
-        ((1, 1, 10), 2.0, "0.5 steps/s  18 s left"),
-        ((1, 5, 10), 2.0, "2.5 steps/s  2 s left"),
-        ((1, 10, 10), 4.0, "2.5 steps/s  0 s left"),
-        ((91, 100, 200), 5.0, "2.0 steps/s  50 s left"),
-        ((1, 1, 3601), 1.0, "1.0 steps/s  1 h 0 min left"),
-        ((1, 1, 3600), 1.0, "1.0 steps/s  1 h 0 min left"),
-        ((1, 1, 90062), 1.0, "1.0 steps/s  25 h 2 min left"),
-    ],
-)
-def test_bar_has_rate_and_time_left(place: tuple[int, int, int], seconds: float, said: str) -> None:
-    """The rate counts the steps of this process, and the time left is what the others take at that rate."""
-    first, step, steps = place
-    bar, written, clock = _bar(steps)
-    if step > first:
-        bar.step(first, 9.0)
-    clock.now += seconds
-    bar.step(step, 0.125)
-    line = written.getvalue().decode().rpartition(ERASE)[2]
-    done = 20 * step // steps
-    cells = "█" * done + "░" * (20 - done)
-    assert f"step {step}/{steps}  {cells}  loss 0.1250  {said}" == line
-
-
-def test_bar_without_signs_beyond_ascii() -> None:
-    """A stream that cannot show blocks has other signs."""
-    bar, written, clock = _bar(4, "ascii")
-    clock.now += 1
-    bar.step(1, 1.0)
-    assert b"  #####...............  " in written.getvalue()
-
-
-def test_bar_is_drawn_ten_times_a_second_and_at_the_end() -> None:
-    """Steps that follow each other quickly are not drawn, but the last one always is."""
-    bar, written, clock = _bar(50)
-    for step in range(1, 51):
-        clock.now += 0.03
-        bar.step(step, 1.0)
-    drawn = [int(line.split("/")[0].removeprefix("step ")) for line in written.getvalue().decode().split(ERASE)[1:]]
-    assert [*range(1, 50, 4), 50] == drawn
-    bar.close()
-    assert written.getvalue().endswith(ERASE.encode())
-
-
-def test_bar_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It leaves the last column free, where some terminals would begin another line."""
-    monkeypatch.setenv("COLUMNS", "30")
-    bar, written, _ = _bar(50)
-    bar.step(1, 1.0)
-    assert 29 == len(written.getvalue().decode().removeprefix(ERASE))
-
-
-def test_result_is_inert_and_errors_are_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    """The result of a bar is a line; of lines, what they have said is not said again. Errors are on standard error."""
-    bar, written, _ = _bar(5)
-    bar.result("done\x1b[2J", ["it failed"])
-    assert b"done\\x1b[2J\n" == written.getvalue()
-    assert "it failed" in capsys.readouterr().err
-    stream = io.StringIO()
-    DisplayLines(stream).result("done", ["it failed too"])
-    assert "" == stream.getvalue()
-    assert "it failed too" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("is_terminal", "kind"), [(True, Bar), (False, DisplayLines)])
-def test_display_is_that_of_the_stream(is_terminal: bool, kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bar is for terminals alone."""
-    stream = io.StringIO()
-    monkeypatch.setattr(stream, "isatty", lambda: is_terminal)
-    assert isinstance(open_display(stream, steps=3), kind)
+    clock = iter([100.0, 102.0])
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    terminal = Terminal()
+    display = Display(terminal, steps=10)
+    display._progress._clock = lambda: 1e9
+    display.step(3, 9.0)
+    shown = terminal.getvalue().rpartition(ERASE)[2]
+    assert "training  step 3/10  loss 9.0000  0.5 steps/s  14 s left" == shown
+    display.result("done\x1b[2J")
+    assert terminal.getvalue().endswith(f"{ERASE}done\\x1b[2J\n")
 
 
 class Closed(io.StringIO):
@@ -133,10 +58,15 @@ class Closed(io.StringIO):
 @pytest.mark.parametrize(
     ("error", "is_said"), [(BrokenPipeError(errno.EPIPE, "Broken pipe"), False), (OSError(errno.ENOSPC, "full"), True)]
 )
-def test_training_goes_on_without_its_output(error: OSError, is_said: bool, capsys: Any) -> None:
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_training_goes_on_without_its_output(
+    error: OSError, is_said: bool, is_terminal: bool, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A reader that went away is not an event; another failure is said once, and nothing more is written."""
     stream = Closed(error)
-    display = DisplayLines(stream)
+    monkeypatch.setattr(stream, "isatty", lambda: is_terminal)
+    display = Display(stream, steps=3)
+    display._progress._clock = lambda: 1e9
     for step in range(1, 4):
         display.step(step, 1.0)
     display.close()
@@ -145,10 +75,11 @@ def test_training_goes_on_without_its_output(error: OSError, is_said: bool, caps
 
 
 def test_lines_have_four_digits_and_come_at_once() -> None:
-    """One line for each step."""
+    """Elsewhere each step is one line, and the result is not said again."""
     written = io.BytesIO()
-    display = DisplayLines(io.TextIOWrapper(written, "utf-8", newline="\n"))
+    display = Display(io.TextIOWrapper(written, "utf-8", newline="\n"), steps=2)
     display.step(1, 0.123456)
     assert b"step 1: loss=0.1235\n" == written.getvalue()
     display.step(2, 12.0)
+    display.result("done")
     assert b"step 1: loss=0.1235\nstep 2: loss=12.0000\n" == written.getvalue()

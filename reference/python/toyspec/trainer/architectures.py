@@ -6,12 +6,12 @@ returned. All arrays keep the float type they come in, so that a check in fp64 r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from toyspec.trainer.stepping import Floats, Tokens
 
@@ -29,69 +29,10 @@ class ForwardPass(NamedTuple):
     """What the backward pass needs."""
 
 
-class Node(NamedTuple):
-    """One operation of the compute graph."""
-
-    id: str
-    op: str
-    inputs: Sequence[str]
-    """Ids of the nodes whose results it takes."""
-    layer: str = ""
-    """What the names of its weights begin with; empty when it has none."""
-
-
-class Architecture(Protocol):
-    """What training needs to know of a model; it holds no weights."""
-
-    name: str
-    """The value of ``--arch`` and of ``model.arch``."""
-    context: int
-    """Number of characters that are read."""
-    batch: int
-    """Number of texts in a batch."""
-    predicted: int
-    """Number of positions at the end of a text whose next character is predicted."""
-    vocab: int
-    """Number of different characters."""
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the shape of each weight, by name, in the order of the parameters."""
-
-    def described(self) -> dict[str, Any]:
-        """Return the ``model`` object of run_start."""
-
-    def graph(self) -> list[Node]:
-        """Return the nodes of the compute graph, each after its inputs."""
-
-    def forward(self, weights: Weights, tokens: Tokens) -> ForwardPass:
-        """Return the logits for *tokens*, batch by context."""
-
-    def backward(self, weights: Weights, tokens: Tokens, done: ForwardPass, grad: Floats) -> dict[str, Floats]:
-        """Return the gradient by each weight; *grad* is that by the logits of *done*."""
-
-
 def description(architecture: Architecture, **sizes: int) -> dict[str, Any]:
     """Return the ``model`` object of run_start for *architecture*, with its *sizes*."""
     named = {"arch": architecture.name, "name": f"toyspec-{architecture.name}", "vocab": architecture.vocab}
     return named | sizes | {"weight_type": "f16"}
-
-
-def flow(architecture: Architecture) -> dict[str, Any]:
-    """Return the content of flow.json: ``nodes`` with id, op and the shapes of their weights, and ``edges``."""
-    nodes, shapes = architecture.graph(), architecture.shapes()
-    return {
-        "arch": architecture.name,
-        "nodes": [
-            {"id": node.id, "op": node.op}
-            | {"weights": {name: list(shape) for name, shape in shapes.items() if _is_of(name, node.layer)}}
-            for node in nodes
-        ],
-        "edges": [{"from": source, "to": node.id} for node in nodes for source in node.inputs],
-    }
-
-
-def _is_of(weight: str, layer: str) -> bool:
-    return bool(layer) and weight.rpartition(".")[0] == layer
 
 
 _EPSILON = 1e-5
@@ -127,17 +68,17 @@ def gelu_backward(x: Floats, grad: Floats) -> Floats:
 
 def layer_norm(x: Floats, weight: Floats, bias: Floats) -> Floats:
     """Return *x* with mean 0 and variance 1 along its last axis, then scaled and shifted."""
-    return _normal(x).values * weight + bias
+    return _normal(x)[0] * weight + bias
 
 
 def layer_norm_backward(x: Floats, weight: Floats, grad: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the gradients by *x*, *weight* and bias."""
-    normal = _normal(x)
+    normal, scale = _normal(x)
     lead = tuple(range(x.ndim - 1))
     inner = grad * weight
     by_x = inner - inner.mean(axis=-1, keepdims=True)
-    by_x -= normal.values * (inner * normal.values).mean(axis=-1, keepdims=True)
-    return by_x * normal.scale, (grad * normal.values).sum(axis=lead), grad.sum(axis=lead)
+    by_x -= normal * (inner * normal).mean(axis=-1, keepdims=True)
+    return by_x * scale, (grad * normal).sum(axis=lead), grad.sum(axis=lead)
 
 
 def embedding_backward(table: Floats, tokens: Tokens, grad: Floats) -> Floats:
@@ -147,23 +88,18 @@ def embedding_backward(table: Floats, tokens: Tokens, grad: Floats) -> Floats:
     return by_table
 
 
-class Attention(NamedTuple):
-    """What causal self-attention returns, and what its backward pass needs."""
+def attention(qkv: Floats, heads: int) -> tuple[Floats, Floats]:
+    """Return causal self-attention, batch by length by width, and the share of each earlier position.
 
-    output: Floats
-    """Batch by length by width."""
-    weights: Floats
-    """Share of each earlier position: batch by heads by length by length; rows sum to 1."""
-
-
-def attention(qkv: Floats, heads: int) -> Attention:
-    """Return causal self-attention; *qkv* is batch by length by queries, keys and values, concatenated."""
+    *qkv* is batch by length by queries, keys and values, concatenated. Shares are batch by heads by length by length;
+    their rows sum to 1.
+    """
     query, key, value = _heads(qkv, heads)
     scores = (query @ key.swapaxes(-1, -2)) / np.sqrt(qkv.dtype.type(query.shape[-1]))
     length = qkv.shape[1]
     scores = np.where(np.tri(length, dtype=bool), scores, qkv.dtype.type(-np.inf))
     weights = softmax(scores)
-    return Attention(_joined(weights @ value), weights)
+    return _joined(weights @ value), weights
 
 
 def attention_backward(qkv: Floats, heads: int, weights: Floats, grad: Floats) -> Floats:
@@ -199,15 +135,10 @@ def cross_entropy(logits: Floats, targets: Tokens) -> tuple[float, Floats]:
     return float(loss), grad.reshape(logits.shape)
 
 
-class _Normal(NamedTuple):
-    values: Floats
-    scale: Floats
-
-
-def _normal(x: Floats) -> _Normal:
+def _normal(x: Floats) -> tuple[Floats, Floats]:
     centred = x - x.mean(axis=-1, keepdims=True)
     scale = 1 / np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + _EPSILON)
-    return _Normal(centred * scale, scale)
+    return centred * scale, scale
 
 
 def _heads(qkv: Floats, heads: int) -> list[Floats]:
@@ -250,17 +181,6 @@ class Mlp:
     def described(self) -> dict[str, Any]:
         """Return the model's sizes."""
         return description(self, d_model=self.d_model, n_layers=1, d_ff=self.d_ff)
-
-    def graph(self) -> list[Node]:
-        """Return the compute graph."""
-        return [
-            Node("tokens", "input", ()),
-            Node("token_embd", "embedding", ("tokens",), "token_embd"),
-            Node("ffn_up", "linear", ("token_embd",), "ffn_up"),
-            Node("ffn_act", "tanh", ("ffn_up",)),
-            Node("output", "linear", ("ffn_act",), "output"),
-            Node("loss", "cross_entropy", ("output", "tokens")),
-        ]
 
     def forward(self, weights: Weights, tokens: Tokens) -> ForwardPass:
         """Return the logits of the character after *tokens*."""
@@ -332,23 +252,6 @@ class Transformer:
             d_ff=self.d_ff,
         )
 
-    def graph(self) -> list[Node]:
-        """Return the compute graph."""
-        nodes = [
-            Node("tokens", "input", ()),
-            Node("token_embd", "embedding", ("tokens",), "token_embd"),
-            Node("position_embd", "embedding", (), "position_embd"),
-            Node("embd", "add", ("token_embd", "position_embd")),
-        ]
-        for block in range(self.n_layers):
-            nodes += _block_graph(f"blk.{block}", nodes[-1].id)
-        return [
-            *nodes,
-            Node("output_norm", "layer_norm", (nodes[-1].id,), "output_norm"),
-            Node("output", "matmul", ("output_norm", "token_embd")),
-            Node("loss", "cross_entropy", ("output", "tokens")),
-        ]
-
     def forward(self, weights: Weights, tokens: Tokens) -> ForwardPass:
         """Return the logits of the character after each of *tokens*."""
         kept: dict[str, Floats] = {}
@@ -363,9 +266,8 @@ class Transformer:
         kept[f"{name}.attn_norm"] = x
         kept[f"{name}.attn_qkv"] = _normed(f"{name}.attn_norm", weights, x)
         qkv = kept[f"{name}.qkv"] = _linear(f"{name}.attn_qkv", weights, kept[f"{name}.attn_qkv"])
-        seen = attention(qkv, self.n_heads)
-        kept[f"{name}.shares"], kept[f"{name}.attn_output"] = seen.weights, seen.output
-        x = x + _linear(f"{name}.attn_output", weights, seen.output)
+        kept[f"{name}.attn_output"], kept[f"{name}.shares"] = attention(qkv, self.n_heads)
+        x = x + _linear(f"{name}.attn_output", weights, kept[f"{name}.attn_output"])
         kept[f"{name}.ffn_norm"] = x
         kept[f"{name}.ffn_up"] = _normed(f"{name}.ffn_norm", weights, x)
         up = kept[f"{name}.up"] = _linear(f"{name}.ffn_up", weights, kept[f"{name}.ffn_up"])
@@ -406,16 +308,14 @@ class _Gradients:
 
     def linear(self, name: str, grad: Floats) -> Floats:
         """Keep the gradients by the weights of a linear layer and return that by its input."""
-        by_x, self.by[f"{name}.weight"], self.by[f"{name}.bias"] = linear_backward(
-            self.kept[name], self.weights[f"{name}.weight"], grad
-        )
-        return by_x
+        return self._keep(name, linear_backward(self.kept[name], self.weights[f"{name}.weight"], grad))
 
     def norm(self, name: str, grad: Floats) -> Floats:
         """Keep the gradients by the weights of a layer norm and return that by its input."""
-        by_x, self.by[f"{name}.weight"], self.by[f"{name}.bias"] = layer_norm_backward(
-            self.kept[name], self.weights[f"{name}.weight"], grad
-        )
+        return self._keep(name, layer_norm_backward(self.kept[name], self.weights[f"{name}.weight"], grad))
+
+    def _keep(self, name: str, found: tuple[Floats, Floats, Floats]) -> Floats:
+        by_x, self.by[f"{name}.weight"], self.by[f"{name}.bias"] = found
         return by_x
 
 
@@ -427,16 +327,5 @@ def _normed(name: str, weights: Weights, x: Floats) -> Floats:
     return layer_norm(x, weights[f"{name}.weight"], weights[f"{name}.bias"])
 
 
-def _block_graph(name: str, source: str) -> list[Node]:
-    return [
-        Node(f"{name}.attn_norm", "layer_norm", (source,), f"{name}.attn_norm"),
-        Node(f"{name}.attn_qkv", "linear", (f"{name}.attn_norm",), f"{name}.attn_qkv"),
-        Node(f"{name}.attn", "causal_attention", (f"{name}.attn_qkv",)),
-        Node(f"{name}.attn_output", "linear", (f"{name}.attn",), f"{name}.attn_output"),
-        Node(f"{name}.attn_sum", "add", (source, f"{name}.attn_output")),
-        Node(f"{name}.ffn_norm", "layer_norm", (f"{name}.attn_sum",), f"{name}.ffn_norm"),
-        Node(f"{name}.ffn_up", "linear", (f"{name}.ffn_norm",), f"{name}.ffn_up"),
-        Node(f"{name}.ffn_act", "gelu", (f"{name}.ffn_up",)),
-        Node(f"{name}.ffn_down", "linear", (f"{name}.ffn_act",), f"{name}.ffn_down"),
-        Node(f"{name}.ffn_sum", "add", (f"{name}.attn_sum", f"{name}.ffn_down")),
-    ]
+Architecture: TypeAlias = Mlp | Transformer
+"""A model, which holds no weights; training asks nothing else of it than what both have."""

@@ -29,15 +29,6 @@ class BaselineComparison(NamedTuple):
     """Perplexity of the run divided by that of the baseline."""
 
 
-class Losses(NamedTuple):
-    """What a run had reached at a step."""
-
-    evaluated: float | None
-    """Loss on held-out text; None when there was no evaluation."""
-    trained: float
-    """Loss of the train step."""
-
-
 class Baseline:
     """The losses of a run, step by step."""
 
@@ -63,15 +54,17 @@ class Baseline:
             raise SettingsError(f"{path}: its run_start is missing or invalid; see `toyspec check {path}`")
         self.run_id = run_id
 
-    def compare(self, step: int, losses: Losses) -> BaselineComparison | None:
-        """Return how *losses* compare at the train step *step*; None when the baseline has nothing there.
+    def compare(self, step: int, evaluated: float | None, trained: float) -> BaselineComparison | None:
+        """Return how a run compares at the train step *step*; None when the baseline has nothing there.
+
+        *evaluated* is its loss on held-out text, None without an evaluation; *trained* is that of the train step.
 
         Losses on held-out text are compared where both runs have them, else those of the train step. The verdict is
         abort when the run's loss is not finite: there is nothing left to compare.
         """
-        own, other = losses.evaluated, self._evaluated.get(step)
+        own, other = evaluated, self._evaluated.get(step)
         if own is None or other is None:
-            own, other = losses.trained, self._trained.get(step)
+            own, other = trained, self._trained.get(step)
         if not math.isfinite(own):
             return BaselineComparison("abort", math.nan, math.nan)
         if other is None:

@@ -1,4 +1,4 @@
-"""All files of a run: the two logs, the graph and the checkpoints. A disk that is full stops them, not the training.
+"""All files of a run: the two logs and the checkpoints. A disk that is full stops them, not the training.
 
 Checkpoints are GGUF files with the weights and all that AdamW remembers, so that training goes on as if never stopped.
 A checkpoint gets its name when it is whole, so that a process that is killed leaves none that is half written.
@@ -19,14 +19,14 @@ from gguf import GGUFReader, GGUFWriter, LlamaFileType
 
 from toyspec.core.errors import ToyspecError
 from toyspec.core.format.profiles import METRICS_FILE
-from toyspec.core.generated.metrics_v1 import MetricsEntry
 from toyspec.core.metrics.log import MetricsLog
-from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, say, sync_directory, write_new_file
+from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, say, sync_directory
 from toyspec.core.writing.opening import keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from toyspec.core.generated.metrics_v1 import MetricsEntry
     from toyspec.core.writing.run_writer import RunWriter
     from toyspec.trainer.language_model import LanguageModel
 
@@ -215,31 +215,6 @@ def replaced(path: str) -> Iterator[str]:
         raise
 
 
-def write_json(path: str, value: Mapping[str, Any]) -> None:
-    """Write *value* to the file *path*, which never holds a part of it, and force it to the device."""
-    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
-    with replaced(path) as unfinished:
-        write_new_file(SYSTEM_CALLS, unfinished, [f"{text}\n".encode()])
-    sync_directory(SYSTEM_CALLS, os.path.dirname(path))
-
-
-FLOW_FILE = "flow.json"
-
-
-class StepResult(NamedTuple):
-    """What is recorded of a step."""
-
-    step: int
-    loss: float
-    ppl: float
-    lr: float
-    grad_norm: float
-    tokens: int
-    samples: int
-    compute_us: int
-    wall_us: int
-
-
 class TrainingFiles:
     """The files of one run beside and including its stream, which *log* writes.
 
@@ -262,11 +237,10 @@ class TrainingFiles:
         """Path of the directory with the checkpoints."""
         return os.path.join(self._directory, WEIGHTS_DIRECTORY)
 
-    def start(self, graph: Mapping[str, Any]) -> None:
+    def start(self) -> None:
         """Begin a new run, after its run_start; files of one that it replaces move to ``.prev``."""
         for name in (METRICS_FILE, WEIGHTS_DIRECTORY):
             self._attempt(name, lambda name=name: _move_to_prev(os.path.join(self._directory, name)))  # type: ignore[misc]
-        self._attempt(FLOW_FILE, lambda: write_json(os.path.join(self._directory, FLOW_FILE), graph))
         self._attempt(METRICS_FILE, self._open_metrics)
 
     def resume(self, furthest_step: int) -> float:
@@ -281,21 +255,10 @@ class TrainingFiles:
         entries = list(self._metrics or ())
         return entries[-1].wall_time_ms / 1000 if entries else 0.0
 
-    def step(self, result: StepResult, elapsed: float) -> None:
-        """Record a step that ended *elapsed* seconds after the start of training."""
-        members = result._asdict()
-        del members["samples"]
-        self.log.step(**members)
+    def measure(self, entry: MetricsEntry) -> None:
+        """Write *entry* to the metrics log, unless the log has its step already."""
         metrics = self._metrics
-        if metrics is not None and result.step > self._measured:
-            entry = MetricsEntry(
-                step=result.step,
-                wall_time_ms=elapsed * 1000,
-                loss=result.loss,
-                grad_norm=result.grad_norm,
-                throughput_samples_per_sec=result.samples / result.wall_us * 1e6 if result.wall_us else math.nan,
-                extra={},
-            )
+        if metrics is not None and entry.step > self._measured:
             self._attempt(METRICS_FILE, lambda: metrics.record(entry))
 
     def checkpoint(self, model: LanguageModel, progress: TrainingProgress) -> None:

@@ -34,8 +34,8 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
 _GATE = re.compile(r"\s*([a-z_]+)\s*(<=|>=|<|>)\s*([-+0-9.eE]+)\s*")
 
 
-class GateError(ToyspecError, ValueError):
-    """The text is not a gate."""
+class SettingsError(ToyspecError, ValueError):
+    """Settings with which nothing can be trained."""
 
 
 class GateVerdict(NamedTuple):
@@ -55,19 +55,19 @@ class Gate(NamedTuple):
 
     @classmethod
     def parsed(cls, text: str) -> Gate:
-        """Return the gate in *text*; raise GateError if it is not one."""
+        """Return the gate in *text*; raise SettingsError if it is not one."""
         found = _GATE.fullmatch(text)
         if not found:
-            raise GateError(f"{text!r} is not a condition; write METRIC<BOUND, for example 'loss_ratio<0.9'")
+            raise SettingsError(f"{text!r} is not a condition; write METRIC<BOUND, for example 'loss_ratio<0.9'")
         metric, comparison, bound = found.groups()
         if metric not in METRICS:
-            raise GateError(f"unknown metric {metric!r}; use one of {', '.join(METRICS)}")
+            raise SettingsError(f"unknown metric {metric!r}; use one of {', '.join(METRICS)}")
         try:
             threshold = float(bound)
         except ValueError:
             threshold = math.nan
         if not math.isfinite(threshold):
-            raise GateError(f"bound {bound!r} must be a finite number")
+            raise SettingsError(f"bound {bound!r} must be a finite number")
         return cls(metric, comparison, threshold)
 
     def __str__(self) -> str:
@@ -86,10 +86,6 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 
 ARCHITECTURE_NAMES = ("transformer", "mlp")
 """What can be trained; the first is the default."""
-
-
-class SettingsError(ToyspecError, ValueError):
-    """Settings with which nothing can be trained."""
 
 
 class TrainingSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,10 +119,7 @@ class TrainingSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def quality_gate(self) -> Gate | None:
         """The condition in ``gate``."""
-        try:
-            return None if self.gate is None else Gate.parsed(self.gate)
-        except ValueError as error:
-            raise SettingsError(str(error)) from error
+        return None if self.gate is None else Gate.parsed(self.gate)
 
 
 def checked_settings(given: Mapping[str, Any]) -> TrainingSettings:

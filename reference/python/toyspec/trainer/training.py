@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from toyspec.core.generated.metrics_v1 import MetricsEntry
 from toyspec.core.generated.toy_v1 import Backend, Git, Host
 from toyspec.core.system_calls import say
-from toyspec.core.writing.clocks import Clock, Stopwatch, SystemClock
+from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock, Stopwatch
 from toyspec.core.writing.environment import git_revision, this_host
 from toyspec.core.writing.run_writer import RunWriter
-from toyspec.trainer.architectures import flow
-from toyspec.trainer.earlier_runs import Losses, perplexity
+from toyspec.trainer.earlier_runs import perplexity
 from toyspec.trainer.language_model import ARCHITECTURES, LOSS_NAME, TEXT_NAME, LanguageModel, shipped_text
 from toyspec.trainer.run_files import (
     CheckpointError,
     CheckpointFacts,
-    StepResult,
     TrainingFiles,
     TrainingProgress,
     load_checkpoint,
@@ -32,26 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toyspec.trainer.earlier_runs import Baseline, Interrupted
-    from toyspec.trainer.settings import Gate, GateVerdict, TrainingSettings
+    from toyspec.trainer.settings import GateVerdict, TrainingSettings
 
 
 _FIXED_START = 1780219800.0
 """2026-05-31T09:30:00Z"""
 _FIXED_STEP_SECONDS = 0.01
-
-
-class RunClock(Clock, Protocol):
-    """A clock that is notified of each finished step."""
-
-    def step_is_done(self) -> None:
-        """Do what the end of a step does to this clock."""
-
-
-class RealClock(SystemClock):
-    """The clocks of the system; the end of a step does not change them."""
-
-    def step_is_done(self) -> None:
-        """Do nothing."""
 
 
 class FixedClock:
@@ -80,14 +65,14 @@ class Environment(NamedTuple):
     backend: Backend
     git: Git | None
     """None outside a working tree."""
-    clock: RunClock
+    clock: Clock
 
 
 def real_environment() -> Environment:
     """Return the environment of this process."""
     host = this_host()
     backend = Backend(kind="cpu", device=host.arch, compute=f"numpy {np.__version__}")
-    return Environment(host, backend, git_revision(), RealClock())
+    return Environment(host, backend, git_revision(), SYSTEM_CLOCK)
 
 
 def fixed_environment() -> Environment:
@@ -166,7 +151,7 @@ class Training:
                 phase="train",
                 compare_to=None if self._baseline is None else self._baseline.run_id,
             )
-            files.start(flow(self._architecture))
+            files.start()
             return self._train(files, Stopwatch(self._clock))
 
     def resume(self, was: Interrupted) -> Outcome:
@@ -216,23 +201,33 @@ class Training:
         batch = self._text.batch(self._architecture, self._settings.seed, step)
         began = self._clock.monotonic()
         loss = self._model.train(batch, self._optimizer)
-        self._clock.step_is_done()
+        if isinstance(self._clock, FixedClock):
+            self._clock.step_is_done()
         now = self._clock.monotonic()
         self._progress = self._progress._replace(step=step, loss=loss)
         if step == 1:
             self._progress = self._progress._replace(first_loss=loss)
-        result = StepResult(
+        norm, wall_us = grad_norm(grad_norms(self._model.parameters)), round((now - ended) * 1e6)
+        files.log.step(
             step=step,
             loss=loss,
             ppl=perplexity(loss),
             lr=self._optimizer.lr,
-            grad_norm=grad_norm(grad_norms(self._model.parameters)),
+            grad_norm=norm,
             tokens=batch.targets.size,
-            samples=len(batch.inputs),
             compute_us=round((now - began) * 1e6),
-            wall_us=round((now - ended) * 1e6),
+            wall_us=wall_us,
         )
-        files.step(result, watch.seconds())
+        files.measure(
+            MetricsEntry(
+                step=step,
+                wall_time_ms=watch.seconds() * 1000,
+                loss=loss,
+                grad_norm=norm,
+                throughput_samples_per_sec=len(batch.inputs) / wall_us * 1e6 if wall_us else math.nan,
+                extra={},
+            )
+        )
         self._on_step(step, loss)
         return now
 
@@ -249,20 +244,14 @@ class Training:
             log.sample(PROMPT, written, step=step, phase="decode")
         if self._baseline is None or (evaluated is None and step < settings.steps):
             return None
-        return self._compare(log, Losses(evaluated, self._progress.loss), self._baseline)
+        return self._compare(log, evaluated, self._baseline)
 
-    def _compare(self, log: RunWriter, losses: Losses, baseline: Baseline) -> str | None:
+    def _compare(self, log: RunWriter, evaluated: float | None, baseline: Baseline) -> str | None:
         step = self._progress.step
-        found = baseline.compare(step, losses)
+        found = baseline.compare(step, evaluated, self._progress.loss)
         if found is None:
             return None
-        log.compare(
-            found.verdict,
-            step=step,
-            baseline_run_id=baseline.run_id,
-            loss_delta=found.loss_delta,
-            ppl_ratio=found.ppl_ratio,
-        )
+        log.compare(step=step, baseline_run_id=baseline.run_id, **found._asdict())
         self._progress = self._progress._replace(ppl_ratio=found.ppl_ratio)
         return "the loss is not finite" if found.verdict == "abort" else None
 
@@ -281,7 +270,9 @@ class Training:
             final_loss=self._progress.loss,
             exit_code=exit_code,
             error=aborted,
-            quality_gate=None if gate is None or verdict is None else _described(gate, verdict),
+            quality_gate=None
+            if gate is None or verdict is None
+            else verdict._asdict() | {"metric": gate.metric, "threshold": gate.threshold},
         )
         return Outcome(exit_code, self._progress, verdict, aborted)
 
@@ -316,13 +307,4 @@ def _results(progress: TrainingProgress) -> dict[str, float]:
         "eval_loss": progress.eval_loss,
         "eval_ppl": perplexity(progress.eval_loss),
         "ppl_ratio": progress.ppl_ratio,
-    }
-
-
-def _described(gate: Gate, verdict: GateVerdict) -> dict[str, Any]:
-    return {
-        "passed": verdict.passed,
-        "metric": gate.metric,
-        "value": verdict.value,
-        "threshold": gate.threshold,
     }

@@ -9,12 +9,12 @@ import os
 import sys
 import time
 import traceback
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.parsers import UsageError, local_path, number_from
-from toyspec.core.command_line.progress import time_left
-from toyspec.core.command_line.terminal import Terminal, columns
+from toyspec.core.command_line.progress import Progress, time_left
+from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import printable
 from toyspec.core.system_calls import cause_of, say
@@ -30,7 +30,6 @@ from toyspec.trainer.settings import (
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Sequence
     from typing import TextIO
 
     from toyspec.core.command_line.parsers import Parser
@@ -38,107 +37,55 @@ if TYPE_CHECKING:
     from toyspec.trainer.training import Environment, Outcome
 
 
-_EVERY_SECONDS = 0.1
-_ERASE = "\r\x1b[K"
-_BAR_CELLS = 20
+class Display:
+    """Shows the steps: progress on a terminal, else lines ``step N: loss=…``. Training goes on if the output fails."""
 
-
-class Display(Protocol):
-    """Where steps and the result are shown."""
-
-    def step(self, step: int, loss: float) -> None:
-        """Show that *step* is done."""
-
-    def close(self) -> None:
-        """Leave a clean line, also after an error."""
-
-    def result(self, fact: str, errors: Sequence[str]) -> None:
-        """Show the result of the run, and its *errors*."""
-
-
-def open_display(stream: TextIO, *, steps: int) -> Display:
-    """Return the display for *stream*; *steps* is the number of the last step."""
-    terminal = Terminal(stream)
-    return Bar(terminal, steps) if terminal.interactive else DisplayLines(stream)
-
-
-class DisplayLines:
-    """Writes ``step N: loss=…`` and nothing else. Training goes on if the output is closed."""
-
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, steps: int) -> None:
+        """Show on *stream* a training whose last step is the number *steps*."""
         self._stream = stream
+        self._steps = steps
+        self._progress = Progress("training", stream)
+        self._first: int | None = None
+        self._began = time.monotonic()
         self._is_open = True
 
     def step(self, step: int, loss: float) -> None:
-        """Write the line of *step*."""
+        """Show that *step* is done."""
+        if self._first is None:
+            self._first = step
+        if self._progress.active:
+            rate = (step - self._first + 1) / max(time.monotonic() - self._began, 1e-9)
+            left = time_left((self._steps - step) / rate)
+            self._show(f"step {step}/{self._steps}  loss {loss:.4f}  {rate:.1f} steps/s  {left} left")
+        else:
+            self._show(f"step {step}: loss={loss:.4f}\n")
+
+    def result(self, fact: str) -> None:
+        """Replace the progress by *fact*; lines have shown it."""
+        self.close()
+        if self._progress.active:
+            Terminal(self._stream).line(printable(fact))
+
+    def close(self) -> None:
+        """Leave a clean line, also after an error."""
+        with contextlib.suppress(OSError):
+            self._progress.erase()
+
+    def _show(self, text: str) -> None:
         if not self._is_open:
             return
         try:
-            self._stream.write(f"step {step}: loss={loss:.4f}\n")
-            self._stream.flush()
+            if self._progress.active:
+                self._progress.show(text)
+            else:
+                self._stream.write(text)
+                self._stream.flush()
         except OSError as error:
             self._is_open = False
             # The interpreter would try to write the rest of the buffer again at its exit.
             _discard(self._stream)
             if not isinstance(error, BrokenPipeError):
                 say(f"standard output: {cause_of(error)}; training continues without it")
-
-    def close(self) -> None:
-        """Do nothing."""
-
-    def result(self, fact: str, errors: Sequence[str]) -> None:  # noqa: ARG002 - the lines have shown it
-        """Print *errors* to standard error."""
-        for error in errors:
-            say(error)
-
-
-class Bar:
-    """One line that is redrawn, with loss, rate and time left."""
-
-    def __init__(self, terminal: Terminal, steps: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._terminal = terminal
-        self._steps = steps
-        self._clock = clock
-        self._first: tuple[int, float] | None = None
-        self._drawn_at = -_EVERY_SECONDS
-        self._began = clock()
-
-    def step(self, step: int, loss: float) -> None:
-        """Draw the progress, a few times a second at most."""
-        now = self._clock()
-        if self._first is None:
-            self._first = step - 1, self._began
-        if now - self._drawn_at < _EVERY_SECONDS and step < self._steps:
-            return
-        self._drawn_at = now
-        before, began = self._first
-        rate = (step - before) / max(now - began, 1e-9)
-        left = time_left((self._steps - step) / rate)
-        text = f"step {step}/{self._steps}  {self._cells(step)}  loss {loss:.4f}  {rate:.1f} steps/s  {left} left"
-        self._show(f"{_ERASE}{text[: columns() - 1]}")
-
-    def close(self) -> None:
-        """Remove the bar."""
-        self._show(_ERASE)
-
-    def result(self, fact: str, errors: Sequence[str]) -> None:
-        """Write *fact*, and print *errors* to standard error."""
-        self._terminal.line(printable(fact))
-        for error in errors:
-            say(error)
-
-    def _cells(self, step: int) -> str:
-        full, empty = ("█", "░") if self._terminal.unicode else ("#", ".")
-        done = _BAR_CELLS * step // self._steps
-        return full * done + empty * (_BAR_CELLS - done)
-
-    def _show(self, text: str) -> None:
-        try:
-            self._terminal.stream.write(text)
-            self._terminal.stream.flush()
-        except OSError:
-            # A terminal that was closed must not end the training.
-            _discard(self._terminal.stream)
 
 
 def _discard(stream: TextIO) -> None:
@@ -158,8 +105,8 @@ _SETTINGS = ("arch", "steps", "seed", "lr", "eval_every", "sample_every", "check
 
 _DESCRIPTION = """\
 Train a small language model on a short text, from scratch, on the CPU, in
-seconds, and write the run as a bundle: events.jsonl, metrics.jsonl, flow.json
-and checkpoints in weights/. Equal settings give equal losses on one machine."""
+seconds, and write the run as a bundle: events.jsonl, metrics.jsonl and
+checkpoints in weights/. Equal settings give equal losses on one machine."""
 
 _EPILOG = """\
 --gate takes METRIC<BOUND, with <, <=, > or >=:
@@ -286,16 +233,15 @@ def _shown(
 ) -> int:
     from toyspec.trainer.training import Training
 
-    display = open_display(sys.stdout, steps=settings.steps)
+    display = Display(sys.stdout, steps=settings.steps)
     try:
         training = Training(directory, settings, environment, baseline=baseline, on_step=display.step)
         outcome = training.start() if was is None else training.resume(was)
     finally:
         display.close()
-    display.result(
-        f"{directory}: {_fact(outcome, settings)}",
-        [f"{directory}: {error}" for error in _errors(outcome, settings)],
-    )
+    display.result(f"{directory}: {_fact(outcome, settings)}")
+    for error in _errors(outcome, settings):
+        say(f"{directory}: {error}")
     return outcome.exit_code
 
 
