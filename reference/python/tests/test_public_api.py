@@ -220,7 +220,7 @@ INTERNAL = {
 
 OF_AN_EXTRA = {"toyspec.stores.file_systems": "fsspec", "toyspec.stores.object_stores": "obstore"}
 OF_AN_EXTRA |= {f"toyspec.stores.hub.{name}": "huggingface_hub" for name in ("pushing", "repository")}
-OF_AN_EXTRA |= {f"toyspec.view.screen.{name}": "textual" for name in ("app", "panes")}
+OF_AN_EXTRA["toyspec.view.screen"] = "textual"
 """Modules that cannot be imported without the package of an extra."""
 
 

@@ -14,8 +14,8 @@ pytest.importorskip("textual", reason="the extra tui is not installed")
 from textual.geometry import Size
 
 from toyspec.core.runs.rows import unreadable_row
-from toyspec.view.charts import Cell
-from toyspec.view.screen.panes import COLORS, ChartPane, Panel, RunList, _parts, end_of
+from toyspec.view.charts import NO_PLACE, Cell, DrawnCurve
+from toyspec.view.screen import COLORS, ChartPane, RunList, _parts, end_of
 
 CELLS: Any = st.builds(
     Cell,
@@ -43,9 +43,10 @@ def test_title_names_the_runs_in_the_colours_of_their_curves(monkeypatch: pytest
     """The title has the metric, and each run in the colour of its curve."""
     monkeypatch.setattr(ChartPane, "size", Size(60, 10))
     pane = ChartPane()
-    pane.show(Panel("loss", [], [1, 0], ["first", "second"]), scale="linear", axis="step", note="reading")
+    empty = DrawnCurve(None, [], [], [], None)
+    pane.show("loss", [empty, empty], [1, 0], ["first", "second"], scale="linear", axis="step")
     shown = pane.render()
-    assert ["loss  first  second", "reading"] == shown.plain.splitlines()
+    assert ["loss  first  second", NO_PLACE["linear"]] == shown.plain.splitlines()
     pieces = {shown.plain[span.start : span.end]: span.style for span in shown.spans}
     assert ("bold", COLORS[1], COLORS[0]) == (pieces["loss"], pieces["first"], pieces["second"])
 

@@ -22,7 +22,7 @@ pytest.importorskip("textual")
 
 from textual.pilot import Pilot
 
-from toyspec.view.screen.app import WatchApp
+from toyspec.view.screen import WatchApp
 
 SCREENS = Path(__file__).parents[1] / "screens.txt"
 RUNS = Path(__file__).parents[1] / "transcripts"

@@ -23,10 +23,10 @@ def configure(parser: Parser) -> None:
         "80 columns and 24 lines, and works over SSH. A ROOT is a directory, a run, or an\n"
         "address; of several, each is shown under its name, which NAME=ROOT chooses.\n"
         "\n"
-        "The keys are those of `toyspec view`: j and k move, space selects, / filters,\n"
-        "enter opens a run, m shows another metric, l is log scale, ? lists all keys, q\n"
-        "quits. No spike is lost; \N{MULTIPLICATION SIGN} is not finite, ¦ unreadable lines, ┊ resumed. To\n"
-        "compare settings and results, use `toyspec compare`.\n"
+        "The last line has the keys: j and k move, space selects, / filters, m shows the\n"
+        "next metric, l is log scale, q quits. No spike is lost; \N{MULTIPLICATION SIGN} is not finite, ¦\n"
+        "unreadable lines, ┊ resumed. To compare settings and results, use\n"
+        "`toyspec compare`.\n"
         "\n"
         "Runs are compared with the health rules of the project: alerts counts the\n"
         "incidents, and the filter alerts > 0 lists the runs with any. `toyspec tail`\n"
@@ -47,7 +47,7 @@ def run(options: Namespace) -> int:
     if not all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__)):
         raise UsageError("watch needs a terminal; `toyspec ls` prints the runs, `toyspec tail` follows them")
     try:
-        from toyspec.view.screen.app import WatchApp
+        from toyspec.view.screen import WatchApp
     except ImportError as error:
         raise UsageError("watch needs Textual: python -m pip install 'toyspec[tui]'") from error
     try:
