@@ -15,16 +15,15 @@ from toyspec.convert.exporting import ExportedRun
 from toyspec.convert.intake import Intake
 from toyspec.convert.reports import NO_PLACE, Ledger
 from toyspec.convert.run_items import items_of
-from toyspec.convert.sources import copied, drop_files, file_below, files_below, name_below
+from toyspec.convert.sources import drop_files, file_below, files_below, name_below
 from toyspec.convert.wandb_files import lines_of, taken_objects
 from toyspec.core.errors import SourceError
-from toyspec.core.places.place import Entry
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.records import RecordFeed
 from toyspec.core.writing.media import File
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 AT = "2026-05-31T09:30:00Z"
 RECORDS: list[dict[str, Any]] = [
@@ -333,46 +332,6 @@ def test_files_without_a_place_are_dropped_one_by_one(files: Path) -> None:
     drop_files(str(files), str(files / "none"), ledger)
     assert 5 == ledger.items
     assert ("in", "in-sub") == (name_below(str(files), str(files)), name_below(str(files.parent), str(files / "sub")))
-
-
-class Place:
-    """A store with two objects."""
-
-    objects = {"s3://b/r/x.csv": b"1", "s3://b/r/sub/y": b"22"}  # noqa: RUF012 - it is never changed
-
-    def status(self, address: str) -> Entry:
-        """Return the object at *address*."""
-        if address not in self.objects:
-            raise FileNotFoundError(2, "No such file or directory", address)
-        return Entry(address, len(self.objects[address]), f"id of {address}")
-
-    def entries(self, address: str) -> Iterator[Entry]:
-        """Yield what is below *address*."""
-        return (self.status(each) for each in self.objects if each.startswith(f"{address}/"))
-
-    def blocks(self, address: str) -> list[bytes]:
-        """Return the content of the object at *address*."""
-        return [self.objects[address]]
-
-
-def test_copy_of_a_source_is_removed_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All objects below an address, or one, are files with the same time at each copy; none is an error."""
-    monkeypatch.setattr(sources, "place_of", lambda _: Place())
-    times = []
-    for _ in range(2):
-        with copied("s3://b/r") as path:
-            found = {str(each.relative_to(path)): each for each in Path(path).rglob("*") if each.is_file()}
-            assert {"x.csv": b"1", "sub/y": b"22"} == {name: each.read_bytes() for name, each in found.items()}
-            assert "r" == os.path.basename(path)
-            times.append([each.stat().st_mtime_ns for each in found.values()])
-        assert not os.path.exists(path)
-    assert (times[0], 2) == (times[1], len(set(times[0])))
-    with copied("s3://b/r/x.csv") as path:
-        assert ("x.csv", b"1") == (os.path.basename(path), Path(path).read_bytes())
-    for address, fact in (("s3://b/none", "No such file or directory"), ("s3://b/odd", "cannot be the name of a file")):
-        monkeypatch.setitem(Place.objects, "s3://b/odd/../z", b"")
-        with pytest.raises(SourceError, match=fact), copied(address):
-            pass
 
 
 def test_numbers_that_are_not_finite_are_shown() -> None:

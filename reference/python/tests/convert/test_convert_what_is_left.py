@@ -39,13 +39,12 @@ def test_torn_end_is_dropped_by_each_export(tmp_path: Path, name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("name", ["csv", "json"])
-def test_logs_of_other_ranks_are_counted(tmp_path: Path, name: str, workers: int) -> None:
+def test_logs_of_other_ranks_are_counted(tmp_path: Path, name: str) -> None:
     """An export has the first rank; what the others logged is exported by their own paths."""
     run = write_run(tmp_path / "a", {}, STEP)
     other = shutil.copy(run / "events.jsonl", run / "events.rank-12.jsonl")
-    report = export_runs(name, [run], tmp_path / "out", workers=workers)
+    report = export_runs(name, [run], tmp_path / "out")
     (loss,) = [loss for made in report.runs for loss in made.losses if loss.cause == "other-rank"]
     assert [(1, "rank 12", "events.rank-12.jsonl")] == [(loss.count, each.place, each.value) for each in loss.examples]
     assert "other-rank" not in losses(exported(name, Path(other), tmp_path / "other"))

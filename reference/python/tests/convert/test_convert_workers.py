@@ -1,4 +1,4 @@
-"""Imports and exports by several workers make what one process makes, to the byte."""
+"""Imports by several workers make what one process makes, to the byte."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from conversions import SAMPLES, START, accounted, write_run
+from conversions import SAMPLES, accounted
 from convert.test_convert_tensorboard import event_file, steps
-from toyspec.convert import export_runs, exportable, exporting, import_runs, importing
-from toyspec.convert.destinations.destination import TOOLS
+from toyspec.convert import import_runs, importing
 from toyspec.core import system_calls
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
-from toyspec.core.workers.running import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,51 +155,3 @@ def test_interrupted_import_goes_on(tmp_path: Path) -> None:
     assert {name: data for name, data in tree(tmp_path / "whole").items() if name.endswith("jsonl")} == {
         name: data for name, data in tree(tmp_path / "runs").items() if name.endswith("jsonl")
     }
-
-
-def runs_to_export(folder: Path) -> None:
-    """Write runs, some of which have the same id, one that is damaged and one of another profile."""
-    for name in ("a", "b", "b/a", "c"):
-        scalars = [{"kind": "scalars", "t": n * 1.5, "step": n, "values": {name: n / 3, "b": 1.0}} for n in range(20)]
-        write_run(folder / name, {**START, "config": {"lr": 0.1}, "tags": ["x"]}, *scalars)
-    with open(folder / "c" / "events.jsonl", "ab") as file:
-        file.write(b'{"kind":\n{"kind":"run_end","t":99.0,"reason":"completed"}\n')
-    (folder / "other").mkdir()
-    (folder / "other" / "metrics.jsonl").write_text('{"step":0,"wall_time_ms":1,"loss":0.5}\n')
-
-
-@pytest.mark.parametrize("name", exportable())
-def test_export_writes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Files, reports and errors are equal, beside what is there already."""
-    if TOOLS[name].export == "all":
-        pytest.skip("one process writes it, whatever the number of workers")
-    runs_to_export(tmp_path / "runs")
-    (tmp_path / "more").mkdir()
-    write_run(tmp_path / "more" / "a-2", {"kind": "run_start"})
-    made = {}
-    for workers in (1, Threads(3)):
-        directory = tmp_path / type(workers).__name__
-        (directory / "out").mkdir(parents=True)
-        (directory / "out" / "mine.txt").write_text("x")
-        monkeypatch.chdir(directory)
-        try:
-            report = export_runs(name, [tmp_path / "runs", tmp_path / "more"], "out", workers=workers)
-        except ImportError as error:
-            pytest.skip(str(error))
-        made[workers] = (document(report), tree(directory))
-    assert made[1] == made[Threads(3)]
-    assert ["a", "b", "a-2", "c", "a-2-2"] == [run["run_id"] for run in made[1][0]["runs"]]
-    assert 1 == len(made[1][0]["errors"])
-
-
-@needs_fork
-def test_poisoned_run_is_isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that ends every worker is reported, and all others are exported."""
-    for name in ("a", "poison", "z"):
-        write_run(tmp_path / "runs" / name, {"kind": "run_start"})
-    monkeypatch.setattr(exporting, "ExportedRun", poisoned(exporting.ExportedRun))
-    report = export_runs("csv", [tmp_path / "runs"], tmp_path / "out", workers=2)
-    (error,) = report.errors
-    assert "not exported: its worker process was ended by SIGKILL; the others are not affected" == error.message
-    assert ["a", "z"] == sorted(os.listdir(tmp_path / "out"))
-    assert ["runs", "out"] == sorted(os.listdir(tmp_path), reverse=True)

@@ -296,23 +296,6 @@ def test_text_between_numbers_is_passed_over(name: str | None, data: bytes) -> N
     assert name == (None if found is None else found.dialect.name)
 
 
-def test_import_counts_the_files_that_it_leaves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An export of a tracker has pictures and settings beside its metrics, which have no importer."""
-    source = tmp_path / "export"
-    (source / "assets").mkdir(parents=True)
-    log_of(source / "metrics.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
-    for name in ("params.json", "assets/a.png"):
-        (source / name).write_bytes(b"\x89PNG")
-    out = source / "runs"
-    for _ in range(2):
-        assert 0 == main(["import", "--out", str(out), str(source)])
-        assert "2 other files were not imported; `toyspec doctor" in capsys.readouterr().err
-    # Of another format, the importer knows all files.
-    for whole in (source / "metrics.jsonl", DIALECTS.parent / "samples/dvclive"):
-        assert 0 == main(["import", "--out", str(out), str(whole)])
-        assert "" == capsys.readouterr().err
-
-
 def test_export_of_several_runs_prints_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each cause is printed once, with the number of its runs; the report in JSON has every run."""
     for name in ("a", "b", "c"):

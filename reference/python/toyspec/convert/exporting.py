@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
-from contextlib import closing
-from functools import partial
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +14,6 @@ from toyspec.convert.destinations.destination import (
     RunHead,
     destination_of,
     exportable,
-    is_written_at_once,
 )
 from toyspec.convert.formats import paths_of
 from toyspec.convert.importing import safe_run_id
@@ -35,7 +31,6 @@ from toyspec.convert.run_items import ItemRow, items_of, setting_items, start_it
 from toyspec.core.errors import SourceError, StreamError
 from toyspec.core.escaping import encodable
 from toyspec.core.findings import PathError
-from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.annotations import read_annotations
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.reader import read
@@ -44,18 +39,14 @@ from toyspec.core.reading.stream_files import locate_stream, stream_size
 from toyspec.core.runs.discovery import Stream, find_streams
 from toyspec.core.runs.summary import start_after
 from toyspec.core.watching import Total
-from toyspec.core.workers.processes import Processes
-from toyspec.core.workers.running import Work, results_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from toyspec.convert.destinations.destination import Destination, Lost
     from toyspec.convert.run_items import Item
     from toyspec.core.reading.records import Record
     from toyspec.core.watching import Watch
-    from toyspec.core.workers.processes import Start
-    from toyspec.core.workers.running import Workers
 
 _ADVANCE_BYTES = 1 << 18
 _PARTIAL = ".export-"
@@ -166,40 +157,19 @@ class ExportJob(NamedTuple):
     """The name in the export."""
 
 
-class _Options(NamedTuple):
-    """What applies to every run of an export."""
-
-    format: str
-    target: str
-    """The directory that the report names."""
-    max_examples: int
-
-
-class _Part(NamedTuple):
-    """What became of one run."""
-
-    report: ConversionReport
-    folder: str = ""
-    """The directory that its files were written into; empty if it could not be read."""
-
-
-def export_runs(  # noqa: PLR0913 - each is an option of its own
+def export_runs(
     format: str,  # noqa: A002 - the word that the command line uses
     runs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str],
     *,
     max_examples: int = MAX_EXAMPLES,
     watch: Watch | None = None,
-    workers: int | Workers = 1,
 ) -> ConversionReport:
     """Export *runs*, toy/v1 runs or directories with some below, into the directory *out*; return what became of each.
 
     *runs* is one path or several. What is in *out* already stays; a file that an export would replace is an error,
-    and then nothing is written there. A run that cannot be read is in ``errors``. *workers* is a number of
-    processes or a Ray cluster; what is written does not depend on it. The databases of MLflow and Trackio, tables of
-    Parquet, and what W&B's own package writes, are written by one process all the same. Raise ValueError for an
-    unknown *format*, ImportError if it needs a package that is not installed, OSError if *out* cannot be written, and
-    WorkersError.
+    and then nothing is written there. A run that cannot be read is in ``errors``. Raise ValueError for an
+    unknown *format*, ImportError if it needs a package that is not installed, and OSError if *out* cannot be written.
     """
     if format not in exportable():
         raise ValueError(f"nothing is exported to {format}; known are {', '.join(exportable())}")
@@ -213,17 +183,23 @@ def export_runs(  # noqa: PLR0913 - each is an option of its own
     try:
         destination = destination_of(format).exporting(made)
         jobs = list(_jobs(paths_of(runs), report))
-        options = _Options(format, target, max_examples)
         total = Total(sum(job.size for job in jobs), watch)
-        parts: Iterator[ConversionReport]
-        if workers == 1 or is_written_at_once(format):
-            parts = (_export(job, destination, options, total.advance) for job in jobs)
-        else:
-            parts = _export_in_parallel(jobs, options, total, workers, made)
-        for part in parts:
-            report.extend(part)
+        for job in jobs:
+            ledger = Ledger(max_examples=max_examples, watch=total.advance)
+            try:
+                run = ExportedRun(job.path)
+            except (SourceError, StreamError) as error:
+                report.errors.append(PathError(job.path, error.fact))
+                total.advance(job.size)
+                continue
+            _export(run, job.run_id, destination, ledger)
+            entry = RunConversion(
+                format=format, source=encodable(job.path), target=encodable(target), run_id=job.run_id
+            )
+            entry.take(ledger)
+            report.add(entry)
         destination.complete(os.path.abspath(target))
-        _move_all(made, target, "is there already; choose another directory for --out")
+        _move_all(made, target)
     except OSError as error:
         if error.filename is None:
             # An error of writing names no file; what was written there is removed.
@@ -261,22 +237,11 @@ def _free_name(name: str, names: set[str]) -> str:
     return free
 
 
-def _export(
-    job: ExportJob, destination: Destination, options: _Options, watch: Callable[[int], None] | None = None
-) -> ConversionReport:
-    """Write one run to *destination*, and return what became of it."""
-    report = ConversionReport(direction="export")
-    try:
-        run = ExportedRun(job.path)
-    except (SourceError, StreamError) as error:
-        report.errors.append(PathError(job.path, error.fact))
-        if watch is not None:
-            watch(job.size)
-        return report
-    ledger = Ledger(max_examples=options.max_examples, watch=watch)
+def _export(run: ExportedRun, run_id: str, destination: Destination, ledger: Ledger) -> None:
+    """Write *run*, called *run_id*, to *destination*."""
     destination.notes = ledger.notes
     metrics = run.metrics() if destination.needs_metrics else ()
-    destination.open(run.head._replace(run_id=job.run_id, metrics=metrics))
+    destination.open(run.head._replace(run_id=run_id, metrics=metrics))
     end = None
     try:
         rows = run.rows(ledger, attempts=destination.holds_attempts, records=destination.holds_records)
@@ -287,11 +252,6 @@ def _export(
         end = run.end
     finally:
         destination.close(end)
-    source, target = encodable(run.path), encodable(options.target)
-    entry = RunConversion(format=options.format, source=source, target=target, run_id=job.run_id)
-    entry.take(ledger)
-    report.add(entry)
-    return report
 
 
 def settle(ledger: Ledger, rows: Sequence[ItemRow], losses: Sequence[Lost]) -> None:
@@ -314,52 +274,13 @@ def settle(ledger: Ledger, rows: Sequence[ItemRow], losses: Sequence[Lost]) -> N
                 ledger.drop(*dropped)
 
 
-def _export_in_parallel(
-    jobs: list[ExportJob], options: _Options, total: Total, workers: int | Workers, directory: str
-) -> Iterator[ConversionReport]:
-    """Write all runs into *directory*, and yield what became of each, in order.
-
-    Beside *directory* there is a directory for what is not yet complete, which the caller removes. A run that ends its
-    worker each time is an error of its own.
-    """
-    scratch = os.path.join(os.path.dirname(directory), "parts")
-    os.makedirs(scratch)
-    if isinstance(workers, int):
-        # A client of a store does not survive a fork.
-        method: Start = "spawn" if any(is_address(job.path) for job in jobs) else None
-        workers = Processes(workers, method)
-    call = partial(_export_batch, options=options, scratch=scratch)
-    work: Work[ExportJob, _Part] = Work(call, lambda job: job.size, _lost)
-    with closing(results_of(jobs, work, workers)) as results:
-        for job, made in results:
-            total.advance(job.size)
-            if made.folder:
-                _move_all(made.folder, directory, "two runs of the export have a file of this name")
-            yield made.report
-
-
-def _lost(job: ExportJob, reason: str) -> _Part:
-    fact = f"not exported: {reason}; the others are not affected"
-    return _Part(ConversionReport(direction="export", errors=[PathError(job.path, fact)]))
-
-
-def _export_batch(jobs: list[ExportJob], options: _Options, scratch: str) -> list[_Part]:
-    parts: list[_Part] = []
-    for job in jobs:
-        # The name is new for each try: a worker that was given up may still write.
-        folder = tempfile.mkdtemp(dir=scratch)
-        report = _export(job, destination_of(options.format).exporting(folder), options)
-        parts.append(_Part(report, folder))
-    return parts
-
-
-def _move_all(folder: str, target: str, taken: str) -> None:
-    """Move what is in *folder* into the directory *target*; raise FileExistsError, which says *taken*, before that."""
+def _move_all(folder: str, target: str) -> None:
+    """Move what is in *folder* into the directory *target*; raise FileExistsError before that."""
     files = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
     moves = [(file, os.path.join(target, os.path.relpath(file, folder))) for file in files]
     for _, new in moves:
         if os.path.lexists(new):
-            raise FileExistsError(17, taken, new)
+            raise FileExistsError(17, "is there already; choose another directory for --out", new)
     if not os.path.lexists(target):
         os.rename(folder, target)
         return

@@ -65,29 +65,23 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     of the report in ``import.json``. A run that was imported before is left unchanged; if its source has changed
     since, it is imported again, and the earlier stream stays beside it as ``events.jsonl.prev``. A run whose source
     does not say how it ended has no run_end, or with *ended* one with that reason. The report has *max_examples*
-    for each cause. *watch* is called with the bytes that were read so far and in all. A source at an address is
-    copied first, all of it. A source that cannot be read is in ``errors``. *workers* is a number of processes or a
-    Ray cluster; what is made does not depend on it. *dialect* says how logs of other programs are read: ``"auto"``
-    recognizes one, None imports none, and a DialectChoice has dialects of the user, which are tried first, and the
-    key of the step. Raise ValueError for an unknown *format*, ImportError if it needs a package that is not
-    installed, OSError if *out* cannot be written, and WorkersError.
+    for each cause. *watch* is called with the bytes that were read so far and in all. A source that cannot be read is
+    in ``errors``. *workers* is a number of processes or a Ray cluster; what is made does not depend on it. *dialect*
+    says how logs of other programs are read: ``"auto"`` recognizes one, None imports none, and a DialectChoice has
+    dialects of the user, which are tried first, and the key of the step. Raise ValueError for an unknown *format*,
+    ImportError if it needs a package that is not installed, OSError if *out* cannot be written, and WorkersError.
     """
     choice = DialectChoice.of(dialect)
     if format is not None:
         importer(format, choice)
     report = ConversionReport(direction="import")
-    found: list[tuple[str, ForeignRun]] = []
-    with contextlib.ExitStack() as copies:
-        for source in [public(source) for source in paths_of(sources)]:
-            is_remote = is_address(source)
-            asked = (format, choice)
-            found += _find_remote(source, *asked, report, copies) if is_remote else _find(source, *asked, report)
-        total = Total(sum(run.size for _, run in found), watch)
-        options = ImportOptions(os.fspath(out), ended, max_examples)
-        plan = ImportPlan(options.root)
-        plans = [plan.add(name, run) for name, run in found]
-        for part in _outcomes(plans, options, workers, total):
-            report.extend(part)
+    found = [each for source in paths_of(sources) for each in _find(source, format, choice, report)]
+    total = Total(sum(run.size for _, run in found), watch)
+    options = ImportOptions(os.fspath(out), ended, max_examples)
+    plan = ImportPlan(options.root)
+    plans = [plan.add(name, run) for name, run in found]
+    for part in _outcomes(plans, options, workers, total):
+        report.extend(part)
     return report
 
 
@@ -168,6 +162,10 @@ def _find(
     *name* is that of the format, None where it is found out.
     """
     own_names = {dialect.name for dialect in choice.own}
+    if is_address(source):
+        fact = "an import reads files and directories of this machine; copy what is at the address first"
+        report.errors.append(PathError(public(source), fact))
+        return
     sources = ImportableRuns(source, name, choice)
     for each, run in sources.runs():
         # A dialect of the user is a log like any other, whose run names it.
@@ -188,23 +186,6 @@ def _find(
         fact = "no known format; name it, as in `toyspec import csv PATH` (see `toyspec import --help`)"
         found = [PathError(source, fact if name is None else expected(name))]
     report.errors += dict.fromkeys(found)
-
-
-def _find_remote(
-    source: str, name: str | None, choice: DialectChoice, report: ConversionReport, copies: contextlib.ExitStack
-) -> Iterator[tuple[str, ForeignRun]]:
-    """Yield the runs of a copy of what is at the address *source*; the copy is there as long as *copies* is open."""
-    from toyspec.convert.sources import copied
-
-    def address(path: str) -> str:
-        return source + path.removeprefix(copy).replace(os.sep, "/")
-
-    with _reported(source, report):
-        copy = copies.enter_context(copied(source))
-        of_copy = ConversionReport(direction="import")
-        for chosen, run in _find(copy, name, choice, of_copy):
-            yield chosen, run._replace(source=address(run.source), other_sources=tuple(map(address, run.other_sources)))
-        report.errors += [PathError(address(error.path), error.message) for error in of_copy.errors]
 
 
 @contextlib.contextmanager
@@ -279,10 +260,7 @@ class ImportPlan:
 
     def add(self, name: str, run: ForeignRun) -> PlannedImport:
         """Return the plan for *run*, found by the importer *name*."""
-        sources = [
-            encodable(source if is_address(source) else os.path.abspath(source))
-            for source in (run.source, *run.other_sources)
-        ]
+        sources = [encodable(os.path.abspath(source)) for source in (run.source, *run.other_sources)]
         wanted = safe_run_id(run.name)
         run_id, earlier = self._named(wanted, [(wanted, source, run.dialect or name) for source in sources])
         return PlannedImport(name, run, sources[0], run_id, earlier)

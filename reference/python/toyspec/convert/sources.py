@@ -1,25 +1,19 @@
-"""Finds and identifies the files of a source; what is at an address is copied into a temporary folder."""
+"""Finds and identifies the files of a source, and brings them into a bundle."""
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import shutil
 import stat
-import tempfile
-from hashlib import sha256
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from toyspec.convert.reports import NO_PLACE, Cause
-from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
-from toyspec.core.places.place import place_of
 from toyspec.core.reading.run_files import MEDIA_FOLDER, parts_below
-from toyspec.core.system_calls import cause_of
 from toyspec.core.writing.media import FOLDER, placed_file
 from toyspec.core.writing.opening import free_names
 
@@ -27,13 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from toyspec.convert.reports import Ledger
-    from toyspec.core.places.place import Entry, Place
 
 
 # A deeper tree is a mistake, or a loop of mounts.
 _MAX_DEPTH = 40
-# Windows has no file name with one of these.
-_NOT_IN_NAMES = frozenset('\0:*?"<>|\\') if os.name == "nt" else frozenset("\0")
 
 
 def head_of(path: str, size: int = 4096) -> bytes:
@@ -129,47 +120,6 @@ def name_below(root: str, directory: str) -> str:
     """Return the name of a run in *directory*, found in a search from *root*: its relative path, or its own name."""
     relative = os.path.relpath(directory, root)
     return os.path.basename(os.path.abspath(directory)) if relative == os.curdir else relative.replace(os.sep, "-")
-
-
-@contextlib.contextmanager
-def copied(address: str) -> Iterator[str]:
-    """Give the path of a copy of what is at *address*, which is removed at the end; raise SourceError.
-
-    The time of a copy is made from the identity of its object, so that an import knows a source that it has read.
-    """
-    with tempfile.TemporaryDirectory(prefix="toyspec-") as folder:
-        target = os.path.join(folder, address.rpartition("/")[2] or "source")
-        try:
-            place = place_of(address)
-            for entry in _entries(place, address):
-                _copy(place, entry, target + entry.address.removeprefix(address).replace("/", os.sep))
-        except OSError as error:
-            raise SourceError(address, cause_of(error)) from None
-        yield target
-
-
-def _entries(place: Place, address: str) -> Iterator[Entry]:
-    """Yield the object at *address*, or all below it."""
-    try:
-        yield place.status(address)
-    except FileNotFoundError:
-        anything = False
-        for entry in place.entries(address):
-            anything = True
-            yield entry
-        if not anything:
-            raise
-
-
-def _copy(place: Place, entry: Entry, path: str) -> None:
-    parts = path.split(os.sep)
-    if ".." in parts or any(_NOT_IN_NAMES & set(part) for part in parts[1:]):
-        raise SourceError(entry.address, "the name of the object cannot be the name of a file here; rename it")
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "wb") as file:
-        file.writelines(place.blocks(entry.address))
-    mark = int.from_bytes(sha256(entry.identity.encode()).digest()[:7], "big")
-    os.utime(path, ns=(mark, mark))
 
 
 MOST_COPIED_BYTES: Final = 1 << 26

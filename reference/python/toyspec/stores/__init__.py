@@ -4,7 +4,7 @@ What is kept in a place is always whole committed lines of a stream, and each ve
 of the one before. So nothing is remembered on this side: whatever was interrupted is compared with the place, and goes
 on there.
 
-``workers=`` of ``toyspec.check``, ``import_runs``, ``export_runs``, ``build_catalog`` and ``update_catalog`` takes a
+``workers=`` of ``toyspec.check``, ``import_runs``, ``build_catalog`` and ``update_catalog`` takes a
 number of processes, or ``Ray("auto")``.
 """
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from toyspec.convert import export_runs, exportable
 from toyspec.convert.commands.conversions import add_report, show
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_workers, chosen_workers
 from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean, local_path
 from toyspec.core.command_line.progress import Progress
@@ -26,8 +25,7 @@ run, or a directory with some below. FORMAT is one of:
 Nothing is lost silently: the report counts what was carried unchanged, changed
 and dropped, with causes and examples. Steps that a resumption superseded are
 left out where the format cannot hold two attempts. Files that are in the
-directory already stay; an export that would replace one writes nothing. What
-MLflow, Trackio and W&B read is written by one process whatever --workers is."""
+directory already stay; an export that would replace one writes nothing."""
 
 _EPILOG = """\
 exit status:
@@ -48,7 +46,6 @@ def configure(parser: Parser) -> None:
     parser.add_argument("format", metavar="FORMAT", help="what to write")
     parser.add_argument("runs", metavar="RUN", nargs="+", type=public, help="what to export")
     parser.add_argument("--out", metavar="DIR", type=local_path, required=True, help="where it is written")
-    add_workers(parser)
     add_report(parser)
 
 
@@ -58,13 +55,10 @@ def run(options: Namespace) -> int:
     if options.format not in known:
         near = did_you_mean(options.format, known)
         raise UsageError(f"{options.format!r} is not a format to export to{near}; there are {', '.join(known)}")
-    workers = chosen_workers(options)
     progress = Progress("exporting")
     watch = progress.update if progress.active else None
     try:
-        report = export_runs(
-            options.format, options.runs, options.out, max_examples=options.examples, watch=watch, workers=workers
-        )
+        report = export_runs(options.format, options.runs, options.out, max_examples=options.examples, watch=watch)
     except ImportError as error:
         raise UsageError(str(error)) from error
     except KeyboardInterrupt:

@@ -19,7 +19,6 @@ from toyspec.core.reading.log_detection import DialectChoice
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.convert import ConversionReport
 
 _DESCRIPTION = """\
 Make a toy/v1 run of each run at SOURCE, in a directory of its own below --out.
@@ -109,32 +108,6 @@ def run(options: Namespace) -> int:
     finally:
         progress.erase()
     show(report, options)
-    for source in words:
-        _note_others(source, report, options.out)
     if report.errors:
         return exit_codes.USAGE
     return exit_codes.FINDINGS if any(made.has_damage for made in report.runs) else exit_codes.OK
-
-
-def _note_others(source: str, report: ConversionReport, out: str) -> None:
-    """Say how many files of the directory *source* are of no run, if its runs are logs, which are a file each."""
-    from toyspec.convert.finding import FORMATS
-    from toyspec.convert.sources import files_below
-    from toyspec.core.reading import readers
-
-    logs = {*readers.dialects().names(), *(each.name for each in settings().dialects)} - FORMATS.keys()
-    if not os.path.isdir(source) or not report.runs or not all(run.format in logs for run in report.runs):
-        return
-    taken = {os.path.abspath(run.source.partition("#")[0]) for run in report.runs}
-    made = os.path.join(os.path.abspath(out), "")
-    places = ((os.path.abspath(directory), found) for directory, found in files_below(source, lambda _: True))
-    # A log in several files is its directory.
-    others = sum(
-        sum(os.path.abspath(file) not in taken for file in found)
-        for directory, found in places
-        if directory not in taken and not os.path.join(directory, "").startswith(made)
-    )
-    if others:
-        count = "1 other file was" if others == 1 else f"{others} other files were"
-        advice = f"`toyspec doctor {shown(source)}` says what is there"
-        tell("import", f"{shown(source)}: {count} not imported; {advice}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, cast
 
 from toyspec.convert.formats import converters
 from toyspec.convert.reports import MILLISECONDS, NO_PLACE, NULL, PART_DROPPED, ROUNDED, WITHOUT_STEP, Cause
@@ -266,23 +266,22 @@ class Tool(NamedTuple):
     destination: str
     extra: str | None = None
     """The extra to install."""
-    export: Literal["run", "all"] | None = "run"
-    """What an export writes on its own: a run, or all of them in one process; None if nothing is exported there."""
+    is_exported: bool = True
     is_mirrored: bool = False
     """Whether a run can be sent while it is written."""
 
 
 TOOLS: Final = {
     "tensorboard": Tool("tensorboard_events", "TensorboardEvents", is_mirrored=True),
-    "wandb": Tool("wandb_runs", "WandbRuns", "wandb", "all", is_mirrored=True),
-    "mlflow": Tool("mlflow_runs", "MlflowRuns", "mlflow", "all", is_mirrored=True),
-    "trackio": Tool("trackio_database", "TrackioDatabase", "trackio", "all", is_mirrored=True),
+    "wandb": Tool("wandb_runs", "WandbRuns", "wandb", is_mirrored=True),
+    "mlflow": Tool("mlflow_runs", "MlflowRuns", "mlflow", is_mirrored=True),
+    "trackio": Tool("trackio_database", "TrackioDatabase", "trackio", is_mirrored=True),
     "kaun": Tool("record_files", "KaunStream"),
     "metrics": Tool("record_files", "MetricsStream"),
     "csv": Tool("csv_tables", "CsvTables"),
     "json": Tool("record_files", "JsonArray"),
-    "parquet": Tool("parquet_tables", "ParquetTables", "parquet", "all"),
-    "otel": Tool("otel_metrics", "OtelMetrics", None, None, is_mirrored=True),
+    "parquet": Tool("parquet_tables", "ParquetTables", "parquet"),
+    "otel": Tool("otel_metrics", "OtelMetrics", is_exported=False, is_mirrored=True),
 }
 
 
@@ -300,9 +299,4 @@ def destination_of(name: str) -> type[Destination]:
 def exportable() -> list[str]:
     """Return the names of the formats that can be exported to, those of other packages last."""
     others = [name for name, each in converters().items() if each.destination is not None and name not in TOOLS]
-    return [*(name for name, tool in TOOLS.items() if tool.export), *others]
-
-
-def is_written_at_once(name: str) -> bool:
-    """Return whether one process writes all runs of an export to the tool *name*."""
-    return name in TOOLS and TOOLS[name].export == "all"
+    return [*(name for name, tool in TOOLS.items() if tool.is_exported), *others]
