@@ -150,7 +150,6 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--name": ("first",),
     "--buckets": ("2",),
     "--lines": ("0", "2", "5"),
-    "--rank": ("all", "0", "1", "7", "x"),
     "--examples": ("0", "1"),
     "--ended": ("errored",),
     "--verify": ("sorts/whole/events.jsonl", "nowhere.json"),
@@ -172,7 +171,7 @@ _OF_FOREIGN = ("--dialect", "--step-key", "--time-key", "--metric-key", "--value
 """Options that change how logs of other programs are read, and subjects that have such."""
 _WITHOUT_JSON = frozenset({
     "--json", "--csv", "--md", "--format", "--color", "--quiet", "--verbose", "--raw", "--dialects",
-    "--sort", "--reverse", "--profile", "--log", *_OF_FOREIGN,
+    "--sort", "--reverse", "--profile", *_OF_FOREIGN,
 })  # fmt: skip
 """Options about text, or whose effect the answers without --json show."""
 

@@ -51,8 +51,8 @@ def test_paths_are_completed(shell: str, paths: str, capsys: pytest.CaptureFixtu
         (["check", "--req"], {"--require-complete"}),
         (["explain", "step-g"], {"step-goes-backwards"}),
         (["ls", "--sort", "val/"], {"val/loss", "val/acc"}),
-        (["show", "--metric", "grad"], {"grad_norm"}),
-        (["show", "--metric", "l"], {"loss", "lr"}),
+        (["plot", "--metric", "grad"], {"grad_norm"}),
+        (["plot", "--metric", "l"], {"loss", "lr"}),
     ],
 )
 def test_bash_completes(words: list[str], offered: set[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
@@ -191,53 +190,17 @@ def _write_ranks(folder: Path, ends: Sequence[bytes]) -> None:
         (folder / rank_file(rank)).write_bytes(start + step(1) + end)
 
 
-def test_every_rank_is_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each line begins with its rank, behind the name of its run if there are several; --rank chooses one."""
+def test_file_of_a_rank_is_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run is followed by its first rank, and its other ranks are named; the file of one is followed by itself."""
     _write_ranks(tmp_path / "demo", [RUN_END, step(2) + RUN_END, step(2)])
     assert exit_codes.OK == main(["tail", str(tmp_path / "demo")])
-    lines = capsys.readouterr().out.splitlines()
-    assert {"rank 0": 3, "rank 1": 4, "rank 2": 3} == Counter(line[:6] for line in lines)
-    for rank, number in (("0", 3), ("1", 4)):
-        assert exit_codes.OK == main(["tail", "--once", "--rank", rank, str(tmp_path / "demo")])
-        shown = capsys.readouterr()
-        assert (number, "") == (len(shown.out.splitlines()), shown.err)
-    _write_ranks(tmp_path / "other", [RUN_END])
-    assert exit_codes.OK == main(["tail", "--once", "-n", "1", str(tmp_path)])
-    names = [line[:12].strip() for line in capsys.readouterr().out.splitlines()]
-    assert ["demo rank 0", "demo rank 1", "demo rank 2", "other"] == names
-
-
-def test_rank_of_an_earlier_attempt_is_not_waited_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run that goes on with fewer processes is followed by its last attempt."""
-    resumed = b'{"kind":"run_resume","t":2.0,"from_step":1,"world_size":2}\n'
-    _write_ranks(tmp_path / "demo", [resumed + step(2), resumed + step(2), b""])
-    assert exit_codes.OK == main(["tail", "--once", str(tmp_path / "demo")])
-    assert {"rank 0", "rank 1"} == {line[:6] for line in capsys.readouterr().out.splitlines()}
-
-
-def test_rank_that_begins_to_log_is_reported(tmp_path: Path) -> None:
-    """A run is followed by the ranks that it has; of those that come later it is said how to follow them."""
-    _write_ranks(tmp_path / "demo", [b""])
-    with Tailed(tmp_path / "demo") as tailed:
-        assert tailed.line()
-        _write_ranks(tmp_path / "other", [b"", b""])
-        (tmp_path / "other" / rank_file(1)).rename(tmp_path / "demo" / rank_file(1))
-        assert b"rank 1 logs too; start tail again to follow all ranks" in tailed.note()
-
-
-def test_raw_lines_are_those_of_one_rank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A line of JSON does not name its rank, so the first alone is forwarded, and how to have another is said."""
-    _write_ranks(tmp_path / "demo", [RUN_END, step(2) + RUN_END, RUN_END])
-    assert exit_codes.OK == main(["tail", "--raw", str(tmp_path / "demo")])
     shown = capsys.readouterr()
-    assert (3, True) == (len(shown.out.splitlines()), "2 further ranks log; --rank 1 forwards" in shown.err)
-    assert exit_codes.OK == main(["tail", "--raw", "--rank", "1", str(tmp_path / "demo")])
+    assert (3, True) == (len(shown.out.splitlines()), "2 further ranks with a log; name events.rank-1" in shown.err)
+    assert exit_codes.OK == main(["tail", "--raw", str(tmp_path / "demo" / rank_file(1))])
     shown = capsys.readouterr()
     assert (4, "") == (len(shown.out.splitlines()), shown.err)
-
-
-@pytest.mark.parametrize("rank", ["-1", "two", "1" * 12])
-def test_rank_that_is_not_one_is_refused(tmp_path: Path, rank: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The message says what a rank is."""
-    assert exit_codes.USAGE == main(["tail", f"--rank={rank}", str(tmp_path)])
-    assert "must be an integer ≥ 0, or all" in capsys.readouterr().err
+    files = [str(tmp_path / "demo" / rank_file(rank)) for rank in range(3)]
+    assert exit_codes.OK == main(["tail", "--once", "-n", "1", *files])
+    assert ["demo", "events.rank-1.jsonl", "events.rank-2.jsonl"] == [
+        line.split()[0] for line in capsys.readouterr().out.splitlines()
+    ]

@@ -46,7 +46,7 @@ NO_ANSWER = {
 """Why a command prints no facts."""
 
 CALLS = {
-    "check": ["runs", "--health --verbose runs/a", "empty", "missing runs", "odd", "foreign", "--select torn-end runs"],
+    "check": ["runs", "--verbose runs/a", "empty", "missing runs", "odd", "foreign", "--select torn-end runs"],
     "show": ["runs/a", "runs/b", "runs/torn", "runs/damaged", "missing", "empty", "foreign", "-", "runs/ranks"],
     "ls": [
         "runs",

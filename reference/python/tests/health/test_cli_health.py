@@ -1,4 +1,4 @@
-"""``--health`` on the command line."""
+"""Health rules on the command line."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import json
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import msgspec
 import pytest
 
 import toyspec
 from toyspec.core.command_line.main import main
 from toyspec.core.command_line.terminal import Terminal
-from toyspec.core.files import read_resource
 from toyspec.core.reading.records import Record
 from toyspec.health.checking import recorded_alert
 from toyspec.health.options import alert_line
@@ -33,62 +31,17 @@ def sick_run(tmp_path: Path) -> Path:
     return tmp_path / "sick"
 
 
-def test_check_reports_incidents_as_findings(sick_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An incident is a finding at its line, with the severity of its rule, and sets the exit status."""
-    assert 0 == main(["check", str(sick_run)])
-    capsys.readouterr()
-    assert 1 == main(["check", "--health", str(sick_run)])
-    output = capsys.readouterr().out
-    assert "events.jsonl:31: health-loss-not-finite  loss is NaN; step 30" in output
-    assert "toyspec explain health" not in output
-    assert "1 run: complete · 1 error, 1 info (see -v)" in output
-
-
-@pytest.mark.parametrize("form", ["json", "jsonl", "github", "sarif"])
-def test_every_format_shows_incidents(sick_run: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """All formats of a report have the incident, and the JSON report follows its schema."""
-    assert 1 == main(["check", "--health-preset", "strict", "--format", form, str(sick_run)])
-    output = capsys.readouterr().out
-    assert "health-loss-not-finite" in output
-    if form == "json":
-        schema = json.loads(read_resource("schemas", "report", "v1", "report.json"))
-        jsonschema.Draft202012Validator(schema).validate(json.loads(output))
-
-
-def test_follow_reports_incidents(sick_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A live check reports them as they come, and in its verdict."""
-    assert 1 == main(["check", "--health", "--follow", str(sick_run)])
-    assert "health-loss-not-finite  loss is NaN" in capsys.readouterr().out
-
-
 def test_rules_of_the_settings_are_used(
     sick_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """--health takes the rules of toyspec.toml; a wrong one ends the command with its line and key."""
+    """Rules are those of toyspec.toml; a wrong one ends the command with its line and key."""
     monkeypatch.chdir(sick_run)
     (sick_run / "toyspec.toml").write_text('[[health]]\nname = "low"\ntype = "bound"\nbelow = 3\n')
-    assert 0 == main(["check", "--health", "."])
-    assert "health-low  loss is 2, below 3; step 1" in capsys.readouterr().out
+    assert 0 == main(["guard", "."])
+    assert "warning: low  step 1  loss is 2, below 3" in capsys.readouterr().err
     (sick_run / "toyspec.toml").write_text('[[health]]\nname = "low"\ntype = "bound"\nbelov = 3\n')
-    assert 2 == main(["check", "--health", "."])
+    assert 2 == main(["guard", "."])
     assert "line 4, [[health]] key belov: a rule of type bound has no key 'belov'" in capsys.readouterr().err
-
-
-def test_standard_input_has_no_health(capsys: pytest.CaptureFixture[str]) -> None:
-    """Standard input cannot be read twice, which is said."""
-    assert 2 == main(["check", "--health", "-"])
-    assert "name a file" in capsys.readouterr().err
-
-
-def test_tail_prints_each_incident_after_its_event(sick_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tail --health prints an incident after the event that shows it, and its end; --raw forwards the log alone."""
-    assert 0 == main(["tail", "--once", "--all", "--health", str(sick_run)])
-    lines = capsys.readouterr().out.splitlines()
-    at = next(number for number, line in enumerate(lines) if "error: loss-not-finite  step 30  loss is NaN" in line)
-    assert "step 30" in lines[at - 1]
-    assert any("recovered: loss-not-finite  step 35" in line for line in lines)
-    assert 2 == main(["tail", "--once", "--raw", "--health", str(sick_run)])
-    assert "leave out --health" in capsys.readouterr().err
 
 
 def test_page_of_a_run_has_incidents_as_alerts(sick_run: Path) -> None:

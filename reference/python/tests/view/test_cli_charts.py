@@ -1,22 +1,17 @@
-"""Charts in the terminal, and what `show --metric` and `compare` make of runs."""
+"""Charts in the terminal."""
 
 from __future__ import annotations
 
 import threading
 from array import array
-from io import BytesIO, TextIOWrapper
 from math import isnan
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.main import main
 from toyspec.core.command_line.tables import width
-from toyspec.core.command_line.terminal import Terminal
-from toyspec.view.charts import NOT_FINITE, DrawnCurve, Stretch, chart, chart_lines, drawn_curve, read_curves
+from toyspec.view.charts import NOT_FINITE, DrawnCurve, Stretch, chart, drawn_curve, read_curves
 from toyspec.view.scans import LiveCurves, ScannedRun
 from view_client import END, START, step, write_run
 
@@ -80,23 +75,6 @@ def test_log_scale_leaves_out_what_has_no_place(tmp_path: Path) -> None:
     assert "log y" in made.below
 
 
-def test_log_scale_without_a_value_above_0_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An empty frame would look like a chart that is still being drawn."""
-    run = str(write_run(tmp_path / "a", START, step(1, -1.0), step(2, 0.0), END).parent)
-    assert exit_codes.OK == main(["show", "--metric", "loss", "--log", run])
-    assert capsys.readouterr().out.endswith("loss\n  no point has a place: a log scale shows values above 0\n")
-
-
-def test_ascii_has_no_braille(tmp_path: Path) -> None:
-    """A terminal without Unicode gets a star for each character with a dot."""
-    path = write_run(tmp_path / "a", START, step(1, 1.0), step(2, None), step(3, 2.0), END)
-    made = chart([curve(path)], (40, 8))
-    assert made is not None
-    lines = chart_lines(made, Terminal(TextIOWrapper(BytesIO(), "ascii")))
-    assert all(map(str.isascii, lines))
-    assert {"*", "x", "|"} <= set("".join(lines))
-
-
 numbers = st.one_of(st.floats(allow_nan=True, allow_infinity=False), st.floats(-5, 5))
 
 
@@ -133,33 +111,3 @@ def test_live_run_is_drawn_as_far_as_it_is(tmp_path: Path) -> None:
     file.close()
     assert found.latest is not None
     assert list(map(float, range(20))) == list(found.latest.place)
-
-
-def test_show_draws_metrics(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each metric has its figures and a chart, over each other on demand; no line is wider than the terminal."""
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = (step(number, 5.0 / (number + 1)) for number in range(100))
-    val = b"".join(
-        b'{"kind":"eval","t":99.%d,"step":%d,"name":"val","loss":%d}\n' % each for each in ((1, 50, 2), (2, 90, 1))
-    )
-    run = str(write_run(tmp_path / "a", START, *lines, val, END).parent)
-    assert exit_codes.OK == main(["show", "--metric", "val/loss", "--metric", "loss", run])
-    apart = capsys.readouterr().out
-    assert "val/loss  first 2, last 1, lowest 1 at step 90" in apart
-    assert 2 == apart.count("step  ")
-    assert exit_codes.OK == main(["show", "--metric", "val/loss", "--metric", "loss", "--overlay", "--log", run])
-    overlay = capsys.readouterr().out
-    assert 1 == overlay.count("step, log y")
-    assert all(width(line) <= 80 for line in apart.splitlines()[1:])
-
-
-def test_show_names_the_metrics_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A metric that the run lacks is refused, with those that it has; options about curves need one."""
-    run = str(write_run(tmp_path / "a", START, step(1), END).parent)
-    assert exit_codes.USAGE == main(["show", "--metric", "los", run])
-    assert "no metric 'los'; did you mean 'loss'?; it has: loss" in capsys.readouterr().err
-    assert exit_codes.USAGE == main(["show", "--log", run])
-    assert exit_codes.USAGE == main(["show", "--json", "--metric", "loss", run])
-    assert exit_codes.USAGE == main(["show", "--metric", "loss", "s3://bucket/run"])

@@ -10,11 +10,9 @@ if TYPE_CHECKING:
     from toyspec.health import options as health_options
     from toyspec.health import run_health
     from toyspec.stores import ray_cluster
-    from toyspec.view import charts
 
     __all__ = [
         "catalog",
-        "charts",
         "health_checking",
         "health_options",
         "ray_cluster",
@@ -25,7 +23,6 @@ else:
 
     _MODULES = {
         "catalog": "toyspec.catalog.reading",
-        "charts": "toyspec.view.charts",
         "health_checking": "toyspec.health.checking",
         "health_options": "toyspec.health.options",
         "ray_cluster": "toyspec.stores.ray_cluster",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from toyspec.core.command_line.parsers import Parser, UsageError
 from toyspec.core.escaping import printable
-from toyspec.core.findings import Finding, with_findings
 from toyspec.core.reading.configuration import ConfigurationError
 from toyspec.health import PRESETS
 
@@ -15,13 +13,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.core.command_line.terminal import Terminal
-    from toyspec.core.findings import FileReport
     from toyspec.core.reading.configuration import Configuration
-    from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.health.rules import AnyRule, HealthAlert
-
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-_HELP = "look at the run around this step; the rule is in [[health]] of toyspec.toml, or in a preset"
 
 
 def add_health(parser: Parser, use: str) -> None:
@@ -52,50 +45,6 @@ def all_rules(preset: str | None, configuration: Configuration) -> tuple[AnyRule
         return rules_by(configuration, preset)
     except (ConfigurationError, ValueError) as error:
         raise UsageError(str(error)) from None
-
-
-def finding_of(alert: HealthAlert) -> Finding:
-    """Return *alert* as a finding, whose rule is its own after ``health-``."""
-    name = alert.rule if _NAME.fullmatch(alert.rule) else "alert"
-    step = "" if alert.step is None or "step" in alert.text else f"; step {alert.step:g}"
-    rank = "" if alert.rank is None or "rank" in alert.text else f"; rank {alert.rank}"
-    return Finding(
-        rule=f"health-{name}",
-        severity=alert.level,
-        line=alert.line or 1,
-        offset=alert.offset or 0,
-        pointer="",
-        message=printable(f"{alert.text}{step}{rank}"),
-        help=_HELP,
-    )
-
-
-class HealthCheck:
-    """Adds what health rules report to the reports on streams."""
-
-    def __init__(self, rules: tuple[AnyRule, ...], choice: DialectChoice) -> None:
-        self._rules = rules
-        self._choice = choice
-        self._of_ranks: dict[str, list[Finding]] = {}
-
-    def added(self, report: FileReport) -> FileReport:
-        """Return *report* with the findings of its stream; those about the file stay first at each line."""
-        from toyspec.core.errors import ToyspecError
-        from toyspec.health.checking import alerts_of
-
-        if report.state is None:
-            return report
-        found = self._of_ranks.pop(report.path, None)
-        if found is None:
-            found = []
-            try:
-                for path, alert in alerts_of(report.path, self._rules, self._choice):
-                    target = found if path == report.path else self._of_ranks.setdefault(path, [])
-                    target.append(finding_of(alert))
-            except (OSError, ToyspecError):
-                # The check has reported why.
-                return report
-        return with_findings(report, found)
 
 
 def alert_line(alert: HealthAlert, terminal: Terminal) -> str:

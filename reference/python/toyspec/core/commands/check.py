@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentTypeError
-from functools import partial
 from typing import TYPE_CHECKING
 
-from toyspec.core import rooms
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_workers, chosen_workers, dialect_choice, settings
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from, rule_names, seconds
@@ -35,11 +33,6 @@ _EPILOG = """\
 formats:
 {formats}
 
-health:
-  With --health each incident is a finding: its rule is the one of the health
-  rule after "health-", its severity the level of that rule. It says nothing of
-  whether the log is valid. The end of an incident is an info.
-
 jsonl:
   Each object has a "type". "finding" has path, rule, severity, line, offset,
   pointer, message and help; "file" has path, profile, state, valid, records,
@@ -59,7 +52,6 @@ examples:
   toyspec check runs/
   toyspec check --require-complete --format github runs/llama-001
   toyspec check --follow runs/llama-002
-  toyspec check --health --fail-on warning runs/
   toyspec check --media --fail-on warning runs/
   toyspec check old/llama-002/events.jsonl.gz"""
 
@@ -120,7 +112,6 @@ def _add_rules(parser: Parser) -> None:
 
 def _add_work(parser: Parser) -> None:
     add_workers(parser)
-    rooms.health_options.add_health(parser, "report each incident")
     parser.add_argument(
         "--media",
         action="store_true",
@@ -144,9 +135,8 @@ def run(options: Namespace) -> int:
     _validate(options)
     choice = dialect_choice(options, configuration)
     workers = chosen_workers(options)
-    rules = rooms.health_options.chosen_rules(options, configuration)
     from toyspec.core.checker import CheckOptions
-    from toyspec.core.commands.verdicts import Verdict, check_paths, follow, with_media
+    from toyspec.core.commands.verdicts import Verdict, check_paths, follow
 
     wanted = CheckOptions(
         dialect=choice,
@@ -163,11 +153,9 @@ def run(options: Namespace) -> int:
     verdict = Verdict(output)
     interrupted = False
     if options.follow:
-        interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout, health=rules)
+        interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout)
     else:
-        more = [] if rules is None else [rooms.health_options.HealthCheck(rules, choice).added]
-        more += [partial(with_media, options=wanted)] if options.media else []
-        check_paths(options.paths, wanted, verdict, workers=workers, more=more)
+        check_paths(options.paths, wanted, verdict, workers=workers, media="read" if options.media else "named")
     output.end(verdict)
     if interrupted:
         return exit_codes.INTERRUPTED
@@ -184,8 +172,6 @@ def _ignored(named: list[str], configuration: Configuration) -> frozenset[str]:
 def _validate(options: Namespace) -> None:
     if not options.paths:
         raise UsageError("no path given; name a run, a stream, a directory of runs, or -, or set roots in toyspec.toml")
-    if "-" in options.paths and (options.health or options.health_preset):
-        raise UsageError("--health reads a log twice, which standard input cannot be; name a file")
     if options.media and ("-" in options.paths or options.follow):
         raise UsageError("--media reads the files beside a stream that is written; leave out --follow, and name a file")
     if options.idle_timeout is not None and not options.follow:

@@ -19,9 +19,6 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 METRICS = ("loss", "val/loss", "val/acc", "grad_norm", "lr")
 """Names that a shell offers for a metric."""
 
-RANKS = ("all", "0", "1", "2", "3")
-"""What a shell offers for a rank."""
-
 _INSTALL = """\
 Write the script to a file that the shell reads at its start, for example
 
@@ -79,8 +76,6 @@ def _complete(action: argparse.Action) -> None:
         action.choices = tuple(SUMMARY)
     elif action.metavar in ("COLUMN", "COLUMN[,COLUMN…]"):
         action.choices = tuple(dict.fromkeys([*ORDERS, *COLUMNS, *METRICS]))
-    elif action.metavar == "RANK":
-        action.choices = RANKS
     elif action.metavar == "METRIC":
         action.choices = METRICS
     elif action.metavar == "KIND":

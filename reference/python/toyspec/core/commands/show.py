@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from toyspec.core import rooms
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice
 from toyspec.core.command_line.figures import counted, duration, figure, metric_figure, shown, size
 from toyspec.core.command_line.objects import dialect_object, facts_object, inert_json
-from toyspec.core.command_line.parsers import Parser, UsageError, add_color
+from toyspec.core.command_line.parsers import Parser, add_color
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.run_tables import STATES
 from toyspec.core.command_line.tables import cut_start, padded, width, wrapped
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from toyspec.core.reading.records import Record
     from toyspec.core.runs.curves import Curve
     from toyspec.core.runs.summary import RunSummary
-    from toyspec.view.charts import Scale
 
 
 Better = Literal["lowest", "highest", "unknown"]
@@ -63,29 +61,12 @@ def configure(parser: Parser) -> None:
     parser.description = (
         "Show one run: its state, where and with which settings it ran, its steps and\n"
         "loss, evaluations, how it ended, and what a check finds. A torn or damaged run\n"
-        "is shown with what can be read of it.\n"
-        "\n"
-        "With --metric, draw curves instead: no spike is lost, values that are not finite\n"
-        "are marked \N{MULTIPLICATION SIGN}, unreadable lines ¦, resumptions ┊."
+        "is shown with what can be read of it."
     )
-    parser.epilog = (
-        "examples:\n"
-        "  toyspec show runs/llama-001\n"
-        "  toyspec show --metric loss --metric val/loss --overlay --log runs/llama-001\n"
-        "  ssh host cat runs/a/events.jsonl | toyspec show -"
-    )
+    parser.epilog = "examples:\n  toyspec show runs/llama-001\n  ssh host cat runs/a/events.jsonl | toyspec show -"
     parser.add_argument(
         "run", metavar="RUN", type=public, help="a run directory or a stream, also s3://…; - is standard input"
     )
-    parser.add_argument(
-        "--metric",
-        metavar="METRIC",
-        action="append",
-        default=[],
-        help="draw this metric, evaluations such as val/loss included; may be repeated",
-    )
-    parser.add_argument("--log", action="store_true", help="draw on a log scale; values ≤ 0 have no place on it")
-    parser.add_argument("--overlay", action="store_true", help="draw all metrics in one chart")
     parser.add_argument("--json", action="store_true", help="print an object with everything that is shown")
     add_profile(parser)
     add_dialect(parser)
@@ -94,10 +75,6 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Print the run and return an exit code."""
-    if (options.log or options.overlay) and not options.metric:
-        raise UsageError("--log and --overlay are about curves; name one by --metric")
-    if options.metric and options.json:
-        raise UsageError("--json has the figures of every metric; leave out --metric")
     if options.run != STANDARD_INPUT:
         return _show(options, options.run)
     with tempfile.TemporaryDirectory(prefix="toyspec-") as folder:
@@ -111,8 +88,6 @@ def run(options: Namespace) -> int:
 def _show(options: Namespace, path: str) -> int:
     choice = dialect_choice(options)
     try:
-        if options.metric:
-            return _draw(options, path, choice)
         summary = summarize_run(path, watch=Progress("reading").watch, dialect=choice)
     except StreamError as error:
         return _show_another(options, path, choice, error)
@@ -147,23 +122,6 @@ def _show_another(options: Namespace, path: str, choice: DialectChoice, error: S
         advice = f"`toyspec ls {shown(path)}` lists the runs below it"
     tell("show", f"{shown(options.run)}: {fact}", advice)
     return exit_codes.USAGE
-
-
-def _draw(options: Namespace, path: str, choice: DialectChoice) -> int:
-    wanted = frozenset(options.metric)
-    charts = rooms.charts
-    curves, summary = charts.read_curves(path, wanted=lambda name: name in wanted, dialect=choice)
-    terminal = Terminal(color=options.color)
-    known = list(dict.fromkeys(options.metric))
-    charts.require_metrics(known, list(summary.series))
-    _print_head(summary, terminal, options.run)
-    named = {name: shortened(name, _NAME_CHARS) for name in known if name in summary.series}
-    for name, title in named.items():
-        extremes = ", ".join(_extremes(name, summary.series[name], _better(summary, name), summary.last_step))
-        terminal.line(f"  {terminal.styled(padded(title, max(map(width, named.values()))), 'dim')}  {extremes}")
-    scale: Scale = "log" if options.log else "linear"
-    charts.print_charts(curves, known, terminal, scale=scale, layout="overlay" if options.overlay else "apart")
-    return exit_codes.OK
 
 
 def _print_head(summary: RunSummary, terminal: Terminal, run: str) -> None:

@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import time
-from argparse import ArgumentTypeError
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from toyspec.core import rooms
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import NamedRun, add_dialect, add_profile, dialect_choice, runs_at, settings
-from toyspec.core.command_line.figures import figure, shown
+from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, runs_at
+from toyspec.core.command_line.figures import counted, figure, shown
 from toyspec.core.command_line.objects import inert
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from, seconds
-from toyspec.core.command_line.tables import cut, cut_apart, padded, some_of, width
+from toyspec.core.command_line.tables import cut, cut_apart, padded, width
 from toyspec.core.command_line.terminal import Terminal, columns, tell
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import shortened
-from toyspec.core.format.profiles import EVENTS_FILE, tag_of
-from toyspec.core.places.addresses import is_address, path_in, public
+from toyspec.core.format.profiles import tag_of
+from toyspec.core.places.addresses import public
 from toyspec.core.reading.records import Record, Row
 from toyspec.core.reading.run_files import rank_file, ranks_beside, run_of
 from toyspec.core.runs.rows import distinct_names
 from toyspec.core.runs.run_facts import flat
-from toyspec.core.system_calls import cause_of, is_locked
+from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Collection, Container, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from toyspec.core.command_line.arguments import NamedRun
     from toyspec.core.reading.follower import TailEvent
     from toyspec.core.reading.log_detection import DialectChoice
-
-    _Item = Record | TailEvent | str
-
-    """A text is a line about an incident."""
 
 
 _DEFAULT_LINES = 10
@@ -47,8 +41,6 @@ _MAX_HELD_NOTES = 100
 _MOST_NOTES = 3
 # Each has an open file.
 _MOST_RUNS = 200
-_RANK_DIGITS = 9
-_MOST_NAMED_RANKS = 8
 _MEANING = {
     "rotated": "the file was moved away; the events of the new one follow",
     "replaced": "the stream was replaced; the events of the new one follow",
@@ -59,18 +51,18 @@ _DESCRIPTION = (
     "Follow runs while they are written: one readable line for each event, as soon\n"
     "as it is committed; of several runs, each line begins with the name of its run.\n"
     "A directory with runs stands for those that it has at the start.\n"
-    "Where each process of a run logs, all ranks are followed, as torchrun shows the\n"
-    "output of all; each line begins with its rank. --rank 0 shows the first alone.\n"
     "Ends when all runs have ended. Unreadable lines, and a stream that is truncated\n"
     "or replaced, are reported on standard error; tail goes on. Of a long stream only\n"
-    "the end is read, unless --all asks for all of it."
+    "the end is read, unless --all asks for all of it.\n"
+    "\n"
+    "Where each process of a run logs, name the file of a rank to follow it."
 )
 _EXAMPLES = (
     "examples:\n"
     "  toyspec tail runs/llama-001\n"
     "  toyspec tail runs/\n"
     "  toyspec tail --once -n 1 runs/llama-001\n"
-    "  toyspec tail --rank 2 runs/llama-001\n"
+    "  toyspec tail runs/llama-001/events.rank-2.jsonl\n"
     "  toyspec tail --raw -n 0 runs/llama-001 | jq .loss"
 )
 
@@ -98,19 +90,10 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--all", action="store_true", help="begin with the first event of the stream")
     parser.add_argument("--once", action="store_true", help="print the events there are and exit")
     parser.add_argument(
-        "--rank",
-        metavar="RANK",
-        type=_rank,
-        help="follow this rank of each run alone, or all; default: all, and 0 with --raw",
-    )
-    parser.add_argument(
         "--raw", action="store_true", help="forward the lines byte for byte; a terminal gets the same JSON in ASCII"
     )
     parser.add_argument(
         "--idle-timeout", metavar="SECONDS", type=seconds, help="end after this long without an event; default: never"
-    )
-    rooms.health_options.add_health(
-        parser, "print each incident after its event, as far as the events that are read tell"
     )
     add_profile(parser)
     add_dialect(parser)
@@ -119,294 +102,154 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Print events as they come and return an exit code."""
-    from toyspec.core.reading.stream_files import is_compressed, may_be_there
-
-    _validate(options)
-    configuration = settings()
-    choice = dialect_choice(options, configuration)
-    rules = rooms.health_options.chosen_rules(options, configuration)
-    if rules is not None and options.raw:
-        raise UsageError("--raw forwards the lines of the log alone; leave out --health")
-    options.rules = rules
+    if "-" in options.runs:
+        raise UsageError("standard input cannot be followed; name a file, or use `toyspec check --follow -`")
+    if options.once and options.idle_timeout is not None:
+        raise UsageError("--once does not wait; leave out --idle-timeout")
+    choice = dialect_choice(options)
     try:
-        runs = _followed(options, choice)
+        runs = list(dict.fromkeys(runs_at(options.runs, choice)))
     except StreamError as error:
         tell("tail", str(error))
         return exit_codes.USAGE
+    if len(runs) > _MOST_RUNS:
+        raise UsageError(f"{len(runs)} runs; name {_MOST_RUNS} at most, or look at them with `toyspec watch`")
     for each in runs:
-        if each.stream is None or not may_be_there(each.stream):
-            if options.once:
-                raise UsageError(f"{each.place}: no stream here; leave out --once to wait for it")
-            tell("tail", f"waiting for {each.place}")
-        elif is_compressed(each.stream):
-            raise UsageError(f"{each.place}: gzip data cannot be followed; read it with `toyspec show`")
+        _report_start(each, options)
     terminal = Terminal(color=options.color)
-    named = zip(runs, _prefixes(runs, terminal), strict=True)
-    tails = [_Tail(each, options, choice, terminal, prefix) for each, prefix in named]
-    # The lines that are there are shown run by run.
-    for together in [[each] for each in tails] if options.once else [tails]:
-        _follow(together)
-    return max(each.code for each in tails)
-
-
-def _follow(tails: Sequence[_Tail]) -> None:
-    """Print what comes in any of *tails* until nothing more is to come in all."""
-    left = list(tails)
+    tails = [_Tail(each.place, options, choice, terminal) for each in runs]
+    _name(tails, runs)
     with contextlib.ExitStack() as stack:
-        for each in left:
-            stack.callback(each.close)
-        while left:
-            for each in left:
-                each.poll()
-            ended = {each.run for each in left if each.is_over and not each.rank}
-            for each in left:
-                each.has_first_ended |= each.run in ended
-            left = [each for each in left if not each.is_over]
-            if left:
-                time.sleep(min(each.pause for each in left))
+        for tail in tails:
+            stack.callback(tail.close)
+        # The lines that are there are shown run by run.
+        left = tails
+        while left := [tail for tail in left if not tail.poll()]:
+            time.sleep(min(tail.pause for tail in left))
+    return max(tail.code for tail in tails)
 
 
-def _rank(text: str) -> int | None:
-    """Return the rank in *text*, None for all; raise ArgumentTypeError."""
-    if text == "all":
-        return None
-    if not text.isascii() or not text.isdecimal() or len(text) > _RANK_DIGITS:
-        raise ArgumentTypeError(f"{text!r} must be an integer ≥ 0, or all")
-    return int(text)
+def _report_start(run: NamedRun, options: Namespace) -> None:
+    """Report that *run* is not there yet, or which other ranks it has; raise UsageError if it cannot be followed."""
+    from toyspec.core.reading.stream_files import is_compressed, may_be_there
 
-
-class _Followed(NamedTuple):
-    """A stream that is followed, or the path where one may appear."""
-
-    name: str
-    """The path by which its run was named, or found."""
-    stream: str | None
-    """The path of the stream; None without one."""
-    place: str
-    """The stream, or the path where it may appear."""
-    rank: int | None = None
-    """Which rank of its run it is, where each of several is followed."""
-    ranks: Collection[int] = (0,)
-    """The ranks of its run that are followed."""
+    if run.stream is None or not may_be_there(run.stream):
+        if options.once:
+            raise UsageError(f"{run.place}: no stream here; leave out --once to wait for it")
+        tell("tail", f"waiting for {run.place}")
+    elif is_compressed(run.stream):
+        raise UsageError(f"{run.place}: gzip data cannot be followed; read it with `toyspec show`")
+    elif ranks := ranks_beside(run.stream):
+        first = rank_file(min(ranks))
+        tell("tail", f"{run.path}: {counted(len(ranks), 'further rank')} with a log; name {first} there to follow one")
 
 
 class _Tail:
     """One stream that is followed: the last records of it are printed, then each new one."""
 
-    def __init__(
-        self,
-        followed: _Followed,
-        options: Namespace,
-        choice: DialectChoice,
-        terminal: Terminal,
-        prefix: tuple[str, int],
-    ) -> None:
-        """Print on *terminal*, *prefix* before each line, which has a number of columns."""
+    def __init__(self, place: str, options: Namespace, choice: DialectChoice, terminal: Terminal) -> None:
         # Imported here: start-up time counts.
         from toyspec.core.reading.follower import checked_poll_seconds, follow_last
 
-        self._place = followed.place
-        self.run, self.rank = followed.name, followed.rank
-        self.is_over = False
         self.code = exit_codes.OK
-        self.has_first_ended = False
-        """True once rank 0 of the run has ended, where the others are followed too."""
-        self.pause = checked_poll_seconds(followed.place, None)
+        self.pause = checked_poll_seconds(place, None)
         """Seconds between two polls."""
+        self.prefix = ""
+        """What precedes each line."""
+        self.limit = columns() if terminal.interactive else None
+        """Most columns of a line after that."""
+        self._place = place
         self._due = 0.0
-        self._lines = None if options.all else options.lines
-        idle = 0.0 if options.once else options.idle_timeout
-        self._follower = follow_last(followed.place, self._lines, idle_seconds=idle, dialect=choice)
-        self._health = None if options.rules is None else rooms.health_checking.RecordHealth(options.rules)
-        self._is_said = False
-        is_alone = options.rank is None and not (options.once or options.raw) and not is_address(followed.place)
-        self._new_ranks = _NewRanks(followed) if not self.rank and is_alone else None
-        self._terminal = terminal
-        self._prefix, taken = prefix
-        self._is_raw = options.raw
-        self._limit = columns() - taken if terminal.interactive else None
         # Until the end of the stream is reached, only the last records are kept, and the notes between them.
-        self._held: deque[_Item] | None = None if options.all else deque()
-        self._records = 0
+        self._last = None if options.all else options.lines
+        idle = 0.0 if options.once else options.idle_timeout
+        self._follower = follow_last(place, self._last, idle_seconds=idle, dialect=choice)
+        self._is_said = False
         self._gaps = 0
+        self._is_raw = options.raw
+        self.terminal = terminal
 
-    def poll(self) -> None:
-        """Print what has come; nothing before the next poll is due."""
+    def poll(self) -> bool:
+        """Print what has come, if a poll is due; return whether nothing more is to come."""
         if time.monotonic() < self._due:
-            return
-        # What was written before the lock was given up is read by this poll.
-        is_left = self.has_first_ended and not is_locked(self._place)
+            return False
+        new: Iterable[Record | TailEvent] = self._follower.new()
         try:
-            for item in self._follower.new():
+            if self._last is not None:
+                new, self._last = _last_of(new, self._last), None
+            for item in new:
                 self._take(item)
+            self._say_rest()
         except StreamError as error:
             tell("tail", str(error))
-            self.code, self.is_over = exit_codes.USAGE, True
-            return
-        # Later items are printed at once.
-        held, self._held = self._held, None
-        for each in held or ():
-            self._print(each)
-        self._say_rest()
-        sys.stdout.flush()
+            self.code = exit_codes.USAGE
+            return True
         self._due = time.monotonic() + self.pause
-        self.is_over = self._follower.is_over or is_left
-        if self.is_over and isinstance(self._follower.trouble, OSError):
+        if self._follower.is_over and isinstance(self._follower.trouble, OSError):
             tell("tail", f"{self._place}: {cause_of(self._follower.trouble)}")
             self.code = exit_codes.USAGE
-        if self._new_ranks is not None:
-            self._new_ranks.report()
+        return self._follower.is_over
 
     def close(self) -> None:
         """Close the stream."""
         self._follower.close()
 
     def _take(self, item: Record | TailEvent) -> None:
-        """Take in *item*, and the incidents in it."""
-        dialect = self._follower.dialect
-        if dialect is not None and not self._is_said:
+        """Print *item*; of unreadable lines that follow each other, the first ones."""
+        if self._follower.dialect is not None and not self._is_said:
             self._is_said = True
-            tell("tail", dialect.sentence)
-        self._keep(item)
-        if self._health is not None and isinstance(item, Record):
-            for alert in self._health.take(item):
-                if item.kind != "alert":
-                    self._keep(rooms.health_options.alert_line(alert, self._terminal))
-
-    def _keep(self, item: _Item) -> None:
-        """Keep or print *item*."""
-        if self._held is None or self._lines is None:
+            tell("tail", self._follower.dialect.sentence)
+        if isinstance(item, Record):
+            self._say_rest()
             self._print(item)
-            sys.stdout.flush()
-            return
-        self._held.append(item)
-        self._records += isinstance(item, Record)
-        while self._records > self._lines or len(self._held) > self._lines + _MAX_HELD_NOTES:
-            self._records -= isinstance(self._held.popleft(), Record)
+        elif item.kind == "gap":
+            self._gaps += 1
+            if self._gaps <= _MOST_NOTES:
+                tell("tail", f"{item.path}:{item.line}: {item.reason}  {item.message}; the line was skipped")
+        elif item.kind != "ended":
+            self._say_rest()
+            tell("tail", f"{item.path}: {_MEANING[item.kind]}")
 
     def _say_rest(self) -> None:
-        """Say how many more lines were skipped than there are notes on them."""
+        """Report how many more lines were skipped than were reported."""
         if self._gaps > _MOST_NOTES:
-            sys.stdout.flush()
             more = self._gaps - _MOST_NOTES
             tell("tail", f"{more} more line{'s were' if more > 1 else ' was'} skipped; see `toyspec check`")
         self._gaps = 0
 
-    def _print(self, item: _Item) -> None:
-        if not isinstance(item, Record | str) and item.kind == "gap":
-            self._gaps += 1
-            if self._gaps <= _MOST_NOTES:
-                _note(item)
-            return
-        self._say_rest()
-        if isinstance(item, str):
-            self._terminal.line(self._prefix + item)
-        elif not isinstance(item, Record):
-            _note(item)
-        elif not self._is_raw:
-            self._terminal.line(self._prefix + event_line(item, self._terminal, self._limit))
-        elif self._terminal.interactive or not hasattr(sys.stdout, "buffer"):
-            sys.stdout.write(f"{inert(item.raw.decode())}\n")
+    def _print(self, record: Record) -> None:
+        if not self._is_raw:
+            self.terminal.line(self.prefix + event_line(record, self.terminal, self.limit))
+        elif self.terminal.interactive or not hasattr(sys.stdout, "buffer"):
+            sys.stdout.write(f"{inert(record.raw.decode())}\n")
         else:
-            sys.stdout.buffer.write(item.raw + b"\n")
+            sys.stdout.buffer.write(record.raw + b"\n")
+        sys.stdout.flush()
 
 
-class _NewRanks:
-    """Ranks of a run that begin to log while it is followed."""
-
-    def __init__(self, followed: _Followed) -> None:
-        place = followed.place
-        self._run = followed.name
-        self._stream = place if place.endswith(EVENTS_FILE) else os.path.join(place, EVENTS_FILE)
-        self._known: Container[int] | None = followed.ranks
-        self._looked_at = 0
-
-    def report(self) -> None:
-        """Report once which other ranks have begun to log; a look without a change costs one ``stat`` call."""
-        try:
-            looked_at = os.stat(os.path.dirname(self._stream)).st_mtime_ns
-        except OSError:
-            return
-        if looked_at == self._looked_at or self._known is None:
-            return
-        self._looked_at = looked_at
-        new = [str(rank) for rank in ranks_beside(self._stream) if rank not in self._known]
-        if new:
-            self._known = None
-            ranks = some_of(new, _MOST_NAMED_RANKS)
-            tell("tail", f"{self._run}: rank {ranks} logs too; start tail again to follow all ranks")
+def _last_of(items: Iterable[Record | TailEvent], number: int) -> Iterable[Record | TailEvent]:
+    """Return the last *number* records of *items*, and the notes between and after them."""
+    kept: deque[Record | TailEvent] = deque()
+    records = 0
+    for item in items:
+        kept.append(item)
+        records += isinstance(item, Record)
+        while records > number or len(kept) > number + _MAX_HELD_NOTES:
+            records -= isinstance(kept.popleft(), Record)
+    return kept
 
 
-def _validate(options: Namespace) -> None:
-    if "-" in options.runs:
-        raise UsageError("standard input cannot be followed; name a file, or use `toyspec check --follow -`")
-    if options.once and options.idle_timeout is not None:
-        raise UsageError("--once does not wait; leave out --idle-timeout")
-
-
-def _followed(options: Namespace, choice: DialectChoice) -> list[_Followed]:
-    """Return each stream to follow once; raise StreamError, and UsageError where they are too many."""
-    runs = list(dict.fromkeys(runs_at(options.runs, choice)))
-    if len(runs) > _MOST_RUNS:
-        raise UsageError(f"{len(runs)} runs; name {_MOST_RUNS} at most, or look at them with `toyspec watch`")
-    found = [each for run in runs for each in _ranks(run, options)]
-    if len(found) > _MOST_RUNS:
-        raise UsageError(f"{len(found)} logs of ranks; name fewer runs, or leave out all ranks but one with --rank 0")
-    return found
-
-
-def _ranks(run: NamedRun, options: Namespace) -> Iterator[_Followed]:
-    """Yield the streams of the ranks of *run* that the options ask for."""
-    from toyspec.core.runs.summary import latest_ranks
-
-    own = _Followed(run.path, run.stream, run.place)
-    if options.rank is not None and options.rank > 0:
-        directory, name = os.path.split(run.place) if run.stream is not None else (run.path, EVENTS_FILE)
-        if name != EVENTS_FILE:
-            raise UsageError(f"{run.path}: not the {EVENTS_FILE} of a run, which alone has other ranks")
-        stream = path_in(directory, rank_file(options.rank))
-        yield own._replace(stream=stream, place=stream)
-        return
-    others = {} if run.stream is None else latest_ranks(run.stream)
-    if others and options.rank is None and options.raw:
-        # No line of JSON names its rank.
-        further = "1 further rank logs" if len(others) == 1 else f"{len(others)} further ranks log"
-        tell("tail", f"{run.path}: {further}; --rank {min(others)} forwards the lines of one")
-    if not others or options.rank == 0 or options.raw:
-        yield own
-        return
-    own = own._replace(ranks=(0, *others))
-    yield own._replace(rank=0)
-    for rank, stream in others.items():
-        yield own._replace(stream=stream, place=stream, rank=rank)
-
-
-def _prefixes(runs: Sequence[_Followed], terminal: Terminal) -> list[tuple[str, int]]:
-    """Return what precedes each line, and its columns: a short name if there are several runs."""
+def _name(tails: Sequence[_Tail], runs: Sequence[NamedRun]) -> None:
+    """Let each line of several runs begin with a short name of its run."""
     if len(runs) == 1:
-        return [("", 0)]
-    names = _names(runs)
-    room = max(map(width, names))
-    return [(terminal.curve(padded(name, room), index) + "  ", room + 2) for index, name in enumerate(names)]
-
-
-def _names(runs: Sequence[_Followed]) -> list[str]:
-    """Return a short name of each of *runs*: that of the run where there are several, and the rank."""
-    paths = list(dict.fromkeys(each.name for each in runs))
-    places = [run_of(path.rstrip("/")) or path for path in paths]
+        return
+    places = [run_of(each.path.rstrip("/")) or each.path for each in runs]
     names = distinct_names([place.rpartition("/")[2] for place in places], places)
     names = cut_apart([shown(name) for name in names], _NAME_COLUMNS)
-    short = dict(zip(paths, names if len(names) > 1 else [""], strict=True))
-    ranks = ["" if each.rank is None else f"rank {each.rank}" for each in runs]
-    return [" ".join(filter(None, [short[each.name], rank])) for each, rank in zip(runs, ranks, strict=True)]
-
-
-def _note(event: TailEvent) -> None:
-    sys.stdout.flush()
-    if event.kind == "gap":
-        tell("tail", f"{event.path}:{event.line}: {event.reason}  {event.message}; the line was skipped")
-    elif event.kind != "ended":
-        tell("tail", f"{event.path}: {_MEANING[event.kind]}")
+    room = max(map(width, names))
+    for index, (tail, name) in enumerate(zip(tails, names, strict=True)):
+        tail.prefix = tail.terminal.curve(padded(name, room), index) + "  "
+        tail.limit = None if tail.limit is None else tail.limit - room - 2
 
 
 # The members that name what an event is about.

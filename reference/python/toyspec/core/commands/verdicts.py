@@ -8,10 +8,9 @@ import stat
 import sys
 import time
 from collections import Counter
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, BinaryIO, Literal, cast
 
-from toyspec.core import rooms
 from toyspec.core.checker import Summary, iter_runs, open_checker, summarize
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.figures import counted
@@ -23,21 +22,19 @@ from toyspec.core.findings import FileReport, Finding, PathError, state_text, wi
 from toyspec.core.format.profiles import closing_kind
 from toyspec.core.generated import rules
 from toyspec.core.places.addresses import is_address
-from toyspec.core.reading.records import Record
 from toyspec.core.reading.run_files import MEDIA_FOLDER, media_file, run_of
 from toyspec.core.reading.stream_files import Source, is_compressed, locate_stream, open_named
 from toyspec.core.runs.discovery import STANDARD_INPUT
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from toyspec.core.checker import Checker, CheckOptions
     from toyspec.core.commands.report_formats import ReportFormat
     from toyspec.core.findings import Severity, Skipped
     from toyspec.core.reading.live_stream import Change
     from toyspec.core.workers.running import Workers
-    from toyspec.health.rules import AnyRule
 
 
 _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
@@ -128,9 +125,9 @@ def check_paths(
     verdict: Verdict,
     *,
     workers: int | Workers,
-    more: Sequence[Callable[[FileReport], FileReport]] = (),
+    media: Literal["named", "read"] = "named",
 ) -> None:
-    """Check everything below *paths*; each of *more* returns a report with more findings."""
+    """Check everything below *paths*; files of *media* that are read are compared with their hashes in the log."""
     progress = Progress("checking")
     watch = progress.update if progress.active else None
     for report in iter_runs(paths, options=options, workers=workers, on_progress=watch):
@@ -138,15 +135,15 @@ def check_paths(
         if not isinstance(report, FileReport):
             verdict.other(report)
             continue
-        for add in more:
-            report = add(report)  # noqa: PLW2901 - the report with more in it
+        if media == "read":
+            report = _with_media(report, options)  # noqa: PLW2901 - the report with more in it
         for finding in report.findings:
             verdict.output.finding(report.path, finding)
         verdict.file(report)
     progress.erase()
 
 
-def with_media(report: FileReport, *, options: CheckOptions) -> FileReport:
+def _with_media(report: FileReport, options: CheckOptions) -> FileReport:
     """Return *report* with a finding for each media event whose file has another content; each file is read once."""
     if report.profile != "toy/v1" or not options.reports(rules.MEDIA_MISSING) or is_address(report.path):
         return report
@@ -201,23 +198,14 @@ def _digest(path: str) -> str | None:
 _CHUNK_BYTES = 1 << 18
 
 
-def follow(
-    path: str,
-    options: CheckOptions,
-    verdict: Verdict,
-    *,
-    idle_timeout: float | None = None,
-    health: Sequence[AnyRule] | None = None,
-) -> bool:
+def follow(path: str, options: CheckOptions, verdict: Verdict, *, idle_timeout: float | None = None) -> bool:
     """Check the stream at *path* until its run ends, Ctrl-C, or *idle_timeout* seconds without a new byte.
-
-    It is compared with the rules of *health* as well.
 
     Returns True when Ctrl-C ended it; the verdict holds for what was read until then.
     """
     try:
         located = path if path == STANDARD_INPUT else locate_stream(path, options.choice.stream_files)
-        checked = _CheckedStream(located, options, verdict, health)
+        checked = _CheckedStream(located, options, verdict)
         if path == STANDARD_INPUT or not _is_regular(located) or is_compressed(located):
             interrupted = _drain(located, checked)
         else:
@@ -290,13 +278,10 @@ def _watch(path: str, checked: _CheckedStream, idle_timeout: float | None) -> bo
 class _CheckedStream:
     """The stream that is checked, and which of its findings were shown."""
 
-    def __init__(
-        self, path: str, options: CheckOptions, verdict: Verdict, health: Sequence[AnyRule] | None = None
-    ) -> None:
+    def __init__(self, path: str, options: CheckOptions, verdict: Verdict) -> None:
         self._path = path
         self._options = options
         self._verdict = verdict
-        self._rules = health
         self._shown: set[tuple[str, int, int, str]] = set()
         self._said = ""
         self._begin()
@@ -305,16 +290,6 @@ class _CheckedStream:
         # The first line decides how the file is read.
         self._held = b""
         self._checker: Checker | None = None
-        self._found: list[Finding] = []
-        if self._rules is not None:
-            # Imported here: start-up time counts.
-            from toyspec.core.reading.follower import FollowedFeed
-            from toyspec.core.reading.log_detection import detect_profile_at
-            from toyspec.core.reading.records import RecordFeed
-
-            self._health = rooms.health_checking.RecordHealth(self._rules)
-            detect = partial(detect_profile_at, self._path)
-            self._records = FollowedFeed(self._options.choice, partial(RecordFeed), self._path, detect)
 
     @property
     def ended(self) -> bool:
@@ -322,13 +297,7 @@ class _CheckedStream:
         return self._checker is not None and self._checker.ended
 
     def feed(self, data: bytes) -> None:
-        """Check the lines that *data* commits and show their findings, and what health rules report about them."""
-        if self._rules is not None:
-            records = (item for item in self._records.feed(data) if isinstance(item, Record))
-            alerts = (alert for record in records for alert in self._health.take(record))
-            found = list(map(rooms.health_options.finding_of, alerts))
-            self._found += found
-            self._show(found)
+        """Check the lines that *data* commits and show their findings."""
         if self._checker is None:
             self._held += data
             if b"\n" not in self._held:
@@ -359,7 +328,7 @@ class _CheckedStream:
         checker.feed(self._held)
         report = checker.finish()
         self._show(report.findings)
-        self._verdict.file(with_findings(report, self._found))
+        self._verdict.file(report)
 
     def _show(self, findings: list[Finding]) -> None:
         for finding in findings:

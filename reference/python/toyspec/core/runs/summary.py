@@ -27,7 +27,7 @@ from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, manife
 from toyspec.core.reading.number_blocks import NumberBlock, latest
 from toyspec.core.reading.reader import is_other_document, read, unknown_format
 from toyspec.core.reading.records import Record, RecordFeed, Row, RowBlock, count_missing, nothing_missing
-from toyspec.core.reading.run_files import is_of_latest_attempt, ranks_beside, run_of
+from toyspec.core.reading.run_files import run_of
 from toyspec.core.reading.sealed_files import has_seal
 from toyspec.core.reading.stream_files import locate_stream, stream_size, unpacked_head
 from toyspec.core.runs.curves import Curve, Extremes, TagCurve
@@ -619,18 +619,3 @@ def engine_ends(streams: Sequence[Stream]) -> dict[str, RunSummary]:
             run.knows_metrics = False
             run.take_ends(each)
     return runs
-
-
-def latest_ranks(stream: str) -> dict[int, str]:
-    """Return the paths of the logs of other ranks of the run with *stream*, without torn ones of an earlier attempt."""
-    paths = ranks_beside(stream)
-    broken = unended(states_of_other_ranks(stream), None)
-    if not broken:
-        return paths
-    try:
-        summary = summarize_ends(stream)
-        summary.settle()
-    except StreamError:
-        return paths
-    gone = {each.rank for each in broken if not is_of_latest_attempt(each.rank, summary.world_size)}
-    return {rank: path for rank, path in paths.items() if rank not in gone}
