@@ -19,6 +19,7 @@ from conformance.drawn import mutated, shrunk
 from conformance.inside import Inside, reasons_of
 from conformance.oracle import tables
 from conformance.oracle.adapter import Oracle
+from conformance.oracle.bundles import is_safe_run_id
 from conformance.probes.expected import with_defaults
 from conformance.probes.question import ROLES, Question, Stage
 from conformance.probes.roles import questions
@@ -203,23 +204,23 @@ def _session(drawn: Drawn, name: str, revision: str) -> Session | None:
     kinds = [record.get("kind") for record in (*before[:1], *drawn.records[:1])]
     if not drawn.records or (drawn.profile == "toy/v1" and not all("t" in record for record in drawn.records)):
         return None  # times that a writer gives are those of its clock
-    written = [record.get("kind") for record in (*before, *drawn.records)]
-    if drawn.end != "killed" and "scalars" in written and "step" not in written:
-        return None  # which final_step a run of values alone has is not said
     if drawn.exist == "resume" and kinds != (["run_start", "run_resume"] if before else ["run_start"]):
         return None
     given = [declared(record) for record in with_defaults(drawn.records, drawn.profile)]
     run = {"exist": drawn.exist, "end": drawn.end, "records": given}
+    # A run is resumed under its own id.
+    old = before[0].get("run_id") if before and drawn.exist == "resume" else None
+    run_id = old if isinstance(old, str) and is_safe_run_id(old) else "demo"
     with tempfile.TemporaryDirectory() as folder:
-        directory = os.path.join(folder, "demo")
+        directory = os.path.join(folder, run_id)
         path = os.path.join(directory, drawn.file)
         if drawn.data:
             os.mkdir(directory)
             with open(path, "wb") as file:
                 file.write(drawn.data)
-        request = {"role": "writer", "profile": drawn.profile, "run_id": "demo", "directory": directory, **run}
+        request = {"role": "writer", "profile": drawn.profile, "run_id": run_id, "directory": directory, **run}
         outcome = Oracle().write(request)["outcome"]
-        content = run | {"profile": drawn.profile, "run_id": "demo", "outcome": outcome}
+        content = run | {"profile": drawn.profile, "run_id": run_id, "outcome": outcome}
         if outcome == "refused":
             if _is_refused_later(request):
                 return None

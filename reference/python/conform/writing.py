@@ -133,6 +133,9 @@ def _write_event(run: toyspec.RunWriter, record: Message, clock: CaseClock | Non
     method = getattr(run, kind or "", None) if has_method else None
     tells_t = clock is None or (isinstance(t, float) and (not keep_t or _clock_can_tell(t, clock)))
     if method is None or not tells_t or not _can_say(method, kind or "", record, run):
+        if clock is not None and not keep_t and isinstance(t, float) and kind in _members_of():
+            clock.now = t
+            record = {key: value for key, value in record.items() if key != "t"}
         run.write(record)
         return
     if clock is not None and isinstance(t, float):
