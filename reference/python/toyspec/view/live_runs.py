@@ -27,8 +27,8 @@ from toyspec.view.opened_files import identity_at
 from toyspec.view.roots import CatalogRoot, roots_of, run_id
 from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers, quick_row, row_of_work, scan_stream
 from toyspec.view.scans import LiveCurves, ScannedRun
-from toyspec.view.viewed_runs import ViewedCatalogRun, ViewedRun, visits
-from toyspec.view.watching import watch_of
+from toyspec.view.viewed_runs import ViewedRun, visits
+from toyspec.view.watching import RootWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -127,15 +127,13 @@ class LiveRuns:
         self._lock = threading.RLock()
         self._entries: dict[str, ViewedRun] = {}
         self._by_path: dict[str, ViewedRun] = {}
-        self._ranks: dict[str, ViewedRun] = {}
         self._foreign: dict[str, str] = {}
         self._pending: dict[str, Future[None]] = {}
         self._open: OrderedDict[str, ViewedRun] = OrderedDict()
         self.changes = Changes(self._lock)
         self._counts_alerts = False
-        self._watches = [watch_of(root, self, clock) for root in self.roots]
+        self._watches = [RootWatch(root, self, clock) for root in self.roots]
         self._is_started = False
-        self._was_listed = False
         self._is_shown = threading.Event()
 
     # What is below the roots.
@@ -168,9 +166,10 @@ class LiveRuns:
         self._workers.close()
         self._save()
         with self._lock:
-            for entry in (*self._entries.values(), *self._ranks.values()):
-                if entry.file is not None:
-                    entry.file.close()
+            for entry in self._entries.values():
+                for each in (entry, *entry.ranks.values()):
+                    if each.file is not None:
+                        each.file.close()
         self.store.trim()
         self.store.close()
 
@@ -279,9 +278,10 @@ class LiveRuns:
     def _forget(self, entry: ViewedRun) -> None:
         self._entries.pop(entry.run, None)
         self._by_path.pop(entry.path, None)
-        self._close(entry)
-        for run in [run for run in self._ranks if run.rpartition("/")[0] == entry.run]:
-            self._close(self._ranks.pop(run))
+        for each in (entry, *entry.ranks.values()):
+            self._open.pop(each.run, None)
+            if each.file is not None:
+                each.file.close()
         self.changes.add({"removed": encodable(entry.run)})
 
     def _keep_open(self, entry: ViewedRun) -> None:
@@ -296,21 +296,17 @@ class LiveRuns:
                 oldest.file = None
                 oldest.lock.release()
 
-    def _close(self, entry: ViewedRun) -> None:
-        self._open.pop(entry.run, None)
-        if entry.file is not None:
-            entry.file.close()
-
     # Watching.
 
     def _is_hot(self, entry: ViewedRun) -> bool:
         is_running = entry.row is not None and entry.row["state"] == "running"
         return is_running or (entry.changed_at > 0 and self._clock() - entry.changed_at < _HOT_SECONDS)
 
-    def hot(self, root: Root, among: Sequence[ViewedRun] | None = None) -> list[ViewedRun]:
-        """Return the runs below *root* that may be written now, or those *among* some of them."""
+    def hot(self, root: Root) -> list[ViewedRun]:
+        """Return the runs below *root* that may be written now; of those that a catalog lists, they were looked at."""
         with self._lock:
-            return [entry for entry in (self._of(root) if among is None else among) if self._is_hot(entry)]
+            known = list(root.visited.values()) if isinstance(root, CatalogRoot) else self._of(root)
+            return [entry for entry in known if self._is_hot(entry)]
 
     def look(self, entry: ViewedRun, identity: Identity) -> None:
         """Take in that the stream of *entry* has *identity* now."""
@@ -356,9 +352,13 @@ class LiveRuns:
             for run in found:
                 entry = gone.pop(run.stream, None) or self._by_path.get(run.stream)
                 if entry is None:
-                    self._entries[run.run] = self._by_path[run.stream] = ViewedCatalogRun(root, run, self.changes.add())
-                elif isinstance(entry, ViewedCatalogRun) and entry.found != run:
-                    entry.take(run, self.changes.add())
+                    entry = self._entries[run.run] = self._by_path[run.stream] = ViewedRun.listed(root, run)
+                elif entry.found is None or entry.found == run:
+                    continue
+                else:
+                    root.visited.pop(entry.run, None)
+                    entry.take(run)
+                entry.revision = self.changes.add()
             for entry in gone.values():
                 root.visited.pop(entry.run, None)
                 self._forget(entry)
@@ -384,13 +384,15 @@ class LiveRuns:
         """Return the entry of each of *runs*; the streams of those that a catalog lists are looked at."""
         with self._lock:
             found = [self._named(run) for run in runs]
-        self.visit([entry for entry in found if isinstance(entry, ViewedCatalogRun) and not entry.is_visited])
+        self.visit([entry for entry in found if entry is not None and not entry.is_visited])
         return found
 
-    def visit(self, entries: Sequence[ViewedCatalogRun]) -> None:
+    def visit(self, entries: Sequence[ViewedRun]) -> None:
         """Look at the streams of *entries*, which a catalog lists."""
         for entry, visit in visits(entries):
             with self._lock:
+                if isinstance(entry.root, CatalogRoot):
+                    entry.root.visited[entry.run] = entry
                 if entry.take_visit(visit):
                     self._note_stream(entry)
 
@@ -410,9 +412,9 @@ class LiveRuns:
         if not os.path.isfile(path) or not owner.root.holds(path):
             return None
         identity = identity_at(path)
-        known = self._ranks.get(run)
+        known = owner.ranks.get(name)
         if known is None:
-            known = self._ranks[run] = ViewedRun(run, owner.root, Stream(path, identity[2]))
+            known = owner.ranks[name] = ViewedRun(run, owner.root, Stream(path, identity[2]))
             known.identity = identity
         elif known.identity != identity:
             known.identity, known.changed_at = identity, self._clock()
@@ -427,9 +429,6 @@ class LiveRuns:
         the answer, the last changed first; the row of another that was not read yet is an ``unread_row``. In the *form*
         ``json`` a row may be JSON already.
         """
-        if self._was_listed:
-            self.be_shown()
-        self._was_listed = True
         if seen is not None:
             self._read_first(self.changes.begin(since), seen)
         with self._lock:
@@ -491,7 +490,7 @@ class LiveRuns:
             due = [
                 entry
                 for entry in (self._entries.values() if self._counts_alerts else ())
-                if not isinstance(entry, ViewedCatalogRun) and not entry.reads_ends
+                if entry.found is None and not entry.reads_ends
                 and entry.counted != entry.identity and now >= entry.next_count
             ]  # fmt: skip
             for entry in due:

@@ -24,7 +24,7 @@ from toyspec.core.runs.rows import row_of
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
-    from toyspec.view.viewed_runs import ViewedCatalogRun
+    from toyspec.view.viewed_runs import ViewedRun
 
 
 class Root:
@@ -82,7 +82,7 @@ class CatalogRoot(Root):
     def __init__(self, catalog: str, path: str, name: str | None = None) -> None:
         super().__init__(path, name)
         self.catalog = catalog
-        self.visited: dict[str, ViewedCatalogRun] = {}
+        self.visited: dict[str, ViewedRun] = {}
         """The runs that were looked at since the catalog was read, by id."""
 
     def place_of(self, path: str, *, whole: bool = False) -> str:
@@ -106,18 +106,6 @@ class CatalogRoot(Root):
             others = () if is_address(facts.stream) else list(ranks_in(identity))
             row = row_of(facts, run, others) | ({} if is_only else {"root": name})
             yield ShownRun(facts.stream, run, identity, facts.bytes, msgspec.json.encode(row))
-
-    def note(self, entry: ViewedCatalogRun) -> None:
-        """Take in that *entry* was looked at, and say what has changed since the catalog was written."""
-        self.visited[entry.run] = entry
-        since = Counter(each.since for each in self.visited.values())
-        words = [_counted(since["changed"], "has", "have", "changed"), _counted(since["gone"], "is", "are", "gone")]
-        facts = " and ".join(filter(None, words))
-        self.problem = (
-            f"since the catalog was written ({self.written}), {facts}; `toyspec catalog update {self.catalog}`"
-            if facts
-            else None
-        )
 
     @property
     def version(self) -> tuple[int, int]:
@@ -152,10 +140,6 @@ def is_catalog(path: str) -> bool:
 def _is_below(path: str, root: str) -> bool:
     outer = root.rstrip("/" + os.sep)
     return path == root or path.startswith((f"{outer}/", outer + os.sep))
-
-
-def _counted(number: int, one: str, several: str, what: str) -> str:
-    return f"{number} {'run' if number == 1 else 'runs'} {one if number == 1 else several} {what}" if number else ""
 
 
 def roots_of(texts: Sequence[str]) -> list[Root]:

@@ -18,18 +18,28 @@ from toyspec.view.scanning import ScanWork
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from toyspec.core.reading.annotations import Annotations
     from toyspec.view.opened_files import Identity
-    from toyspec.view.roots import CatalogRoot, Root, ShownRun
+    from toyspec.view.roots import Root, ShownRun
     from toyspec.view.scans import ScannedRun
 
 # The ends of an object cost two requests and 128 KiB.
 _CHEAP_BYTES = 256 << 10
 
 
-class ViewedRun:
-    """One run and what is known of it."""
+Since = Literal["changed", "gone"]
+"""What has become of a run since a catalog has read it."""
 
+
+class ViewedRun:
+    """One run and what is known of it.
+
+    A search has found it, or a catalog lists it: then its row is that of the catalog, and its stream is not looked at
+    before the run is.
+    """
+
+    found: ShownRun | None = None
+    """What a catalog has found; None for a run of a search."""
+    since: Since | None = None
     is_visited = True
     """Whether the stream was looked at."""
     problem: str | None = None
@@ -44,6 +54,14 @@ class ViewedRun:
     """When they may be counted again."""
     is_annotated_since = False
     """True once annotations were taken in: a row that is set later may have been made before they were written."""
+    json: bytes | None = None
+    """The row as JSON, where it is at hand."""
+    row_identity: Identity | None = None
+    """That of the stream when the row was made; None for a row of its ends only."""
+    revision = 0
+    changed_at = 0.0
+    file: ScannedRun | None = None
+    _row: dict[str, Any] | None = None
 
     def __init__(self, run: str, root: Root, stream: Stream) -> None:
         self.run = run
@@ -56,110 +74,32 @@ class ViewedRun:
         """That of the stream when it was last looked at."""
         self.reads_ends = self.is_large
         """True until the curves of a large object are asked for: only its first and last lines are read."""
-        self._row: dict[str, Any] | None = None
-        self.row_identity: Identity | None = None
-        """That of the stream when the row was made; None for a row of its ends only."""
-        self.revision = 0
-        self.changed_at = 0.0
-        self.file: ScannedRun | None = None
+        self.ranks: dict[str, ViewedRun] = {}
+        """The streams of the other ranks that were asked for, by the names of their files."""
         self.lock = threading.Lock()
 
-    def take_beside(self, stream: Stream) -> None:
-        """Take in what a search has found beside the stream."""
-        self.beside = stream.identity
-        """What changes with the stream and with the files beside it, annotations among them."""
-        self.may_be_annotated = stream.may_be_annotated
+    @classmethod
+    def listed(cls, root: Root, found: ShownRun) -> ViewedRun:
+        """Return the run that a catalog has *found*."""
+        entry = cls.__new__(cls)
+        entry.run, entry.root, entry.path = found.run, root, found.stream
+        entry.ranks, entry.lock = {}, threading.Lock()
+        entry.take(found)
+        return entry
 
-    def annotations(self) -> Annotations:
-        """Return what the annotations say, as far as the search has found any."""
-        return read_annotations(self.path) if self.may_be_annotated else NONE
-
-    def with_what_is_beside(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Return *row* with what annotations say now, and with the states of other ranks."""
-        found = annotated(row, self.annotations())
-        if self.root.is_remote:
-            return found
-        has_ranks = not self.beside or bool(ranks_in(self.beside))
-        return with_ranks(found, states_of_other_ranks(self.path) if has_ranks else ())
-
-    @property
-    def row(self) -> dict[str, Any] | None:
-        """The row of the table; None until the stream is read."""
-        return self._row
-
-    @row.setter
-    def row(self, row: dict[str, Any] | None) -> None:
-        self._row = self._as_annotated(row)
-
-    def _as_annotated(self, row: dict[str, Any] | None) -> dict[str, Any] | None:
-        return self.with_what_is_beside(row) if row is not None and self.is_annotated_since else row
-
-    @property
-    def json(self) -> bytes | None:
-        """The row as JSON, where it is at hand."""
-        return None
-
-    @property
-    def is_listed(self) -> bool:
-        """Whether the row is that of a catalog."""
-        return False
-
-    @property
-    def is_unknown(self) -> bool:
-        """True until there is a row."""
-        return self.row is None
-
-    @property
-    def was_running(self) -> bool:
-        """True if a writer had the stream open when it was read."""
-        return self.row is not None and self.row["state"] == "running" and self.row_identity is not None
-
-    def is_catalogued(self, identity: Identity | None) -> bool:
-        """Return whether the row is that of a catalog, which has the findings too, and right for *identity*."""
-        return self.is_listed and self.row_identity is not None and self.row_identity == identity
-
-    def work(self) -> ScanWork:
-        """Return what there is to scan."""
-        return ScanWork(self.path, self.run, self.identity, self.may_be_annotated, self.beside)
-
-    @property
-    def is_large(self) -> bool:
-        """True if reading the stream whole costs much more than reading its ends."""
-        return self.root.is_remote and self.identity[2] > _CHEAP_BYTES
-
-
-Since = Literal["changed", "gone"]
-"""What has become of a run since a catalog has read it."""
-
-
-class ViewedCatalogRun(ViewedRun):
-    """A run whose row is that of a catalog. Its stream is not looked at before the run is."""
-
-    root: CatalogRoot
-
-    def __init__(self, root: CatalogRoot, found: ShownRun, revision: int) -> None:
-        self.run, self.root, self.path = found.run, root, found.stream
-        self.changed_at = 0.0
-        self.file = None
-        self.lock = threading.Lock()
-        self.take(found, revision)
-
-    def take(self, found: ShownRun, revision: int) -> None:
+    def take(self, found: ShownRun) -> None:
         """Take what a catalog has *found*, in place of what was known."""
-        self.found, self.revision, self.beside = found, revision, found.identity
+        self.found, self.beside = found, found.identity
         self.version = found.identity.partition(" ")[0]
         self.identity = self.row_identity = (*NO_IDENTITY[:2], found.size, NO_IDENTITY[3])
-        self.is_visited, self.problem = False, None
-        self.root.visited.pop(self.run, None)
-        self.since: Since | None = None
+        self.is_visited, self.problem, self.since = False, None, None
         self.reads_ends = self.root.is_remote
-        self._row = None
-        self._json: bytes | None = found.row
+        self._row, self.json = None, found.row
 
     def take_visit(self, visit: Visit) -> bool:
-        """Take what a look at the stream has found; return whether the row is another one now."""
+        """Take what a look at the stream of a run of a catalog has found; return whether the row is another one now."""
         is_new = visit.since != self.since or (self.is_visited and visit.identity != self.identity)
-        if visit.since != self.since:
+        if visit.since != self.since and self.found is not None:
             self.since = visit.since
             self.row = msgspec.json.decode(self.found.row)
         self.problem, self.version = visit.problem, visit.version
@@ -171,35 +111,59 @@ class ViewedCatalogRun(ViewedRun):
                 self.row_identity = visit.identity
             elif is_new:
                 self.row_identity = None
-        self.root.note(self)
         return is_new
 
-    @property
-    def json(self) -> bytes | None:
-        """See ViewedRun."""
-        return self._json
+    def take_beside(self, stream: Stream) -> None:
+        """Take in what a search has found beside the stream."""
+        self.beside = stream.identity
+        """What changes with the stream and with the files beside it, annotations among them."""
+        self.may_be_annotated = stream.may_be_annotated
+
+    def with_what_is_beside(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return *row* with what annotations say now, as far as a search has found any, and states of other ranks."""
+        found = annotated(row, read_annotations(self.path) if self.may_be_annotated else NONE)
+        if self.root.is_remote:
+            return found
+        has_ranks = not self.beside or bool(ranks_in(self.beside))
+        return with_ranks(found, states_of_other_ranks(self.path) if has_ranks else ())
 
     @property
     def row(self) -> dict[str, Any] | None:
-        """See ViewedRun; it is decoded when it is asked for."""
-        if self._row is None and self._json is not None:
-            self._row = msgspec.json.decode(self._json)
+        """The row of the table; None until the stream is read."""
+        if self._row is None and self.json is not None:
+            self._row = msgspec.json.decode(self.json)
         return self._row
 
     @row.setter
     def row(self, row: dict[str, Any] | None) -> None:
-        more = {} if self.since is None else {"since": self.since}
-        self._row, self._json = self._as_annotated(None if row is None else row | more), None
+        if row is not None and self.since is not None:
+            row = row | {"since": self.since}
+        if row is not None and self.is_annotated_since:
+            row = self.with_what_is_beside(row)
+        self._row, self.json = row, None
 
     @property
     def is_unknown(self) -> bool:
-        """See ViewedRun."""
-        return False
+        """True until there is a row."""
+        return self._row is None and self.json is None
 
     @property
-    def is_listed(self) -> bool:
-        """See ViewedRun."""
-        return self.since is None
+    def was_running(self) -> bool:
+        """True if a writer had the stream open when it was read."""
+        return self.row is not None and self.row["state"] == "running" and self.row_identity is not None
+
+    def is_catalogued(self, identity: Identity) -> bool:
+        """Return whether the row is that of a catalog, which has the findings too, and right for *identity*."""
+        return self.found is not None and self.since is None and self.row_identity == identity
+
+    def work(self) -> ScanWork:
+        """Return what there is to scan."""
+        return ScanWork(self.path, self.run, self.identity, self.may_be_annotated, self.beside)
+
+    @property
+    def is_large(self) -> bool:
+        """True if reading the stream whole costs much more than reading its ends."""
+        return self.root.is_remote and self.identity[2] > _CHEAP_BYTES
 
 
 class Visit(NamedTuple):
@@ -212,14 +176,14 @@ class Visit(NamedTuple):
     """Why the stream cannot be read."""
 
 
-def visits(entries: Sequence[ViewedCatalogRun]) -> Iterator[tuple[ViewedCatalogRun, Visit]]:
+def visits(entries: Sequence[ViewedRun]) -> Iterator[tuple[ViewedRun, Visit]]:
     """Yield each of *entries* with what is at its path now; a store is asked for several at once."""
     known = {entry.path: entry for entry in entries}
     for stream, visit in each_result((Stream(path, 0) for path in known), lambda stream: _visit(known[stream.path])):
         yield known[stream.path], visit()
 
 
-def _visit(entry: ViewedCatalogRun) -> Visit:
+def _visit(entry: ViewedRun) -> Visit:
     try:
         version, identity = found_at(entry.path)
     except FileNotFoundError:
@@ -227,7 +191,7 @@ def _visit(entry: ViewedCatalogRun) -> Visit:
         return Visit(entry.version, NO_IDENTITY, "gone", f"{entry.path}: {fact}")
     except OSError as error:
         return Visit(entry.version, entry.identity, entry.since, f"{entry.path}: {cause_of(error)}")
-    known = entry.found.identity.partition(" ")[0]
+    known = "" if entry.found is None else entry.found.identity.partition(" ")[0]
     return Visit(version, identity, None if _plain(version) == _plain(known) else "changed")
 
 

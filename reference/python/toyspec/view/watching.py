@@ -14,7 +14,6 @@ from toyspec.core.reading.log_detection import usual_names
 from toyspec.core.runs.run import streams_below
 from toyspec.view.opened_files import identity_at
 from toyspec.view.roots import CatalogRoot
-from toyspec.view.viewed_runs import ViewedCatalogRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,14 +33,16 @@ _WALK_SHARE = 25
 
 
 class RootWatch:
-    """Watches the runs below *root* in a thread of its own."""
+    """Watches the runs below *root* in a thread of its own: a folder or a store by searches, a catalog as a file."""
 
     def __init__(self, root: Root, catalog: LiveRuns, clock: Callable[[], float] = time.monotonic) -> None:
         self.root = root
         self._catalog = catalog
         self._clock = clock
-        self._walk_seconds = _REMOTE_WALK_SECONDS if root.is_remote else _WALK_SECONDS
+        is_asked = root.is_remote and not isinstance(root, CatalogRoot)
+        self._walk_seconds = _REMOTE_WALK_SECONDS if is_asked else _WALK_SECONDS
         self._next_walk = 0.0
+        self._version: tuple[int, int] | None = None
         self._thread = threading.Thread(target=self._run, name=f"toyspec-view-watch {root.name}", daemon=True)
 
     def start(self) -> None:
@@ -56,6 +57,9 @@ class RootWatch:
 
     def walk(self) -> None:
         """Find the runs below the root, those that are new and those that are gone."""
+        if isinstance(self.root, CatalogRoot):
+            self._read_catalog(self.root)
+            return
         errors, streams = streams_below([self.root.path], usual_names(self._catalog.dialect))
         found = {stream.path: stream for stream in streams if self.root.holds(stream.path)}
         # A store that does not answer has not lost its runs.
@@ -66,10 +70,27 @@ class RootWatch:
             (f"{each.path}: {each.message}; {then}" for each in errors if not is_whole or self._is_root(each.path)),
             None,
         )
+        self._report(problem)
+        self._catalog.take_found(self.root, found, is_whole=is_whole)
+
+    def _read_catalog(self, root: CatalogRoot) -> None:
+        """Read the catalog if it was written since it was read, and look at the runs that were looked at before."""
+        if not root.is_remote:
+            self._look(list(root.visited.values()))
+        try:
+            version = root.version
+            runs = None if version == self._version else list(root.runs(is_only=len(self._catalog.roots) == 1))
+        except (CatalogError, OSError) as error:
+            self._report(str(error))
+            return
+        if runs is not None:
+            self._version = version
+            self._catalog.take_catalogued(root, runs)
+
+    def _report(self, problem: str | None) -> None:
         if problem != self.root.problem:
             self.root.problem = problem
             self._catalog.changes.add({"root": encodable(self.root.name)})
-        self._catalog.take_found(self.root, found, is_whole=is_whole)
 
     def _is_root(self, path: str) -> bool:
         return os.path.abspath(path) == os.path.abspath(self.root.path)
@@ -78,7 +99,7 @@ class RootWatch:
         while not self._catalog.changes.pause(self._pause_seconds()):
             began = self._clock()
             with suppress(OSError):
-                self._look(self._hot())
+                self._look(self._catalog.hot(self.root))
                 if began >= self._next_walk:
                     self.walk()
                     self._catalog.count_new_alerts()
@@ -86,59 +107,13 @@ class RootWatch:
                     self._next_walk = self._clock() + max(self._walk_seconds, _WALK_SHARE * spent)
 
     def _look(self, entries: Sequence[ViewedRun]) -> None:
+        if isinstance(self.root, CatalogRoot):
+            self._catalog.visit(entries)
         for entry in entries:
-            self._catalog.look(entry, identity_at(entry.path))
-
-    def _hot(self) -> list[ViewedRun]:
-        """Return the runs that may be written now."""
-        return self._catalog.hot(self.root)
+            # Of a run that was visited just now, a writer may have closed what did not change.
+            self._catalog.look(entry, entry.identity if entry.found is not None else identity_at(entry.path))
 
     def _pause_seconds(self) -> float:
         if self.root.is_remote:
             return _REMOTE_POLL_SECONDS
-        return _POLL_SECONDS if self._hot() else _IDLE_SECONDS
-
-
-class CatalogWatch(RootWatch):
-    """Watches the catalog that lists the runs below *root*, and of the runs those that were looked at."""
-
-    root: CatalogRoot
-
-    def __init__(self, root: CatalogRoot, catalog: LiveRuns, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(root, catalog, clock)
-        self._walk_seconds = _WALK_SECONDS
-        self._version: tuple[int, int] | None = None
-
-    def walk(self) -> None:
-        """Read the catalog if it was written since it was read, and look at the runs that were looked at before."""
-        if not self.root.is_remote:
-            self._look(list(self.root.visited.values()))
-        try:
-            version = self.root.version
-            if version == self._version:
-                return
-            runs = list(self.root.runs(is_only=len(self._catalog.roots) == 1))
-        except (CatalogError, OSError) as error:
-            self._say(str(error))
-            return
-        self._version = version
-        self._catalog.take_catalogued(self.root, runs)
-
-    def _say(self, problem: str) -> None:
-        if problem != self.root.problem:
-            self.root.problem = problem
-            self._catalog.changes.add({"root": encodable(self.root.name)})
-
-    def _look(self, entries: Sequence[ViewedRun]) -> None:
-        self._catalog.visit([entry for entry in entries if isinstance(entry, ViewedCatalogRun)])
-        for entry in entries:
-            # A writer may have closed what did not change.
-            self._catalog.look(entry, entry.identity)
-
-    def _hot(self) -> list[ViewedRun]:
-        return self._catalog.hot(self.root, list(self.root.visited.values()))
-
-
-def watch_of(root: Root, catalog: LiveRuns, clock: Callable[[], float] = time.monotonic) -> RootWatch:
-    """Return what watches *root*."""
-    return CatalogWatch(root, catalog, clock) if isinstance(root, CatalogRoot) else RootWatch(root, catalog, clock)
+        return _POLL_SECONDS if self._catalog.hot(self.root) else _IDLE_SECONDS
