@@ -135,17 +135,6 @@ def test_a_signal_handler_may_close(path: str) -> None:
     assert b"line\n" == content(path)
 
 
-def test_a_fork_that_runs_no_hooks_is_noticed(path: str) -> None:
-    """A process that an extension has forked is not the one that opened the file."""
-    file = AppendFile.create(path)
-    file._pid -= 1
-    assert file.is_foreign
-    file.close()
-    with pytest.raises(StreamClosedError, match="opened by the parent process"):
-        file.append(b"child")
-    assert b"" == content(path)
-
-
 def test_the_handle_of_a_forked_child_is_dead(path: str) -> None:
     """The child cannot write, holds no lock, and does not wait for one that a thread of the parent holds."""
     file = AppendFile.create(path)

@@ -86,8 +86,6 @@ class MetricsLog:
         self._entries: list[MetricsEntry] = []
         self._committed = 0
         self._taken_in = 0
-        self._deferred: list[MetricsEntry] = []
-        # What a signal handler recorded, which is written after the line that it interrupted.
         self._has_fragment = False
         self._file: AppendFile | None = None
         self._opening = threading.Lock()
@@ -128,24 +126,19 @@ class MetricsLog:
         line = _encoded(fields if entry is None else entry)
         recorded = _rounded(typed(line, None, "metrics/v1"))
         file = self._writable()
-        with file.lock:
-            try:
-                file.append(line)
-            except BaseException:
-                file.settle()
-                raise
-            finally:
-                self._take_in(file, recorded)
+        file.in_turn(self._record, file, line, recorded)
 
-    def _take_in(self, file: AppendFile, recorded: MetricsEntry) -> None:
-        """Add what is new in *file*: *recorded*, then what signal handlers recorded while it was being written."""
-        new = file.appended - self._taken_in
-        if new:
-            self._entries += [recorded, *self._deferred[: new - 1]]
-            self._taken_in, self._committed = file.appended, file.committed
-        elif file.waiting > len(self._deferred):
-            self._deferred.append(recorded)
-        del self._deferred[: len(self._deferred) - file.waiting]
+    def _record(self, file: AppendFile, line: bytes, recorded: MetricsEntry) -> None:
+        """Write *line*; *recorded* is in memory if it is in the file, also after an exception from a signal."""
+        try:
+            file.commit(line + b"\n")
+        except BaseException:
+            file.settle()
+            raise
+        finally:
+            if file.appended > self._taken_in:
+                self._entries.append(recorded)
+                self._taken_in, self._committed = file.appended, file.committed
 
     def summary(self) -> MetricsSummary:
         """Return the log in numbers."""

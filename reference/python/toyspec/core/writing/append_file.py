@@ -13,7 +13,7 @@ import os
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 import msgspec
 
@@ -147,12 +147,11 @@ class AppendFile:
         self._has_started_again = False
         self._was_replaced = False
         self._is_synced = True
-        self._pid = os.getpid()
-        self._is_writing = False
-        self._closes_next = False
         self._in_flight = b""
+        self.is_busy = False
+        """True while a call is in its turn."""
         # A list, since it is nearly always empty, and an empty deque takes 760 bytes.
-        self._deferred: list[tuple[bytes, _Sync]] = []
+        self._waiting: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         _remember(self)
 
     @classmethod
@@ -178,24 +177,28 @@ class AppendFile:
         """
         return cls(opening.replace(path, options.calls), options=options)
 
-    @property
-    def is_foreign(self) -> bool:
-        """True in a process that was forked off the one that opened the file."""
-        return self._pid != os.getpid()
-
     def append(self, line: bytes, *, sync: _Sync = "as-opened") -> None:
         """Write *line*, which must not have an LF, and its LF.
 
         When this returns, the line is committed. When it raises OSError, the line is not in the file, or the file
         is closed for good and reports it. ``sync="now"`` forces the file and its directory to the device.
         """
+        self.in_turn(self.commit, line + b"\n", sync)
+
+    def in_turn(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Call *call* alone: after other threads, and after the turn that a signal handler interrupts with it."""
         with self.lock:
-            if self._is_writing:
-                self._deferred.append((line, sync))
+            if self.is_busy:
+                self._waiting.append((call, arguments))
                 return
-            self.commit(line + b"\n", sync)
-            if self._deferred or self._closes_next:
-                self._do_deferred()
+            self.is_busy = True
+            try:
+                call(*arguments)
+            finally:
+                self.is_busy = False
+            while self._waiting:
+                call, arguments = self._waiting.pop(0)
+                self.in_turn(call, *arguments)
 
     def settle(self) -> None:
         """Find out whether a line is committed whose ``append`` an exception interrupted, else remove its part.
@@ -204,7 +207,7 @@ class AppendFile:
         """
         with self.lock:
             data = self._in_flight
-            if not data or self.closed_because is not None or self.is_foreign:
+            if not data or self.closed_because is not None:
                 return
             cause = InterruptedError(errno.EINTR, "interrupted", self.path)
             written = bytes_in_file(self._descriptor, data, self.committed)
@@ -239,11 +242,6 @@ class AppendFile:
             self.sync(directory="too")
 
     @property
-    def waiting(self) -> int:
-        """Number of lines that signal handlers appended, and that are written after the one that they interrupted."""
-        return len(self._deferred)
-
-    @property
     def size(self) -> int:
         """Number of bytes in the file now, those after the last committed line too."""
         self._check_open()
@@ -258,50 +256,36 @@ class AppendFile:
 
     def close(self) -> None:
         """Close the file; do nothing when it is closed. Raise OSError when the system could not keep what it took."""
-        with self.lock:
-            if self.closed_because is not None or self.is_foreign:
-                return
-            if self._is_writing:
-                self._closes_next = True
-                return
-            if self._sync_seconds is not None and not self._is_synced:
-                self.sync()
-            self.closed_because = "it was closed"
-            self._close_descriptor()
+        self.in_turn(self._close)
 
-    def _do_deferred(self) -> None:
-        """Run what signal handlers deferred while a line was being written."""
-        while self._deferred:
-            line, sync = self._deferred.pop(0)
-            self.commit(line + b"\n", sync)
-        if self._closes_next:
-            self.close()
+    def _close(self) -> None:
+        if self.closed_because is not None:
+            return
+        if self._sync_seconds is not None and not self._is_synced:
+            self.sync()
+        self.closed_because = "it was closed"
+        self._close_descriptor()
 
     def commit(self, data: bytes, sync: _Sync = "as-opened") -> None:
-        """Append *data*, a line with its LF, for a caller that holds ``lock`` and is not called while it writes."""
-        self._is_writing = True
+        """Append *data*, a line with its LF, in the turn of the caller."""
+        if self._in_flight or self.closed_because is not None:
+            self.settle()
+            self._check_open()
+        if _monotonic() >= self._next_look or sync == "now":
+            self._look()
+        self._in_flight = data
         try:
-            if self._in_flight or self.closed_because is not None or self._pid != os.getpid():
-                self.settle()
-                self._check_open()
-            if _monotonic() >= self._next_look or sync == "now":
-                self._look()
-                self._is_writing = True
-            self._in_flight = data
-            try:
-                written = self._write(self._descriptor, data)
-            except OSError as error:
-                let_through(error)
-                self._fail(error, 0)
-            if written != len(data):
-                self._complete(data, written)
-            # An exception from a signal cannot come between these three.
-            self.committed += len(data)
-            self.appended += 1
-            self._in_flight = b""
-            self._is_synced = False
-        finally:
-            self._is_writing = False
+            written = self._write(self._descriptor, data)
+        except OSError as error:
+            let_through(error)
+            self._fail(error, 0)
+        if written != len(data):
+            self._complete(data, written)
+        # An exception from a signal cannot come between these three.
+        self.committed += len(data)
+        self.appended += 1
+        self._in_flight = b""
+        self._is_synced = False
         if sync == "now":
             self.sync(directory="too")
         elif self._sync_seconds is not None and time.monotonic() - self._synced_at >= self._sync_seconds:
@@ -445,11 +429,11 @@ class AppendFile:
             say(f"{self.path}: {fact}; written again with all {copied} bytes{kept}")
 
     def discard(self) -> None:
-        """Close the file; if it is empty, undo what opening it changed on the disk."""
+        """Close the file, in the turn of the caller; if it is empty, undo what opening it changed on the disk."""
         with self.lock:
-            if self.closed_because is None and not self.is_foreign:
+            if self.closed_because is None:
                 self._take_back_opening()
-            self.close()
+            self._close()
 
     def _take_back_opening(self) -> None:
         """Remove an empty new file, and restore the name of the file it replaced."""
@@ -460,8 +444,6 @@ class AppendFile:
                 self._opened.take_back()
 
     def _check_open(self) -> None:
-        if self.closed_because is None and self.is_foreign:
-            self._abandon()
         if self.closed_because is not None:
             raise StreamClosedError(self.path, f"cannot write: {self.closed_because}")
 
@@ -477,15 +459,14 @@ class AppendFile:
         descriptor, self._descriptor = self._descriptor, -1
         _open_files.pop(id(self), None)
         if descriptor >= 0:
-            if not self.is_foreign:
-                unlock(descriptor)
+            unlock(descriptor)
             self.calls.close(descriptor)
 
     def _abandon(self) -> None:
         """Close the file in a forked child, without a sync and without touching the lock of the parent."""
         self.lock = threading.RLock()
-        self._is_writing = False
-        self._deferred.clear()
+        self.is_busy = False
+        self._waiting.clear()
         if self.closed_because is None:
             self.closed_because = OF_THE_PARENT
             self._let_go()

@@ -125,9 +125,6 @@ class RunStream:
         self.on_record: Callable[[bytes, str, Step | None], None] | None = None
         """Called with the line and the kind of each record that is in the stream, and the event of a step."""
         self._reopening = threading.RLock()
-        self._is_busy = False
-        # A list, since it is nearly always empty, and an empty deque takes 760 bytes.
-        self._deferred: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
         self._pending: PlacedRecord | None = None
         self._appended = 0
         self._owed: PlacedRecord | None = None
@@ -159,9 +156,9 @@ class RunStream:
     def progress(self) -> RunProgress:
         """The progress of the stream."""
         file = self._file
-        if self._pending is not None and file is not None and not file.is_foreign:
+        if self._pending is not None and file is not None:
             with file.lock:
-                if not self._is_busy:
+                if not file.is_busy:
                     self._settle(file)
         return self._progress
 
@@ -190,7 +187,7 @@ class RunStream:
     def is_open(self) -> bool:
         """True while records can be written."""
         file = self._file
-        return file is not None and file.closed_because is None and not file.is_foreign
+        return file is not None and file.closed_because is None
 
     def write(self, event: Event, *, encoder: Callable[[dict[str, Any]], bytes] = encode) -> None:
         """Write *event*; its ``t`` is the time now unless it has one. *encoder* gives its text."""
@@ -238,7 +235,7 @@ class RunStream:
             if self._state == "lost":
                 self._state = "closed"
                 self._dropped.conclude()
-        elif not self._file.is_foreign:
+        elif not self._forked.is_child:
             self._perform(self._close)
 
     def _opened(self) -> AppendFile:
@@ -270,7 +267,7 @@ class RunStream:
         return scan.committed
 
     def _perform(self, action: Callable[..., None], *arguments: Any) -> None:
-        """Call *action* alone: after other threads, and after what this call interrupts from a signal handler."""
+        """Call *action* in a turn of the file, which is opened again where the run goes on."""
         file = self._file if self._file is not None or not self._goes_on_for(action) else self._reopened()
         if file is None:
             self._pass_over(action, arguments)
@@ -278,30 +275,26 @@ class RunStream:
         if self._forked.is_child:
             self._leave_to_parent(file, action, arguments)
             return
-        with file.lock:
-            if self._is_busy:
-                self._deferred.append((action, arguments))
-                return
-            self._is_busy = True
-            try:
-                if self._pending is not None:
-                    self._settle(file)
-                action(*arguments)
-                if self._progress.ended:
-                    self._close()
-            except _OF_RECORD as error:
-                if self.settings.on_error == "raise" or not self._progress.is_running:
-                    raise
-                kind = "run_end" if action == self._end else _kind_of(arguments)
-                self._dropped.leave_out(str(error), key=_what_is_wrong(error), kind=kind)
-                self._note_news(file)
-            finally:
-                self._is_busy = False
-            while self._deferred:
-                action, arguments = self._deferred.pop(0)
-                self._perform(action, *arguments)
-        while self._afterwards and not self._is_busy:
+        file.in_turn(self._act, file, action, arguments)
+        while self._afterwards and not file.is_busy:
             self._afterwards.pop(0)()
+
+    def _act(self, file: AppendFile, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        if file is not self._file:  # it was closed while this waited for its turn
+            self._perform(action, *arguments)
+            return
+        try:
+            if self._pending is not None:
+                self._settle(file)
+            action(*arguments)
+            if self._progress.ended:
+                self._close()
+        except _OF_RECORD as error:
+            if self.settings.on_error == "raise" or not self._progress.is_running:
+                raise
+            kind = "run_end" if action == self._end else _kind_of(arguments)
+            self._dropped.leave_out(str(error), key=_what_is_wrong(error), kind=kind)
+            self._note_news(file)
 
     def _leave_to_parent(self, file: AppendFile, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         """Write nothing in a forked child, which reports it; the run counts it."""
@@ -424,7 +417,7 @@ class RunStream:
     def after_writing(self, call: Callable[[], None]) -> bool:
         """Call *call* as soon as no record is being written; return whether that was at once."""
         file = self._file
-        if file is None or file.is_foreign or not self._is_busy:
+        if file is None or not file.is_busy:
             call()
             return True
         self._afterwards.append(call)
@@ -441,11 +434,11 @@ class RunStream:
     def _close(self) -> None:
         self._take_forked()
         self._forked.close()
-        file, self._file = self._file, None
+        file = self._file
         self._state = "ended" if self._progress.ended else "closed"
         if file is None:
             return
-        can_write = file.closed_because is None and not file.is_foreign and self._owed is None
+        can_write = file.closed_because is None and self._owed is None
         if self._dropped.has_unnoted and self._progress.is_running and can_write:
             self._write_note(file)
         if self._owed is not None:
@@ -457,6 +450,8 @@ class RunStream:
         except OSError as error:
             if not self._survives(error, file):
                 raise
+        finally:
+            self._file = None
         self._dropped.conclude()
 
     def _seal_and_discard(self, file: AppendFile) -> None:
@@ -842,7 +837,7 @@ class RunStream:
         self._state = "ended" if self._progress.ended else "lost"
         if file is None or not file.has_said_why:
             say(f"{self.path}: {cause_of(error)}; logging stops; the program continues")
-        if file is not None and not file.is_foreign:
+        if file is not None:
             with contextlib.suppress(OSError):
                 file.discard()
             remove_directories(self._made)
