@@ -91,7 +91,7 @@ def test_project_without_rules_has_those_of_the_preset_default() -> None:
         ('name = "a"\ntype = "spik"', r"line 5, \[\[health\]\] key type: unknown type 'spik'; did you mean 'spike'\?"),
         (
             'name = "a"\ntype = "spike"\nbeyond = "far"',
-            r"line 6, .* key beyond: beyond must be a number, and not a text",
+            r"line 6, .* key beyond: beyond: Expected `float`, got `str`",
         ),
         ('name = "a"\ntype = "spike"\nbeyond = -1', r"line 6, \[\[health\]\] key beyond"),
         ('name = "a"\ntype = "spike"\n\n# closer\n"metrik" = "x"', r"line 8, .* key metrik: .*did you mean 'metric'"),

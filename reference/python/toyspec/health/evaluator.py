@@ -10,7 +10,7 @@ import math
 import sys
 from collections import deque
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -19,8 +19,10 @@ from toyspec.core.reading.attempts import world_size_of
 from toyspec.core.reading.run_files import is_of_latest_attempt
 from toyspec.health.rules import (
     PACE,
+    RECOVERED,
     BoundRule,
     DiskRule,
+    HealthAlert,
     MetricRule,
     NonfiniteRule,
     PlateauRule,
@@ -28,15 +30,13 @@ from toyspec.health.rules import (
     SlowerRule,
     SpikeRule,
     StallRule,
-    begun,
-    recovered,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from toyspec.core.reading.records import Record
-    from toyspec.health.rules import AnyRule, HealthAlert
+    from toyspec.health.rules import AnyRule
 
     _Broken = tuple[str, float | None]
     """What is wrong, and the bound that the value was compared with."""
@@ -71,102 +71,127 @@ _REFRESH = 10
 _LARGEST = sys.float_info.max
 
 
-class _RuleState:
-    """Where a metric is with one rule."""
+class Incident:
+    """One rule about one subject, a metric, a process or the disk: whether it is broken, and what that hangs on."""
 
-    def __init__(self, rule: MetricRule) -> None:
+    def __init__(self, rule: Any, metric: str | None = None) -> None:
         self.rule = rule
-        self.broken = 0
-        self.calm = 0
         self.is_open = False
+        self.broken = 0
+        """Number of values in a row that break the rule."""
+        self.calm = 0
+        """Number of values in a row that do not."""
         self.best: float | None = None
         self.best_step: float = 0
         self.reference = 0.0
+        """The level before the incident."""
+        self._metric = metric
+
+    def begin(self, text: str, value: float, threshold: float | None = None, **place: Any) -> list[HealthAlert]:
+        """Return the begin of the incident; nothing if it goes on."""
+        if self.is_open:
+            return []
+        self.is_open = True
+        stop = self.rule.on == "stop"
+        return [self._alert(value, level=self.rule.level, text=text, threshold=threshold, stop=stop, **place)]
+
+    def end(self, text: str, value: float, **place: Any) -> list[HealthAlert]:
+        """Return the end of the incident; nothing if none goes on."""
+        if not self.is_open:
+            return []
+        self.is_open = False
+        return [self._alert(value, level="info", text=f"{RECOVERED}{text}", event="recovered", **place)]
+
+    def _alert(self, value: float, **members: Any) -> HealthAlert:
+        known = value if math.isfinite(value) else None
+        return HealthAlert(rule=self.rule.name, metric=self._metric, value=known, **members)
 
 
 class WatchedSeries:
-    """The values of one metric, as far as the rules about it need them.
-
-    A caller that is in a hurry passes a value by ``take`` only if it is not between ``low`` and ``high``, or the series
-    is not ``calm``; else it appends value and step to ``window`` and ``steps``, if there is a window, and counts
-    ``until_refresh`` down, at 0 of which ``refresh`` is due.
-    """
+    """The values of one metric, as far as the rules about it need them."""
 
     def __init__(self, name: str, rules: Sequence[MetricRule], rank: int | None) -> None:
-        self._name = name
+        self._shown = "time per step" if name == PACE else shortened(name)
         self._rank = rank
-        self._of_windows = [_RuleState(rule) for rule in rules if isinstance(rule, PlateauRule | SlowerRule)]
-        self._of_values = [_RuleState(rule) for rule in rules if not isinstance(rule, PlateauRule | SlowerRule)]
+        incidents = [Incident(rule, None if name == PACE else name) for rule in rules]
+        self._of_windows = [each for each in incidents if isinstance(each.rule, PlateauRule | SlowerRule)]
+        self._of_values = [each for each in incidents if each not in self._of_windows]
         needs = [rule for rule in rules if not isinstance(rule, NonfiniteRule | BoundRule)]
         size = _SLOWER_WINDOW if any(isinstance(rule, SlowerRule) for rule in needs) else WINDOW
-        self.window: deque[float] | None = deque(maxlen=size) if needs else None
-        self.steps: deque[float] = deque(maxlen=size)
-        self.until_refresh = LEAST_VALUES
-        self.calm = True
-        self._median = self._spread = math.nan
-        self._farthest = math.inf
+        self._window: deque[float] | None = deque(maxlen=size) if needs else None
+        self._steps: deque[float] = deque(maxlen=size)
+        self._is_calm = True
         self._flagged = 0
         self._first_step: float | None = None
-        self._bound()
+        self._start_level()
 
-    def take(self, value: float | None, step: float) -> list[HealthAlert]:
+    def take(self, value: float | None, step: float) -> Iterable[HealthAlert]:
         """Take in any value, also one that is not finite; None is not finite either. Return the alerts."""
+        # Nearly every value of a log ends here.
+        if self._is_calm and value is not None and self._low <= value <= self._high:
+            return self._kept(value, step)
         number = _float(value)
         found: list[HealthAlert] = []
         is_flagged = False
-        for state in self._of_values:
-            broken = self._breaks(state.rule, number)
-            is_flagged = is_flagged or (isinstance(state.rule, SpikeRule) and broken is not None)
-            found += self._counted(state, broken, number, step)
-        if math.isfinite(number) and self.window is not None:
-            found += self._kept(self.window, number, step, is_flagged=is_flagged)
-        self.calm = not any(state.broken or state.is_open for state in self._of_values)
+        for each in self._of_values:
+            broken = self._breaks(each.rule, number)
+            is_flagged = is_flagged or (isinstance(each.rule, SpikeRule) and broken is not None)
+            found += self._counted(each, broken, number, step)
+        if math.isfinite(number) and self._window is not None:
+            # What is compared with the median must not move it; only a level that stays is a new one.
+            self._flagged = self._flagged + 1 if is_flagged else 0
+            if not is_flagged:
+                found += self._kept(number, step)
+            elif self._flagged > WINDOW:
+                found += self._settled(self._window, number, step)
+        self._is_calm = not any(each.broken or each.is_open for each in self._of_values)
         return found
 
-    def _kept(self, window: deque[float], number: float, step: float, *, is_flagged: bool) -> Iterable[HealthAlert]:
-        if is_flagged:
-            # What is compared with the median must not move it; only a level that stays is a new one.
-            self._flagged += 1
-            return self._new_level(window, number, step) if self._flagged > WINDOW else ()
-        self._flagged = 0
-        window.append(number)
-        self.steps.append(step)
-        self.until_refresh -= 1
-        return self.refresh(step) if self.until_refresh <= 0 else ()
+    def _kept(self, number: float, step: float) -> Iterable[HealthAlert]:
+        if self._window is None:
+            return ()
+        self._window.append(number)
+        self._steps.append(step)
+        self._until_refresh -= 1
+        return self._refresh(self._window, step) if self._until_refresh <= 0 else ()
 
-    def _new_level(self, window: deque[float], number: float, step: float) -> list[HealthAlert]:
-        window.clear()
-        self.steps.clear()
+    def _start_level(self) -> None:
         self._flagged = 0
         self._median = self._spread = math.nan
-        self.until_refresh = LEAST_VALUES
+        self._farthest = math.inf
+        self._until_refresh = LEAST_VALUES
         self._bound()
+
+    def _settled(self, window: deque[float], number: float, step: float) -> list[HealthAlert]:
+        window.clear()
+        self._steps.clear()
+        self._start_level()
         found: list[HealthAlert] = []
-        for state in self._of_values:
-            if isinstance(state.rule, SpikeRule):
+        for each in self._of_values:
+            if isinstance(each.rule, SpikeRule):
                 text = f"{self._shown} stays near {number:.4g}, which counts as its level from now on"
-                found += self._closed(state, text, number, step)
-                state.broken = state.calm = 0
+                found += each.end(text, number, **self._place(step))
+                each.broken = each.calm = 0
         return found
 
     def _counted(
-        self, state: _RuleState, broken: _Broken | None, number: float, step: float
+        self, incident: Incident, broken: _Broken | None, number: float, step: float
     ) -> Iterable[HealthAlert]:  # fmt: skip
-        rule: Any = state.rule
         if broken is not None:
-            state.calm = 0
-            state.broken += 1
-            times = f", {state.broken} times in a row" if rule.values > 1 else ""
-            if state.broken >= rule.values:
-                return self._opened(state, broken[0] + times, number, broken[1], step)
-        elif not math.isfinite(number) and not isinstance(rule, NonfiniteRule):
-            state.calm = 0
+            incident.calm = 0
+            incident.broken += 1
+            values = incident.rule.values
+            times = f", {incident.broken} times in a row" if values > 1 else ""
+            if incident.broken >= values:
+                return self._begun(incident, broken[0] + times, number, broken[1], step)
+        elif not math.isfinite(number) and not isinstance(incident.rule, NonfiniteRule):
+            incident.calm = 0
         else:
-            state.broken = 0
-            state.calm += 1
-            if state.is_open and state.calm >= CALM_VALUES:
+            incident.broken = 0
+            incident.calm += 1
+            if incident.calm >= CALM_VALUES:
                 text = f"{self._shown} is {_shown(number)} again: {CALM_VALUES} good values in a row"
-                return self._closed(state, text, number, step)
+                return incident.end(text, number, **self._place(step))
         return ()
 
     def _breaks(self, rule: MetricRule, number: float) -> _Broken | None:
@@ -201,14 +226,12 @@ class WatchedSeries:
 
     def _bound(self) -> None:
         """Set the bounds between which no rule is broken."""
-        ranges = [self._range(state.rule) for state in self._of_values]
-        self.low = max((low for low, _ in ranges), default=-_LARGEST)
-        self.high = min((high for _, high in ranges), default=_LARGEST)
+        ranges = [self._range(each.rule) for each in self._of_values]
+        self._low = max((low for low, _ in ranges), default=-_LARGEST)
+        self._high = min((high for _, high in ranges), default=_LARGEST)
 
-    def refresh(self, step: float) -> list[HealthAlert]:
+    def _refresh(self, window: deque[float], step: float) -> list[HealthAlert]:
         """Compute median, range and bounds from the window; return the alerts of rules about the window as a whole."""
-        window = self.window
-        assert window is not None
         ordered = sorted(window)
         size = len(ordered)
         if size >= LEAST_VALUES:
@@ -218,88 +241,72 @@ class WatchedSeries:
             known = size >= WINDOW // 2
             self._farthest = max(ordered[-1] - self._median, self._median - ordered[0]) if known else math.inf
             self._bound()
-        self.until_refresh = _REFRESH if size >= WINDOW // 2 else 4
+        self._until_refresh = _REFRESH if size >= WINDOW // 2 else 4
         if self._first_step is None:
-            self._first_step = self.steps[0]
+            self._first_step = self._steps[0]
         found: list[HealthAlert] = []
-        for state in self._of_windows:
-            if isinstance(state.rule, PlateauRule) and size >= _LEAST_PLATEAU:
-                found += self._plateau(state, state.rule, step)
-            elif isinstance(state.rule, SlowerRule) and size >= _RECENT + _LEAST_REFERENCE:
-                found += self._slower(state, state.rule, list(window), step)
+        for each in self._of_windows:
+            if isinstance(each.rule, PlateauRule) and size >= _LEAST_PLATEAU:
+                found += self._plateau(each, step)
+            elif isinstance(each.rule, SlowerRule) and size >= _RECENT + _LEAST_REFERENCE:
+                found += self._slower(each, list(window), step)
         return found
 
-    def _plateau(self, state: _RuleState, rule: PlateauRule, step: float) -> Iterable[HealthAlert]:
-        median, best = self._median, state.best
+    def _plateau(self, incident: Incident, step: float) -> list[HealthAlert]:
+        median, best, rule = self._median, incident.best, incident.rule
         sign = 1 if rule.goal == "min" else -1
         if best is None or sign * (best - median) > max(rule.by * abs(best), 1e-12):
-            state.best, state.best_step = median, step
-            return self._closed(state, f"{self._shown} improves again, to {median:.4g}", median, step)
-        waited = step - state.best_step
+            incident.best, incident.best_step = median, step
+            return incident.end(f"{self._shown} improves again, to {median:.4g}", median, **self._place(step))
+        waited = step - incident.best_step
         if waited < max(rule.steps, rule.share * (step - (self._first_step or 0))):
-            return ()
+            return []
         text = f"{self._shown} has not improved for {waited:g} steps: its median is {median:.4g}, the best {best:.4g}"
-        return self._opened(state, text, median, best, step)
+        return self._begun(incident, text, median, best, step)
 
-    def _slower(self, state: _RuleState, rule: SlowerRule, values: list[float], step: float) -> Iterable[HealthAlert]:
-        recent = sorted(values[-_RECENT:])[_RECENT // 2]
+    def _slower(self, incident: Incident, values: list[float], step: float) -> list[HealthAlert]:
+        rule, recent = incident.rule, sorted(values[-_RECENT:])[_RECENT // 2]
         sign = 1 if rule.goal == "min" else -1
-        if state.is_open:
-            is_over = sign * (recent - state.reference) < rule.by / 2 * abs(state.reference)
-            return self._closed(state, f"{self._shown} is {recent:.4g} again", recent, step) if is_over else ()
+        if incident.is_open:
+            is_over = sign * (recent - incident.reference) < rule.by / 2 * abs(incident.reference)
+            text = f"{self._shown} is {recent:.4g} again"
+            return incident.end(text, recent, **self._place(step)) if is_over else []
         before = sorted(values[:-_RECENT])
         reference = before[len(before) // 2]
         least = max(rule.by * reference, before[3 * len(before) // 4] - before[len(before) // 4])
         worse = sign * (recent - reference)
         if reference <= 0 or worse <= least:
-            return ()
-        state.reference = reference
+            return []
+        incident.reference = reference
         text = f"{self._shown} is {recent:.4g} over {_RECENT} values, {worse / reference:.0%} "
         text += f"{'more' if sign > 0 else 'less'} than its median {reference:.4g} before"
-        return self._opened(state, text, recent, reference + sign * least, step)
+        return self._begun(incident, text, recent, reference + sign * least, step)
 
     def rewind(self, step: float) -> None:
         """Forget the values after *step*: the run goes on from there."""
-        while self.steps and self.steps[-1] > step:
-            self.steps.pop()
-            assert self.window is not None
-            self.window.pop()
-        for state in (*self._of_values, *self._of_windows):
-            state.broken = state.calm = 0
-            state.best_step = min(state.best_step, step)
+        window = self._window
+        while window and self._steps[-1] > step:
+            self._steps.pop()
+            window.pop()
+        for each in (*self._of_values, *self._of_windows):
+            each.broken = each.calm = 0
+            each.best_step = min(each.best_step, step)
         self._flagged = 0
-        if self.window:
-            size = self.until_refresh
-            self.refresh(step)
-            self.until_refresh = min(size, self.until_refresh)
+        if window:
+            until = self._until_refresh
+            self._refresh(window, step)
+            self._until_refresh = min(until, self._until_refresh)
 
-    @property
-    def _shown(self) -> str:
-        return "time per step" if self._name == PACE else shortened(self._name)
+    def _begun(
+        self, incident: Incident, text: str, value: float, threshold: float | None, step: float
+    ) -> list[HealthAlert]:
+        """Begin an incident, unless the rule applies later; without steps *step* is negative."""
+        if 0 <= step < incident.rule.after_step:
+            return []
+        return incident.begin(text, value, threshold, **self._place(step))
 
-    def _opened(
-        self, state: _RuleState, text: str, value: float, threshold: float | None, step: float
-    ) -> Iterable[HealthAlert]:
-        """Begin an incident, unless one goes on or the rule applies later; without steps *step* is negative."""
-        if state.is_open or 0 <= step < state.rule.after_step:
-            return ()
-        state.is_open = True
-        return (begun(state.rule, text, threshold=threshold, **self._place(value, step)),)
-
-    def _closed(self, state: _RuleState, text: str, value: float, step: float) -> Iterable[HealthAlert]:
-        """End the incident that goes on, if one does."""
-        if not state.is_open:
-            return ()
-        state.is_open = False
-        return (recovered(state.rule, text, **self._place(value, step)),)
-
-    def _place(self, value: float, step: float) -> dict[str, Any]:
-        return {
-            "metric": None if self._name == PACE else self._name,
-            "value": value if math.isfinite(value) else None,
-            "step": step if step >= 0 else None,
-            "rank": self._rank,
-        }
+    def _place(self, step: float) -> dict[str, Any]:
+        return {"step": step if step >= 0 else None, "rank": self._rank}
 
 
 def _float(value: float | None) -> float:
@@ -318,8 +325,10 @@ def _shown(number: float) -> str:
 class _Process:
     """One of the processes of a run: its metrics and its pace."""
 
-    def __init__(self, rank: int) -> None:
+    def __init__(self, rank: int, rules: Iterable[AnyRule]) -> None:
         self.rank = rank
+        self.stalls = [Incident(rule) for rule in rules if isinstance(rule, StallRule)]
+        self.behind = [Incident(rule) for rule in rules if isinstance(rule, RankBehindRule)]
         self.series: dict[str, dict[str, WatchedSeries]] = {}
         self.last_step: float | None = None
         self.last_step_time: float | None = None
@@ -329,16 +338,8 @@ class _Process:
         self.intervals: deque[float] = deque(maxlen=_INTERVALS)
         self.durations: dict[str, deque[float]] = {}
         self.longest_pause = 0.0
-        self.stalled: set[str] = set()
         self.attempt = 1
         self.phase = "train"
-
-    def series_of(self, phase: str) -> dict[str, WatchedSeries]:
-        """Return the metrics of *phase*, by name."""
-        found = self.series.get(phase)
-        if found is None:
-            found = self.series[phase] = {}
-        return found
 
     @property
     def interval(self) -> float | None:
@@ -349,6 +350,10 @@ class _Process:
     def keep_duration(self, name: str, value: float) -> None:
         """Keep how long a step took, by one of the measures that are compared between processes."""
         self.durations.setdefault(name, deque(maxlen=_RANK_VALUES)).append(value)
+
+    def has_durations(self, name: str) -> bool:
+        """Return whether there are enough of that measure."""
+        return len(self.durations.get(name, ())) >= _LEAST_RANK_VALUES
 
 
 class HealthEvaluator:
@@ -361,11 +366,9 @@ class HealthEvaluator:
     def __init__(self, rules: Sequence[AnyRule], *, several: bool = False) -> None:
         """Begin with a run of which nothing is known; *several* processes are compared with each other."""
         self._of_metrics = [rule for rule in rules if isinstance(rule, MetricRule)]
-        self._stalls = [rule for rule in rules if isinstance(rule, StallRule)]
-        self._rank_rules = [rule for rule in rules if isinstance(rule, RankBehindRule)]
-        self._behind: list[RankBehindRule] = []
-        self._disk = [rule for rule in rules if isinstance(rule, DiskRule)]
-        self._compared = {name for rule in self._rank_rules for name in rule.metric}
+        self._rules = rules
+        self._disk = [Incident(rule) for rule in rules if isinstance(rule, DiskRule)]
+        self._compared = {name for rule in rules if isinstance(rule, RankBehindRule) for name in rule.metric}
         self.several = False
         """Whether the run has several processes."""
         self._has_pace = any(rule.covers(PACE, "train") for rule in self._of_metrics)
@@ -375,8 +378,6 @@ class HealthEvaluator:
         self.unwatched = 0
         """Number of metrics that are not watched, since there are too many."""
         self._until_ranks = _RANKS_EVERY
-        self._full: set[str] = set()
-        self._slow: dict[str, set[int]] = {}
         self._free: deque[tuple[float, float, float]] = deque()
         if several:
             self.expect_several()
@@ -384,8 +385,7 @@ class HealthEvaluator:
     def expect_several(self) -> None:
         """Compare the processes of the run with each other from now on."""
         self.several = True
-        self._behind = self._rank_rules
-        self._has_pace = self._has_pace or bool(self._behind)
+        self._has_pace = self._has_pace or bool(self._compared)
 
     def take(self, record: Record, *, rank: int = 0) -> list[HealthAlert]:
         """Take in a record of any log."""
@@ -439,29 +439,20 @@ class HealthEvaluator:
         Without *is_progress* they do not show that training goes on. Without *null_is_value* None does not
         count as a value.
         """
-        process = self._processes.get(rank) or self._process(rank)
+        process = self._process(rank)
         found: list[HealthAlert] = []
         phase = phase or process.phase
         if is_progress:
             self._note_progress(process, step, time, phase, found)
         at = -1 if step is None else step
-        series_of = process.series_of(phase)
+        series_of = process.series.setdefault(phase, {})
         for name, value in values.items():
             series = series_of.get(name)
             if series is None:
                 series = series_of[name] = self._begin(name, phase, rank)
-            # Written out: this is done for every value that a program logs.
-            if series.calm and value is not None and series.low <= value <= series.high:
-                window = series.window
-                if window is not None:
-                    window.append(value)
-                    series.steps.append(at)
-                    series.until_refresh -= 1
-                    if series.until_refresh <= 0:
-                        found += series.refresh(at)
-            elif value is not None or null_is_value:
+            if value is not None or null_is_value:
                 found += series.take(value, at)
-        if self._behind and is_progress:
+        if self.several and self._compared and is_progress:
             self._take_durations(process, values, found)
         if found and time is not None:
             return [msgspec.structs.replace(alert, time=time) for alert in found]
@@ -473,14 +464,12 @@ class HealthEvaluator:
         found: list[HealthAlert] = []
         if process is None or not is_of_latest_attempt(rank, self._world_size):
             return found
-        for rule in self._stalls:
-            limit = self._limit(rule, process)
-            if seconds > limit and rule.name not in process.stalled and (process.last_step or 0) >= rule.after_step:
-                process.stalled.add(rule.name)
+        for each in process.stalls:
+            limit = _limit(each.rule, process)
+            if seconds > limit and (process.last_step or 0) >= each.rule.after_step:
                 interval = "" if process.interval is None else f"; the median interval is {process.interval:.3g} s"
                 text = f"{_no_step(process, seconds)}{interval}"
-                place = self._place(process, process.last_step)
-                found.append(begun(rule, text, value=seconds, threshold=limit, **place))
+                found += each.begin(text, seconds, limit, **self._place(process, process.last_step))
         return found
 
     def disk(self, *, free_bytes: float, log_bytes: float, time: float) -> list[HealthAlert]:
@@ -495,15 +484,13 @@ class HealthEvaluator:
             lost = (samples[0][1] - free_bytes) * 3600 / span
             used = (log_bytes - samples[0][2]) * 3600 / span
         found: list[HealthAlert] = []
-        for rule in self._disk:
+        for each in self._disk:
+            rule = each.rule
             fact, value, bound = _fullness(rule, free_bytes, lost, used)
-            if fact and rule.name not in self._full:
-                self._full.add(rule.name)
-                found.append(begun(rule, fact, value=value, threshold=bound, time=time))
-            elif not fact and rule.name in self._full and free_bytes > 1.1 * rule.free_bytes:
-                self._full.discard(rule.name)
-                text = f"{free_bytes / 1e9:.3g} GB are free"
-                found.append(recovered(rule, text, value=free_bytes, time=time))
+            if fact:
+                found += each.begin(fact, value, bound, time=time)
+            elif free_bytes > 1.1 * rule.free_bytes:
+                found += each.end(f"{free_bytes / 1e9:.3g} GB are free", free_bytes, time=time)
         return found
 
     def rewind(self, step: float, *, rank: int = 0) -> None:
@@ -517,7 +504,7 @@ class HealthEvaluator:
 
     def _process(self, rank: int) -> _Process:
         if rank not in self._processes:
-            self._processes[rank] = _Process(rank)
+            self._processes[rank] = _Process(rank, self._rules)
         return self._processes[rank]
 
     def _begin(self, name: str, phase: str, rank: int) -> WatchedSeries:
@@ -536,7 +523,9 @@ class HealthEvaluator:
             return
         last_time, process.last_time = process.last_time, time
         # A pause that is not the longest one is not a stall: nearly all are not, and this is done for each step.
-        if last_time is not None and (time - last_time > process.longest_pause or process.stalled):
+        if last_time is not None and (
+            time - last_time > process.longest_pause or any(each.is_open for each in process.stalls)
+        ):
             self._end_pause(process, time - last_time, step, found)
         before, since = process.last_step, process.last_step_time
         if step is None or (before is not None and step <= before):
@@ -556,29 +545,23 @@ class HealthEvaluator:
         assert process.pace_time is not None
         pace = (time - process.pace_time) / (step - process.pace_step)
         process.pace_time, process.pace_step = time, step
-        if self._behind:
+        if self.several:
             process.keep_duration(PACE, pace)
-        series_of = process.series_of("")
-        series = series_of.get(PACE)
-        if series is None:
-            series = series_of[PACE] = self._begin(PACE, "train", process.rank)
-        found += series.take(pace, step)
-
-    def _limit(self, rule: StallRule, process: _Process) -> float:
-        # A pause as long as one before it, for an evaluation or a checkpoint, does not count as a stall.
-        return max(rule.seconds, rule.times * (process.interval or 0.0), _PAUSES * process.longest_pause)
+        series_of = process.series.setdefault("", {})
+        if PACE not in series_of:
+            series_of[PACE] = self._begin(PACE, "train", process.rank)
+        found += series_of[PACE].take(pace, step)
 
     def _end_pause(self, process: _Process, pause: float, step: float | None, found: list[HealthAlert]) -> None:
-        for rule in self._stalls:
-            if rule.name in process.stalled:
-                process.stalled.discard(rule.name)
-                text = f"steps come again, after {pause:.0f} s"
-                found.append(recovered(rule, text, value=pause, **self._place(process, step)))
+        place = self._place(process, step)
+        for each in process.stalls:
+            if each.is_open:
+                found += each.end(f"steps come again, after {pause:.0f} s", pause, **place)
                 continue
-            limit = self._limit(rule, process)
-            if pause > limit and (process.last_step or 0) >= rule.after_step:
-                text = _no_step(process, pause)
-                found.append(begun(rule, text, value=pause, threshold=limit, **self._place(process, step)))
+            limit = _limit(each.rule, process)
+            if pause > limit and (process.last_step or 0) >= each.rule.after_step:
+                found += each.begin(_no_step(process, pause), pause, limit, **place)
+                each.is_open = False
         process.longest_pause = max(process.longest_pause, pause)
 
     def _take_durations(self, process: _Process, values: Mapping[str, float | None], found: list[HealthAlert]) -> None:
@@ -591,42 +574,18 @@ class HealthEvaluator:
         if self._until_ranks > 0 or len(self._processes) < 2:
             return
         self._until_ranks = _RANKS_EVERY
-        furthest = max(each.last_step or 0 for each in self._all())
-        for rule in self._behind:
-            measure = next((each for each in rule.metric if self._all_have(each)), None)
-            medians = {} if measure is None else {each.rank: median(each.durations[measure]) for each in self._all()}
-            for each in self._all():
-                others = [value for rank, value in medians.items() if rank != each.rank]
-                usual = median(others) if others else 0.0
-                took = medians.get(each.rank, 0.0)
-                lag = _Lag("time per step" if measure == PACE else measure or "", took, usual, furthest)
-                found.extend(self._compared_alerts(rule, each, lag))
-
-    def _compared_alerts(self, rule: RankBehindRule, process: _Process, lag: _Lag) -> list[HealthAlert]:
-        known = self._slow.setdefault(rule.name, set())
-        missing = lag.furthest - (process.last_step or 0)
-        members = {"step": process.last_step, "rank": process.rank, "time": process.last_time}
-        if process.rank in known:
-            if lag.is_slower(rule.by / 2) or missing > rule.steps / 2:
-                return []
-            known.discard(process.rank)
-            text = f"rank {process.rank} keeps up with the others"
-            return [recovered(rule, text, value=lag.took, **members)]
-        if lag.furthest < rule.after_step or not (lag.is_slower(rule.by) or missing > rule.steps):
-            return []
-        known.add(process.rank)
-        if lag.is_slower(rule.by):
-            text = f"rank {process.rank} is {lag.took / lag.usual - 1:.0%} slower than the others: "
-            text += f"its median {lag.measure} is {lag.took:.4g}, theirs {lag.usual:.4g}"
-            return [begun(rule, text, value=lag.took, threshold=(1 + rule.by) * lag.usual, **members)]
-        text = f"rank {process.rank} is {missing:g} steps behind the first"
-        return [begun(rule, text, value=missing, threshold=rule.steps, **members)]
-
-    def _all(self) -> Iterable[_Process]:
-        return [each for rank, each in self._processes.items() if is_of_latest_attempt(rank, self._world_size)]
-
-    def _all_have(self, name: str) -> bool:
-        return all(len(each.durations.get(name, ())) >= _LEAST_RANK_VALUES for each in self._all())
+        present = [each for rank, each in self._processes.items() if is_of_latest_attempt(rank, self._world_size)]
+        furthest = max(each.last_step or 0 for each in present)
+        for at, rule in enumerate(each.rule for each in process.behind):
+            if furthest < rule.after_step:
+                continue
+            measure = next((name for name in rule.metric if all(each.has_durations(name) for each in present)), None)
+            medians = {} if measure is None else {each.rank: median(each.durations[measure]) for each in present}
+            for each in present:
+                usual = [value for rank, value in medians.items() if rank != each.rank]
+                took, missing = medians.get(each.rank, 0.0), furthest - (each.last_step or 0)
+                named = "time per step" if measure == PACE else measure or ""
+                found += _rank_alerts(each, each.behind[at], named, took, median(usual) if usual else 0.0, missing)
 
     def _place(self, process: _Process, step: float | None) -> dict[str, Any]:
         rank = process.rank if self.several else None
@@ -638,17 +597,25 @@ def _no_step(process: _Process, seconds: float) -> str:
     return f"no step for {seconds:.0f} s{last}"
 
 
-class _Lag(NamedTuple):
-    """How long the steps of a process take, beside those of the others."""
+def _limit(rule: StallRule, process: _Process) -> float:
+    # A pause as long as one before it, for an evaluation or a checkpoint, does not count as a stall.
+    return max(rule.seconds, rule.times * (process.interval or 0.0), _PAUSES * process.longest_pause)
 
-    measure: str
-    took: float
-    usual: float
-    furthest: float
 
-    def is_slower(self, by: float) -> bool:
-        """Return whether the process is slower by the share *by*."""
-        return self.usual > 0 and self.took > (1 + by) * self.usual
+def _rank_alerts(  # noqa: PLR0913, PLR0917 - a process compared with the others
+    process: _Process, incident: Incident, measure: str, took: float, usual: float, missing: float
+) -> list[HealthAlert]:
+    rank, rule = process.rank, incident.rule
+    # Half of the bounds end what has begun.
+    share = 0.5 if incident.is_open else 1.0
+    place = {"step": process.last_step, "rank": rank, "time": process.last_time}
+    if usual > 0 and took > (1 + share * rule.by) * usual:
+        text = f"rank {rank} is {took / usual - 1:.0%} slower than the others: "
+        text += f"its median {measure} is {took:.4g}, theirs {usual:.4g}"
+        return incident.begin(text, took, (1 + rule.by) * usual, **place)
+    if missing > share * rule.steps:
+        return incident.begin(f"rank {rank} is {missing:g} steps behind the first", missing, rule.steps, **place)
+    return incident.end(f"rank {rank} keeps up with the others", took, **place)
 
 
 def _fullness(rule: DiskRule, free: float, lost: float, used: float) -> tuple[str, float, float]:

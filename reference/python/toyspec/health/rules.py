@@ -145,11 +145,6 @@ _CHOICES: Final = {
     key: get_args(kind)
     for key, kind in {"level": Level, "on": On, "phase": RulePhase, "direction": Direction, "goal": RuleGoal}.items()
 }
-_WORDS: Final = {
-    "float": "a number", "int": "an integer", "str": "a text", "bool": "true or false", "array": "a list",
-    "object": "a table", "null": "nothing",
-}  # fmt: skip
-"""What a person calls a type of a value."""
 _TYPES: Final = {kind.__struct_config__.tag: kind for kind in get_args(AnyRule)}
 
 
@@ -315,12 +310,6 @@ def misplaced(error: msgspec.ValidationError) -> HealthRuleError:
     key = re.split(r"[`\[.]", path)[0] if path else ""
     if key in _CHOICES and fact.startswith("Invalid enum"):
         fact = f"{fact}; known are {', '.join(_CHOICES[key])}"
-    wrong_type = re.fullmatch(r"Expected `([^`]+)`, got `([^`]+)`", fact)
-    if wrong_type and key:
-        wanted, given = (
-            " or ".join(_WORDS.get(each, each) for each in text.split(" | ")) for text in wrong_type.groups()
-        )
-        return HealthRuleError(key, f"{key} must be {wanted}, and not {given}")
     return HealthRuleError(key, f"{key}: {fact}" if key else fact)
 
 
@@ -350,7 +339,7 @@ def is_among(name: str, patterns: Iterable[str]) -> bool:
     return False
 
 
-_RECOVERED = "recovered: "
+RECOVERED = "recovered: "
 """What the text of the end of an incident begins with, for people."""
 
 
@@ -391,7 +380,7 @@ class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fact(self) -> str:
         """What happened, without the word that says whether an incident begins or ends."""
-        return self.text.removeprefix(_RECOVERED) if self.event == "recovered" else self.text
+        return self.text.removeprefix(RECOVERED) if self.event == "recovered" else self.text
 
     def is_at_least(self, level: Level) -> bool:
         """Return whether this is as serious as *level*, or more."""
@@ -409,16 +398,6 @@ class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
         if type(self.step) is int and self.step >= 0:
             members["step"] = self.step
         return members
-
-
-def begun(rule: HealthRule, text: str, **members: Any) -> HealthAlert:
-    """Return the begin of an incident of *rule*."""
-    return HealthAlert(rule=rule.name, level=rule.level, text=text, stop=rule.on == "stop", **members)
-
-
-def recovered(rule: HealthRule, text: str, **members: Any) -> HealthAlert:
-    """Return the end of an incident of *rule*."""
-    return HealthAlert(rule=rule.name, level="info", text=f"{_RECOVERED}{text}", event="recovered", **members)
 
 
 class Incidents:
