@@ -41,6 +41,31 @@ def test_threads_share_a_run(directory: Path) -> None:
     assert ([], 1602) == (report.findings, report.records)
 
 
+def test_a_record_that_waits_while_the_run_is_closed_is_not_lost(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread whose turn comes after the end opens the run again, as if it had called later."""
+    run = RunWriter(directory, resuming="by-itself")
+    run.run_start()
+    file: Any = run._stream._file
+    in_turn, waits = file.in_turn, threading.Event()
+
+    def announced(*arguments: Any) -> None:
+        waits.set()
+        in_turn(*arguments)
+
+    monkeypatch.setattr(file, "in_turn", announced)
+    late = threading.Thread(target=run.note, args=("late",))
+    with file.lock:
+        late.start()
+        assert waits.wait(300)
+        run.close()
+    late.join()
+    run.close()
+    kinds = ["run_start", "run_end", "run_resume", "note", "run_end"]
+    assert kinds == [record.kind for record in read(directory)]
+
+
 @pytest.fixture
 def interrupting(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a maker of calls whose writes raise SIGUSR1 in their middle, and what a handler is to do."""
