@@ -209,7 +209,7 @@ def test_every_format_in_a_folder_is_imported(tmp_path: Path) -> None:
     (tmp_path / "all" / "broken.wandb").write_bytes(b":W&B\0\0\0")
     report = imported(tmp_path / "all", tmp_path / "runs")
     counts = {"tensorboard": 2, "wandb": 1, "mlflow": 2, "trackio": 1, "dvclive": 1, "csv": 1, "hf-trainer": 1}
-    counts |= {"kaun": 1, "metrics": 1, "json": 1}
+    counts |= {"kaun": 1, "metrics": 1}
     assert counts == Counter(run.format for run in report.runs)
     assert ["hf-checkpoint-20"] == [run.run_id for run in report.runs if run.format == "hf-trainer"]
     assert ["broken.wandb"] == [os.path.basename(error.path) for error in report.errors]
@@ -250,7 +250,7 @@ def test_other_logs_are_not_exported_but_imported(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("step,loss\n1,0.5\n2,0.25\n", encoding="utf-8")
     for path in (table, SAMPLES / "tensorboard"):
-        done = toyspec("export", "json", str(path), "--out", str(tmp_path / "out"))
+        done = toyspec("export", "csv", str(path), "--out", str(tmp_path / "out"))
         assert 2 == done.returncode
         assert "toy/v1" in done.stderr.decode()
         assert "`toyspec import` makes" in done.stderr.decode()
@@ -330,7 +330,7 @@ def test_export_says_how_far_it_is(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / name, {}, {"kind": "scalars", "t": 1.0, "values": {"x": 1.0}}) for name in ("a", "b")]
     sizes = [(run / "events.jsonl").stat().st_size for run in runs]
     seen: list[tuple[int, int]] = []
-    export_runs("json", runs, tmp_path / "out", watch=lambda done, total: seen.append((done, total)))
+    export_runs("csv", runs, tmp_path / "out", watch=lambda done, total: seen.append((done, total)))
     assert [(sizes[0], sum(sizes)), (sum(sizes), sum(sizes))] == seen
 
 

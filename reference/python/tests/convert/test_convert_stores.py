@@ -34,7 +34,6 @@ NOTHING = {
     "dvclive": "no directory with metrics.json and plots/metrics",
     "kaun": "no run of kaun/v1",
     "metrics": "no run of metrics/v1",
-    "json": "no JSON array of toy/v1 records: `[`, then one record on each line",
     "nanogpt": "there is not a log of the dialect nanogpt",
 }
 

@@ -1,4 +1,4 @@
-"""Tests of CSV, JSON arrays and the logs of other programs."""
+"""Tests of CSV and the logs of other programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversions import exported, imported, losses, records, scalars, write_run
-from toyspec.convert import export_runs
 from toyspec.logs.dialects import dialects
 
 DIALECTS = Path(__file__).parents[1] / "dialects"
@@ -87,30 +86,6 @@ def test_csv_holds_few_rows_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     exported("csv", write_run(tmp_path / "a", {}, *events), tmp_path / "out")
     rows = (tmp_path / "out" / "a" / "metrics.csv").read_text().splitlines()[1:]
     assert ["0,1.0,1.0,", "1,1.0,1.0,", "2,1.0,1.0,1.0", "0,1.0,,1.0"] == rows
-
-
-def test_json_array_is_the_records(tmp_path: Path) -> None:
-    """``json.load`` gives all records, and an import gives the same stream."""
-    run = write_run(tmp_path / "a", *EVENTS)
-    made = exported("json", run, tmp_path / "out")
-    assert records(run) == json.loads((tmp_path / "out" / "a.json").read_bytes())
-    of_start, of_steps, others = 3, 4, 5  # two settings and the tags; a resumption, a remark, two values and the end
-    assert made.items == made.carried == of_start + of_steps + others
-    imported(tmp_path / "out", tmp_path / "runs")
-    assert records(run) == records(tmp_path / "runs" / "a")
-
-
-@given(st.data())
-def test_damaged_json_array_is_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Cut or changed anywhere, the rest arrives, and the result is valid."""
-    tmp_path = tmp_path_factory.mktemp("json")
-    export_runs("json", [write_run(tmp_path / "a", *EVENTS)], tmp_path / "out")
-    file = tmp_path / "out" / "a.json"
-    whole = file.read_bytes()
-    at = data.draw(st.integers(200, len(whole) - 1))
-    byte = data.draw(st.integers(0, 255))
-    file.write_bytes(data.draw(st.sampled_from([whole[:at], whole[:at] + bytes([byte]) + whole[at + 1 :]])))
-    imported(file, tmp_path / "runs")
 
 
 def sample_of(name: str) -> Path:

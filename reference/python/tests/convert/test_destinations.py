@@ -367,7 +367,6 @@ LOST: dict[str, dict[str, int]] = {
     "kaun": {"no-place": 18, "without-step": 1},
     "metrics": {"no-place": 24, "binary32": 1, "required": 2},
     "csv": {"no-place": 23, "null": 1, "time-of-row": 1},
-    "json": {"part-dropped": 7},
     "parquet": {"part-dropped": 7},
 }  # fmt: skip
 

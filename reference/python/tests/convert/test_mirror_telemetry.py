@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -151,7 +152,8 @@ def test_collector_is_that_of_the_environment(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b,other=c")
         mirror_run(run, Mirror(to="otel"), timing=FAST)
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", f"{collector.address}/own")
-        mirror_run(run, Mirror(to="otel", state=str(tmp_path / "again")), timing=FAST)
+        shutil.rmtree(tmp_path / ".mirrors")
+        mirror_run(run, Mirror(to="otel"), timing=FAST)
     assert {"/base/v1/metrics", "/own"} == collector.paths
     assert ("a b", "c") == (collector.headers["api-key"], collector.headers["other"])
 

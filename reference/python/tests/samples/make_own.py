@@ -1,4 +1,4 @@
-"""Writes the samples toy and json: ``python make_own.py`` in this directory.
+"""Writes the sample toy: ``python make_own.py`` in this directory.
 
 toyspec writes them. Those of kaun-board and munin are by these programs: see munin/make.ml.
 """
@@ -7,10 +7,8 @@ import math
 import shutil
 
 import toyspec
-from toyspec.convert import export_runs
 
-for name in ("toy", "json"):
-    shutil.rmtree(name, ignore_errors=True)
+shutil.rmtree("toy", ignore_errors=True)
 settings = {"lr": 0.001, "layers": 2}
 with toyspec.start_run(
     "toy", run_id="first-try", arch="tiny", git=None, config=settings, name="first try", tags=["small"], notes="warm-up"
@@ -20,4 +18,3 @@ with toyspec.start_run(
         run.log({"train/loss": math.nan if step == 5 else 2.0 / step, "lr": 0.001}, step=step)
         if step % 3 == 0:
             run.log({"val/acc": step / 8}, step=step)
-export_runs("json", ["toy/first-try"], "json")

@@ -89,12 +89,11 @@ class ExportedRun:
         rows = self.rows(Ledger())
         return tuple(sorted({item.name for row in rows for item in row.items if item.kind == "measure"}))
 
-    def rows(self, ledger: Ledger, *, attempts: bool = False, records: bool = False) -> Iterator[ItemRow]:
+    def rows(self, ledger: Ledger, *, attempts: bool = False) -> Iterator[ItemRow]:
         """Yield the row of every record in the order of the stream, its items counted in *ledger*.
 
         Without *attempts*, items that a resumption supersedes are dropped here, and the resumptions are carried by
-        that. Settings that the run changed later are dropped too, unless *records* are carried whole. The logs of
-        other ranks and damaged places are dropped.
+        that. Settings that the run changed later, the logs of other ranks and damaged places are dropped too.
         """
         for rank, path in ranks_beside(self.stream).items():
             ledger.lose(OTHER_RANK, f"rank {rank}", os.path.basename(path))
@@ -107,7 +106,7 @@ class ExportedRun:
                 for item in items:
                     if not is_there:
                         ledger.drop(SUPERSEDED, item.place, item.shown)
-                    elif not records and item.kind == "setting" and settings.get(item.name, item) != item.value:
+                    elif item.kind == "setting" and settings.get(item.name, item) != item.value:
                         ledger.drop(CHANGED_SETTING, item.place, item.shown)
                     elif item.kind == "resume" and not attempts:
                         ledger.carried += 1
@@ -244,7 +243,7 @@ def _export(run: ExportedRun, run_id: str, destination: Destination, ledger: Led
     destination.open(run.head._replace(run_id=run_id, metrics=metrics))
     end = None
     try:
-        rows = run.rows(ledger, attempts=destination.holds_attempts, records=destination.holds_records)
+        rows = run.rows(ledger, attempts=destination.holds_attempts)
         # The row of the start is not counted: a destination has carried it when it was opened.
         numbered = (row._replace(number=number) for number, row in enumerate(rows, -1))
         while batch := list(islice(numbered, BATCH)):

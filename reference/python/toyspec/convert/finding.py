@@ -47,13 +47,6 @@ FORMATS = {
         Format("aim", "Aim", "aim_repos", "no repository of Aim: a directory .aim with runs is expected", needs="aim"),
         Format("kaun", "kaun/v1", "own_formats:KAUN", "no run of kaun/v1"),
         Format("metrics", "metrics/v1", "own_formats:METRICS", "no run of metrics/v1"),
-        Format(
-            "json",
-            "JSON array",
-            "own_formats:JSON",
-            "no JSON array of toy/v1 records: `[`, then one record on each line",
-            item="records",
-        ),
     )
 }
 """The formats in the order in which a source is tried; dialects come after them."""

@@ -38,7 +38,6 @@ from toyspec.core.writing.clocks import utc_text
 from toyspec.core.writing.dropped_records import TOPIC
 from toyspec.core.writing.events import check_record
 from toyspec.core.writing.logged_values import prepared
-from toyspec.core.writing.run_progress import RunProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -74,7 +73,6 @@ class Intake:
         self.has_metrics = False
         self._directory = directory
         self._complete = complete
-        self._progress: RunProgress | None = None
         self._end: dict[str, Any] | None = None
 
     def begin(
@@ -97,13 +95,6 @@ class Intake:
         if rest:
             text = _encode(self._settings(rest)).decode()
             yield self._line({"kind": "note", "t": 0.0, "text": text, "topic": PROVENANCE})
-
-    def begin_as(self, start: dict[str, Any]) -> Iterator[bytes]:
-        """Yield the ``run_start`` that the source has as a whole; records that are not allowed after it are dropped."""
-        self.timeline = Timeline(self.ledger, 0.0)
-        self._progress = RunProgress()
-        self.ledger.carry()
-        yield from self._started(start)
 
     def _started(self, start: dict[str, Any]) -> Iterator[bytes]:
         self.is_begun = True
@@ -129,7 +120,7 @@ class Intake:
     ) -> Iterator[bytes]:
         """Yield the record of *values*, which may be anything, with *members* such as an epoch; media have others."""
         t = self.timeline.t(wall, place)
-        made = _plain(values) if kind == "scalars" and self._progress is None else None
+        made = _plain(values) if kind == "scalars" else None
         if made and (step is None or (type(step) is int and 0 <= step <= _LARGEST_EXACT)):
             self.ledger.items += len(made)
             self.ledger.done(len(made))
@@ -187,7 +178,7 @@ class Intake:
         The values are counted. None, and nothing is counted, if ``values`` would change something in one of the rows.
         """
         names = _names_in_order(tuple(columns))
-        if not names or self._progress is not None:
+        if not names:
             return None
         count = len(next(iter(columns.values())))
         values = [made for name in names if (made := _floats(columns[name])) is not None]
@@ -307,11 +298,6 @@ class Intake:
     def _line(self, record: dict[str, Any]) -> bytes:
         line = encode(record)
         check_record(line, record["kind"])
-        if self._progress is not None:
-            value = msgspec.json.decode(line)
-            self._progress.admit(record["kind"], value)
-            self._progress.take(record["kind"], value)
-            self.timeline.take(self._progress.time)
         return line + b"\n"
 
 

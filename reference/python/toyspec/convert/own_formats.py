@@ -1,4 +1,4 @@
-"""The other formats of this project: kaun/v1 and metrics/v1 logs, and a JSON array of the records of a toy/v1 run."""
+"""Logs of the other profiles of this project, kaun/v1 and metrics/v1."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest
 from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, Ledger, drop_damage
-from toyspec.convert.sources import files_at, head_of, object_in
+from toyspec.convert.sources import files_at, object_in
 from toyspec.core.errors import StreamError
-from toyspec.core.files import open_file
-from toyspec.core.format.line_validation import validate
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
 from toyspec.core.format.record_mapping import cut_count
 from toyspec.core.reading.log_detection import detect_profile_at, first_object
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     from toyspec.core.reading.records import Record
 
 _HEAD_BYTES = 1 << 18
-_LONGEST_LINE = 1 << 24
-_FIRST_RECORD = 2
 _KAUN_FRAMING = frozenset(["schema_version", "run_id", "created_at"])
 _KAUN_FACTS = (("config", dict), ("tags", list), ("experiment", str))
 _METRICS_FRAMING = frozenset(["step", "wall_time_ms", "extra"])
@@ -115,36 +111,4 @@ def _metrics(stream: str, intake: Intake) -> Iterator[bytes]:
         yield from intake.values(record.time, step, members, f"line {record.line}")
 
 
-class _Arrays:
-    """Files that begin with ``[`` and, on a line of its own, the first record of a toy/v1 run."""
-
-    def find_runs(self, path: str) -> Iterator[ForeignRun]:
-        """Yield the run in each such file at *path* and below."""
-        for file in files_at(path, lambda name: name.endswith(".json")):
-            lines = head_of(file, _HEAD_BYTES).split(b"\n", 2)
-            is_array = len(lines) > 1 and lines[0].strip() == b"["
-            first = (validate(lines[1].rstrip(b",\r"), first=False).value or {}) if is_array else {}
-            if first.get("kind") == "run_start" and "run_id" in first:
-                name = os.path.basename(file).removesuffix(".json")
-                yield ForeignRun.of(name, file, [file], partial(_array, file))
-
-
-def _array(path: str, intake: Intake) -> Iterator[bytes]:
-    ledger = intake.ledger
-    with open_file(path) as file:
-        file.readline()
-        for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 2):
-            ledger.advance(len(line))
-            raw = line.strip().removesuffix(b",")
-            if raw in (b"]", b""):
-                continue
-            value = validate(raw, first=False).value
-            if value is None or not isinstance(value.get("kind"), str):
-                ledger.lose(DAMAGED, f"line {number}", f"{len(raw)} bytes are not one record")
-            elif number == _FIRST_RECORD and value["kind"] == "run_start":
-                yield from intake.begin_as(value)
-            else:
-                yield from intake.record(value, f"line {number}")
-
-
-KAUN, METRICS, JSON = _Logs("kaun/v1", _kaun), _Logs("metrics/v1", _metrics), _Arrays()
+KAUN, METRICS = _Logs("kaun/v1", _kaun), _Logs("metrics/v1", _metrics)

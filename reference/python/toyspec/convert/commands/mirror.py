@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import signal
 import threading
 from typing import TYPE_CHECKING, get_args
 
 from toyspec.convert.destinations.destination import ServiceRefusedError
-from toyspec.convert.mirrors.settings import Mirror, Selecting, Service
+from toyspec.convert.mirrors.settings import Mirror, Service
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.parsers import Parser, UsageError, local_path, number_from, seconds
+from toyspec.core.command_line.parsers import Parser, UsageError, local_path, seconds
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.errors import StreamError, ToyspecError
 from toyspec.core.runs.discovery import Stream, find_streams
@@ -32,8 +31,7 @@ The bundle stays the truth. A state file beside it keeps how far the service is,
 so that whatever is interrupted goes on with the next row, and nothing is sent
 twice. While the service does not answer, the mirror waits and tries again.
 
---metrics and --every choose what is sent from now on. Without them, a run is
-sent as by the mirror before."""
+All is sent, or what a `Mirror` in the program has chosen before."""
 
 _EPILOG = """\
 Weights & Biases: the network is used as wandb is configured; WANDB_MODE=offline
@@ -49,7 +47,7 @@ exit status:
   2  wrong usage, or a run cannot be mirrored
 
 examples:
-  toyspec mirror runs/a --to wandb --metrics 'loss,val/*' --every 10
+  toyspec mirror runs/a --to wandb
   toyspec mirror runs/ --to tensorboard --into tb/
   toyspec mirror --backfill runs/a --to mlflow --into sqlite:///mlflow.db"""
 
@@ -74,11 +72,6 @@ def configure(parser: Parser) -> None:
     )
     parser.add_argument("--backfill", action="store_true", help="send what is missing now, and end")
     parser.add_argument(
-        "--metrics", metavar="GLOBS", action="append", type=_globs, help="send only these, separated by commas"
-    )
-    parser.add_argument("--every", metavar="N", type=number_from(0), help="of steps, send multiples of N; 0 sends none")
-    parser.add_argument("--state", metavar="DIR", help="directory of state files; default: .mirrors beside the run")
-    parser.add_argument(
         "--patience",
         metavar="SECONDS",
         type=seconds,
@@ -93,8 +86,6 @@ def run(options: Namespace) -> int:
         to=options.to,
         project=options.project,
         into=options.into,
-        select=_selecting(options),
-        state=options.state,
         patience=options.patience,
     )
     over = threading.Event()
@@ -105,23 +96,6 @@ def run(options: Namespace) -> int:
         raise UsageError(str(error)) from error
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _globs(text: str) -> list[str]:
-    found = [part.strip() for part in text.split(",") if part.strip()]
-    if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} must name metrics, for example 'loss,val/*'")
-    return found
-
-
-def _selecting(options: Namespace) -> Selecting | None:
-    """Return the choice of points; None where no option makes one."""
-    if options.metrics is None and options.every is None:
-        return None
-    return Selecting(
-        metrics=tuple(glob for globs in options.metrics or [["*"]] for glob in globs),
-        every=1 if options.every is None else options.every,
-    )
 
 
 class _Mirrors:

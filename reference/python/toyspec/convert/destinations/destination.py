@@ -145,8 +145,6 @@ class Destination:
     """Whether an export must know all metrics of a run before it is opened."""
     holds_attempts = False
     """Whether a run has what a resumption supersedes as well."""
-    holds_records = False
-    """Whether each record is carried whole and unchanged."""
     place: Any = None
     """Where the next row goes, as a JSON value, for a tool that does not know what it has."""
 
@@ -279,7 +277,6 @@ TOOLS: Final = {
     "kaun": Tool("record_files", "KaunStream"),
     "metrics": Tool("record_files", "MetricsStream"),
     "csv": Tool("csv_tables", "CsvTables"),
-    "json": Tool("record_files", "JsonArray"),
     "parquet": Tool("parquet_tables", "ParquetTables", "parquet"),
     "otel": Tool("otel_metrics", "OtelMetrics", is_exported=False, is_mirrored=True),
 }

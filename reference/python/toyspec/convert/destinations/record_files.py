@@ -1,4 +1,4 @@
-"""Runs as records: a plain JSON array, and the profiles kaun/v1 and metrics/v1."""
+"""Runs as logs of the profiles kaun/v1 and metrics/v1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 
 import msgspec
 
-from toyspec.convert.destinations.destination import Destination, Lost, file_left, folder_of, without_step
+from toyspec.convert.destinations.destination import Destination, Lost, folder_of, without_step
 from toyspec.convert.reports import BINARY32, NO_PLACE, NOT_FINITE, Cause
 from toyspec.convert.tensorboard_files import binary32
 from toyspec.core.format.canonical import encode
@@ -29,41 +29,6 @@ TOO_LARGE = Cause("too-large", "changed", "a number beyond binary32 is written a
 
 _MEASURES = ("loss", "grad_norm", "throughput_samples_per_sec")
 _MAX_STEP = (1 << 32) - 1
-
-
-class JsonArray(Destination):
-    """``RUN.json``: every record of the stream, one on each line."""
-
-    holds_attempts = True
-    holds_records = True
-
-    def open(self, run: RunHead, place: Any = None) -> int | None:
-        """Begin the file."""
-        del place
-        self._file: BinaryIO = open(os.path.join(str(self.into), f"{run.run_id}.json"), "xb")  # noqa: SIM115
-        self._separator = b"[\n"
-        return None
-
-    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
-        """Write the records unchanged."""
-        for row in rows:
-            self._file.write(self._separator + row.record.raw)
-            self._separator = b",\n"
-        return [lost for row in rows for item in row.items for lost in _left(item, row)]
-
-    def close(self, end: Ending | None) -> None:
-        """End the array."""
-        del end
-        if not self._file.closed:
-            self._file.write(b"[]\n" if self._separator == b"[\n" else b"\n]\n")
-            self._file.close()
-
-
-def _left(item: Item, row: ItemRow) -> Iterable[Lost]:
-    """Yield what the record does not have: what annotations say in place of it, and its file."""
-    if item.kind == "fact" and row.record.value.get(item.name) != item.value:
-        yield Lost(NO_PLACE, item)
-    yield from file_left(item)
 
 
 class KaunStream(Destination):

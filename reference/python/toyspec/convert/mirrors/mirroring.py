@@ -368,7 +368,7 @@ class _Mirroring:
 def _state_path(stream: str, mirror: Mirror, identity: str) -> str:
     """Return the path of the state file of the run of this *identity* in the file *stream*."""
     bundle = os.path.dirname(os.path.abspath(stream))
-    directory = mirror.state or os.path.join(os.path.dirname(bundle), DIRECTORY)
+    directory = os.path.join(os.path.dirname(bundle), DIRECTORY)
     is_default = mirror.into is None and mirror.project is None
     place = "" if is_default else f"-{_digest(f'{mirror.project} {mirror.into}'.encode())}"
     return os.path.join(directory, f"{os.path.basename(bundle)}-{identity}.{mirror.to}{place}.json")

@@ -62,8 +62,6 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
     service is configured for."""
     select: Selecting | None = None
     """Which points are sent from now on; None means those of the mirror before, and all where there was none."""
-    state: str | None = None
-    """Directory of the state file; None means ``.mirrors`` beside the run's directory."""
     patience: float = 300.0
     """Seconds for which an ended run is tried again while the service takes nothing more."""
 
