@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from toyspec.agents.digest import AnswerCursor, LogPlace
+from toyspec.agents.digest import LogPlace, cursor_of, places_of
 from toyspec.agents.run_tools import UNTRUSTED, RunTools
 from toyspec.core.errors import ToyspecError
 
@@ -49,16 +49,14 @@ def test_answer_is_the_one_that_was_read(question: dict[str, Any]) -> None:
 
 
 def test_cursor_is_read_as_it_was_written() -> None:
-    """Places and the next item come back, and what no digest wrote is refused."""
-    places = (LogPlace(12, "0a1b2c"), LogPlace(0, "ffffff", 7))
-    for cursor in (AnswerCursor(places), AnswerCursor(places, (3, 1, 10)), AnswerCursor(places[:1], (0, 0, 0))):
-        assert cursor == AnswerCursor.parse(str(cursor))
-    assert "c1-12.0a1b2c-0.ffffff.7~3.1.10" == str(AnswerCursor(places, (3, 1, 10)))
+    """Places come back, and what no digest wrote is refused."""
+    places = [LogPlace(12, "0a1b2c"), LogPlace(0, "ffffff"), LogPlace(10**18 - 1, "0a1b2c")]
+    assert places == places_of(cursor_of(places))
+    assert "c1-12.0a1b2c-0.ffffff" == cursor_of(places[:2])
     longest = f"c1-{'9' * 18}.0a1b2c"
-    assert AnswerCursor((LogPlace(10**18 - 1, "0a1b2c"),)) == AnswerCursor.parse(longest)
-    for text in ("", "c1", "c2-1.0a1b2c", "c1-1.0A1b2c", "c1-1.0a1b2c~1.2", "c1-\u0661.0a1b2c", f"{longest}9"):
+    for text in ("", "c1", "c2-1.0a1b2c", "c1-1.0A1b2c", "c1-1.0a1b2c.7", "c1-\u0661.0a1b2c", f"{longest}9"):
         with pytest.raises(ValueError, match="is not a cursor; give one that a digest printed, unchanged"):
-            AnswerCursor.parse(text)
+            places_of(text)
 
 
 if os.environ.get("TOYSPEC_UPDATE"):

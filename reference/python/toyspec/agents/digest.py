@@ -6,12 +6,9 @@ import hashlib
 import json
 import os
 import re
-from bisect import bisect_right
 from collections import Counter
 from functools import partial
-from itertools import groupby
 from math import isfinite, isnan
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -29,20 +26,12 @@ from toyspec.core.runs.run_facts import differing, losses_first, settings_of
 from toyspec.core.runs.summary import summarize_run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from toyspec.core.reading.records import Record
     from toyspec.core.runs.summary import RunSummary
     from toyspec.health.rules import AnyRule
 
-    ItemPlace = tuple[int, int, int]
-    """Number of a section, of a run, and of an item in both, counted from 0."""
-    _Numbered = tuple[ItemPlace, "DigestItem"]
-
-SECTIONS: Final = (
-    "ends", "around", "alerts", "findings", "ranks", "extremes", "settings", "notes", "curves", "changes",
-)  # fmt: skip
-"""The sections in their order: the first of them are there however few tokens there are."""
 DEFAULT_TOKENS: Final = 2000
 DigestForm = Literal["json", "text"]
 """The form that is counted and printed."""
@@ -65,9 +54,7 @@ MOST_RECORDS: Final = 10_000
 """Notes and resumptions beyond these, each, are counted, and not kept."""
 _SPREAD = 8
 _BESIDE = 2
-_CURSOR = re.compile(r"c1((?:-\d+\.[0-9a-f]{6}(?:\.\d+)?)+)(?:~(\d+)\.(\d+)\.(\d+))?")
-_CURSOR_PLACE = re.compile(r"-(\d+)\.([0-9a-f]{6})(?:\.(\d+))?")
-_MOST_DIGITS = 18
+_CURSOR = re.compile(r"c1(-[0-9]{1,18}\.[0-9a-f]{6})+")
 
 Role = Literal["first", "last", "lowest", "highest", "not finite", "between", "at or before", "after"]
 """Why a point is in a digest. ``not finite`` is the first value that is NaN, infinite or null."""
@@ -80,39 +67,19 @@ class LogPlace(NamedTuple):
     """The answer is about the lines after this one."""
     digest: str
     """The first 6 hexadecimal digits of the SHA-256 of the first line, which tells another log apart."""
-    until: int | None = None
-    """The last line that the answer is about; None for all lines that there are."""
 
 
-class AnswerCursor(NamedTuple):
-    """Asks for what comes after an answer."""
+def cursor_of(places: Iterable[LogPlace]) -> str:
+    """Return the cursor that asks for what comes after *places*, one for each run."""
+    return "c1" + "".join(f"-{line}.{digest}" for line, digest in places)
 
-    places: tuple[LogPlace, ...]
-    """One for each run, in the order in which the runs were named."""
-    item: ItemPlace | None = None
-    """The next item; None for all."""
 
-    def __str__(self) -> str:
-        parts = (f"-{line}.{digest}" + ("" if until is None else f".{until}") for line, digest, until in self.places)
-        rest = "" if self.item is None else "~" + ".".join(map(str, self.item))
-        return "c1" + "".join(parts) + rest
-
-    @classmethod
-    def parse(cls, text: str) -> AnswerCursor:
-        """Return the cursor that ``str`` wrote as *text*; raise ValueError for anything else."""
-        found = _CURSOR.fullmatch(text)
-        if (
-            found is None
-            or not text.isascii()
-            or any(len(number) > _MOST_DIGITS for number in re.findall(r"\d+", text))
-        ):
-            raise ValueError(f"{text[:80]!r} is not a cursor; give one that a digest printed, unchanged")
-        places = tuple(
-            LogPlace(int(line), digest, int(until) if until else None)
-            for line, digest, until in _CURSOR_PLACE.findall(found[1])
-        )
-        item = (int(found[2]), int(found[3]), int(found[4])) if found[2] else None
-        return cls(places, item)
+def places_of(cursor: str) -> list[LogPlace]:
+    """Return the places that *cursor* was made of; raise ValueError for anything else."""
+    if _CURSOR.fullmatch(cursor) is None:
+        raise ValueError(f"{cursor[:80]!r} is not a cursor; give one that a digest printed, unchanged")
+    parts = (part.partition(".") for part in cursor.split("-")[1:])
+    return [LogPlace(int(line), digest) for line, _, digest in parts]
 
 
 class DigestPoint(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -204,7 +171,6 @@ class DigestedRun:
         self.last_step_before: int | None = None
         """The last step of the lines before."""
         self.last_step: int | None = None
-        self._until = since.until if since else None
         self._around = around
         self._unnamed: set[str] = set()
         self._attempts = summary.attempts
@@ -214,23 +180,13 @@ class DigestedRun:
             raise _replaced(path)
 
     @property
-    def until(self) -> int:
-        """The last line that this is about."""
-        return self.last_line if self._until is None else self._until
-
-    @property
     def place(self) -> LogPlace:
         """Where the next digest goes on."""
-        return LogPlace(self.until, self._digest)
-
-    @property
-    def slice(self) -> LogPlace:
-        """The lines that this is about."""
-        return LogPlace(self.since, self._digest, self.until)
+        return LogPlace(self.last_line, self._digest)
 
     def has(self, line: int | None) -> bool:
         """Return whether *line* is one of these or comes after all: an end without LF is reported until it is whole."""
-        return line is None or (line > self.since and (line <= self.until or line > self.last_line))
+        return line is None or line > self.since
 
     def read(self, choice: DialectChoice) -> None:
         """Read the run once; raise StreamReplacedError if it is shorter than it was."""
@@ -240,13 +196,10 @@ class DigestedRun:
                     self._take(record)
             report = reading.report
         self.last_line = max([self.last_line, *(gap.line for gap in report.gaps)])
-        if self.until > self.last_line or self.since > self.last_line:
+        if self.since > self.last_line:
             raise _replaced(self.path)
 
     def _take(self, record: Record) -> None:
-        if self._until is not None and record.line > self._until:
-            self.last_line = max(self.last_line, record.line)
-            return
         step = self._placing.take(record)
         line = self.last_line = max(self.last_line, record.line)
         if line <= self.since:
@@ -341,8 +294,6 @@ class Digest(NamedTuple):
     """Number of items by section that there was no room for."""
     not_kept: dict[str, int]
     """Metrics and records beyond what a digest keeps."""
-    more: str | None
-    """The cursor that asks for the items that were left out; None where all are there."""
     cursor: str
     """The cursor that asks for what comes after these lines."""
 
@@ -363,73 +314,64 @@ def digest(  # noqa: PLR0913 - options that are keyword-only
 ) -> Digest:
     """Return what there is to say about *runs* in at most *tokens* tokens of *form*.
 
-    *since* is a cursor of an earlier digest of the same runs: its ``cursor`` asks for what is new, its ``more`` for
-    what was left out. The values around the step *around* come early. *rules* are health rules, by default those of
-    the preset ``default``. Raises TooFewTokensError, ValueError for a wrong cursor, and StreamError for a run that
-    cannot be read or that was replaced since.
+    *since* is the cursor of an earlier digest of the same runs, and asks for what is new. The values around the step
+    *around* come early. *rules* are health rules, by default those of the preset ``default``. Raises
+    TooFewTokensError, ValueError for a wrong cursor, and StreamError for a run that cannot be read or that was replaced
+    since.
     """
     from toyspec.health.rules import rules_of
 
     choice, checked = dialect or DialectChoice(), rules_of("default") if rules is None else rules
-    cursor = None if since is None else AnswerCursor.parse(since)
-    if cursor is not None and len(cursor.places) != len(runs):
-        raise ValueError(f"the cursor is about {len(cursor.places)} runs, {len(runs)} are named; name the same runs")
+    places = [None] * len(runs) if since is None else places_of(since)
+    if len(places) != len(runs):
+        raise ValueError(f"the cursor is about {len(places)} runs, {len(runs)} are named; name the same runs")
     paths = [locate_stream(public(os.fspath(run)), choice.stream_files) for run in runs]
     read = [
-        DigestedRun(summarize_run(path, dialect=choice), cursor.places[at] if cursor else None, around)
-        for at, path in enumerate(paths)
+        DigestedRun(summarize_run(path, dialect=choice), place, around)
+        for path, place in zip(paths, places, strict=True)
     ]
     for each in read:
         each.read(choice)
-    found = [
-        ((SECTIONS.index(section), run, at), item)
-        for (section, run), items in groupby(_items(read, checked, choice), lambda item: (item.section, item.run))
-        for at, item in enumerate(items)
-    ]
-    # Never left out: the end of each run, and the extremes of its loss, or else of its first metric.
-    must = {at for at, item in found if item.section in ("ends", "extremes") and at[2] == 0}
-    start = cursor.item if cursor else None
-    if start is not None:
-        found = [(at, item) for at, item in found if at >= start and at not in must]
-        must = set()
-    return _packed(found, must, read, tokens, form)
+    return _packed(list(_items(read, checked, choice)), read, tokens, form)
 
 
-def _packed(
-    found: list[_Numbered], must: set[ItemPlace], read: list[DigestedRun], tokens: int, form: DigestForm
-) -> Digest:
-    """Return the digest of as many items of *found* as fit, in order; those at *must* are always there."""
-    kept = [each for each in found if each[0] in must]
-    rest = [each for each in found if each[0] not in must]
-    if not must and rest:
-        # An answer that has nothing new would be asked for forever.
-        kept, rest = rest[:1], rest[1:]
-    named = [{"run": clipped(each.summary.facts.run, _MOST_CHARS), "stream": encodable(each.path)} for each in read]
+def _packed(items: list[DigestItem], read: list[DigestedRun], tokens: int, form: DigestForm) -> Digest:
+    """Return the digest of as many of *items* as fit, the first ones; those of ``_needed`` are always there."""
     not_kept = {
         "metrics": sum(each.metrics_left_out for each in read),
         "records": sum(each.records_left_out for each in read),
     }
+    made = Digest(
+        [{"run": clipped(each.summary.facts.run, _MOST_CHARS), "stream": encodable(each.path)} for each in read],
+        [],
+        {},
+        {name: number for name, number in not_kept.items() if number},
+        cursor_of(each.place for each in read),
+    )
+    # The tokens of lines add up.
+    costs = [count_tokens(_item_text(item, form)) for item in items]
+    whole = count_tokens(made.render(form)) + sum(costs)
+    if whole <= tokens:
+        return made._replace(items=items)
+    needed = _needed(items)
+    left = Counter(item.section for at, item in enumerate(items) if at not in needed)
+    room = tokens - count_tokens(made._replace(left_out=dict(left)).render(form)) - sum(costs[at] for at in needed)
+    if room < 0:
+        raise TooFewTokensError(tokens, min(tokens - room, whole))
+    kept = set(needed)
+    for at, cost in enumerate(costs):
+        room -= 0 if at in needed else cost
+        if room < 0:
+            break
+        kept.add(at)
+    left_out = Counter(item.section for at, item in enumerate(items) if at not in kept)
+    return made._replace(items=[items[at] for at in sorted(kept)], left_out=dict(left_out))
 
-    def with_more(number: int) -> Digest:
-        left = rest[number:]
-        return Digest(
-            named,
-            [item for _, item in sorted(kept + rest[:number], key=itemgetter(0))],
-            dict(Counter(item.section for _, item in left)),
-            {name: number for name, number in not_kept.items() if number},
-            str(AnswerCursor(tuple(each.slice for each in read), left[0][0])) if left else None,
-            str(AnswerCursor(tuple(each.place for each in read))),
-        )
 
-    def cost(number: int) -> int:
-        return count_tokens(with_more(number).render(form))
-
-    if cost(len(rest)) <= tokens:
-        return with_more(len(rest))
-    if cost(0) > tokens:
-        raise TooFewTokensError(tokens, min(cost(0), cost(len(rest))))
-    # The costs ascend, up to the length of a cursor; whatever is probed and taken does fit.
-    return with_more(bisect_right(range(len(rest)), tokens, 1, key=cost) - 1)
+def _needed(items: list[DigestItem]) -> set[int]:
+    """Return the places of what is never left out: how each run ended, and the extremes of its loss or first metric."""
+    first = {(item.section, item.run): at for at, item in reversed(list(enumerate(items)))}
+    return {at for (section, _), at in first.items() if section in ("ends", "extremes")}
 
 
 def _items(read: list[DigestedRun], rules: Sequence[AnyRule], choice: DialectChoice) -> Iterator[DigestItem]:
@@ -596,7 +538,7 @@ def _json_lines(made: Digest) -> Iterator[str]:
     head = {"runs": made.runs, "data": _UNTRUSTED}
     yield _json(head)[:-1] + ',"items":[\n'
     yield "".join(_item_text(item, "json") for item in made.items).removesuffix(",\n")
-    tail = {"left_out": made.left_out, "not_kept": made.not_kept, "more": made.more, "cursor": made.cursor}
+    tail = {"left_out": made.left_out, "not_kept": made.not_kept, "cursor": made.cursor}
     yield "\n]," + _json(tail)[1:] + "\n"
 
 
@@ -608,7 +550,7 @@ def _text_lines(made: Digest) -> Iterator[str]:
         yield _item_text(item, "text")
     if made.left_out:
         left_out = ", ".join(f"{number} {section}" for section, number in made.left_out.items())
-        yield f"left out for lack of room: {left_out}; --since {made.more}\n"
+        yield f"left out for lack of room: {left_out}; more --tokens have room for more\n"
     for name, number in made.not_kept.items():
         yield f"not kept: {number} {name}\n"
     yield f"what comes next: --since {made.cursor}\n"

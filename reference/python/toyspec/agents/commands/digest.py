@@ -27,7 +27,7 @@ _DESCRIPTION = (
     "settings (of several runs those that differ), notes, curves in few points, and\n"
     "what changed. Each number of a record is exact and has its line; a value\n"
     "without a line is computed. How a run ended and the extremes of its loss are\n"
-    "always there. What there is no room for is counted, with a cursor for it."
+    "always there. What there is no room for is counted."
 )
 _RULE = "\n".join(wrapped(f"Tokens are counted by a rule: {COUNTING_RULE}.", _LINE_COLUMNS, ""))
 _EPILOG = (
@@ -50,9 +50,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "runs", metavar="RUN", nargs="+", type=public, help="runs, or directories with runs, also s3://…"
     )
-    parser.add_argument(
-        "--since", metavar="CURSOR", help="what is new, or was left out, since the digest that printed it"
-    )
+    parser.add_argument("--since", metavar="CURSOR", help="what is new since the digest that printed it")
     parser.add_argument("--around", metavar="STEP", type=_step, help="begin with the values around this step")
     parser.add_argument(
         "--tokens",
