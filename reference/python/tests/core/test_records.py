@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from property_examples import examples
 from toyspec import read
+from toyspec.core.format.canonical import encode_record
 from toyspec.core.format.record_mapping import with_lost_numbers
 from toyspec.core.runs.summary import summarize_run
-from toyspec.core.writing.logged_values import nonfinite
 from toyspec.health.checking import recorded_alert
 
 if TYPE_CHECKING:
@@ -197,7 +197,9 @@ def test_alert_with_one_wrong_member_is_not_one(wrong: str, value: object) -> No
 
 def test_what_is_not_declared_as_a_number_is_not_named_as_one() -> None:
     """Only a number of the schema can be null in its own place, so that ``nonfinite`` says what it was."""
-    assert {"loss": "nan"} == nonfinite("step", {"loss": math.nan, "step": math.inf, "mine": math.nan})
+    event = {"kind": "step", "t": 0.0, "step": 1, "loss": math.nan, "mine": math.nan, "nonfinite": {"mine": "inf"}}
+    line = b'{"kind":"step","t":0.0,"step":1,"loss":null,"nonfinite":{"loss":"nan","mine":"inf"},"mine":null}'
+    assert line == encode_record(event)
 
 
 names = st.text("abc/.", min_size=1, max_size=4)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from toyspec.core.escaping import shortened
 from toyspec.core.writing.run_writer import RunWriter
 from toyspec.testing import ManualClock
 
@@ -147,7 +148,6 @@ CASES: dict[str, Case] = {
                 "list": [0.5, float("nan"), (float("inf"),)],
                 "map": {"k": [{"q": np.float32("-inf")}], True: float("nan")},
                 "array": np.array([1.0, float("nan")]),
-                "beyond": -(10**400),
                 "wide": [np.longdouble("1e4000"), np.longdouble("0.5")],
             },
         ),
@@ -158,14 +158,12 @@ CASES: dict[str, Case] = {
                 "name": "v",
                 "extra": {
                     "array": [1.0, None],
-                    "beyond": None,
                     "list": [0.5, None, [None]],
                     "map": {"k": [{"q": None}], "true": None},
                     "wide": [None, 0.5],
                 },
                 "nonfinite": {
                     "extra/array/1": "nan",
-                    "extra/beyond": "-inf",
                     "extra/list/1": "nan",
                     "extra/list/2/0": "inf",
                     "extra/map/k/0/q": "-inf",
@@ -174,6 +172,11 @@ CASES: dict[str, Case] = {
                 },
             }
         ],
+    ),
+    "an integer of results beyond binary64": Case(
+        lambda run: run.eval("v", extra={"beyond": -(10**400), "a": 1}),
+        [{"kind": "eval", "phase": "eval", "name": "v", "extra": {"a": 1}}],
+        lost={"extra/beyond": f"/extra/beyond must be an integer within binary64, got {shortened(str(-(10**400)))}"},
     ),
     "an integer that binary64 rounds": Case(
         lambda run: run.log({"tokens": 2**53 + 1, "seen": np.uint64(2**60)}, step=3),

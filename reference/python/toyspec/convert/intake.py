@@ -31,7 +31,7 @@ from toyspec.convert.reports import (
     step_of,
 )
 from toyspec.convert.sources import LARGE_FILE, MISSING_FILE, placed_artifact
-from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError, encode
+from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError, encode_record
 from toyspec.core.format.redaction import Redaction
 from toyspec.core.system_calls import PASSING_ERRORS, SYSTEM_CALLS, cause_of
 from toyspec.core.writing.clocks import utc_text
@@ -296,7 +296,7 @@ class Intake:
             yield from self._held()
 
     def _line(self, record: dict[str, Any]) -> bytes:
-        line = encode(record)
+        line = encode_record(record)
         check_record(line, record["kind"])
         return line + b"\n"
 

@@ -6,6 +6,7 @@ Fields of type number are written as floats, integers as digits, and values that
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping
 from functools import cache
@@ -23,6 +24,8 @@ from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from toyspec.core.findings import Profile
 
 _ENCODER = msgspec.json.Encoder()
@@ -58,14 +61,49 @@ def encode(event: Event, *, profile: Profile = "toy/v1", kind: str | None = None
     once, exactly. Half a surrogate pair becomes U+FFFD. Raise InvalidEventError naming the member that its field
     cannot hold, RecordRefusedError for a record that is too long or too deep.
     """
-    line = _ENCODER.encode(plain(event, profile=profile, kind=kind))
+    return _encoded(plain(event, profile=profile, kind=kind))
+
+
+def encode_record(event: Event) -> bytes:
+    """Return what ``encode`` does, with ``nonfinite``, which names the numbers that are not finite.
+
+    Kinds of toy/v1 that cannot have it are the same as by ``encode``, and what the record names itself stays.
+    """
+    record = plain(event)
+    line = _encoded(record)
+    fields = FIELDS["toy/v1"].get(str(record.get("kind")), {})
+    if b"null" not in line or "nonfinite" not in fields:
+        return line
+    # The numbers of ``scalars`` have no names but those in it.
+    words = {name.removeprefix("values/"): word for name, word in _words(record)}
+    if not words:
+        return line
+    record["nonfinite"] = dict(sorted({**words, **record.get("nonfinite", {})}.items()))
+    return _encoded({key: record[key] for key in (*fields, *record) if key in record})
+
+
+def _encoded(record: dict[str, Any]) -> bytes:
+    line = _ENCODER.encode(record)
     if len(line) > MAX_LINE_BYTES:
         raise RecordRefusedError("line-too-long", f"the record has {len(line)} bytes, the limit is {MAX_LINE_BYTES}")
     return line
 
 
+def _words(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the name of each number in *value* that is not finite, and which one it is."""
+    if type(value) is float:
+        if value - value != 0.0:
+            yield name, "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    elif isinstance(value, dict | list):
+        for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _words(member, f"{name}/{key}" if name else str(key))
+
+
 def plain(event: Event, *, profile: Profile = "toy/v1", kind: str | None = None) -> dict[str, Any]:
-    """Return *event* in built-in types, its keys in canonical order; raise as ``encode`` does."""
+    """Return *event* in built-in types, its keys in canonical order; raise as ``encode`` does.
+
+    Numbers that are not finite stay; JSON has null for them.
+    """
     members = members_of(event)
     if kind is None:
         kind = members.get(_TAG_KEYS[profile]) if profile in _TAG_KEYS else _ENTRY_KIND
@@ -232,7 +270,8 @@ def _open(value: Any, pointer: str, depth: int) -> Any:
         _check_depth(depth, pointer)
         members = _sorted_members(value, pointer)
         return {key: _open(member, f"{pointer}/{key}", depth + 1) for key, member in members if member is not UNSET}
-    found = items(value)
+    # A tuple with names of its own is an object.
+    found = None if hasattr(type(value), "_asdict") else items(value)
     if found is not None:
         _check_depth(depth, pointer)
         return [_open(item, f"{pointer}/{i}", depth + 1) for i, item in enumerate(found)]
@@ -243,11 +282,7 @@ def _open_scalar(value: Any) -> Any:
     kind = type(value)
     if kind is str:
         return text(value)
-    if kind is float:
-        return value if value - value == 0.0 else None
-    if kind is int:
-        return value
-    return value if value is None or kind is bool else _NO_SCALAR
+    return value if value is None or kind in (float, int, bool) else _NO_SCALAR
 
 
 def _built_in(value: Any, pointer: str) -> Any:

@@ -75,15 +75,13 @@ def _is_wide(value: Any) -> bool:
 
 
 def number(value: Any) -> float | None:
-    """Return *value* as binary64, None if it is not finite; raise TypeError if it is not a number."""
+    """Return *value* as binary64, None if it is a masked number; raise TypeError if it is not a number."""
     found = scalar(value)
     if type(found) is int:
         found = _as_float(found)
-    if type(found) is float:
-        return found if found - found == 0.0 else None
-    if found is not None:
+    if found is not None and type(found) is not float:
         raise TypeError("not a number")
-    return None
+    return found
 
 
 def integer(value: Any) -> int | None:

@@ -7,7 +7,6 @@ null, and ``nonfinite`` names what it was.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
 from collections.abc import Mapping
@@ -21,11 +20,11 @@ from toyspec.core.errors import let_through
 from toyspec.core.escaping import shortened
 from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError, key_text
 from toyspec.core.format.decoding import event_types
-from toyspec.core.format.foreign_values import built_in, fields_of, mapping_of, plain
-from toyspec.core.format.scalars import attempt, attribute, is_finite, items, scalar
+from toyspec.core.format.foreign_values import fields_of, mapping_of, plain
+from toyspec.core.format.scalars import attempt, attribute, scalar
 from toyspec.core.format.scalars import text as whole_text
 from toyspec.core.generated.fields import FIELDS
-from toyspec.core.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
+from toyspec.core.generated.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -149,15 +148,9 @@ def prepared(kind: str, given: Mapping[str, Any], *, fit: Fit) -> Prepared:
             members[key], texts, left_out, media = found.numbers, found.texts, found.left_out, found.media
             if not found.numbers and kind != "scalars":
                 del members[key]
-    if kind == "eval" and (results := members_in(members.get("extra"))) is not None:
-        members["extra"] = _in_built_in_types(results)
     if kind == "scalars" and texts:
         members["texts"] = {**texts, **(members["texts"] if isinstance(members.get("texts"), Mapping) else {})}
         texts = {}
-    nothings = nonfinite(kind, members)
-    if nothings:
-        given_too = members.get("nonfinite")
-        members["nonfinite"] = {**nothings, **(given_too if isinstance(given_too, Mapping) else {})}
     return Prepared(members, texts, left_out, media)
 
 
@@ -201,25 +194,6 @@ def as_value(value: Any) -> float | str | None:
 def _number_or_text(value: Any) -> float | str:
     found = scalar(value)
     return float(found) if type(found) in _PLAIN or type(found) is bool else shortened(whole_text(str(found)))
-
-
-def nonfinite(kind: str, members: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the numbers of a record are that are not finite, by name: ``nan``, ``inf`` or ``-inf``."""
-    fields = _FIELDS.get(kind, {})
-    if "nonfinite" not in fields:
-        return {}
-    found: dict[str, str] = {}
-    for name, value in members.items():
-        declared = fields.get(name)
-        if isinstance(value, Mapping) and name != "nonfinite":
-            prefix = "" if kind == "scalars" else f"{name}/"
-            for key, member in value.items():
-                _add_nonfinite(member, f"{prefix}{key}", found)
-        elif declared == "number" and type(value) not in (str, bool, type(None)):
-            word = _word(_number(value))
-            if word is not None:
-                found[name] = word
-    return found
 
 
 def writable(
@@ -354,69 +328,6 @@ def _make_fit(kind: str, members: dict[str, Any]) -> None:
 
 def _mapping_or_fields(value: Any) -> Mapping[Any, Any] | None:
     return attempt(_copied, value, None) if isinstance(value, Mapping) else _fields(value)
-
-
-def _in_built_in_types(results: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return *results*, which may be anything, with built-in numbers, mappings and lists, so that their NaN is seen."""
-    found = dict(results)
-    for key, value in results.items():
-        # What is nested too deep stays: the encoder reports it.
-        with contextlib.suppress(RecordRefusedError):
-            found[key] = _in_built_in_type(value, MAX_DEPTH)
-    return found
-
-
-def _in_built_in_type(value: Any, depth: int) -> Any:
-    if type(value) is int and not is_finite(value):
-        return math.inf if value > 0 else -math.inf
-    if type(value) in _BUILT_IN or value is None:
-        return value
-    if not depth:
-        raise RecordRefusedError("nested-too-deep", f"nested deeper than {MAX_DEPTH} objects and arrays")
-    members = _mapping_or_fields(value)
-    if members is not None:
-        return {key: _in_built_in_type(member, depth - 1) for key, member in members.items()}
-    parts = items(value)
-    found = attempt(built_in, value, _NOTHING) if parts is None else parts
-    if found is _NOTHING:
-        return value  # the encoder says what is wrong with it
-    if isinstance(found, list | tuple):
-        return [_in_built_in_type(item, depth - 1) for item in found]
-    return _in_built_in_type(found, depth - 1)
-
-
-def _add_nonfinite(value: Any, name: str, found: dict[str, str]) -> None:
-    """Add the words of the numbers in *value*, those of inner mappings and lists after their keys and indexes."""
-    if type(value) in _PLAIN:
-        word = _word(value)
-        if word is not None:
-            found[name] = word
-    elif isinstance(value, Mapping):
-        for key, member in value.items():
-            # The encoder says what is wrong with a key.
-            with contextlib.suppress(InvalidEventError):
-                _add_nonfinite(member, f"{name}/{key_text(key)}", found)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            _add_nonfinite(item, f"{name}/{index}", found)
-
-
-def _number(value: Any) -> float:
-    """Return *value* as a number, 0 if it is none."""
-    if type(value) in _PLAIN:
-        return value  # type: ignore[no-any-return]
-    found = attempt(scalar, value, 0)
-    return found if type(found) in _PLAIN else 0
-
-
-def _word(value: float) -> str | None:
-    if value - value == 0.0:
-        try:
-            value = float(value)
-        except OverflowError:
-            return "inf" if value > 0 else "-inf"
-        return None
-    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
 
 
 def _repr(value: object) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.core.format.canonical import InvalidEventError, plain
+from toyspec.core.format.canonical import InvalidEventError, encode, plain
 from toyspec.core.format.profiles import EVENTS_FILE
 from toyspec.core.format.scalars import number
 from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls
@@ -120,7 +120,7 @@ class RunBundle:
     def step(self, step: int, loss: Measure) -> None:
         """Write the train step number *step*, counted from 1."""
         if self.active:
-            self._stream.write({"kind": "step", "phase": "train", "step": step, "loss": loss})
+            self._stream.write({"kind": "step", "phase": "train", "step": step, "loss": loss}, encoder=encode)
 
     def run_end(self, final_step: int, final_loss: Measure) -> None:
         """Write the last record, of a run that was completed, and close the stream."""

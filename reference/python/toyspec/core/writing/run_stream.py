@@ -8,14 +8,21 @@ import re
 import threading
 from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
 from toyspec.core.errors import StreamClosedError, StreamRefusedError, let_through, must_be_one_of
 from toyspec.core.escaping import shortened
-from toyspec.core.format.canonical import Event, InvalidEventError, RecordRefusedError, encode, members_of
+from toyspec.core.format.canonical import (
+    Event,
+    InvalidEventError,
+    RecordRefusedError,
+    encode,
+    encode_record,
+    members_of,
+)
 from toyspec.core.format.decoding import typed
 from toyspec.core.format.line_validation import holds_long_number
 from toyspec.core.format.redaction import Redaction
@@ -34,7 +41,6 @@ from toyspec.core.writing.logged_values import (
     as_value,
     is_step,
     members_in,
-    nonfinite,
     prepared,
     step_number,
     whole,
@@ -189,7 +195,7 @@ class RunStream:
         file = self._file
         return file is not None and file.closed_because is None
 
-    def write(self, event: Event, *, encoder: Callable[[dict[str, Any]], bytes] = encode) -> None:
+    def write(self, event: Event, *, encoder: Callable[[dict[str, Any]], bytes] = encode_record) -> None:
         """Write *event*; its ``t`` is the time now unless it has one. *encoder* gives its text."""
         self._perform(self._write, event, encoder)
 
@@ -467,7 +473,7 @@ class RunStream:
         finally:
             file.discard()
 
-    def _write(self, event: Event, encoder: Callable[[dict[str, Any]], bytes] = encode) -> None:
+    def _write(self, event: Event, encoder: Callable[[dict[str, Any]], bytes] = encode_record) -> None:
         given = members_of(event)
         kind = given.get("kind")
         if not isinstance(kind, str):
@@ -712,11 +718,7 @@ class RunStream:
         phase: str = progress.phase if event.phase is None else event.phase
         progress.admit_step(event.step, phase)
         if b":null" in line:
-            words = nonfinite("step", members_of(event)) if event.nonfinite is None else {}
-            if words:
-                event.nonfinite = cast("dict[str, Literal['nan', 'inf', '-inf']]", words)
-                self._write_ready_step(event)
-                return
+            line = encode_record(event)
         loss = UNSET if event.loss is None else event.loss
         if phase != "train" and self._is_early:
             self.resumption.keep(msgspec.json.decode(line), is_counted=False)
