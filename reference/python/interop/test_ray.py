@@ -87,8 +87,8 @@ def tree(root):
     return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
 
 
-def test_node_that_is_killed_costs_an_import_and_an_export_a_retry(cluster, logs, tmp_path, monkeypatch):
-    """Nodes are lost while runs are imported and exported: files and reports are those of one process."""
+def test_node_that_is_killed_costs_an_import_a_retry(cluster, logs, tmp_path, monkeypatch):
+    """Nodes are lost while runs are imported: files and reports are those of one process."""
     started, _ = cluster
     lost = []
 

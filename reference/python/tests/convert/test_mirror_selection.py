@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toyspec.convert.mirrors.selection import Selection
+from toyspec.convert.mirrors.mirroring import Selection
 from toyspec.convert.mirrors.settings import Mirror, Selecting
 from toyspec.convert.run_items import Bins, ItemRow
 from toyspec.core.reading.attempts import Attempts
