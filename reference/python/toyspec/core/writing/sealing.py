@@ -101,7 +101,14 @@ def write_seal(
     """
     files = covered_files(directory)
     total = sum(size for _, size in files)
-    progress = _Progress(total, on_progress)
+    done = 0
+
+    def progress(count: int) -> None:
+        nonlocal done
+        done += count
+        if on_progress is not None:
+            on_progress(done, total)
+
     lines = [seal_line(_digest(directory, name, progress), name) for name, _ in files]
     text = b"".join(lines)
     seal_path = os.path.join(directory, SEAL_FILE)
@@ -139,18 +146,6 @@ def seal_ended(file: AppendFile, on_error: OnError) -> None:
         if on_error == "raise":
             raise named(error, directory) from None
         say(f"{directory}: the run is complete, but not sealed: {cause_of(error)}; seal it with `toyspec seal`")
-
-
-class _Progress:
-    def __init__(self, total: int, report: Watch | None) -> None:
-        self._done = 0
-        self._total = total
-        self._report = report
-
-    def __call__(self, count: int) -> None:
-        self._done += count
-        if self._report is not None:
-            self._report(self._done, self._total)
 
 
 def _digest(directory: str, name: bytes, progress: Callable[[int], None]) -> str:
