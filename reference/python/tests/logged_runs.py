@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +34,28 @@ def findings(directory: Path) -> list[str]:
         found += [] if report.state == "complete" else [str(report.state)]
         found += [finding.rule for finding in report.findings]
     return found
+
+
+RELATIVE = 1e-3
+"""Processors differ in the last bits of a sum, and fp16 weights make that larger."""
+
+
+def flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value that is not a container with members, with the path to it, in the order of the keys."""
+    if isinstance(value, dict | list) and value:
+        for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from flat(member, f"{place}/{key}")
+    else:
+        yield place, value
+
+
+def differences(expected: Any, actual: Any) -> list[str]:
+    """Return where two JSON values differ: keys and their order, types, text, integers, and floats beyond RELATIVE."""
+    known, found = list(flat(expected)), list(flat(actual))
+    if [(place, type(value)) for place, value in known] != [(place, type(value)) for place, value in found]:
+        return ["other keys or types"]
+    return [
+        f"{place}: {value} and {other}"
+        for (place, value), (_, other) in zip(known, found, strict=True)
+        if not (math.isclose(value, other, rel_tol=RELATIVE) if isinstance(value, float) else value == other)
+    ]

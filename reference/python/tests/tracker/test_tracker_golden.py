@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from logged_runs import differences
 from toyspec.core.command_line.main import main
 from toyspec.core.files import resource_path
 from tracker_golden import RUNS, golden_run
-
-RELATIVE = 1e-3
-"""Processors differ in the last bits of a sum."""
 
 SHOWN = 2e-3
 """A number on the console has been rounded besides."""
 
 NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[+-]\d+)?")
-
-
-def flat(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value that is not a container with the path to it, in the order of the keys."""
-    if isinstance(value, dict | list):
-        for key, member in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from flat(member, f"{place}/{key}")
-    else:
-        yield place, value
-
-
-def differences(expected: Any, actual: Any) -> list[str]:
-    """Return where two JSON values differ: keys and their order, types, text, integers, and floats beyond RELATIVE."""
-    known, found = list(flat(expected)), list(flat(actual))
-    if [(place, type(value)) for place, value in known] != [(place, type(value)) for place, value in found]:
-        return ["other keys or types"]
-    return [
-        f"{place}: {value} and {other}"
-        for (place, value), (_, other) in zip(known, found, strict=True)
-        if not (math.isclose(value, other, rel_tol=RELATIVE) if isinstance(value, float) else value == other)
-    ]
 
 
 def numbers(text: str) -> list[float]:
