@@ -6,8 +6,6 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from toyspec.core.format.record_mapping import mapping_of
-from toyspec.core.generated.fields import FIELDS
 from toyspec.core.reading.configuration import Configuration, find_configuration
 from toyspec.core.reading.records import Record
 from toyspec.core.system_calls import cause_of, say
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS: Final = 5.0
 _STOP_SECONDS: Final = 2.0
-_STEP_PLACES = {*mapping_of("toy/v1").places, "extra", "nonfinite"}
-_STEP_METRICS: Final = tuple(name for name in FIELDS["toy/v1"]["step"] if name not in _STEP_PLACES)
 
 
 class Health:
@@ -108,8 +104,8 @@ class RunHealth(Companionship):
             self._thread.join(_STOP_SECONDS)
         self._dispatcher.finish()
 
-    def record(self, line: bytes, kind: str, step: Step | None) -> None:
-        """Look at a record that is in the stream now; *step* is the event if the record is one."""
+    def record(self, line: bytes, kind: str, _step: Step | None) -> None:
+        """Look at a record that is in the stream now."""
         evaluator = self._evaluator
         if evaluator is None or kind == "alert":
             return
@@ -119,11 +115,7 @@ class RunHealth(Companionship):
                     self._last = time.monotonic()
                 if kind in ("run_resume", "run_start"):
                     self._stop_alert, self._is_obeyed = None, False
-                if step is None:
-                    found = evaluator.take(Record(line, 0, 0, "toy/v1", kind))
-                else:
-                    phase = step.phase if isinstance(step.phase, str) else None
-                    found = evaluator.observe(_values_of(step), step=step.step, time=step.t, phase=phase)
+                found = evaluator.take(Record(line, 0, 0, "toy/v1", kind))
             # A record after run_end would open the run again.
             if found and kind != "run_end":
                 self._report(found)
@@ -162,14 +154,3 @@ class RunHealth(Companionship):
     def _give_up(self, error: Exception) -> None:
         self._evaluator = None
         say(f"{self._run.events_path}: health rules fail ({cause_of(error)}); the run is not watched from now on")
-
-
-def _values_of(step: Step) -> Mapping[str, float | None]:
-    values: dict[str, float | None] = {
-        name: value for name in _STEP_METRICS if (value := getattr(step, name)) is not None
-    }
-    extra = step.extra
-    if isinstance(extra, dict):
-        for name, value in extra.items():
-            values[f"extra/{name}" if name in values else name] = value
-    return values
