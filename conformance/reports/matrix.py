@@ -49,8 +49,9 @@ def badge_text(run: Run) -> tuple[str, str]:
         return "minimal", "#2e7d32"
     if not run.is_whole:
         return "partly run", "#8d6e00"
-    # A badge has room for a word; the claim in the report names what was not asked.
-    return ", ".join(run.roles) + (" (with limits)" if run.limits() else ""), "#2e7d32"
+    # The claim in the report names what else was not asked.
+    lacking = ", ".join(run.lacking())
+    return ", ".join(run.roles) + (f" (without {lacking})" if lacking else ""), "#2e7d32"
 
 
 def badge_json(run: Run) -> str:

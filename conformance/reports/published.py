@@ -59,6 +59,7 @@ def report_of(run: Run, source: str | None) -> dict[str, Any]:
             "is_whole": run.is_whole,
             "roles": roles,
             "not_asked": run.limits(),
+            "slowest": {result.question.name: round(result.seconds, 3) for result in run.slowest()},
         },
     }
 

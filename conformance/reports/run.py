@@ -20,6 +20,12 @@ _CAPABILITY = "needs capability "
 _MODE = "needs mode "
 _LOCK = "needs lock "
 _HELD = "needs --lines mode"
+_NOT_SHOWN = (
+    "it was not shown that a record is in the file when its call returns, how a run ends, resumes or is replaced, "
+    "and that a stream has one writer"
+)
+"""What only sessions show about a writer."""
+_SLOWEST = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,12 +69,21 @@ class Run:
             found.add(result)
         return found
 
+    def lacking(self) -> list[str]:
+        """Return the capabilities that the hello does not name, and for which questions were left out."""
+        return sorted(found.removeprefix(_CAPABILITY) for found in self._left_out() if found.startswith(_CAPABILITY))
+
+    def slowest(self) -> list[Result]:
+        """Return the results that took longest, the slowest first."""
+        return sorted(self.results, key=lambda result: -result.seconds)[:_SLOWEST]
+
+    def _left_out(self) -> set[str]:
+        return {reason for result in self.results if result.verdict == "not-applicable" for reason in result.reasons}
+
     def limits(self) -> list[str]:
         """Return what the claim of this run does not cover, in words: modes, capabilities, what was not asked."""
-        left_out = {
-            reason for result in self.results if result.verdict == "not-applicable" for reason in result.reasons
-        }
-        capabilities = sorted(reason.removeprefix(_CAPABILITY) for reason in left_out if reason.startswith(_CAPABILITY))
+        left_out = self._left_out()
+        capabilities = self.lacking()
         asked = {
             statement
             for result in self.results
@@ -82,6 +97,7 @@ class Run:
             else []
         )
         found += [f"without {', '.join(capabilities)}"] if capabilities else []
+        found += [_NOT_SHOWN] if "session" in capabilities and "writer" in self.roles else []
         locks = sorted(reason.removeprefix(_LOCK) for reason in left_out if reason.startswith(_LOCK))
         found += [f"takes no {' and no '.join(locks)} lock"] if locks else []
         found += ["no stream was held open"] if _HELD in left_out else []

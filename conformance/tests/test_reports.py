@@ -17,8 +17,10 @@ from conformance.probes.expected import file_differences
 from conformance.probes.question import Question
 from conformance.reports import human, machine
 from conformance.reports.matrix import badge_json, badge_svg, matrix
+from conformance.reports.published import report_of
 from conformance.reports.run import Run
 from conformance.revisions import newest
+from conformance.session_cases import load as load_sessions
 from conformance.statements import musts_of
 from conformance.verdicts import VERDICTS, Result, Tally, Verdict
 
@@ -199,7 +201,21 @@ def test_claim_names_what_the_hello_leaves_out(questions: list[Question]) -> Non
     assert "; modes tail, strict only; without bundle, session; " in human.conclusion(run)
 
 
-@pytest.mark.parametrize(("verdict", "message"), [("pass", "checker (with limits)"), ("fail", "does not conform")])
+def test_claim_names_what_only_sessions_show() -> None:
+    """A writer that names no sessions conforms, but neither claim nor badge is silent about what nothing showed."""
+    session = questions_of(load_sessions(), ["writer"])[0]
+    written = next(iter(questions_of(selected(("toy-v1/step-skipped",)), ["writer"])))
+    results = [
+        Result(question=written, verdict="pass", seconds=0.25),
+        Result(question=session, verdict="not-applicable", reasons=("needs capability session",)),
+    ]
+    run = Run(hello=HELLO | {"roles": ["writer"]}, results=results, required=2)
+    assert "; without session; it was not shown that a record is in the file" in human.conclusion(run)
+    assert "writer (without session)" == json.loads(badge_json(run))["message"]
+    assert [written.name, session.name] == list(report_of(run, None)["corpus"]["slowest"])
+
+
+@pytest.mark.parametrize(("verdict", "message"), [("pass", "checker"), ("fail", "does not conform")])
 def test_badge(questions: list[Question], verdict: Verdict, message: str) -> None:
     """A badge names the proven roles, and is green only if everything passed."""
     run = made(questions, verdict)
