@@ -95,7 +95,7 @@ CALLS = {
     "dialect": ["new --dry-run notes.txt", "new --name mine notes.txt", "new runs/missing", "new empty.txt"],
     "guard": ["runs/diverged", "runs/a", "--health-preset strict --fail-on info runs/damaged"],
     "import": ["foreign --out made", "foreign/log.csv --out made", "missing --out made", "empty --out made"],
-    "export": ["json runs/a --out made", "csv runs --out made", "csv missing --out made", "json empty --out made"],
+    "export": ["kaun runs/a --out made", "csv runs --out made", "csv missing --out made", "kaun empty --out made"],
     "sync": ["runs copies", "--dry-run runs copies", "missing copies", "empty copies", "odd copies"],
     "push": [f"runs {HUB}", f"--dry-run runs/a {HUB}", f"missing {HUB}", "runs hf://me/no"],
     "repair": ["--dry-run runs", "--yes runs/torn", "runs/torn", "--yes missing", "--yes runs/a runs/damaged"],
