@@ -141,8 +141,6 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--since": ("x",),
     "--around": ("4", "999"),
     "--tokens": ("200", "600"),
-    "--at": ("common", "4", "final"),
-    "--points": ("2", "5"),
     "--mean-by": ("group", "lr", "nothing"),
     "--x": ("time", "epoch", "tokens", "lr", "nothing"),
     "--smooth": ("0.9",),

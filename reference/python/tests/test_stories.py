@@ -282,7 +282,7 @@ def test_a_sweep_of_a_hundred_runs_is_listed_sorted_filtered_and_compared() -> N
     }
     listed = json.loads(shown("ls", "--json", "--sort", "val/acc", "--where", "val/acc > 0.32", "runs"))
     assert [run_id for run_id in order if passed[run_id]["val/acc"] > 0.32] == [each["run_id"] for each in listed]
-    compared = shown("compare", "--csv", "--metric", "val/acc", "runs/s003", "runs/s004")
+    compared = shown("compare", "--json", "--metric", "val/acc", "runs/s003", "runs/s004")
     assert all(each in compared for each in ("optim.betas", "0.999", "0.95", "optim.name"))
     assert "did you mean" in command("ls", "--sort", "val/ac", "runs", cwd=Path()).stderr.decode()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -111,35 +112,25 @@ def accuracies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def results(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
-    """Return the results of a comparison by name."""
-    assert exit_codes.OK == main(["compare", "runs", "--csv", *arguments])
-    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
-    return {name: cells for part, name, *cells in rows if part == "results"}
+    """Return the cells of each row of a comparison by its name; empty ones are left out."""
+    assert exit_codes.OK == main(["compare", "runs", *arguments])
+    rows = [re.split("  +", line) for line in capsys.readouterr().out.splitlines()]
+    return {name: cells for name, *cells in rows}
 
 
-def test_a_metric_is_compared_at_each_last_step_or_at_one(accuracies: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The table says which: each run's own last step, the last common one, or the one that was asked for."""
+def test_a_metric_is_compared_at_each_last_step(accuracies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table has each run's own last value and its step, beside the values at common steps."""
     found = results("--metric", "acc", capsys=capsys)
     assert (["0.375", "0.625"], ["3", "5"]) == (found["last acc"], found["at step"])
-    assert ["0.375", "0.375"] == results("--metric", "acc", "--at", "common", capsys=capsys)["acc at step 3"]
-    assert ["", "0.625"] == results("--metric", "acc", "--at", "5", capsys=capsys)["acc at step 5"]
+    assert ["0.375", "0.375"] == found["step 3"]
+    assert "step 5" not in found
     assert "at step" not in results(capsys=capsys)
-
-
-def test_runs_without_a_common_step_are_not_compared_at_one(
-    accuracies: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The message says what to do."""
-    with toyspec.start_run("runs", run_id="r2", git=None) as run:
-        run.log(acc=1.0, step=77)
-    assert exit_codes.USAGE == main(["compare", "runs", "--metric", "acc", "--at", "common"])
-    assert "leave --at out: each is taken at its last step" in capsys.readouterr().err
 
 
 def test_id_name_and_error_are_beside_each_other(accuracies: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a comparison, and in a list, where the error is a filter too."""
     found = results(capsys=capsys)
-    assert (["r0", "second"], ["", "RuntimeError: out of memory"]) == (found["name"], found["error"])
+    assert (["r0", "second"], ["RuntimeError: out of memory"]) == (found["name"], found["error"])
     _require_named("runs", capsys=capsys)
 
 
@@ -180,5 +171,5 @@ def test_runs_that_do_not_fit_a_terminal_are_named(
     kept = shown.splitlines()[0].split()
     assert runs[: len(kept)] == kept
     hidden = ", ".join(runs[len(kept) :])
-    assert note.startswith(f"lack of room: {hidden}; --csv has everything") if hidden else not note
+    assert note.startswith(f"lack of room: {hidden}; --json has everything") if hidden else not note
     assert 1 <= len(kept)

@@ -186,8 +186,9 @@ def test_a_run_is_shown_compared_and_followed(bundles: Path) -> None:
     text = toyspec("show", *options, runs[1]).stdout.decode()
     assert "highest 0.5 at step 3" in text
     assert f"toyspec check --profile {bundles / 'scores'} {runs[1]}`" in " ".join(text.split())
-    compared = toyspec("compare", "--csv", "--metric", "score", *options, *runs).stdout.decode()
-    assert {"results,best score,0.9,0.5", "score,2,0.6,0.3333333333333333"} <= set(compared.split("\n"))
+    compared = json.loads(toyspec("compare", "--json", "--metric", "score", *options, *runs).stdout)
+    assert [0.9, 0.5] == [each["best"]["value"] for each in compared["runs"]]
+    assert {"step": 2, "values": [0.6, 0.3333333333333333]} in compared["points"]
     tail = toyspec("tail", "--once", "-n", "3", *options, runs[0]).stdout.decode().splitlines()
     assert ["1.5 s  probe  n 3  score 0.9", "probe  n 4  score null", "end"] == [line.strip() for line in tail]
 

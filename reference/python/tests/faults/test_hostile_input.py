@@ -125,7 +125,7 @@ COMMANDS = [
     ["ls", "--json"],
     ["show"],
     ["compare", "--all"],
-    ["compare", "--csv"],
+    ["compare", "--json"],
     ["tail", "--once", "--all"],
     ["repair", "--dry-run"],
 ]

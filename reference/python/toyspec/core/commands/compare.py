@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -12,12 +11,10 @@ import msgspec
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, runs_at
 from toyspec.core.command_line.figures import duration, figure, shown
-from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from
+from toyspec.core.command_line.parsers import Parser, UsageError, add_color
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.tables import (
-    Cell,
     Side,
-    csv_row,
     cut,
     cut_apart,
     fitted,
@@ -29,7 +26,6 @@ from toyspec.core.command_line.tables import (
 from toyspec.core.command_line.terminal import Terminal, columns, tell
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable, printable, shortened
-from toyspec.core.format.numbers import digits_of
 from toyspec.core.generated.runs import COLUMNS, TITLES
 from toyspec.core.places.addresses import public
 from toyspec.core.runs.curves import common_steps, spread
@@ -42,8 +38,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator
 
-    from msgspec import UnsetType
-
     from toyspec.core.runs.summary import RunSummary
 
     Points = dict[int, float | None]
@@ -55,7 +49,7 @@ _NAME_CHARS = 40
 _VALUE_COLUMNS = 28
 _SHOWN_BEFORE = 4
 _DEFAULT_METRIC = "loss"
-_DEFAULT_POINTS = 10
+_MOST_POINTS = 10
 _MOST_LISTED = 30
 _MOST_HIDDEN_NAMED = 8
 
@@ -64,19 +58,15 @@ _DESCRIPTION = (
     "that all of them have. Each run is a column; on a terminal, those that do not\n"
     "fit are hidden.\n\n"
     "With --metric, the results have the metric at the last step at which each run\n"
-    "has it, and that step. --at common compares all at the last step that they have\n"
-    "in common, --at STEP at that one.\n\n"
-    "With --csv, every setting, result and step is a row with the columns part,\n"
-    "name and one for each run; took is in seconds. An apostrophe precedes text that\n"
-    "a spreadsheet would read as a formula. --json has the same, with each value as\n"
-    "it is in the log."
+    "has it, and that step. --json has every setting and common step, with each value\n"
+    "as it is in the log."
 )
 _EXAMPLES = (
     "examples:\n"
     "  toyspec compare runs/llama-001 runs/llama-002\n"
     "  toyspec compare sweep/\n"
-    "  toyspec compare --metric val/acc --at common runs/llama-*\n"
-    "  toyspec compare --metric grad_norm --csv runs/llama-* > runs.csv"
+    "  toyspec compare --metric val/acc runs/llama-*\n"
+    "  toyspec compare --metric grad_norm --json runs/llama-* | jq .points"
 )
 
 
@@ -107,23 +97,7 @@ def configure(parser: Parser) -> None:
         help="a metric: a field of the steps or their extra, a logged name, NAME/loss of an eval; "
         "default: loss, else one that all runs have",
     )
-    parser.add_argument(
-        "--at",
-        metavar="WHERE",
-        type=_place,
-        help="compare the metric at each run's last step (last, the default with --metric), at the last step that all "
-        "have (common), or at a step",
-    )
-    parser.add_argument(
-        "--points",
-        metavar="N",
-        type=number_from(2),
-        default=_DEFAULT_POINTS,
-        help=f"number of common steps to show; default: {_DEFAULT_POINTS}",
-    )
-    forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--csv", action="store_true", help="print CSV: every setting, result and common step")
-    forms.add_argument("--json", action="store_true", help="print an object with the same")
+    parser.add_argument("--json", action="store_true", help="print an object: every setting and common step")
     add_profile(parser)
     add_dialect(parser)
     add_color(parser)
@@ -137,19 +111,15 @@ def run(options: Namespace) -> int:
         tell("compare", str(error))
         return exit_codes.USAGE
     steps = common_steps(series)
-    results = [*_results(runs, metric), *_last(metric, options, series)]
-    if options.csv:
-        _print_csv(runs, [*_settings(runs), *results, *_points(metric, steps, series)])
-        return exit_codes.OK
     if options.json:
         _print_json(runs, metric, [*_points(metric, steps, series)])
         return exit_codes.OK
     differ = differing([dict(flat(each.start)) for each in runs])
     settings = [row for row in _settings(runs) if options.all or row.name in differ]
-    points = list(_points(metric, spread(steps, options.points), series))
+    points = list(_points(metric, spread(steps, _MOST_POINTS), series))
     terminal = Terminal(color=options.color)
-    rows = [*results, *settings, *points]
-    _print_table(runs, rows, terminal)
+    last = _last(metric, series) if options.metric else ()
+    _print_table(runs, [*_results(runs, metric), *last, *settings, *points], terminal)
     others = _names_in_all(runs) - {metric}
     if not points:
         terminal.line(f"\nthe runs have no step in common with {shortened(metric, _NAME_CHARS)}")
@@ -223,30 +193,15 @@ def _has_loss(run: RunSummary) -> bool:
     return run.facts.final_loss is not None or run.facts.loss_not_finite
 
 
-def _last(metric: str, options: Namespace, series: list[Points]) -> Iterator[ComparedRow]:
-    """Yield *metric* at the step that was asked for, and say which that is; raise UsageError where none has it."""
-    at: int | Literal["last", "common"] | None = "last" if options.metric and options.at is None else options.at
-    if at is None:
-        return
-    name = shortened(metric, _NAME_CHARS)
-    if at == "last":
-        last = [next(reversed(each), None) for each in series]
-        cells = [_value_at(each, step) for each, step in zip(series, last, strict=True)]
-        yield ComparedRow("results", f"last {name}", cells)
-        yield ComparedRow("results", "at step", [msgspec.UNSET if step is None else step for step in last])
-        return
-    common = common_steps(series)
-    if at == "common" and not common:
-        raise UsageError(f"the runs have no step in common with {name}; leave --at out: each is taken at its last step")
-    step = common[-1] if at == "common" else at
-    if not any(step in each for each in series):
-        ends = [at for each in series for at in each]
-        raise UsageError(f"no run has {name} at step {step}; steps with it are from {min(ends)} to {max(ends)}")
-    yield ComparedRow("results", f"{name} at step {step}", [_value_at(each, step) for each in series])
-
-
-def _value_at(series: Points, step: int | None) -> float | UnsetType | None:
-    return msgspec.UNSET if step is None else series.get(step, msgspec.UNSET)
+def _last(metric: str, series: list[Points]) -> Iterator[ComparedRow]:
+    """Yield the last value of *metric* in each run, and the step that it is at."""
+    last = [next(reversed(each.items()), None) for each in series]
+    yield ComparedRow(
+        "results",
+        f"last {shortened(metric, _NAME_CHARS)}",
+        [msgspec.UNSET if point is None else point[1] for point in last],
+    )
+    yield ComparedRow("results", "at step", [msgspec.UNSET if point is None else point[0] for point in last])
 
 
 def _fact(name: str, runs: list[RunSummary]) -> ComparedRow:
@@ -258,18 +213,6 @@ def _fact(name: str, runs: list[RunSummary]) -> ComparedRow:
 def _points(metric: str, steps: list[int], series: list[Points]) -> Iterator[ComparedRow]:
     for step in steps:
         yield ComparedRow(metric, step, [each[step] for each in series])
-
-
-def _place(text: str) -> int | Literal["last", "common"]:
-    """Return where ``--at`` says; raise ArgumentTypeError."""
-    if text == "last":
-        return "last"
-    if text == "common":
-        return "common"
-    step = digits_of(text)
-    if step is None:
-        raise ArgumentTypeError(f"{text!r} must be last, common or a step, an integer ≥ 0")
-    return step
 
 
 def _names(runs: list[RunSummary]) -> list[str]:
@@ -293,7 +236,7 @@ def _print_table(runs: list[RunSummary], rows: list[ComparedRow], terminal: Term
         terminal.line(joined(line))
     if hidden:
         left_out = some_of([table[0][index] for index in sorted(hidden)], _MOST_HIDDEN_NAMED)
-        for text in wrapped(f"hidden for lack of room: {left_out}; --csv has everything", columns(), "  "):
+        for text in wrapped(f"hidden for lack of room: {left_out}; --json has everything", columns(), "  "):
             terminal.line(terminal.styled(text, "dim"))
 
 
@@ -320,12 +263,6 @@ def _whole(cell: Any) -> str:
     return msgspec.json.encode(cell).decode() if isinstance(cell, list | dict) else str(cell)
 
 
-def _print_csv(runs: list[RunSummary], rows: list[ComparedRow]) -> None:
-    sys.stdout.write(csv_row(["part", "name", *_names(runs)]) + "\n")
-    for row in rows:
-        sys.stdout.write(csv_row([row.part, row.name, *map(_csv_cell, row.cells)]) + "\n")
-
-
 def _print_json(runs: list[RunSummary], metric: str, points: list[ComparedRow]) -> None:
     """Print what ``schemas/answers/v1/compare.json`` describes; null where a run has no value."""
     from toyspec.core.command_line.objects import inert_json
@@ -348,7 +285,20 @@ def _cells_of(row: ComparedRow) -> dict[str, Any]:
 
 
 def _facts_of(run: RunSummary, metric: str) -> dict[str, Any]:
-    names = ("run", "run_id", "state", "ended", "reason", "first_step", "last_step", "progress", "remaining", "seconds")
+    names = (
+        "run",
+        "run_id",
+        "name",
+        "state",
+        "ended",
+        "reason",
+        "error",
+        "first_step",
+        "last_step",
+        "progress",
+        "remaining",
+        "seconds",
+    )
     best = run.best(metric)
     return {
         **{name: encodable(value) if isinstance(value := run.facts[name], str) else value for name in names},
@@ -356,13 +306,3 @@ def _facts_of(run: RunSummary, metric: str) -> dict[str, Any]:
         "lowest_loss": None if run.loss is None or run.loss.lowest is None else run.loss.lowest[1],
         "best": None if best is None else {"step": best[0], "value": best[1]},
     }
-
-
-def _csv_cell(cell: Any) -> Cell:
-    if cell is msgspec.UNSET:
-        return None
-    if cell is None:
-        return "null"
-    if isinstance(cell, list | dict):
-        return msgspec.json.encode(cell).decode()
-    return cell if isinstance(cell, str | int | float) else str(cell)
