@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from array import array
 from math import isnan
 from pathlib import Path
@@ -12,7 +11,8 @@ from hypothesis import strategies as st
 
 from toyspec.core.command_line.tables import width
 from toyspec.view.charts import NOT_FINITE, DrawnCurve, Stretch, chart, drawn_curve, read_curves
-from toyspec.view.scans import LiveCurves, ScannedRun
+from toyspec.view.curve_store import curves_of
+from toyspec.view.scans import ScannedRun
 from view_client import END, START, step, write_run
 
 RESUME = b'{"kind":"run_resume","t":9.0,"from_step":%d}\n'
@@ -107,7 +107,7 @@ def test_live_run_is_drawn_as_far_as_it_is(tmp_path: Path) -> None:
     with path.open("ab") as stream:
         stream.write(b"".join(step(number, 2.0) for number in range(10, 20)))
     assert file.read()
-    found = drawn_curve(LiveCurves(file, threading.Lock()), "loss")
+    found = drawn_curve(curves_of(file), "loss")
     file.close()
     assert found.latest is not None
     assert list(map(float, range(20))) == list(found.latest.place)

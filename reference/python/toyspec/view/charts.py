@@ -16,14 +16,16 @@ from toyspec.core.escaping import shortened
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.stream_files import locate_stream
 from toyspec.view.curve_frames import AXES, places, tokens_of
+from toyspec.view.curve_store import curves_of
 from toyspec.view.pyramids import MOST_BUCKETS
-from toyspec.view.scans import LiveCurves, ScannedRun
+from toyspec.view.scans import ScannedRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from toyspec.core.runs.summary import RunSummary
-    from toyspec.view.curve_frames import Axis, Curves
+    from toyspec.view.curve_frames import Axis
+    from toyspec.view.curve_store import Curves
     from toyspec.view.pyramids import Buckets
 
 Scale = Literal["linear", "log"]
@@ -94,7 +96,7 @@ def _stretch(buckets: Buckets, axis: Axis, tokens: Buckets | None) -> Stretch:
 
 def read_curves(
     path: str, *, wanted: Callable[[str], bool] | None = None, dialect: DialectChoice | None = None
-) -> tuple[LiveCurves, RunSummary]:
+) -> tuple[Curves, RunSummary]:
     """Return the curves of the run at *path*, and its summary; *wanted* chooses metrics by name.
 
     Raises StreamError; damage is skipped.
@@ -104,7 +106,7 @@ def read_curves(
     file = ScannedRun(stream, choice, wanted=wanted)
     try:
         file.read_whole()
-        return LiveCurves(file), file.scan.summary
+        return curves_of(file), file.scan.summary
     finally:
         file.close()
 

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from itertools import chain, repeat
 from math import isfinite, nan
 from operator import add, gt, mul, sub, truediv
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
@@ -19,10 +19,8 @@ from toyspec.view.pyramids import Buckets, span
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from toyspec.view.curve_store import StoredCurves
-    from toyspec.view.scans import LiveCurves
+    from toyspec.view.curve_store import Curves
 
-    Curves: TypeAlias = StoredCurves | LiveCurves
     Deepen = Callable[[int, int], Buckets | None]
     Encoded = tuple[dict[str, Any], bytes]
 

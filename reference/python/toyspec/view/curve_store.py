@@ -30,15 +30,15 @@ from toyspec.version import __version__
 from toyspec.view.pyramids import COLUMNS, MOST_BUCKETS, Buckets, EnginePyramid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     from toyspec.view.opened_files import Identity
     from toyspec.view.pyramids import AnyPyramid
-    from toyspec.view.scans import Scan, ScannedRun
+    from toyspec.view.scans import ScannedRun
 
 VARIABLE = "TOYSPEC_CACHE"
 """The environment variable that names the cache directory."""
-FORMAT = f"toyspec view 7 {__version__} {sys.byteorder}"
+FORMAT = f"toyspec view 8 {__version__} {sys.byteorder}"
 """What the files of the cache begin with: change it with what they or the frames of curves say."""
 _MOST_BYTES = 2 << 30
 _MOST_FRAME_BYTES = 32 << 20
@@ -49,19 +49,18 @@ ITEM = 8
 """Bytes of a number."""
 
 
-class StoredCurves:
+class Curves:
     """The curves of one run, as they were when its stream had an identity."""
 
     def __init__(self, head: dict[str, Any], data: bytes) -> None:
         self._head = head
         self._data = data
-        self.row: dict[str, Any] = head["row"]
         self.gaps: list[dict[str, Any]] = head["gaps"]
         self.resumes: list[dict[str, Any]] = head["resumes"]
         self.alerts: list[dict[str, Any]] = head["alerts"]
         self.attempts = Attempts.of(*head["attempts"])
         self.identity: Identity = tuple(head["identity"])
-        self.profile: str | None = self.row["profile"]
+        self.profile: str | None = head["profile"]
 
     @property
     def metrics(self) -> list[str]:
@@ -110,32 +109,41 @@ class StoredCurves:
         return Buckets(columns, described["level"], described["tail"])
 
 
-def pack(scan: Scan, file: ScannedRun, row: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """Return the head and the columns of the curves of *scan*; equal columns are kept once."""
+def pack(
+    file: ScannedRun, fewest: int = _FEWEST_BUCKETS, wanted: Container[str] | None = None
+) -> tuple[dict[str, Any], bytes]:
+    """Return the head and the columns of the curves of *file*, or of those *wanted*; equal columns are kept once.
+
+    Each curve is there with half as many buckets again and again, down to *fewest* at most.
+    """
     packing = Packing()
-    summary = scan.summary
+    scan, summary = file.scan, file.scan.summary
     best = {name: summary.best(name) for name in summary.series}
+    latest = {name: curve for name, curve in scan.latest.items() if wanted is None or name in wanted}
     head = {
         "format": FORMAT,
-        "path": row["id"],
         "identity": file.identity(),
-        "row": row,
+        "profile": summary.profile,
         "gaps": scan.gaps,
         "resumes": scan.resumes,
         "alerts": scan.alerts,
         "best": {name: pair for name, pair in best.items() if pair is not None},
         "attempts": summary.attempts.state(),
-        "latest": {name: packing.levels(curve, _FEWEST_BUCKETS) for name, curve in scan.latest.items()},
+        "latest": {name: packing.levels(curve, fewest) for name, curve in latest.items()},
         "first": {
-            name: [place if isfinite(place) else None for place in curve.first_places]
-            for name, curve in scan.latest.items()
+            name: [place if isfinite(place) else None for place in curve.first_places] for name, curve in latest.items()
         },
         "abandoned": [
-            {name: packing.levels(curve, MOST_BUCKETS)[0] for name, curve in stretch.items()}
+            {name: packing.levels(curve, MOST_BUCKETS)[0] for name, curve in stretch.items() if name in latest}
             for stretch in scan.abandoned
         ],
     }
     return head, packing.data()
+
+
+def curves_of(file: ScannedRun, wanted: Container[str] | None = None) -> Curves:
+    """Return the curves of *file* as far as it was read, or those *wanted*; they do not change when it is read on."""
+    return Curves(*pack(file, MOST_BUCKETS, wanted))
 
 
 class CurveStore:
@@ -155,7 +163,7 @@ class CurveStore:
             wanted = self._temporary.name
         self.directory = wanted
 
-    def load(self, path: str, identity: Identity | None) -> StoredCurves | None:
+    def load(self, path: str, identity: Identity | None) -> Curves | None:
         """Return what is kept of the stream at *path*; None if that is another one, or not of *identity*."""
         try:
             with open_file(self._file(path)) as file:
@@ -164,7 +172,7 @@ class CurveStore:
             head = msgspec.json.decode(data[ITEM : ITEM + size])
             if head["format"] != FORMAT or (identity is not None and tuple(head["identity"]) != identity):
                 return None
-            return StoredCurves(head, data[ITEM + size :])
+            return Curves(head, data[ITEM + size :])
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError):
             # A file that another version wrote, or that is cut, counts as none.
             return None

@@ -17,16 +17,17 @@ import msgspec
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable
 from toyspec.core.format.numbers import digits_of
+from toyspec.core.generated.runs import TOKEN_COUNTS
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import rank_of
 from toyspec.core.runs.discovery import Stream, ranks_in
 from toyspec.core.runs.rows import unread_row, unreadable_row
 from toyspec.core.system_calls import cause_of, is_locked
-from toyspec.view.curve_store import CurveStore
+from toyspec.view.curve_store import CurveStore, curves_of
 from toyspec.view.opened_files import identity_at
 from toyspec.view.roots import CatalogRoot, roots_of, run_id
 from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers, quick_row, row_of_work, scan_stream
-from toyspec.view.scans import LiveCurves, ScannedRun
+from toyspec.view.scans import ScannedRun
 from toyspec.view.viewed_runs import ViewedRun, visits
 from toyspec.view.watching import RootWatch
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
-    from toyspec.view.curve_store import StoredCurves
+    from toyspec.view.curve_store import Curves
     from toyspec.view.opened_files import Identity
     from toyspec.view.roots import Root, ShownRun
     from toyspec.view.scanning import AlertCount
@@ -559,8 +560,11 @@ class LiveRuns:
         if unknown := [entry.work() for entry in wanted if self.store.load(entry.path, entry.identity) is None]:
             self._scan(unknown)
 
-    def curves(self, entry: ViewedRun) -> StoredCurves | LiveCurves | None:
-        """Return the curves of a run as it is now; None if it cannot be read. It may wait for a scan."""
+    def curves(self, entry: ViewedRun, metrics: Sequence[str] = ()) -> Curves | None:
+        """Return the curves of a run as it is now, of *metrics* and of tokens at least; None if it cannot be read.
+
+        It may wait for a scan.
+        """
         if entry.problem is not None:
             return None
         self.want([entry])
@@ -575,9 +579,10 @@ class LiveRuns:
             if not self._is_hot(entry):
                 return self._scanned(entry)
         self._follow(entry)
-        return None if entry.file is None else LiveCurves(entry.file, entry.lock)
+        with entry.lock:
+            return None if entry.file is None else curves_of(entry.file, {*metrics, *TOKEN_COUNTS})
 
-    def _scanned(self, entry: ViewedRun) -> StoredCurves | None:
+    def _scanned(self, entry: ViewedRun) -> Curves | None:
         result = scan_stream(entry.work(), self.store, self.dialect)
         with self._lock:
             entry.identity = result.identity

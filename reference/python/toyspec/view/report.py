@@ -29,16 +29,18 @@ from toyspec.core.writing.clocks import utc_text
 from toyspec.health.checking import counted_incidents
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Request, curve_frames, frame, tokens_of
+from toyspec.view.curve_store import curves_of
 from toyspec.view.details import detail_of, shown_ranks
 from toyspec.view.opened_files import open_file
 from toyspec.view.scanning import ALONE_BYTES
-from toyspec.view.scans import LiveCurves, ScannedRun
+from toyspec.view.scans import ScannedRun
 from toyspec.view.server import app_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toyspec.core.runs.discovery import Stream
+    from toyspec.view.curve_store import Curves
 
 DEFAULT_BUCKETS = 1000
 # A page of more is slow to open and to send.
@@ -138,7 +140,7 @@ def _reported(path: str, run: str, buckets: int, choice: DialectChoice) -> _Repo
 
         report = check_run(path, choice)
         row["findings"] = counted(report)
-        curves = LiveCurves(file)
+        curves = curves_of(file)
         detail = detail_of(path, row, choice, report, tokens_of(curves, ("tokens",)))
         ranks = shown_ranks(path, run)
         # What is found between ranks is not in the stream of one.
@@ -213,10 +215,10 @@ def _frames_of_rank(path: str, run: str, buckets: int, choice: DialectChoice) ->
     # The facts about the ranks name one that cannot be read.
     with suppress(StreamError), closing(ScannedRun(path, choice)) as file:
         file.read_whole()
-        yield from _frames(LiveCurves(file), run, buckets)
+        yield from _frames(curves_of(file), run, buckets)
 
 
-def _frames(curves: LiveCurves, run: str, buckets: int) -> Iterator[bytes]:
+def _frames(curves: Curves, run: str, buckets: int) -> Iterator[bytes]:
     tokens = tokens_of(curves, AXES)
     for metric in curves.metrics:
         whole = curves.latest(metric)

@@ -22,7 +22,7 @@ from toyspec.core.reading.stream_files import is_compressed
 from toyspec.core.system_calls import cause_of
 from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Axis, Request, curve_frames, frame, places, tokens_of
-from toyspec.view.curve_store import FORMAT, SentFrames, StoredCurves
+from toyspec.view.curve_store import FORMAT, SentFrames
 from toyspec.view.opened_files import is_inside, open_file
 from toyspec.view.roots import CatalogRoot
 from toyspec.view.scans import Scan
@@ -30,7 +30,7 @@ from toyspec.view.scans import Scan
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from toyspec.view.curve_frames import Curves
+    from toyspec.view.curve_store import Curves
     from toyspec.view.details import ShownRanks
     from toyspec.view.live_runs import LiveRuns
     from toyspec.view.opened_files import OpenFile
@@ -222,7 +222,7 @@ class Answers:
     def _frames_of(
         self, run: str, entry: ViewedRun | None, metrics: Sequence[str], request: Request
     ) -> Iterator[bytes]:
-        curves = None if entry is None else self.catalog.curves(entry)
+        curves = None if entry is None else self.catalog.curves(entry, metrics)
         if entry is None or curves is None:
             gone = "no such run; it may have been deleted"
             message = gone if entry is None else self._problem(entry)
@@ -232,7 +232,7 @@ class Answers:
         for metric in metrics:
             deepen = partial(finer_buckets, entry.path, curves, metric)
             data = b"".join(curve_frames(curves, run, metric, request, tokens, deepen=deepen))
-            if request.is_whole and isinstance(curves, StoredCurves):
+            if request.is_whole:
                 self._sent.keep(run, curves.identity, (metric, request.buckets), data)
             yield data
 
@@ -247,7 +247,7 @@ class Answers:
         at = _number(query, "at", None)
         if at is None or axis not in AXES:
             raise RefusedError(400, "name a point by x, step, time, epoch or tokens, and at, a number")
-        curves = self.catalog.curves(entry)
+        curves = self.catalog.curves(entry, [metric])
         base = None if curves is None else curves.latest(metric)
         if curves is None or base is None:
             raise RefusedError(404, "the run has no such metric")

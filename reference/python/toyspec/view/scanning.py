@@ -88,7 +88,7 @@ def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threa
             if not file.is_known:
                 return Scanned(work.path, identity, None)
             row = row_of_work(file.scan.summary, work)
-            store.save(work.path, *pack(file.scan, file, row))
+            store.save(work.path, *pack(file))
             return Scanned(work.path, identity, row)
         finally:
             file.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from array import array
 from functools import partial
 from math import isfinite, nan
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from toyspec.core.reading.attempts import Attempts
     from toyspec.core.reading.records import Record
     from toyspec.view.opened_files import Identity
-    from toyspec.view.pyramids import AnyPyramid, Buckets
+    from toyspec.view.pyramids import AnyPyramid
 
     Wanted = Callable[[str], bool]
 
@@ -334,43 +333,3 @@ class ScannedRun:
     def close(self) -> None:
         """Close the file; further calls do nothing."""
         self._stream.close()
-
-
-class LiveCurves:
-    """The curves in memory; *lock* keeps others from reading the stream meanwhile."""
-
-    def __init__(self, file: ScannedRun, lock: threading.Lock | None = None) -> None:
-        self._scan = file.scan
-        self._lock = lock or threading.Lock()
-        self.identity = file.identity()
-        self.gaps: list[dict[str, Any]] = self._scan.gaps
-        self.resumes: list[dict[str, Any]] = self._scan.resumes
-        self.alerts: list[dict[str, Any]] = self._scan.alerts
-        self.attempts = self._scan.summary.attempts
-        self.profile = self._scan.summary.profile
-
-    @property
-    def metrics(self) -> list[str]:
-        """The names of all metrics."""
-        return list(self._scan.latest)
-
-    def best(self, name: str) -> tuple[int, float] | None:
-        """Return step and value of the best point of a metric; None without a goal."""
-        return self._scan.summary.best(name)
-
-    def latest(self, name: str, most: int | None = None) -> Buckets | None:  # noqa: ARG002 - the stored ones use it
-        """Return the curve of a metric as the latest attempt made it; None if the run does not have it."""
-        with self._lock:
-            curve = self._scan.latest.get(name)
-            return None if curve is None else curve.buckets().copy()
-
-    def first(self, name: str) -> tuple[float, float, float] | None:
-        """Return step, time and epoch of the first point of a metric, NaN where unknown; None without the metric."""
-        with self._lock:
-            curve = self._scan.latest.get(name)
-            return None if curve is None else curve.first_places
-
-    def abandoned(self, name: str) -> list[Buckets]:
-        """Return what later attempts did again, a curve for each stretch."""
-        with self._lock:
-            return [stretch[name].buckets().copy() for stretch in self._scan.abandoned if name in stretch]

@@ -345,7 +345,7 @@ class SnapshotReader:
         for run in wanted.runs:
             entry = self._catalog.entry(run)
             with suppress(StreamError, OSError):
-                curves = None if entry is None else self._catalog.curves(entry)
+                curves = None if entry is None else self._catalog.curves(entry, [wanted.metric])
                 drawn = None if curves is None else drawn_curve(curves, wanted.metric, wanted.axis, _BUCKETS)
                 if drawn is not None and drawn.latest is not None:
                     found[run] = drawn

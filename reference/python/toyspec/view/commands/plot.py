@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from toyspec.core.runs.summary import RunSummary
     from toyspec.view.charts import DrawnCurve, Stretch
     from toyspec.view.curve_frames import Axis
+    from toyspec.view.curve_store import Curves
     from toyspec.view.pictures import PictureFormat, PicturePanel
-    from toyspec.view.scans import LiveCurves
 
 _FORMATS = ("svg", "png", "pdf")
 _NAME_COLUMNS = 40
@@ -42,7 +42,7 @@ _AXES = ("step", "time", "epoch", "tokens")
 class _PlottedRun(NamedTuple):
     """A run that may be drawn."""
 
-    curves: LiveCurves
+    curves: Curves
     summary: RunSummary
 
 
