@@ -214,6 +214,13 @@ def writer_faults(session: nox.Session) -> None:
 
 
 @nox.session
+def attacks(session: nox.Session) -> None:
+    """Ask every command, tool and request about hostile folders and objects, and count what is refused and found."""
+    with session.chdir(TESTS):
+        python(session, "-m", "pytest", "-q", "-s", "-m", "slow or not slow", "test_hostile_folders.py")
+
+
+@nox.session
 def chaos(session: nox.Session) -> None:
     """Let writers, syncers, followers, viewers and a store fail together: ``--minutes 60 --seed 1``."""
     python(session, "-m", "chaos", *(session.posargs or ["--minutes", "3"]), path=TESTS)

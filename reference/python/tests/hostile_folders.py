@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import select
@@ -14,13 +15,19 @@ import tarfile
 import time
 import traceback
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
 from command_matrix import SUBJECTS
+from toyspec.agents.run_tools import RunTools
 from toyspec.core.command_line.commands import COMMANDS, load
-from toyspec.core.command_line.main import main
+from toyspec.core.errors import ToyspecError
+from toyspec.view.server import ViewHandler
+from view_client import served
 
 SPECIAL: dict[str, Callable[[Path], None]] = {
     "fifo": os.mkfifo,
@@ -159,6 +166,96 @@ def ended(act: Callable[[], int], seconds: float = 20.0) -> str:
         os.close(reader)
 
 
-def run(words: list[str]) -> str:
-    """Return how the command line *words* ended."""
-    return ended(lambda: main(words))
+def found_by(kind: str, attacks: Mapping[str, Callable[[], int]], seconds: float = 20.0) -> list[str]:
+    """Return the *attacks* that found something: an internal error or no end; print how many were tried and refused."""
+    ends = {name: ended(act, seconds) for name, act in attacks.items()}
+    found = [f"{name}: {end}" for name, end in ends.items() if end not in ("0", "1", "2")]
+    refused = sum(end == "2" for end in ends.values())
+    say_count(kind, len(ends), refused, len(found))
+    return found
+
+
+def say_count(kind: str, tried: int, refused: int, found: int) -> None:
+    """Print how many attacks there were; ``nox -s attacks`` shows it."""
+    sys.stderr.write(f"\nattacks, {kind}: {tried} tried, {refused} refused, {found} found\n")
+
+
+ARGUMENTS: dict[str, Callable[[str], Any]] = {
+    "folder": str, "run": str, "catalog": str, "runs": lambda place: [place], "sql": lambda _: "select 1",
+}  # fmt: skip
+"""What each argument of a tool is when a place is asked about; others have defaults."""
+
+
+def tool_questions(root: Path, places: Iterable[str]) -> dict[str, Callable[[], int]]:
+    """Return a question of each tool of an agent about each of *places*; a new tool is asked without being listed.
+
+    It ends with 2 where it is refused, and fails if the answer has what is outside of *root*.
+    """
+    tools = RunTools(str(root))
+    asked: dict[str, Callable[[], int]] = {}
+    for name, tool in inspect.getmembers(tools, inspect.ismethod):
+        if name.startswith("_"):
+            continue
+        needed = [key for key, each in inspect.signature(tool).parameters.items() if each.default is each.empty]
+        names = needed or ["folder"]
+        for place in places:
+            arguments = {key: ARGUMENTS[key](place) for key in [*names, *(["catalog"] if name == "query" else [])]}
+            asked[f"{name} {place[:40]!r}"] = partial(_answered, tool, arguments)
+    return asked
+
+
+def _answered(tool: Callable[..., str], arguments: dict[str, Any]) -> int:
+    try:
+        answer = tool(**arguments)
+    except (ToyspecError, ValueError, OSError, ImportError):
+        return 2
+    assert '"outside"' not in answer
+    assert answer.isascii() or "digest" in tool.__name__
+    return 0
+
+
+VALUES = (
+    "",
+    "\0",
+    "../outside/secret",
+    "/etc/passwd",
+    "9" * 400,
+    "-1",
+    "nan",
+    "1e999",
+    "loss",
+    "events.jsonl",
+    "x" * 5000,
+)
+"""What each parameter of a request is, besides what it should be."""
+PARAMETERS = {
+    "run": "", "metric": "loss", "x": "step", "buckets": "100", "from": "0", "to": "9", "at": "1",
+    "path": "events.jsonl", "sha256": "0" * 64, "type": "image/png", "since": "1", "seen": "a", "count": "alerts",
+}  # fmt: skip
+"""The parameters of requests to the viewer, with a value that fits."""
+
+
+def attack_viewer(root: Path, cache: Path) -> int:
+    """Ask each request of the viewer about each run below *root*, and with each value of each parameter.
+
+    Return 0; raise AssertionError unless each is answered within 20 s, none by an internal error, and none with what is
+    outside of *root*.
+    """
+    paths = [each for each in (*ViewHandler._answers, *ViewHandler._routes) if each != "/api/changes"]
+    tried = refused = 0
+    with served(root, cache, token=None) as client:
+        runs = [*client.settled_rows(), "../outside", "outside/secret", "\udcff", "x" * 5000]
+        queries = [PARAMETERS | {"run": run} for run in runs]
+        for name in PARAMETERS:
+            queries += [PARAMETERS | {"run": runs[0], name: value} for value in VALUES]
+        for path in paths:
+            for query in queries:
+                began = time.monotonic()
+                status, _, body = client.get(f"{path}?{urlencode(query, errors='surrogateescape')}")
+                assert status < 500, (path, query, body)
+                assert time.monotonic() - began < 20, (path, query)
+                assert b'"outside"' not in body or b"outside" in query["run"].encode(), (path, query)
+                tried += 1
+                refused += status >= 400
+    say_count("requests of the viewer", tried, refused, 0)
+    return 0

@@ -11,13 +11,15 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import toyspec
-from hostile_folders import SPECIAL, STREAM, ended, hostile_stores, lines
-from toyspec.agents.run_tools import RunTools
+from hostile_folders import SPECIAL, STREAM, attack_viewer, ended, found_by, hostile_stores, lines, tool_questions
+from loopback_store import BUCKET, Store
 from toyspec.catalog.layout import LAYOUT, read_manifest
 from toyspec.core.command_line.main import main
 from toyspec.core.errors import StreamUnreadableError
@@ -182,50 +184,90 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 def test_no_command_waits_for_a_special_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever has the name of a log or of a file beside one: each command ends, without an internal error."""
     monkeypatch.chdir(folder)
-    ends = {
-        " ".join(words): found
-        for place in ("log", "beside", ".")
-        for words in lines(place)
-        if (found := ended(lambda: main(words))) not in ("0", "1", "2")  # noqa: B023
-    }
-    assert {} == ends
+    asked = [words for place in ("log", "beside", ".") for words in lines(place)]
+    assert [] == found_by("commands on special files", {" ".join(each): partial(main, each) for each in asked})
 
 
 @needs_fork
 @pytest.mark.parametrize("folder", ["fifo", "device"], indirect=True)
 def test_no_tool_of_an_agent_waits_for_a_special_file(folder: Path) -> None:
     """Each answers or refuses."""
-    tools = RunTools(str(folder))
-    for name in ("log", "beside", "alone", "log/events.jsonl"):
-        for ask in (tools.list_runs, tools.curve, tools.findings):
-            assert "hangs" != ended(lambda: len(ask(name)), 10.0)  # noqa: B023
-        for ask_all in (tools.digest, tools.compare):
-            assert "hangs" != ended(lambda: len(ask_all([name])), 10.0)  # noqa: B023
+    places = ("log", "beside", "alone", "log/events.jsonl")
+    assert [] == found_by("tools on special files", tool_questions(folder, places))
+
+
+@pytest.fixture
+def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a folder of stores from elsewhere, where it runs; in the end nothing of it ran, and all else is as it was.
+
+    Links of it lead to a log outside of it.
+    """
+    outside, folder = tmp_path / "outside", tmp_path / "received"
+    outside.mkdir()
+    folder.mkdir()
+    (outside / "secret").write_bytes(STREAM.replace(b'"a"', b'"outside"'))
+    hostile_stores(folder)
+    marks = hostile_modules(folder, OPTIONAL + STANDARD)
+    before = _tree(outside), sorted(os.listdir(tmp_path))
+    monkeypatch.chdir(folder)
+    yield folder
+    assert [] == os.listdir(marks)
+    assert before == (_tree(outside), sorted(os.listdir(tmp_path)))
 
 
 @needs_fork
 @pytest.mark.slow
-def test_stores_from_elsewhere_are_safe_to_look_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each command ends without an internal error, runs nothing that lies there, and changes nothing elsewhere."""
-    outside, received = tmp_path / "outside", tmp_path / "received"
-    outside.mkdir()
-    received.mkdir()
-    (outside / "secret").write_bytes(STREAM)
-    hostile_stores(received)
-    marks = hostile_modules(received, OPTIONAL + STANDARD)
-    before = _tree(outside), sorted(os.listdir(tmp_path))
-    monkeypatch.chdir(received)
-    places = [".", *sorted(name for name in os.listdir() if os.path.isdir(name))]
-    ends = {
-        " ".join(words): found
-        for place in places
-        for words in lines(place)
-        if place == "." or words[0] in _OPENING
-        if (found := ended(lambda: main(words))) not in ("0", "1", "2")  # noqa: B023
-    }
-    assert {} == ends
-    assert [] == os.listdir(marks)
-    assert before == (_tree(outside), sorted(os.listdir(tmp_path)))
+def test_stores_from_elsewhere_are_safe_to_look_at(received: Path) -> None:
+    """Each command ends, without an internal error."""
+    places = [".", *_folders(received)]
+    asked = [words for place in places for words in lines(place) if place == "." or words[0] in _OPENING]
+    assert [] == found_by("commands on stores", {" ".join(each): partial(main, each) for each in asked})
+
+
+@needs_fork
+@pytest.mark.slow
+def test_stores_from_elsewhere_are_safe_for_an_agent(received: Path) -> None:
+    """Each tool answers or refuses, with nothing of what links lead to."""
+    places = (*_folders(received), "links/events.jsonl", "../outside", "/etc", "\0", "x" * 5000)
+    assert [] == found_by("tools on stores", tool_questions(received, places))
+
+
+@needs_fork
+@pytest.mark.slow
+def test_stores_from_elsewhere_are_safe_to_view(received: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Each request is answered or refused, with nothing of what links lead to."""
+    cache = tmp_path_factory.mktemp("cache")
+    assert "0" == ended(lambda: attack_viewer(received, cache), 300.0)
+
+
+def _folders(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.is_dir())
+
+
+@needs_fork
+@pytest.mark.slow
+def test_objects_from_elsewhere_are_safe_to_look_at(store: Store, received: Path) -> None:
+    """What is in them does nothing here, nor do their names."""
+    for path in received.rglob("*"):
+        if path.is_file() and not path.is_symlink() and path.name.isprintable():
+            store.put(f"runs/{path.relative_to(received)}", path.read_bytes())
+    for name in ("\u202e", "~", "%2e%2e%2fa", "..\\..\\b", "$(touch x)", "x" * 200):
+        store.put(f"runs/{name}/events.jsonl", STREAM)
+    asked = [words for place in (f"s3://{BUCKET}/runs", f"s3://{BUCKET}/runs/sealed") for words in lines(place)]
+    assert [] == found_by("commands on objects", {" ".join(each): partial(main, each) for each in asked})
+
+
+@pytest.mark.parametrize("name", ["..", "../../outside", ".", "a//b", "a\nb: status code: 200"])
+def test_object_with_a_name_that_is_not_a_path_is_named(
+    name: str, store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """None of its names is followed; the answer says which object it is."""
+    store.put("runs/a/events.jsonl", STREAM)
+    store.put(f"runs/{name}/events.jsonl", STREAM)
+    assert 2 == main(["ls", f"s3://{BUCKET}/runs"])
+    said = capsys.readouterr().err
+    assert "an object has a name that is not a path" in said
+    assert said.rstrip("\n").isprintable()
 
 
 _OPENING = ("check", "show", "ls", "import", "doctor", "digest", "report")

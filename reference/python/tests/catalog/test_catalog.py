@@ -4,6 +4,8 @@ import gzip
 import hashlib
 import json
 import os
+import signal
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ import msgspec
 from command_line import toyspec_within
 from loopback_store import BUCKET
 from toyspec import Catalog, CatalogError, ExpressionError, build_catalog, list_runs, start_run, update_catalog
-from toyspec.catalog import building, tables
+from toyspec.catalog import building, reading, tables
 from toyspec.catalog.layout import LAYOUT, MANIFEST
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
@@ -342,6 +344,25 @@ def test_query_reaches_nothing_else(built: Catalog, sql: str) -> None:
     with pytest.raises(ValueError):
         built.query(sql)
     assert before == digests(Path(built.path).parent)
+
+
+def test_query_is_given_up(built: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its time, and where it has more rows than a person or a program reads."""
+    with pytest.raises(ValueError, match=r"given up after 0\.5 s; ask for less, or allow more time"):
+        built.query("select count(*) from range(1000000) a, range(1000000) b", seconds=0.5)
+    monkeypatch.setattr(reading, "_MOST_ROWS", 2)
+    assert 2 == len(built.query("select * from range(2)").rows)
+    with pytest.raises(ValueError, match="more than 2 rows"):
+        built.query("select * from range(3)")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is sent as a signal")
+def test_query_ends_by_an_interrupt(built: Catalog) -> None:
+    """And not when it has the answer."""
+    interrupt = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        built.query("select count(*) from range(1000000) a, range(1000000) b", seconds=600.0)
 
 
 def test_query_reads_nothing_below_the_current_directory(

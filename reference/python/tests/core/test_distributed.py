@@ -15,8 +15,9 @@ from toyspec import start_run
 from toyspec.core.checker import checking
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
+from toyspec.core.errors import WorkersError
 from toyspec.core.runs.discovery import Stream
-from toyspec.core.workers.processes import OUT_OF_MEMORY, Processes
+from toyspec.core.workers.processes import OUT_OF_MEMORY, Processes, TimedAnswers
 from toyspec.core.workers.running import Finished, Threads, Work, Workers, batches, results_of
 
 needs_fork = pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the tests change what is forked")
@@ -284,3 +285,27 @@ def test_poisoned_run_is_reported(
         "poison/events.jsonl: not checked: its worker process was ended by SIGKILL; all others were checked" in output
     )
     assert "3 runs: 3 complete" in output
+
+
+def slept(seconds: list[float]) -> list[float]:
+    """Return *seconds* after having slept each of them; a negative one ends the process."""
+    for each in seconds:
+        if each < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(each)
+    return seconds
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a process is ended by a signal")
+def test_answer_that_takes_too_long_is_given_up() -> None:
+    """The next question has a process of its own, and so it has after one that died."""
+    answers = TimedAnswers(slept, 0.5)
+    with pytest.raises(TimeoutError, match=r"no answer within 0\.5 s"):
+        answers.ask(300.0)
+    answers = TimedAnswers(slept, 100.0)
+    try:
+        with pytest.raises(WorkersError, match="ended by SIGKILL"):
+            answers.ask(-1.0)
+        assert 0.0 == answers.ask(0.0)
+    finally:
+        answers.close()

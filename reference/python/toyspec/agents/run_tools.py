@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from itertools import chain
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from toyspec.agents.digest import FACTS, digest
-from toyspec.core.errors import ToyspecError
+from toyspec.core.errors import ToyspecError, WorkersError
 from toyspec.core.escaping import clipped, shortened
 from toyspec.core.files import read_resource
 from toyspec.core.format.profiles import EVENTS_FILE
@@ -23,6 +24,7 @@ from toyspec.core.runs.history import history, points_of
 from toyspec.core.runs.run import list_runs
 from toyspec.core.runs.run_facts import differing
 from toyspec.core.runs.summary import summarize_run
+from toyspec.core.workers.processes import TimedAnswers
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ _MOST_ROWS = 200
 _MOST_POINTS = 2000
 _MOST_RUNS = 50
 _MOST_CHARS = 300
+# Clients give up after a minute.
+_MOST_SECONDS = 50.0
 _COLUMNS = ("run", "name", "group", "tags", *FACTS)
 _SHOWN_CHARS = 200
 
@@ -265,13 +269,19 @@ def tool_server(root: str) -> MCPServer[Any]:
         ) from error
 
     tools = RunTools(root)
+    asked = TimedAnswers(partial(_answers, root), _MOST_SECONDS)
     server: MCPServer[Any] = MCPServer("toyspec", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING")
     reads = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
     for tool in (tools.list_runs, tools.digest, tools.compare, tools.curve, tools.findings, tools.query):
-        server.add_tool(_answering(tool), annotations=reads, structured_output=False)
+        server.add_tool(_answering(tool, asked), annotations=reads, structured_output=False)
     server.resource("toyspec://skill", mime_type="text/markdown")(skill)
     about = {"name": "runs", "description": "List the runs, best first.", "mime_type": "application/json"}
-    server.resource("toyspec://runs", **about)(lambda: tools.list_runs("."))
+    list_runs = _answering(tools.list_runs, asked)
+
+    def runs() -> str:
+        return list_runs()
+
+    server.resource("toyspec://runs", **about)(runs)
     return server
 
 
@@ -280,17 +290,34 @@ def skill() -> str:
     return read_resource("reference/skill", "SKILL.md").decode()
 
 
-def _answering(tool: Callable[..., str]) -> Callable[..., str]:
-    """Return *tool*; what it raises about a run or a question is an answer, which says what to do."""
+def _answers(root: str, questions: Sequence[tuple[str, dict[str, Any]]]) -> list[tuple[bool, str]]:
+    """Return for each of *questions*, a tool and its arguments, whether it was refused, and the answer or why."""
+    tools = RunTools(root)
+    found = []
+    for name, arguments in questions:
+        try:
+            found.append((False, getattr(tools, name)(**arguments)))
+        except (ToyspecError, ValueError, OSError, ImportError) as error:
+            found.append((True, str(error)))
+    return found
+
+
+def _answering(tool: Callable[..., str], asked: TimedAnswers) -> Callable[..., str]:
+    """Return *tool*, asked in another process; what it raises about a run or a question is an answer of what to do."""
     from functools import wraps
+    from inspect import signature
 
     from mcp.server.mcpserver.exceptions import ToolError
 
     @wraps(tool)
     def answer(*arguments: Any, **options: Any) -> str:
+        given = signature(tool).bind(*arguments, **options).arguments
         try:
-            return tool(*arguments, **options)
-        except (ToyspecError, ValueError, OSError, ImportError) as error:
-            raise ToolError(f"{error} ({UNTRUSTED})") from None
+            is_refused, text = asked.ask((tool.__name__, given))
+        except (TimeoutError, WorkersError) as error:
+            is_refused, text = True, f"{error}; ask for fewer runs, or for less of one"
+        if is_refused:
+            raise ToolError(f"{text} ({UNTRUSTED})")
+        return str(text)
 
     return answer

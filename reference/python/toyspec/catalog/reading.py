@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 Order = Literal["loss", "name", "state", "steps", "took", "started"]
 """What runs are sorted by: the lowest loss, the longest and the most steps are first."""
 
+QUERY_SECONDS: Final = 30.0
+"""How long a question to a catalog may take, unless its asker says otherwise."""
 _BATCH = 5000
+_MOST_ROWS = 1_000_000
 _NAMED = ("settings", "metrics")
 """The members with names of the run's own, which are decoded where they are asked for."""
 _MADE = {
@@ -128,8 +132,8 @@ class Catalog:
         finally:
             connection.close()
 
-    def query(self, sql: str) -> Answer:
-        """Return the answer to one SELECT of DuckDB over ``runs`` and ``names``.
+    def query(self, sql: str, *, seconds: float = QUERY_SECONDS) -> Answer:
+        """Return the answer to one SELECT of DuckDB over ``runs`` and ``names``, which is given up after *seconds*.
 
         Besides COLUMNS, ``runs`` has a column for each name that many runs have or that *sql* has in quotes, such as
         ``"config.lr"``, ``"model.size"``, ``"last.loss"``, ``"best.val/acc"``, ``"nan.loss"``, ``"findings.torn-end"``.
@@ -137,17 +141,19 @@ class Catalog:
         with a zone is text, ``2026-11-22 10:30:00+00``. Raises ValueError with the reason if it is not such a statement
         or fails.
         """
-        connection = self._connect(runs=query_columns(sql, self._named()))
         duckdb = library()
+        connection = self._connect(runs=query_columns(sql, self._named()))
         try:
-            statements = connection.extract_statements(sql)
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise ValueError("a query is one SELECT; the catalog cannot be changed")
-            found = connection.execute(statements[0])
-            names, types = zip(*((column[0], str(column[1])) for column in found.description), strict=True)
-            if any(_ZONED in kind for kind in types):
-                found = connection.execute(_without_zones(sql, types))
-            return Answer(list(names), found.fetchall())
+            # In a thread of its own: DuckDB sees Ctrl-C when it has the answer.
+            with ThreadPoolExecutor(1) as thread:
+                answer = thread.submit(_answer, connection, sql)
+                try:
+                    return answer.result(seconds)
+                except BaseException:
+                    connection.interrupt()
+                    raise
+        except TimeoutError:
+            raise ValueError(f"the query was given up after {seconds:g} s; ask for less, or allow more time") from None
         except duckdb.IOException as error:
             raise unreadable(self.path, self.manifest, error) from None
         except duckdb.Error as error:
@@ -181,6 +187,21 @@ class Catalog:
             connection.close()
             raise unreadable(self.path, self.manifest, error) from None
         return connection
+
+
+def _answer(connection: Any, sql: str) -> Answer:
+    """Return the answer of *connection* to *sql*; raise ValueError unless it is one SELECT."""
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != library().StatementType.SELECT:
+        raise ValueError("a query is one SELECT; the catalog cannot be changed")
+    found = connection.execute(statements[0])
+    names, types = zip(*((column[0], str(column[1])) for column in found.description), strict=True)
+    if any(_ZONED in kind for kind in types):
+        found = connection.execute(_without_zones(sql, types))
+    rows = found.fetchmany(_MOST_ROWS + 1)
+    if len(rows) > _MOST_ROWS:
+        raise ValueError(f"the answer has more than {_MOST_ROWS:,} rows; add a LIMIT, or ask for counts")
+    return Answer(list(names), rows)
 
 
 def _without_zones(sql: str, types: Sequence[str]) -> str:

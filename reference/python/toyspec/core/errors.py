@@ -171,7 +171,7 @@ class SourceError(ToyspecError):
 
 
 class WorkersError(ToyspecError):
-    """The workers cannot start: Ray is not installed, or there is no cluster at the address."""
+    """The workers cannot start, as without Ray or a cluster at the address, or one ended without an answer."""
 
 
 RefusalReason = Literal["locked", "irregular", "damaged", "complete", "incomplete", "foreign"]

@@ -13,6 +13,7 @@ import obstore
 from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
+    InvalidPathError,
     NotSupportedError,
     PermissionDeniedError,
     PreconditionError,
@@ -21,6 +22,7 @@ from obstore.exceptions import (
 from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
 
 from toyspec.core.errors import PlaceError
+from toyspec.core.escaping import shortened
 from toyspec.core.places.addresses import WEB, parts_of
 from toyspec.core.places.place import (
     ChangedError,
@@ -41,6 +43,8 @@ WHOLE_BYTES = 256 << 20
 """Size of an object up to which it is sent in one request, which can have a condition."""
 
 _STATUS = re.compile(r"status code: (\d{3})(?: ([A-Za-z' -]+))?")
+_NO_PATH = re.compile(r'Path "(.*?)"', re.DOTALL)
+_SHOWN_CHARS = 80
 _RETRIES = re.compile(r"after (\d+) retries")
 _MOST_RETRIES = 8
 _CONNECT_SECONDS = 10.0
@@ -230,6 +234,12 @@ def reported(address: str) -> Iterator[None]:
         if "Range request not supported" in str(error):
             raise RangesMissingError(address) from None
         raise PlaceError(address, "the store does not offer this") from None
+    except InvalidPathError as error:
+        found = _NO_PATH.search(str(error))
+        name = shortened(found[1], _SHOWN_CHARS) if found else ""
+        raise PlaceError(
+            address, f"an object has a name that is not a path: {name!r}; name a folder without it"
+        ) from None
     except (BaseError, ValueError, OSError) as error:
         if isinstance(error, PlaceError):
             raise

@@ -321,7 +321,7 @@ class ViewHandler(BaseHTTPRequestHandler):
         try:
             address = urlsplit(self.path)
             self._admit(address.query)
-            query = parse_qs(address.query, keep_blank_values=True, max_num_fields=20_000, errors="surrogateescape")
+            query = parse_qs(address.query, keep_blank_values=True, max_num_fields=20_000, errors="backslashreplace")
             path = address.path
             if path in self._answers or path in self._routes:
                 self._refuse_other_sites()

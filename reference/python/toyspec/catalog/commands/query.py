@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.figures import figure
 from toyspec.core.command_line.objects import inert_json
-from toyspec.core.command_line.parsers import Parser, UsageError, add_color, local_path
+from toyspec.core.command_line.parsers import Parser, UsageError, add_color, local_path, seconds
 from toyspec.core.command_line.tables import Side, csv_row, joined, lined_up
 from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.errors import CatalogError
@@ -50,6 +50,13 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--catalog", metavar="DIR", type=local_path, default=_DEFAULT, help=f"the catalog; default: {_DEFAULT}"
     )
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=seconds,
+        default=30.0,
+        help="give it up after this long; default: 30",
+    )
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print an array of objects")
     forms.add_argument("--csv", action="store_true", help="print CSV; an apostrophe precedes what would be a formula")
@@ -62,7 +69,7 @@ def run(options: Namespace) -> int:
 
     sql = sys.stdin.read() if options.sql == "-" else options.sql
     try:
-        answer = Catalog(options.catalog).query(sql)
+        answer = Catalog(options.catalog).query(sql, seconds=options.timeout)
     except (CatalogError, ValueError) as error:
         raise UsageError(str(error)) from None
     if options.json:

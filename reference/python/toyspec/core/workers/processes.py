@@ -12,6 +12,7 @@ import time
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from toyspec.core.errors import WorkersError
 from toyspec.core.programs import safe_path
 from toyspec.core.workers.running import CrewEndedError, Finished, passable
 
@@ -135,7 +136,8 @@ class ProcessCrew:
         self.size = number
         self._share = int(_MEMORY_SHARE * _memory() / number)
         self._workers: list[_Worker] = []
-        self._is_ended = False
+        self.is_ended = False
+        """Whether ``end`` was called."""
 
     def submit(self, key: int, items: list[Any]) -> None:
         """See Crew. Raise KeyboardInterrupt after Ctrl-C."""
@@ -150,7 +152,7 @@ class ProcessCrew:
 
     def finished(self) -> list[Finished]:
         """See Crew. Raise KeyboardInterrupt after Ctrl-C, and CrewEndedError after ``end``."""
-        if self._is_ended:
+        if self.is_ended:
             raise CrewEndedError
         busy = {worker.pipe: worker for worker in self._workers if worker.key is not None}
         ended = {worker.process.sentinel: worker for worker in busy.values()}
@@ -161,7 +163,7 @@ class ProcessCrew:
 
     def end(self) -> None:
         """End the workers, also in the middle of a batch; any thread may call this, others wait for no batch then."""
-        self._is_ended = True
+        self.is_ended = True
         for worker in [*self._workers]:
             worker.process.terminate()
 
@@ -191,6 +193,45 @@ class ProcessCrew:
             worker.end()
         self._workers.clear()
         self._interrupts.close()
+
+
+class TimedAnswers:
+    """Answers questions in a process of its own, one at a time, and each within a time.
+
+    The process begins with the first question. One that takes longer is ended, and the next question gets another.
+    """
+
+    def __init__(self, call: Call, seconds: float) -> None:
+        self._call = call
+        self._seconds = seconds
+        self._crew: ProcessCrew | None = None
+        self._asking = threading.Lock()
+
+    def ask(self, question: Any) -> Any:
+        """Return the answer to *question*; raise TimeoutError, or WorkersError with the reason if the process ended."""
+        with self._asking:
+            crew = self._crew = self._crew or ProcessCrew(1, self._call, "spawn")
+            limit = threading.Timer(self._seconds, crew.end)
+            limit.start()
+            try:
+                crew.submit(0, [question])
+                (done,) = crew.finished()
+            except CrewEndedError:
+                done = Finished(0, [], "")
+            finally:
+                limit.cancel()
+            if crew.is_ended:
+                self.close()
+                raise TimeoutError(f"no answer within {self._seconds:g} s")
+            if done.lost is not None:
+                raise WorkersError(done.lost)
+            return done.results[0]
+
+    def close(self) -> None:
+        """End the process."""
+        if self._crew is not None:
+            self._crew.close()
+            self._crew = None
 
 
 def _reason(code: int | None) -> str:
