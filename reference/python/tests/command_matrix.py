@@ -116,6 +116,7 @@ LEFT_OUT = {
     "--every": "is about --watch",
     "--max-delay": "is about --watch",
     "--idle-timeout": "ends by time",
+    "--timeout": "ends by time",
     "--output": "is needed or named by another line",
     "--out": "is needed",
     "--catalog": "needs DuckDB",
