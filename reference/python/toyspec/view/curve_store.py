@@ -134,7 +134,11 @@ def pack(
             name: [place if isfinite(place) else None for place in curve.first_places] for name, curve in latest.items()
         },
         "abandoned": [
-            {name: packing.levels(curve, MOST_BUCKETS)[0] for name, curve in stretch.items() if name in latest}
+            {
+                name: packing.levels(curve, MOST_BUCKETS)[0]
+                for name, curve in stretch.items()
+                if wanted is None or name in wanted
+            }
             for stretch in scan.abandoned
         ],
     }
