@@ -93,7 +93,6 @@ SLOW_TESTS = (
     "convert/test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.95-tensorboard]",
     "core/test_line_validation.py::test_a_long_line_is_checked_in_little_memory",
     "convert/test_mirroring.py::test_mirror_killed_at_any_moment_sends_every_row_once",
-    "core/test_number_columns.py::test_summary_of_a_long_stream_is_alike",
     "test_one_of_each.py::test_each_alone_is_named_the_same",
     "core/test_own_profiles.py::test_a_run_is_shown_compared_and_followed",
     "core/test_own_profiles.py::test_command_line",

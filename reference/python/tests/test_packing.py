@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING
 
@@ -43,19 +42,6 @@ def test_engine_makes_the_same_buckets(values: list[float], most: int) -> None:
             each.add((step, step / 2, nan), finite, (step // 3 * 10, step // 3))
     assert shown(plain.buckets()) == shown(made.buckets())
     assert str(plain.first_places) == str(made.first_places)
-
-
-@given(st.lists(st.lists(st.floats(-1e9, 1e9) | st.just(nan), max_size=40), max_size=8))
-def test_buckets_do_not_depend_on_how_many_points_come_at_once(pieces: list[list[float]]) -> None:
-    """Means are added in pairs, so pieces of any size give the same bits."""
-    plain, made = pair(8)
-    done = 0
-    for piece in pieces:
-        steps = array("q", range(done, done + len(piece)))
-        for each in (plain, made):
-            each.add_all((steps, array("d", steps), None), array("d", piece), (7, 3))
-        done += len(piece)
-    assert shown(plain.buckets()) == shown(made.buckets())
 
 
 @given(st.lists(st.lists(NUMBERS.filter(lambda value: value != inf), max_size=90), min_size=1, max_size=4))

@@ -74,7 +74,7 @@ def test_engine_of_another_version_is_not_used(monkeypatch: pytest.MonkeyPatch) 
         engine._loaded.cache_clear()
 
 
-@pytest.mark.parametrize("name", ["extremes", "Pyramid", "StepBlock"])
+@pytest.mark.parametrize("name", ["digests", "Pyramid", "StepBlock"])
 def test_engine_of_older_sources_is_not_used(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """In a clone it has the version of the package: whatever it lacks shows that it has to be built again."""
     if name == "StepBlock":

@@ -27,8 +27,8 @@ from toyspec.core.format.numbers import finite_number
 from toyspec.core.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.core.kaun.run import KaunRun, runs_dir
 from toyspec.core.kaun.scalars import ScalarStore
-from toyspec.core.reading.number_blocks import NumberFeed
 from toyspec.core.reading.records import RecordFeed
+from toyspec.core.reading.step_blocks import StepBlockFeed
 from toyspec.core.runs.summary import RunSummary
 from toyspec.testing import FailingCalls, ManualClock
 
@@ -341,7 +341,7 @@ def test_lists_have_the_latest_value_of_the_store(scalars: list[Scalar]) -> None
         tag: ((each.step, finite_number(each.value)), finite[tag].value if tag in finite else None)
         for tag, each in latest.items()
     }
-    for feed in (RecordFeed(profile="kaun/v1"), NumberFeed(profile="kaun/v1")):
+    for feed in (RecordFeed(profile="kaun/v1"), StepBlockFeed(profile="kaun/v1")):
         summary = RunSummary("events.jsonl")
         summary.take(feed.feed(data))
         assert expected == {tag: (curve.last, curve.last_finite) for tag, curve in summary.series.items()}

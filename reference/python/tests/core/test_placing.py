@@ -64,7 +64,7 @@ def _in_viewer(path: str) -> Places:
     while scan is None or scan.needs_second:
         scan = Scan(path, attempts=None if scan is None else scan.summary.attempts)
         with read(path, mode="salvage") as reading:
-            reading.give_numbers("steps")
+            reading.give_blocks(attempts=scan.summary.attempts)
             scan.take(reading)
     found = set()
     for name, curve in scan.latest.items():

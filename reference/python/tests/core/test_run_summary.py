@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from toyspec import history, list_runs
-from toyspec.core.reading.number_blocks import StepBlockFeed
+from toyspec.core.reading.step_blocks import StepBlockFeed
 from toyspec.core.runs.history import points_of
 from toyspec.core.runs.run_facts import goal_of, loss_among, losses_first
 from toyspec.core.runs.summary import Extent, RunSummary, summarize_ends, summarize_run

@@ -1,13 +1,15 @@
-"""Blocks of steps that stay in the compiled engine are those that Python would get."""
+"""Blocks of steps that stay in the compiled engine have what their records have."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from core.test_engine_columns import long_stream, resumed_stream, scalar_stream
-from toyspec.core.reading.number_blocks import NumberBlock, StepBlock, StepBlockFeed, StepFeed
+from toyspec.core.reading.records import Record, RecordFeed
+from toyspec.core.reading.step_blocks import StepBlock, StepBlockFeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,27 +18,29 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("compiled_engine")
 
 
-def points(items: list[Any]) -> list[tuple[Any, ...]]:
-    """Return each value with its place, in the order of each metric; records and gaps by their line."""
-    found: list[tuple[Any, ...]] = []
+def points(items: list[Any]) -> dict[str, list[tuple[str, ...]]]:
+    """Return each value with its place and phase, in the order of each metric; gaps by their line."""
+    found = defaultdict(list)
     for item in items:
-        block = item.opened() if isinstance(item, StepBlock) else item
-        if not isinstance(block, NumberBlock):
-            found.append(("", type(block).__name__, block.line))
-            continue
-        for name, (steps, values) in block.columns.items():
-            rows = block.places.get(name, block.rows)
-            assert rows is not None
-            places = zip(steps, rows.times, rows.epochs or [None] * len(steps), map(str, values), strict=True)
-            found += [(name, block.phase or "", *map(str, place)) for place in places]
-    return sorted(found, key=lambda each: each[0])
+        if isinstance(item, StepBlock):
+            for name, (steps, values, times, epochs) in item.columns().items():
+                places = zip(steps, times, epochs or [float("nan")] * len(steps), values, strict=True)
+                found[name] += [(str(item.numbers.phase), *map(str, place)) for place in places]
+        elif isinstance(item, Record):
+            place = [item.time, item.epoch]
+            for name, value in item.values.items():
+                numbers = (float("nan") if each is None else float(each) for each in (*place, value))
+                found[name].append((str(item.phase), str(item.step), *map(str, numbers)))
+        else:
+            found[""].append((str(item.line),))
+    return found
 
 
 @pytest.mark.parametrize("make", [pytest.param(long_stream, marks=pytest.mark.slow), resumed_stream, scalar_stream])
-def test_blocks_hold_what_a_step_feed_gives(make: Callable[[Path], Path], tmp_path: Path) -> None:
-    """Opened blocks have the same numbers at the same places, read on one thread or on several."""
+def test_blocks_hold_what_records_hold(make: Callable[[Path], Path], tmp_path: Path) -> None:
+    """Blocks have the same numbers at the same places, read on one thread or on several."""
     data = make(tmp_path).read_bytes() * 2
-    expected = points(StepFeed().feed(data))
+    expected = points(RecordFeed().feed(data))
     for threads in (1, 3):
         found = StepBlockFeed(threads=threads).feed(data)
         assert expected == points(found), threads
@@ -48,9 +52,9 @@ def assert_blocks_are_alike(data: bytes, found: list[Any]) -> None:
     blocks = [item for item in found if isinstance(item, StepBlock)]
     assert len(blocks) > 1
     for block in blocks:
-        rows = block.opened()
+        columns = block.columns()
         assert data.count(b"\n", 0, block.offset) == block.line - 1
-        assert block.numbers.names == list(rows.columns)
-        assert {name: len(values) for name, (_, values) in rows.columns.items()} == {
+        assert block.numbers.names == list(columns)
+        assert {name: len(column.values) for name, column in columns.items()} == {
             name: count for name, count, *_ in block.numbers.extremes()
         }

@@ -273,7 +273,7 @@ class _DialectImport:
 
     def _rows(self) -> Iterator[Row | RowBlock]:
         with read(self._path, mode="salvage", dialect=_choice_of(self._read_as)) as reading:
-            reading.give_numbers()
+            reading.give_blocks()
             offset = 0
             row: Any
             for row in reading:

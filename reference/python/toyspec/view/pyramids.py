@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from itertools import repeat
 from math import isfinite, nan
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -176,10 +175,6 @@ class Pyramid:
             self._close(self._open)
             self._open = []
 
-    def add_all(self, places: Places, values: Sequence[float], at: tuple[int, int]) -> None:
-        """Add many points: what ``add`` does for each."""
-        _add_each(self, places, values, at)
-
     def _close(self, points: list[tuple[float, float, float, float]]) -> None:
         bucket = (*points[-1][:3], *figures_of([point[3] for point in points]), *self._open_at)
         for column, figure in zip(self.columns.values(), bucket, strict=True):
@@ -240,10 +235,6 @@ class EnginePyramid:
         """Add a point at *place*: step, time and epoch, NaN where unknown; *at* are offset and line."""
         self.native.add(place, value, at)
 
-    def add_all(self, places: Places, values: Sequence[float], at: tuple[int, int]) -> None:
-        """Add many points, one by one: blocks of the engine are taken by ``native``."""
-        _add_each(self, places, values, at)
-
     def buckets(self) -> Buckets:
         """Return the buckets at this time, the open one last."""
         level, tail, columns = self.native.buckets()
@@ -251,12 +242,6 @@ class EnginePyramid:
 
 
 AnyPyramid: TypeAlias = Pyramid | EnginePyramid
-
-
-def _add_each(pyramid: AnyPyramid, places: Places, values: Sequence[float], at: tuple[int, int]) -> None:
-    steps, times, epochs = places
-    for step, time, epoch, value in zip(steps, times, repeat(nan) if epochs is None else epochs, values, strict=False):
-        pyramid.add((step, time, epoch), value, at)
 
 
 def new_pyramid(most: int = MOST_BUCKETS) -> AnyPyramid:

@@ -15,9 +15,9 @@ from toyspec.core.errors import StreamError, must_be_one_of
 from toyspec.core.escaping import encodable
 from toyspec.core.generated.media import EXTENSIONS
 from toyspec.core.places.addresses import path_in
-from toyspec.core.reading.number_blocks import StepBlockFeed
 from toyspec.core.reading.records import RecordFeed
 from toyspec.core.reading.run_files import media_file, rank_of
+from toyspec.core.reading.step_blocks import StepBlockFeed
 from toyspec.core.reading.stream_files import is_compressed
 from toyspec.core.system_calls import cause_of
 from toyspec.version import __version__
@@ -365,7 +365,7 @@ def finer_buckets(  # noqa: PLR0913 - a part has two ends
     scan = Scan(path, attempts=curves.attempts, wanted=lambda name: name == metric, most=most)
     scan.summary.placing.begin_at(_step_before(curves, base, metric, begin))
     # A block knows the line of its first point alone.
-    feed = RecordFeed(profile=profile) if exact else StepBlockFeed(profile=profile)
+    feed = RecordFeed(profile=profile) if exact else StepBlockFeed(profile=profile, attempts=curves.attempts)
     feed.begin_at(int(base.columns["line"][begin]), reach[0])
     with closing(open_file(path)) as file:
         for chunk in file.blocks(*reach):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from functools import partial
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,8 @@ from toyspec.core.format.record_mapping import mapping_of
 from toyspec.core.reading.follower import FollowedFeed
 from toyspec.core.reading.live_stream import LiveStream
 from toyspec.core.reading.log_detection import DialectChoice, detect_profile_at
-from toyspec.core.reading.number_blocks import NumberBlock, StepBlock, StepBlockFeed, parted
 from toyspec.core.reading.records import RecordFeed
+from toyspec.core.reading.step_blocks import StepBlock, StepBlockFeed
 from toyspec.core.runs.rows import MOST_METRICS
 from toyspec.core.runs.run_facts import cut
 from toyspec.core.runs.summary import Extent, RunSummary
@@ -76,14 +75,12 @@ class Scan:
         """True after a first scan that found resumptions: only another one can tell what they supersede."""
         return self._learns and bool(self.summary.attempts or self.summary.starts_late)
 
-    def take(self, items: Iterable[Record | NumberBlock | StepBlock | Gap]) -> None:
+    def take(self, items: Iterable[Record | StepBlock | Gap]) -> None:
         """Add records, blocks of numbers and gaps in their order."""
         for item in items:
             if isinstance(item, Gap):
                 self._take_gap(item)
             elif isinstance(item, StepBlock):
-                self._take_steps(item)
-            elif isinstance(item, NumberBlock):
                 self._take_block(item)
             else:
                 self._take_record(item)
@@ -97,38 +94,18 @@ class Scan:
                 {**place, "line": gap.line, "offset": gap.offset, "length": gap.length, "reason": gap.reason}
             )
 
-    def _take_block(self, block: NumberBlock) -> None:
-        attempts = self.summary.attempts
-        kept, rest = (block, None) if self._learns else parted(block, attempts)
-        if rest is not None:
-            self._draw(rest, self._stretch())
-        if kept is not None:
-            self.summary.take([kept])
-            self._draw(kept, self.latest)
-        is_own = (block.phase or attempts.own_phase) == attempts.own_phase
-        if block.rows is not None and block.columns and is_own:
-            rows = block.rows
-            time = self._of_run(block, array("d", rows.times[-1:]))[0]
-            self._place = (rows.steps[-1], time, nan if rows.epochs is None else rows.epochs[-1])
-
-    def _take_steps(self, block: StepBlock) -> None:
+    def _take_block(self, block: StepBlock) -> None:
         attempts, numbers = self.summary.attempts, block.numbers
-        if not self._learns and attempts.last_step_kept(block.line) is not None:
-            opened = block.opened()
-            if parted(opened, attempts)[0] is not opened:
-                self._take_block(opened)
-                return
-        if block.profile == "kaun/v1":
-            # Which scalar of a tag is the latest is not among the extremes.
-            self.summary.take([block.opened()])
-        else:
-            self.summary.take_numbers(block.extremes(), block.profile)
+        is_abandoned = not self._learns and block.is_abandoned(attempts)
+        if not is_abandoned:
+            self.summary.take([block])
+        where = self._stretch() if is_abandoned else self.latest
         begin = None
         if block.profile == "kaun/v1" and numbers.times is not None:
             begin = self._first_time = numbers.times[0] if self._first_time is None else self._first_time
         names = dict.fromkeys(numbers.names)
         for column, name in enumerate(attempts.named(names, numbers.phase)):
-            curve = self._curve(name)
+            curve = self._curve(name, where)
             if isinstance(curve, EnginePyramid):
                 curve.native.add_block(numbers, column, (block.offset, block.line), begin)
         is_own = (numbers.phase or attempts.own_phase) == attempts.own_phase
@@ -136,23 +113,6 @@ class Scan:
         if place is not None:
             time = place[1] if begin is None else place[1] - begin
             self._place = place[0], time if isfinite(time) else nan, place[2]
-
-    def _draw(self, block: NumberBlock, where: dict[str, AnyPyramid]) -> None:
-        """Add the values of *block* to the curves *where*."""
-        named = self.summary.attempts.named(block.columns, block.phase)
-        for plain, (name, (_, values)) in zip(block.columns, named.items(), strict=True):
-            rows = block.places.get(plain, block.rows)
-            curve = self._curve(name, where)
-            if curve is not None and rows is not None:
-                places = (rows.steps, self._of_run(block, rows.times), rows.epochs)
-                curve.add_all(places, values, (block.offset, block.line))
-
-    def _of_run(self, block: NumberBlock, times: array[float]) -> array[float]:
-        """Return *times* of *block* as seconds of the run."""
-        if block.profile != "kaun/v1" or block.times is None:
-            return times
-        begin = self._first_time = block.times[0] if self._first_time is None else self._first_time
-        return array("d", [since if isfinite(since) else nan for since in (time - begin for time in times)])
 
     def _take_record(self, record: Record) -> None:
         summary = self.summary
@@ -259,7 +219,7 @@ class ScannedRun:
     def _begin(self, attempts: Attempts | None) -> None:
         self.scan = Scan(self.path, attempts=attempts, wanted=self._wanted)
         detect = partial(detect_profile_at, self.path)
-        plain = partial(StepBlockFeed, detect=detect, threads=self._threads)
+        plain = partial(StepBlockFeed, attempts=attempts, threads=self._threads)
         self._feed = FollowedFeed(self._dialect, plain, self.path, detect)
 
     def read(self) -> bool:

@@ -99,8 +99,11 @@ class Attempts:
 
         The run's own phase is that of its run_start, if it was learned, else train; other profiles have one phase.
         """
-        own = self.own_phase
-        return record.is_step and (record.profile != "toy/v1" or (record.phase or own) == own)
+        return record.is_step and self.is_of_run(record)
+
+    def is_of_run(self, record: Record) -> bool:
+        """Return whether *record* is of the run's own phase; profiles but toy/v1 have one phase."""
+        return record.profile != "toy/v1" or (record.phase or self.own_phase) == self.own_phase
 
     def named(self, columns: Mapping[str, Value], phase: str | None) -> Mapping[str, Value]:
         """Return metrics of steps that name *phase* by the names that they have in the run.
@@ -183,6 +186,8 @@ class Placing:
         """The first step in the run's own phase."""
         self.last: int | None = None
         """The last step in the run's own phase; of a log that may go back, the highest."""
+        self.is_step: bool | None = None
+        """Whether the last record is a valid step; None where its kind is not that of steps."""
 
     def begin_at(self, step: float) -> None:
         """Take that the records before the next one came to *step*, where a stream is read from its middle."""
@@ -199,13 +204,16 @@ class Placing:
 
     def take(self, record: Record) -> Step:
         """Take in the next record; return the step that its values are at."""
-        step = self.step_of(record)
-        if record.start is not None:
+        step = record.step
+        step = self.step_of(record) if step is None else step
+        role = mapping_of(record.profile).of_kind(record.kind).role
+        self.is_step = record.is_step if role == "step" else None
+        if role == "start":
             self.starts_late = self.starts_late or (self._has_steps and not self._has_start)
             self._has_start = True
-        if mapping_of(record.profile).of_kind(record.kind).role == "step":
+        if self.is_step is not None:
             self._has_steps = self._has_steps or record.kind == "step"
-            if self._attempts.is_own_step(record) and type(step) is int:
+            if self.is_step and self._attempts.is_of_run(record) and type(step) is int:
                 self._reach(step, step)
         elif type(step) is int and self._counts(record):
             # An evaluation may have an earlier step, or count epochs.

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, get_args
 
+from toyspec.core.engine import native
 from toyspec.core.errors import DamagedStreamError, TornStreamError, UnknownFormatError, check_choice
 from toyspec.core.findings import Gap, Profile, ReadReport
 from toyspec.core.format.known_formats import look_of
@@ -39,7 +40,6 @@ Mode = Literal["strict", "tail", "prefix", "salvage"]
 - ``salvage``: unreadable lines are skipped.
 """
 
-NumbersOf = Literal["records", "steps", "exact steps"]
 AttemptView = Literal["all", "latest"]
 """Whether a reading yields every record, or leaves out the steps that a later ``run_resume`` superseded."""
 
@@ -80,13 +80,12 @@ class Reading:
         """
         return (record if record.event is None else record.event for record in self._records)
 
-    def give_numbers(self, of: NumbersOf = "records") -> bool:
-        """Give a ``NumberBlock`` in place of records of which only the numbers count; return whether it can be.
+    def give_blocks(self, *, attempts: Attempts | None = None, exact: bool = False) -> None:
+        """Give a ``StepBlock`` in place of many records of which only the numbers count, where that is faster.
 
-        With ``steps``, it has nothing but steps, and their places. In the log of another program it is a ``RowBlock``.
-        With ``exact steps``, no record of a block says what a null was.
+        In the log of another program it is a ``RowBlock``. See ``StepBlockFeed``. Call it before reading.
         """
-        return self._walk.gives_numbers(of)
+        self._walk.give_blocks(attempts=attempts, exact=exact)
 
     @property
     def report(self) -> ReadReport:
@@ -122,26 +121,20 @@ class _Walk:
     def __init__(self, source: Source, mode: Mode, feed: NewFeed, attempts: AttemptView) -> None:
         self.source = source
         self._attempts = attempts
-        self._has_begun = False
         self.report: ReadReport | None = None
         self._mode = mode
         self._new_feed = feed
 
-    def gives_numbers(self, of: NumbersOf) -> bool:
-        """Switch to blocks of numbers if nothing was read yet; return whether it did."""
-        if self._has_begun or self._attempts == "latest":
-            return False
+    def give_blocks(self, **options: Any) -> None:
+        """Switch to blocks."""
         if self._new_feed.func is not RecordFeed:
             self._new_feed = partial(self._new_feed, target="blocks")
-            return True
-        from toyspec.core.reading.number_blocks import ExactStepFeed, NumberFeed, StepFeed
+        elif native() is not None:
+            from toyspec.core.reading.step_blocks import StepBlockFeed
 
-        kinds: dict[NumbersOf, type[RecordFeed]] = {"steps": StepFeed, "exact steps": ExactStepFeed}
-        self._new_feed = partial(kinds.get(of, NumberFeed), **self._new_feed.keywords)
-        return True
+            self._new_feed = partial(StepBlockFeed, **options, **self._new_feed.keywords)
 
     def blocks(self) -> Generator[list[Record]]:
-        self._has_begun = True
         try:
             yield from self._all() if self._attempts == "all" else self._latest()
         finally:

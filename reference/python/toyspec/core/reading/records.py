@@ -103,7 +103,8 @@ class Record(msgspec.Struct, eq=False, gc=False):
     @property
     def time_origin(self) -> TimeOrigin | None:
         """``unix`` for times since 1970, ``run`` for times since the start of the run; None without a time."""
-        return mapping_of(self.profile).origin_of(self.time)
+        mapping = mapping_of(self.profile)
+        return mapping.origin_of(mapping.time_in(self.value))
 
     @property
     def epoch(self) -> int | float | None:
@@ -178,21 +179,22 @@ class Record(msgspec.Struct, eq=False, gc=False):
     def counts(self) -> bool:
         """False for an entry with an invalid loss: views are as if it were not in the stream."""
         valid = mapping_of(self.profile).of_kind(self.kind).valid
-        if self.profile is None or valid not in self.value:
+        if self.profile is None or not valid or valid not in self.value:
             return True
         return valid_member(self.value, valid, self.kind, self.profile) is not msgspec.UNSET
 
     @property
     def is_step(self) -> bool:
         """Whether the record is one of the steps that a run consists of, with a valid step; its phase may be any."""
-        read = mapping_of(self.profile).of_kind(self.kind)
-        if read.role != "step" or self.step is None:
+        mapping, value = mapping_of(self.profile), self.value
+        read = mapping.of_kind(self.kind)
+        if read.role != "step" or mapping.step_in(value) is None:
             return False
         if read.values == "pair":
             return bool(self.values)
         if read.valid:
             return self.counts
-        time = self.time
+        time = mapping.time_in(value)
         return self.profile != "toy/v1" or (time is not None and time >= 0)
 
     @property

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import repeat
 from math import isfinite, isnan, nan
-from operator import add, itemgetter
+from operator import add
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.core.engine import native
+from toyspec.core.format.numbers import finite_number
 from toyspec.core.kaun.scalars import lateness
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from toyspec.core.reading.step_blocks import Column
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _ASCII = "_.-=+*#@"
 _CROSS = {"unicode": "\N{MULTIPLICATION SIGN}", "ascii": "x"}
-
-
-_FEW = 64
 
 
 class Extremes(NamedTuple):
@@ -36,19 +34,6 @@ class Extremes(NamedTuple):
     """The first of the lowest values; None where none was finite."""
     highest: tuple[int, float] | None
     """The first of the highest values."""
-
-    @classmethod
-    def of(cls, steps: Sequence[int], values: array[float]) -> Extremes:
-        """Return what *values*, at least one, at *steps* come to."""
-        first, last = (steps[0], values[0]), (steps[-1], values[-1])
-        ends = _places_of_extremes(values)
-        if ends is not None:
-            lowest, highest = ((steps[at], values[at]) for at in ends)
-            return cls(len(values), 0, first, last, values[-1], lowest, highest)
-        known = [(step, value) for step, value in zip(steps, values, strict=True) if not isnan(value)]
-        last_finite = known[-1][1] if known else None
-        extremes = (best(known, key=itemgetter(1), default=None) for best in (min, max))
-        return cls(len(values), len(values) - len(known), first, last, last_finite, *extremes)
 
 
 class Curve:
@@ -71,29 +56,35 @@ class Curve:
         self._means: list[float | None] = []
         self._open: list[float] = []
 
-    def add(self, step: int, value: float | None) -> None:
-        """Add the value at *step*, None if it was not finite."""
+    def add(self, step: int, value: float | None, _: float | None = None) -> None:
+        """Add the value at *step*, None if it was not finite; a ``TagCurve`` needs the epoch too."""
+        number = value if type(value) is float and isfinite(value) else finite_number(value)
         self.count += 1
-        self.first = self.first or (step, value)
-        self.last = (step, value)
-        if value is None:
+        self.first = self.first or (step, number)
+        self.last = (step, number)
+        if number is None:
             self.not_finite += 1
         else:
-            self.last_finite = value
-            if self.lowest is None or value < self.lowest[1]:
-                self.lowest = (step, value)
-            if self.highest is None or value > self.highest[1]:
-                self.highest = (step, value)
+            self.last_finite = number
+            if self.lowest is None or number < self.lowest[1]:
+                self.lowest = (step, number)
+            if self.highest is None or number > self.highest[1]:
+                self.highest = (step, number)
         if self._limit:
-            self._open.append(nan if value is None else value)
+            self._open.append(nan if number is None else number)
             if len(self._open) == self._share:
                 self._close()
 
     def add_all(self, steps: Sequence[int], values: array[float]) -> None:
-        """Add the value at each of *steps*, NaN where it was not finite: what ``add`` does, at once."""
-        if not steps:
-            return
-        self.merge(Extremes.of(steps, values))
+        """Add finite *values*, at least one, each at one of *steps*: what ``add`` does, at once."""
+        low, high = (best(values) for best in (min, max))
+        ends = ((steps[at], values[at]) for at in (0, -1))
+        extremes = ((steps[values.index(value)], value) for value in (low, high))
+        self.merge(Extremes(len(values), 0, *ends, values[-1], *extremes))
+        self.draw(values)
+
+    def draw(self, values: array[float]) -> None:
+        """Add *values* to the shape alone; NaN is one that was not finite."""
         at = 0
         while self._limit and at < len(values):
             part = values[at : at + self._share - len(self._open)]
@@ -147,20 +138,17 @@ class TagCurve(Curve):
     def add(self, step: int, value: float | None, epoch: float | None = None) -> None:
         """Add the value at *step* and *epoch*, None if it was not finite."""
         super().add(step, value)
-        self._keep_latest(step, value, epoch)
+        self._keep_latest(step, finite_number(value), epoch)
 
-    def add_all(self, steps: Sequence[int], values: array[float], epochs: Sequence[float] | None = None) -> None:
-        """Add the value at each of *steps* and *epochs*, NaN where it was not finite: what ``add`` does, at once."""
-        if any(map(isnan, values)):
-            for step, value, epoch in zip(steps, values, epochs or repeat(None), strict=False):
-                self.add(step, None if isnan(value) else value, epoch)
-        elif steps:
-            super().add_all(steps, values)
+    def keep_latest(self, column: Column) -> None:
+        """Take in which value of *column*, which was merged, is the latest."""
+        steps, values, _, epochs = column
+        places: Iterable[int] = range(len(steps))
+        if not any(map(isnan, values)):
             top = max(steps)
-            at = steps.index(top)
-            if epochs is not None and steps.count(top) > 1:
-                at = max((at for at, step in enumerate(steps) if step == top), key=lambda at: lateness(top, epochs[at]))
-            self._keep_latest(top, values[at], None if epochs is None else epochs[at])
+            places = [steps.index(top)] if epochs is None else (at for at in places if steps[at] == top)
+        for at in places:
+            self._keep_latest(steps[at], finite_number(values[at]), None if epochs is None else epochs[at])
 
     def _keep_latest(self, step: int, value: float | None, epoch: float | None) -> None:
         order = lateness(step, epoch)
@@ -204,16 +192,6 @@ def sparkline(values: list[float | None], signs: Literal["unicode", "ascii"]) ->
 def _known(point: tuple[int, float]) -> tuple[int, float | None]:
     step, value = point
     return step, None if isnan(value) else value
-
-
-def _places_of_extremes(values: array[float]) -> tuple[int, int] | None:
-    """Return where the first lowest and the first highest of *values* are; None where one is NaN."""
-    # To ask the engine takes longer than to look at few.
-    engine = native() if len(values) > _FEW else None
-    if engine is not None:
-        found: tuple[int, int] | None = engine.extremes(values.tobytes())
-        return found
-    return None if any(map(isnan, values)) else (values.index(min(values)), values.index(max(values)))
 
 
 def _halved(means: list[float | None]) -> list[float | None]:

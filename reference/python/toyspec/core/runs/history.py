@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -19,9 +18,9 @@ from toyspec.core.format.record_mapping import mapping_of, others_in
 from toyspec.core.places.addresses import public
 from toyspec.core.reading.attempts import Attempts, Placing, is_listed
 from toyspec.core.reading.log_detection import DialectChoice
-from toyspec.core.reading.number_blocks import NumberBlock, latest
 from toyspec.core.reading.reader import AttemptView, read
 from toyspec.core.reading.records import RowBlock, count_missing, nothing_missing
+from toyspec.core.reading.step_blocks import StepBlock, latest
 from toyspec.core.reading.stream_files import locate_stream
 from toyspec.core.runs.run_facts import near_names
 
@@ -71,14 +70,14 @@ def history(
     path = locate_stream(public(os.fspath(run)), choice.stream_files)
     table = _Table(wanted, x, attempts)
     with read(path, mode="salvage", dialect=choice) as reading:
-        reading.give_numbers("exact steps")
+        reading.give_blocks(exact=True)
         table.take(reading)
         report = reading.report
     if table.placing.starts_late or (attempts == "latest" and table.attempts):
         table = _Table(wanted, x, attempts, table.attempts)
         with read(path, mode="salvage", profile=report.profile, dialect=choice) as reading:
             if report.dialect is None:
-                reading.give_numbers("exact steps")
+                reading.give_blocks(exact=True, attempts=table.attempts)
             table.take(latest(reading, table.attempts) if attempts == "latest" else reading)
     return table.finished(report.gap_bytes)
 
@@ -183,26 +182,12 @@ class _Column:
     """The values of one metric in the order of the log, and where each of them is."""
 
     def __init__(self) -> None:
-        self.attempts = array("q")
-        self.steps: array[int] | list[int | float] = array("q")
-        self.values: array[float] | list[Cell] = array("d")
-        self.places = array("d")
-        self.records = array("q")
+        self.attempts: list[int] = []
+        self.steps: list[int | float] = []
+        self.values: list[Cell] = []
+        self.places: list[float | None] = []
+        self.records: list[int] = []
         """Numbers of the records that the values are from."""
-
-    def add(self, attempt: int, steps: Sequence[int | float], values: Sequence[Cell], first_record: int) -> None:
-        """Add *values* at *steps*, of successive records from *first_record* on."""
-        self.attempts.extend(repeat(attempt, len(steps)))
-        self.records.extend(range(first_record, first_record + len(steps)))
-        try:
-            self.steps.extend(steps)  # type: ignore[arg-type]
-        except (OverflowError, TypeError):
-            # Any integer may be a step, and in logs of other programs a fraction.
-            kept = self.steps[: len(self.attempts) - len(steps)]
-            self.steps = [*kept, *steps]
-        if isinstance(self.values, array) and not isinstance(values, array) and not all(map(_is_real, values)):
-            self.values = list(self.values)
-        self.values.extend(values)  # type: ignore[arg-type]
 
     def repeated(self) -> set[tuple[int, int | float]]:
         """Return the attempts and steps that have more than one value."""
@@ -262,7 +247,7 @@ class _Table:
     def take(self, items: Iterable[Any]) -> None:
         """Add the values of records and blocks."""
         for item in items:
-            if isinstance(item, NumberBlock):
+            if isinstance(item, StepBlock):
                 self._take_block(item)
             elif isinstance(item, RowBlock):
                 for row in item.rows():
@@ -277,8 +262,9 @@ class _Table:
         self._number = self._number + 1 if is_resumption else max(self._number, record.attempt)
         if record.kind is not None:
             count_missing(self._missing, record)
-            self._others.update(others_in(record.value, record.profile, record.kind))
-        values, texts = self.attempts.named_values(record), self.attempts.named_texts(record)
+            for name in others_in(record.value, record.profile, record.kind):
+                self._others[name] += 1
+        values, texts = self.attempts.named_values(record), record.texts and self.attempts.named_texts(record)
         step = self.placing.take(record)
         time = record.time
         if time is not None and self._first_time is None:
@@ -286,44 +272,45 @@ class _Table:
         if not values and not texts:
             return
         self._records += 1
-        place = {"time": time, "epoch": record.epoch}.get(self._x)
-        for name, value in values.items():
-            self._add("number", name, [step], [_number(value)], [place])
-        for name, text in texts.items():
-            self._add("text", name, [step], [text], [place])
+        place = time if self._x == "time" else record.epoch if self._x == "epoch" else None
+        for sort, found in (("number", values), ("text", texts)):
+            for name, value in found.items():
+                column = self._column(sort, name)
+                if column is not None:
+                    column.attempts.append(self._number)
+                    column.steps.append(step)
+                    column.values.append(value if type(value) in (float, str) else _number(value))
+                    column.places.append(place)
+                    column.records.append(self._records)
 
-    def _take_block(self, block: NumberBlock) -> None:
-        if block.times is not None and self._first_time is None:
-            origin = mapping_of(block.profile).origin_of(block.times[0])
-            self._first_time = block.times[0] if origin == "unix" else 0.0
-        self.placing.take_block(block.kinds, block.steps, block.phase)
-        named = self.attempts.named(block.columns, block.phase)
-        has_own_records = len(block.groups) > 1
+    def _take_block(self, block: StepBlock) -> None:
+        numbers, columns = block.numbers, block.columns()
+        if numbers.times is not None and self._first_time is None:
+            origin = mapping_of(block.profile).origin_of(numbers.times[0])
+            self._first_time = numbers.times[0] if origin == "unix" else 0.0
+        self.placing.take_block(numbers.kinds, numbers.steps, numbers.phase)
         self._records += 1
-        for plain, (name, (steps, values)) in zip(block.columns, named.items(), strict=True):
-            rows = block.places.get(plain, block.rows)
-            places = None if rows is None else {"time": rows.times, "epoch": rows.epochs}.get(self._x)
-            self._add("number", name, steps, values, places or [None] * len(steps))
-            self._records += len(steps) if has_own_records else 0
+        for name, found in self.attempts.named(columns, numbers.phase).items():
+            column, count = self._column("number", name), len(found.steps)
+            if column is not None:
+                places = {"time": found.times, "epoch": found.epochs}.get(self._x)
+                column.attempts.extend(repeat(self._number, count))
+                column.steps.extend(found.steps)
+                column.values.extend(found.values)
+                column.places.extend(places or repeat(None, count))
+                column.records.extend(range(self._records, self._records + count))
+            # A record has all metrics of a step, or is one scalar.
+            self._records += count if block.profile == "kaun/v1" else 0
         self._records += block.records
 
-    def _add(
-        self,
-        sort: Literal["number", "text"],
-        name: str,
-        steps: Sequence[int | float],
-        values: Sequence[Cell],
-        places: Sequence[float | None],
-    ) -> None:
-        self._known.add(name)
-        if self._asked is not None and name not in self._asked:
-            return
+    def _column(self, sort: Literal["number", "text"], name: str) -> _Column | None:
+        """Return the column of a metric; None for one that was not asked for."""
         column = self._columns.get((sort, name))
         if column is None:
-            column = self._columns[sort, name] = _Column()
-        column.add(self._number, steps, values, self._records)
-        if self._x in _PLACES[1:]:
-            column.places.extend(nan if place is None else place for place in places)
+            self._known.add(name)
+            if self._asked is None or name in self._asked:
+                column = self._columns[sort, name] = _Column()
+        return column
 
     def finished(self, damaged_bytes: int) -> History:
         """Return the table of what was added."""
@@ -353,7 +340,7 @@ class _Table:
         """True where the records have no epoch, and the run logged it as a metric."""
         if self._x != "epoch" or ("number", "epoch") not in self._columns:
             return False
-        return all(isnan(place) for column in self._columns.values() for place in column.places)
+        return not any(_is_there(place) for column in self._columns.values() for place in column.places)
 
     def _ordered(self) -> list[tuple[tuple[Literal["number", "text"], str], _Column]]:
         """Return the columns, those that were asked for in that order."""
@@ -372,7 +359,7 @@ class _Table:
         begin = (self._first_time or 0.0) if self._x == "time" else 0.0
         for name, column in self._columns.items():
             for key, place in zip(keys[name], column.places, strict=True):
-                if place == place and cells[index[key]] is None:  # noqa: PLR0124 - NaN alone differs from itself
+                if place is not None and not isnan(place) and cells[index[key]] is None:
                     cells[index[key]] = place - begin
         return cells
 
@@ -396,8 +383,8 @@ def _number(value: float | None) -> float | int:
     return value if isinstance(value, int) and abs(value) > _EXACT else float(value)
 
 
-def _is_real(value: object) -> bool:
-    return isinstance(value, float)
+def _is_there(place: float | None) -> bool:
+    return place is not None and not isnan(place)
 
 
 def _array(numpy: Any, cells: Sequence[Cell]) -> Any:

@@ -143,7 +143,7 @@ class Run:
     def report(self) -> ReadReport:
         """Return the account of every byte of the stream: records, gaps, and what follows the last record."""
         with read(self.path, mode="salvage", dialect=self._choice) as reading:
-            reading.give_numbers()
+            reading.give_blocks()
             for _ in reading:
                 pass
             return reading.report

@@ -24,11 +24,11 @@ from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.annotations import NONE, read_annotations
 from toyspec.core.reading.attempts import Attempts, Placing, world_size_of
 from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, manifest_start, read_manifest
-from toyspec.core.reading.number_blocks import NumberBlock, latest
 from toyspec.core.reading.reader import is_other_document, read, unknown_format
 from toyspec.core.reading.records import Record, RecordFeed, Row, RowBlock, count_missing, nothing_missing
 from toyspec.core.reading.run_files import run_of
 from toyspec.core.reading.sealed_files import has_seal
+from toyspec.core.reading.step_blocks import StepBlock, latest
 from toyspec.core.reading.stream_files import locate_stream, stream_size, unpacked_head
 from toyspec.core.runs.curves import Curve, Extremes, TagCurve
 from toyspec.core.runs.run_facts import (
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from toyspec.core.runs.discovery import Stream
     from toyspec.core.runs.run_facts import RankState
 
-    Taken = Record | NumberBlock | RowBlock
+    Taken = Record | StepBlock | RowBlock
 
     Watch = Callable[[Iterable[Taken], int], Iterable[Taken]]
 
@@ -315,6 +315,8 @@ class RunSummary:
         """Take in what is known of the stream beyond its records; the manifest beside it, where its format has one."""
         self.profile, self.extent = profile, extent
         self.__dict__.pop("facts", None)
+        for name, goal in mapping_of(profile).goals.items():
+            self._keep_named("goals", self.goals, name, goal)
         if self.dialect is not None:
             self.start = manifest_start(os.path.dirname(self.path), self.dialect.name) | self.start
         if profile == "kaun/v1":
@@ -323,12 +325,12 @@ class RunSummary:
     def take(self, records: Iterable[Taken], learn: Literal["attempts", "nothing"] = "nothing") -> None:
         """Add *records* in order, blocks of numbers among them."""
         for record in records:
-            if isinstance(record, NumberBlock | RowBlock):
-                self._take_block(record) if isinstance(record, NumberBlock) else self._take_rows(record)
-                continue
-            if learn == "attempts":
-                self.attempts.learn(record)
-            self._take_record(record)
+            if isinstance(record, Record):
+                if learn == "attempts":
+                    self.attempts.learn(record)
+                self._take_record(record)
+            else:
+                self._take_block(record) if isinstance(record, StepBlock) else self._take_rows(record)
 
     def take_ends(self, found: toyspec_engine.EndsFields) -> None:
         """Take in what the compiled engine has *found* in a short stream, all that lists have of it."""
@@ -344,13 +346,17 @@ class RunSummary:
         self.describe(profile, Extent(state, count, size))
 
     def _take_record(self, record: Record) -> None:
+        kind, profile = record.kind, record.profile
         if not isinstance(record, Row):
-            self._count(self.kinds, "entry" if record.profile == "metrics/v1" else record.kind or "without kind", 1)
-        if record.is_known and record.counts:
+            self._count("entry" if profile == "metrics/v1" else kind or "without kind", 1)
+        step = self.placing.take(record)
+        if self.placing.is_step or (record.is_known and record.counts):
             self._take_time(record.time, record.time_origin)
-        if record.kind not in _NUMBERS_ONLY or record.profile != "toy/v1":
+        if (profile != "toy/v1" or kind not in _NUMBERS_ONLY) and profile != "metrics/v1":
             self._take_description(record)
-        self._take_values(record)
+        # Values of a record without a step of its own are at the last step.
+        if self.placing.is_step is not False:
+            self._take_values(record, step)
 
     def _take_description(self, record: Record) -> None:
         """Take in what *record* says beside its time and its metrics."""
@@ -378,22 +384,20 @@ class RunSummary:
         """Return the metric over which the run wants *metric* drawn; None where it does not say."""
         return defined(metric, self.step_names)
 
-    def _take_values(self, record: Record) -> None:
-        """Take in the step of *record* and its metrics, which are at the last step where it has none of its own."""
-        step = self.placing.take(record)
-        if mapping_of(record.profile).of_kind(record.kind).role == "step" and not record.is_step:
-            return
+    def _take_values(self, record: Record, step: float) -> None:
+        """Take in the metrics of *record*, which are at *step*."""
+        profile, epoch, series = record.profile, None, self.series
         values = self.attempts.named_values(record)
-        if record.kind == "step" and record.profile == "toy/v1" and "loss" in values:
+        if record.kind == "step" and profile == "toy/v1" and "loss" in values:
             self._step_loss = (finite_number(values["loss"]),)
         if not _is_place(step):
             return
+        if profile == "kaun/v1":
+            epoch = record.epoch
         for name, value in values.items():
-            curve = self._curve(name, record.profile)
-            if isinstance(curve, TagCurve):
-                curve.add(step, finite_number(value), record.epoch)
-            elif curve is not None:
-                curve.add(step, finite_number(value))
+            curve = series.get(name) or self._curve(name, profile)
+            if curve is not None:
+                curve.add(step, value, epoch)
 
     def _keep_named(self, what: str, kept: dict[str, Any], name: str, value: Any) -> None:
         if name in kept or len(kept) < MOST_NAMES:
@@ -401,27 +405,34 @@ class RunSummary:
         else:
             self.left_out[what] = self.left_out.get(what, 0) + 1
 
-    def _count(self, counts: dict[str, int], name: str, number_of: int) -> None:
-        self._keep_named("kinds", counts, name, counts.get(name, 0) + number_of)
+    def _count(self, name: str, number_of: int) -> None:
+        if name in self.kinds:
+            self.kinds[name] += number_of
+        else:
+            self._keep_named("kinds", self.kinds, name, number_of)
 
-    def _take_block(self, block: NumberBlock) -> None:
+    def _take_block(self, block: StepBlock) -> None:
         """Add many records at once."""
-        self._take_places(block.profile, block.kinds, block.times, block.steps, block.phase)
-        for name, minimize in block.minimized.items():
+        self.take_numbers(block.extremes(), block.profile)
+        for name, minimize in block.numbers.minimized:
             self._keep_named("goals", self.goals, name, "min" if minimize else "max")
-        for name, (steps, values) in self.attempts.named(block.columns, block.phase).items():
-            curve = self._curve(name, block.profile)
+        if not self._parts and block.profile != "kaun/v1":
+            return
+        for name, column in self.attempts.named(block.columns(), block.numbers.phase).items():
+            curve = self.series.get(name)
+            if curve is not None:
+                curve.draw(column.values)
             if isinstance(curve, TagCurve):
-                curve.add_all(steps, values, block.places[name].epochs if name in block.places else None)
-            elif curve is not None:
-                curve.add_all(steps, values)
-            if name == "loss" and block.profile == "toy/v1":
-                self._step_loss = (finite_number(values[-1]),)
+                curve.keep_latest(column)
 
     def take_numbers(self, numbers: toyspec_engine.NumbersFields, profile: Profile) -> None:
         """Add many records of which the extremes of each metric are known: the shape of its curve then is not."""
         phase = numbers["phase"]
-        self._take_places(profile, numbers["kinds"], numbers["times"], numbers["steps"], phase)
+        for kind, number_of in numbers["kinds"]:
+            self._count(kind, number_of)
+        for time in numbers["times"] or ():
+            self._take_time(time, mapping_of(profile).origin_of(time))
+        self.placing.take_block(numbers["kinds"], numbers["steps"], phase)
         metrics = {name: Extremes._make(found) for name, *found in numbers["metrics"]}
         for name, found in self.attempts.named(metrics, phase).items():
             curve = self._curve(name, profile)
@@ -429,21 +440,6 @@ class RunSummary:
                 curve.merge(found)
             if name == "loss" and profile == "toy/v1":
                 self._step_loss = (finite_number(found.last[1]),)
-
-    def _take_places(
-        self,
-        profile: Profile,
-        kinds: Iterable[tuple[str, int]],
-        times: tuple[float, float] | None,
-        steps: tuple[int, int] | None,
-        phase: str | None,
-    ) -> None:
-        """Add what many records have beside their metrics: numbers by kind, first and last time and step."""
-        for kind, number_of in kinds:
-            self._count(self.kinds, kind, number_of)
-        for time in times or ():
-            self._take_time(time, mapping_of(profile).origin_of(time))
-        self.placing.take_block(kinds, steps, phase)
 
     def _curve(self, name: str, profile: Profile | None) -> Curve | None:
         curve = self.series.get(name)
@@ -463,7 +459,7 @@ class RunSummary:
         steps = self.placing.take_rows(block.steps, len(block.lines))
         for name, values in block.metrics.items():
             curve = self._curve(name, None)
-            if curve is not None:
+            if curve is not None and values:
                 curve.add_all(steps, array("d", values))
 
     def _take_time(self, seconds: float | None, origin: str | None) -> None:
@@ -517,7 +513,7 @@ def summarize_run(path: str, *, watch: Watch | None = None, dialect: DialectChoi
     stream = locate_stream(path, choice.stream_files)
     summary = RunSummary(stream)
     reading = read(stream, mode="salvage", dialect=choice)
-    reading.give_numbers()
+    reading.give_blocks()
     summary.take(reading if watch is None else watch(reading, _size(stream)), learn="attempts")
     report = reading.report
     if report.dialect is None and (report.profile is None or (not report.records and _is_other(stream))):
@@ -526,7 +522,7 @@ def summarize_run(path: str, *, watch: Watch | None = None, dialect: DialectChoi
         again = RunSummary(stream, attempts=summary.attempts)
         with read(stream, mode="salvage", profile=report.profile, dialect=choice) as reading:
             if report.dialect is None:
-                reading.give_numbers("steps")
+                reading.give_blocks(attempts=summary.attempts)
             again.take(latest(reading, summary.attempts))
         summary = again
     summary.report, summary.choice = report, choice
