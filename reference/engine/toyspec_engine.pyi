@@ -37,20 +37,13 @@ class OutcomeFields(TypedDict):
     skipped: str | None
     failure: tuple[int | None, str] | None
 
-class PieceFields(TypedDict):
-    """Whole lines: columns of them, or none where Python reads them."""
+class OpenedFields(TypedDict):
+    """All numbers of steps: name, steps and values of each metric, and step, time and epoch of each line."""
 
-    bytes: int
-    lines: int
-    last: int
-    kinds: list[tuple[str, int]]
-    phase: str | None
-    times: tuple[float, float] | None
-    steps: tuple[int, int] | None
     columns: list[tuple[str, bytes, bytes]]
-    rows: tuple[bytes, bytes, bytes | None] | None
+    rows: tuple[bytes, bytes, bytes | None]
     places: list[tuple[bytes, bytes, bytes | None]]
-    minimized: list[tuple[str, bool]]
+    """Those of each metric, if a line has one of several."""
 
 EndsFields: TypeAlias = tuple[
     Profile, State, int, int, bytes | None, bytes | None, tuple[int, int], tuple[float, float], float
@@ -159,7 +152,7 @@ class StepBlock:
     def minimized(self) -> list[tuple[str, bool]]: ...
     def extremes(self) -> list[ExtremesFields]: ...
     def last_place(self) -> tuple[float, float, float] | None: ...
-    def opened(self) -> PieceFields: ...
+    def opened(self) -> OpenedFields: ...
 
 @final
 class Pyramid:
@@ -176,20 +169,11 @@ class Packing:
     def levels(self, curve: Pyramid, fewest: int) -> list[LevelFields]: ...
     def data(self) -> bytes: ...
 
-def columns(data: bytes, profile: Profile) -> list[PieceFields]:
-    """Return what whole lines of a stream hold, in their order."""
-
-def step_columns(data: bytes, profile: Profile) -> list[PieceFields]:
-    """As ``columns``, for steps alone, with step, time and epoch of each."""
-
 def step_blocks(data: bytes, profile: Profile, threads: int) -> list[BlockPiece]:
     """Return what whole lines of a stream hold, in their order, with blocks of steps; at most so many threads read."""
 
 def folded(values: bytes, level: int) -> tuple[bytes, bytes, bytes]:
     """Return the lowest, the highest and the mean of each *level* successive finite values, added in pairs."""
-
-def extremes(values: bytes) -> tuple[int, int] | None:
-    """Return where the first lowest and the first highest value are; None for no values, and where one is NaN."""
 
 def run_ends(paths: Sequence[str], most_bytes: int) -> list[EndsFields | None]:
     """Return what the ends of each short stream say; None where Python reads it."""

@@ -3,9 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use toyspec::{columns, step_columns, Column, Columns, Piece, Profile, Rows};
-
-use crate::failures::{caught, failure};
+use toyspec::{Column, Columns, Rows};
 
 /// Name, steps and values; the numbers are in the layout of this machine, 64 bits each.
 type ColumnFields<'py> = (String, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
@@ -13,77 +11,19 @@ type ColumnFields<'py> = (String, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 /// Steps, times and epochs, if there are any.
 type RowFields<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>);
 
-/// A piece of whole lines. Without columns, it is lines that Python reads.
-#[derive(Default, IntoPyObject)]
-pub(crate) struct PieceFields<'py> {
-    bytes: usize,
-    /// Number of lines; 0 where Python reads them.
-    lines: u64,
-    last: usize,
-    kinds: Vec<(String, u64)>,
-    phase: Option<String>,
-    times: Option<(f64, f64)>,
-    steps: Option<(i64, i64)>,
+/// All numbers of steps.
+#[derive(IntoPyObject)]
+pub(crate) struct OpenedFields<'py> {
     columns: Vec<ColumnFields<'py>>,
     rows: Option<RowFields<'py>>,
     places: Vec<RowFields<'py>>,
-    minimized: Vec<(String, bool)>,
 }
 
-/// Returns what whole lines of a stream of a profile hold, in their order.
-#[pyfunction]
-#[pyo3(name = "columns")]
-pub(crate) fn columns_of<'py>(
-    py: Python<'py>,
-    data: &Bound<'py, PyBytes>,
-    profile: &str,
-) -> PyResult<Vec<PieceFields<'py>>> {
-    found(py, data, profile, columns)
-}
-
-/// As `columns`, for steps alone, with the place of each.
-#[pyfunction]
-#[pyo3(name = "step_columns")]
-pub(crate) fn step_columns_of<'py>(
-    py: Python<'py>,
-    data: &Bound<'py, PyBytes>,
-    profile: &str,
-) -> PyResult<Vec<PieceFields<'py>>> {
-    found(py, data, profile, step_columns)
-}
-
-fn found<'py>(
-    py: Python<'py>,
-    data: &Bound<'py, PyBytes>,
-    profile: &str,
-    read: fn(&[u8], Profile) -> Vec<Piece>,
-) -> PyResult<Vec<PieceFields<'py>>> {
-    let profile = Profile::of(profile).ok_or_else(|| PyValueError::new_err("no such profile"))?;
-    let text = data.as_bytes();
-    let pieces = py.detach(|| caught(|| read(text, profile))).map_err(|place| failure(&place))?;
-    Ok(pieces.into_iter().map(|piece| fields(py, piece)).collect())
-}
-
-fn fields(py: Python<'_>, piece: Piece) -> PieceFields<'_> {
-    match piece {
-        Piece::Lines(bytes) => PieceFields { bytes, ..PieceFields::default() },
-        Piece::Columns(found) => column_fields(py, &found),
-    }
-}
-
-pub(crate) fn column_fields<'py>(py: Python<'py>, found: &Columns) -> PieceFields<'py> {
-    PieceFields {
-        bytes: found.bytes,
-        lines: found.lines,
-        last: found.last,
-        kinds: found.kinds.clone(),
-        phase: found.phase.clone(),
-        times: found.times,
-        steps: found.steps,
+pub(crate) fn opened_fields<'py>(py: Python<'py>, found: &Columns) -> OpenedFields<'py> {
+    OpenedFields {
         columns: found.columns.iter().map(|column| buffers(py, column)).collect(),
         rows: found.rows.as_ref().map(|rows| row_fields(py, rows)),
         places: found.places.iter().map(|rows| row_fields(py, rows)).collect(),
-        minimized: found.minimized.clone(),
     }
 }
 
@@ -125,27 +65,6 @@ pub(crate) fn folded<'py>(
     }
     total.iter_mut().for_each(|total| *total /= level as f64);
     Ok([real(py, &low), real(py, &high), real(py, &total)])
-}
-
-/// Returns where the lowest and the highest of the numbers are, each the first of its value; None for no numbers, and
-/// where one is NaN. The numbers are in the layout of this machine.
-#[pyfunction]
-pub(crate) fn extremes(values: &Bound<'_, PyBytes>) -> Option<(usize, usize)> {
-    let (values, _) = values.as_bytes().as_chunks();
-    let first = f64::from_ne_bytes(*values.first()?);
-    let (mut low, mut high) = ((0, first), (0, first));
-    for (at, value) in values.iter().map(|value| f64::from_ne_bytes(*value)).enumerate() {
-        if value.is_nan() {
-            return None;
-        }
-        if value < low.1 {
-            low = (at, value);
-        }
-        if value > high.1 {
-            high = (at, value);
-        }
-    }
-    Some((low.0, high.0))
 }
 
 /// Makes one number of each two.

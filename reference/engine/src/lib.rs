@@ -29,11 +29,8 @@ fn toyspec_engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<step_blocks::StepBlock>()?;
     module.add_class::<pyramids::Pyramid>()?;
     module.add_class::<packing::Packing>()?;
-    module.add_function(wrap_pyfunction!(columns::columns_of, module)?)?;
-    module.add_function(wrap_pyfunction!(columns::step_columns_of, module)?)?;
     module.add_function(wrap_pyfunction!(step_blocks::step_blocks, module)?)?;
     module.add_function(wrap_pyfunction!(columns::folded, module)?)?;
-    module.add_function(wrap_pyfunction!(columns::extremes, module)?)?;
     module.add_function(wrap_pyfunction!(ends::ends_of_all, module)?)?;
     module.add_function(wrap_pyfunction!(digests::digests_of_all, module)?)?;
     module.add_function(wrap_pyfunction!(tensorboard::tensorboard_lines, module)?)?;

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use toyspec::{step_columns_on, Columns, Extremes, Piece, Profile, Rows};
 
-use crate::columns::{column_fields, PieceFields};
+use crate::columns::{opened_fields, OpenedFields};
 use crate::digests::{extremes, ExtremesFields};
 use crate::failures::{caught, failure};
 
@@ -91,8 +91,8 @@ impl StepBlock {
     }
 
     /// Returns all numbers.
-    fn opened<'py>(&self, py: Python<'py>) -> PieceFields<'py> {
-        column_fields(py, &self.0)
+    fn opened<'py>(&self, py: Python<'py>) -> OpenedFields<'py> {
+        opened_fields(py, &self.0)
     }
 }
 

@@ -60,7 +60,7 @@ pub use check::{
     StreamChecker, LARGE_BYTES,
 };
 pub use column_parts::step_columns_on;
-pub use columns::{columns, step_columns, Column, Columns, Piece, Rows};
+pub use columns::{Column, Columns, Piece, Rows};
 pub use composer::{check_run_id, Composer};
 pub use digests::{Digest, DigestReader, Extremes, Numbers, Part};
 pub use ends::{Ends, EndsReader};

@@ -31,8 +31,8 @@ _NAMES = (
     "Pyramid", "Pyramid.add", "Pyramid.add_block", "Pyramid.first_places", "Pyramid.buckets",
     "StepBlock", "StepBlock.kinds", "StepBlock.phase", "StepBlock.times", "StepBlock.steps", "StepBlock.names",
     "StepBlock.minimized", "StepBlock.extremes", "StepBlock.last_place", "StepBlock.opened",
-    "Packing", "Packing.levels", "Packing.data", "columns", "step_columns", "step_blocks",
-    "folded", "extremes", "run_ends", "digests", "tensorboard_lines", "fail",
+    "Packing", "Packing.levels", "Packing.data", "step_blocks",
+    "folded", "run_ends", "digests", "tensorboard_lines", "fail",
 )  # fmt: skip
 
 

@@ -103,8 +103,8 @@ class Scan:
         begin = None
         if block.profile == "kaun/v1" and numbers.times is not None:
             begin = self._first_time = numbers.times[0] if self._first_time is None else self._first_time
-        names = dict.fromkeys(numbers.names)
-        for column, name in enumerate(attempts.named(names, numbers.phase)):
+        names = {numbers.names[at]: at for at in block.order}
+        for name, column in attempts.named(names, numbers.phase).items():
             curve = self._curve(name, where)
             if isinstance(curve, EnginePyramid):
                 curve.native.add_block(numbers, column, (block.offset, block.line), begin)

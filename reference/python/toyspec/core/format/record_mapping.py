@@ -285,8 +285,8 @@ def _members(value: dict[str, Any], reading: _Reading) -> dict[str, Any]:
     if not isinstance(extra, dict):
         return own
     if _PLAIN.issuperset(map(type, extra.values())) and not extra.keys() & own.keys():
-        return extra | own
-    return _named(_parts(extra), own) | own
+        return own | extra
+    return own | _named(_parts(extra), own)
 
 
 def _parts(members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from toyspec.core.format.known_formats import Look
     from toyspec.core.reading.readers import LogFeed, OpenedLog
 
-    NewFeed = partial[RecordFeed] | partial[LogFeed]
+    NewFeed = partial[Any]
 
 
 Mode = Literal["strict", "tail", "prefix", "salvage"]

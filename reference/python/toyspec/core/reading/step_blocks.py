@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from toyspec.core.engine import native
@@ -46,27 +45,31 @@ class StepBlock(NamedTuple):
     records: int
     """Number of records."""
     numbers: toyspec_engine.StepBlock
+    order: list[int]
+    """Where its columns are in the engine, in the order of the metrics of a record."""
 
     def extremes(self) -> toyspec_engine.NumbersFields:
         """Return what the numbers come to."""
         numbers = self.numbers
+        metrics = numbers.extremes()
         return {
             "kinds": numbers.kinds,
             "phase": numbers.phase,
             "times": numbers.times,
             "steps": numbers.steps,
-            "metrics": numbers.extremes(),
+            "metrics": [metrics[at] for at in self.order],
         }
 
     def columns(self) -> dict[str, Column]:
         """Return all numbers, by metric."""
         found = self.numbers.opened()
         shared = _places(found["rows"])
-        places = map(_places, found["places"]) if found["places"] else repeat(shared)
-        return {
-            name: Column(steps, array("d", values), times, epochs)
-            for (name, _, values), (steps, times, epochs) in zip(found["columns"], places, strict=False)
-        }
+        places = list(map(_places, found["places"])) or [shared] * len(self.order)
+        columns = {}
+        for at in self.order:
+            (name, _, values), (steps, times, epochs) = found["columns"][at], places[at]
+            columns[name] = Column(steps, array("d", values), times, epochs)
+        return columns
 
     def is_abandoned(self, attempts: Attempts) -> bool:
         """Return whether a later attempt supersedes the steps; the block is from a feed that knows *attempts*."""
@@ -106,41 +109,49 @@ class StepBlockFeed(RecordFeed):
             found += super().feed(chunk[at:end])
             at = end
         engine, begin = native(), at
-        if engine is None or self._profile not in get_args(Profile):
+        if engine is None or self._profile is None or self._profile not in get_args(Profile):
             return found + super().feed(chunk[at:])
         for piece in engine.step_blocks(chunk[at : chunk.rfind(b"\n") + 1], self._profile, self._threads):
             end = at + piece["bytes"]
-            if piece["lines"] >= _FEWEST:
+            numbers = piece["block"]
+            if numbers is not None and piece["lines"] >= _FEWEST:
                 found += super().feed(chunk[begin:at])
                 begin = at
-                block = StepBlock(self._profile, *self._splitter.position, piece["lines"], piece["block"])
-                if self._is_whole(block) and not (self._is_exact and chunk.find(b'"nonfinite"', at, end) >= 0):
-                    found.append(block)
-                    self._skip(block, piece, chunk[at + piece["last"] : end - 1])
+                is_exact = not self._is_exact or chunk.find(b'"nonfinite"', at, end) < 0
+                if is_exact and self._is_whole(numbers):
+                    found.append(self._block(piece, numbers, chunk[at + piece["last"] : end - 1]))
                     begin = end
             at = end
         return found + super().feed(chunk[begin:])
 
-    def _is_whole(self, block: StepBlock) -> bool:
-        """Return whether a later attempt supersedes all steps of *block*, or none."""
-        kept = None if self._attempts is None else self._attempts.last_step_kept(block.line)
+    def _is_whole(self, numbers: toyspec_engine.StepBlock) -> bool:
+        """Return whether a later attempt supersedes all steps of a block, or none; it begins with the next line."""
+        kept = None if self._attempts is None else self._attempts.last_step_kept(self.next_line)
         if kept is None:
             return True
-        steps = array("q", block.numbers.opened()["rows"][0])
+        steps = array("q", numbers.opened()["rows"][0])
         return max(steps) <= kept or min(steps) > kept
 
-    def _skip(self, block: StepBlock, piece: toyspec_engine.BlockPiece, last: bytes) -> None:
-        """Pass over the lines of *piece*, whose *last* one becomes a record."""
+    def _block(self, piece: toyspec_engine.BlockPiece, numbers: toyspec_engine.StepBlock, last: bytes) -> StepBlock:
+        """Pass over the lines of *piece*, whose *last* one becomes a record; return their block."""
+        line, offset = self._splitter.position
         self._splitter.skip(piece["lines"], piece["bytes"])
         value = decode(last)
         assert value is not None, "the engine takes readable lines only"
         self.records += piece["lines"] - 1
-        self._record(last, block.line + piece["lines"] - 1, block.offset + piece["last"], value)
+        said = self._record(last, line + piece["lines"] - 1, offset + piece["last"], value).values
+        assert self._profile is not None
+        names, places = numbers.names, {name: at for at, name in enumerate(said)}
+        order = sorted(range(len(names)), key=lambda at: places.get(names[at], 0))
+        return StepBlock(self._profile, line, offset, piece["lines"], numbers, order)
 
 
 def latest(items: Iterable[Record | StepBlock], attempts: Attempts) -> Iterator[Record | StepBlock]:
     """Yield of *items*, from a feed that knows *attempts* and in order, what no later attempt supersedes."""
     for item in items:
-        is_block = isinstance(item, StepBlock)
-        if not (item.is_abandoned(attempts) if is_block else attempts.are_values_abandoned(item)):
+        if isinstance(item, StepBlock):
+            is_abandoned = item.is_abandoned(attempts)
+        else:
+            is_abandoned = attempts.are_values_abandoned(item)
+        if not is_abandoned:
             yield item

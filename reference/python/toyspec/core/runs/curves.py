@@ -77,10 +77,9 @@ class Curve:
 
     def add_all(self, steps: Sequence[int], values: array[float]) -> None:
         """Add finite *values*, at least one, each at one of *steps*: what ``add`` does, at once."""
-        low, high = (best(values) for best in (min, max))
-        ends = ((steps[at], values[at]) for at in (0, -1))
-        extremes = ((steps[values.index(value)], value) for value in (low, high))
-        self.merge(Extremes(len(values), 0, *ends, values[-1], *extremes))
+        first, last = (steps[0], values[0]), (steps[-1], values[-1])
+        lowest, highest = ((steps[values.index(value)], value) for value in (min(values), max(values)))
+        self.merge(Extremes(len(values), 0, first, last, values[-1], lowest, highest))
         self.draw(values)
 
     def draw(self, values: array[float]) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     Place = tuple[int, int | float, int]
     """Number of the attempt, step, and number of the row at this step, from 0."""
+    Sort = Literal["number", "text"]
 
 Cell = float | int | str | None
 
@@ -235,7 +236,7 @@ class _Table:
         self.attempts = Attempts() if attempts is None else attempts
         self.placing = Placing(self.attempts)
         self._wanted, self._x, self._view = wanted, x, view
-        self._columns: dict[tuple[Literal["number", "text"], str], _Column] = {}
+        self._columns: dict[tuple[Sort, str], _Column] = {}
         self._known: set[str] = set()
         self._asked = None if wanted is None else {*wanted, x}
         self._number = 1
@@ -273,7 +274,8 @@ class _Table:
             return
         self._records += 1
         place = time if self._x == "time" else record.epoch if self._x == "epoch" else None
-        for sort, found in (("number", values), ("text", texts)):
+        parts: list[tuple[Sort, Mapping[str, Any]]] = [("number", values), ("text", texts)]
+        for sort, found in parts:
             for name, value in found.items():
                 column = self._column(sort, name)
                 if column is not None:
@@ -303,7 +305,7 @@ class _Table:
             self._records += count if block.profile == "kaun/v1" else 0
         self._records += block.records
 
-    def _column(self, sort: Literal["number", "text"], name: str) -> _Column | None:
+    def _column(self, sort: Sort, name: str) -> _Column | None:
         """Return the column of a metric; None for one that was not asked for."""
         column = self._columns.get((sort, name))
         if column is None:
@@ -342,7 +344,7 @@ class _Table:
             return False
         return not any(_is_there(place) for column in self._columns.values() for place in column.places)
 
-    def _ordered(self) -> list[tuple[tuple[Literal["number", "text"], str], _Column]]:
+    def _ordered(self) -> list[tuple[tuple[Sort, str], _Column]]:
         """Return the columns, those that were asked for in that order."""
         items = list(self._columns.items())
         if self._wanted is None:
