@@ -406,6 +406,9 @@ def _nearest(path: str, points: Buckets, axis: Axis, wanted: float) -> dict[str,
     known = [at for at, place in enumerate(where) if isfinite(place)]
     if not known:
         return None
+    # Far beyond the ends, all distances are the same float.
+    ends = [where[at] for at in known]
+    wanted = min(max(wanted, min(ends)), max(ends))
     at = min(known, key=lambda at: abs(where[at] - wanted))
     offset, length = int(offsets[at]), 0
     with closing(open_file(path)) as file:
