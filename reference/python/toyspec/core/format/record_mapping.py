@@ -6,6 +6,7 @@ The logs of other programs have a mapping of their own, in `toyspec.logs`.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -135,6 +136,7 @@ def mapping_of(profile: Profile | None) -> RecordMapping:
 def enter_mapping(profile: str, mapping: RecordMapping) -> None:
     """Let the records of *profile*, which is a profile of the user, be read by *mapping*."""
     _MAPPINGS[profile] = mapping
+    _kept_reading.cache_clear()
 
 
 def is_known(profile: Profile | None, kind: str | None) -> bool:
@@ -150,8 +152,9 @@ def said_in(value: dict[str, Any], profile: Profile | None, kind: str | None) ->
     Texts are strings, and values without names of their own, as JSON: lists of anything but a few numbers, and what is
     empty or nested too deep; NaN and infinities are written in them as Python and JavaScript spell them.
     """
-    data = _data_in(value, profile, kind)
-    named = value.get("texts") if mapping_of(profile).of_kind(kind).values == "object" else None
+    reading = _reading_of(profile, kind)
+    data = _data_in(value, reading)
+    named = value.get("texts") if reading.read.values == "object" else None
     own = {name: text for name, text in named.items() if isinstance(text, str)} if isinstance(named, dict) else {}
     if _PLAIN.issuperset(map(type, data.values())):
         return data, own
@@ -172,18 +175,17 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _data_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -> dict[str, Any]:
+def _data_in(value: dict[str, Any], reading: _Reading) -> dict[str, Any]:
     """Return what a record says beside what every record has, by name: numbers, null, booleans, texts, and the rest."""
-    mapping = _MAPPINGS[profile]
-    read = mapping.of_kind(kind)
+    read = reading.read
     if read.values == "none":
         return {}
     if "nonfinite" in value:
         value = with_lost_numbers(value)
-    prefix = _prefix(value, read, kind) if read.names else ""
+    prefix = _prefix(value, read, reading.kind) if read.names else ""
     if prefix is None:
         return {}
-    found = _READERS[read.values](value, _Reading(mapping, read, profile, kind))
+    found = _READERS[read.values](value, reading)
     return {prefix + name: each for name, each in found.items()} if prefix else found
 
 
@@ -263,15 +265,33 @@ def cut_count(value: Any) -> int | None:
 
 
 class _Reading(NamedTuple):
+    """How the records of one kind are read."""
+
     mapping: RecordMapping
     read: KindMapping
-    profile: Profile | None
     kind: str | None
+    types: Mapping[str, Any]
+    """What the schema declares of them."""
+
+
+def _reading_of(profile: Profile | None, kind: str | None) -> _Reading:
+    # Of a kind that a log has made up, nothing is kept.
+    is_kept = kind is None or kind in _MAPPINGS[profile].kinds
+    return _kept_reading(profile, kind) if is_kept else _new_reading(profile, kind)
+
+
+def _new_reading(profile: Profile | None, kind: str | None) -> _Reading:
+    mapping = _MAPPINGS[profile]
+    types = FIELDS.get(profile or "", {}).get(kind or "entry", {})
+    return _Reading(mapping, mapping.of_kind(kind), kind, types)
+
+
+_kept_reading = cache(_new_reading)
 
 
 def _members(value: dict[str, Any], reading: _Reading) -> dict[str, Any]:
     """Return the numbers of a record, what its schema does not declare, and what is in its extra."""
-    places, types = reading.mapping.places, _types(reading)
+    places, types = reading.mapping.places, reading.types
     own: dict[str, Any] = {}
     others: dict[str, Any] = {}
     for name, member in value.items():
@@ -325,10 +345,9 @@ def _tree(value: dict[str, Any], reading: _Reading) -> dict[str, Any]:
 
     What the schema of toyspec does not declare may be anything else too.
     """
-    mapping, read, _, kind = reading
+    mapping, read, kind, types = reading
     if kind is None and mapping.tag is not None and read.names != "shared":
         return {}
-    types = _types(reading)
     left_out = mapping.places.union(*read.thing, ["nonfinite"])
     is_open = read.names == "shared" and read.role == "none"
     found: dict[str, Any] = {}
@@ -352,10 +371,6 @@ def _without_null(
     for name, member in members:
         if name not in left_out and (member is not None or types.get(name) in _NUMERIC):
             yield name, member
-
-
-def _types(reading: _Reading) -> Mapping[str, Any]:
-    return FIELDS.get(reading.profile or "", {}).get(reading.kind or "entry", {})
 
 
 _READERS: dict[str, Callable[[dict[str, Any], _Reading], dict[str, Any]]] = {
