@@ -1,4 +1,4 @@
-"""``toyspec guard``: watch over runs by health rules, run their program, and start it again."""
+"""``toyspec guard``: watch over runs by health rules, and hand on their alerts."""
 
 from __future__ import annotations
 
