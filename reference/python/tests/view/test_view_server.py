@@ -8,6 +8,7 @@ import math
 import os
 import random
 import socket
+import threading
 import time
 from concurrent.futures import Future
 from contextlib import closing, suppress
@@ -466,6 +467,28 @@ def test_requests_that_never_end_block_no_one(client: Client) -> None:
     finally:
         for each in halves:
             each.close()
+
+
+def test_answer_that_takes_too_long_goes_on(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks again gets the same answer, which is made once."""
+    begun, may_end = threading.Semaphore(0), threading.Event()
+    answer = client.server.answers.detail
+
+    def slow(query: Any) -> bytes:
+        begun.release()
+        may_end.wait(60)
+        return answer(query)
+
+    monkeypatch.setattr(client.server.answers, "detail", slow)
+    monkeypatch.setattr("toyspec.view.server._ANSWER_SECONDS", 0.1)
+    run = next(iter(client.rows()))
+    for _ in range(2):
+        status, _, body = client.get(f"/api/run?{urlencode({'run': run})}")
+        assert (503, True) == (status, b"ask again" in body)
+    monkeypatch.setattr("toyspec.view.server._ANSWER_SECONDS", 60.0)
+    threading.Timer(0.2, may_end.set).start()
+    assert client.json("/api/run", run=run)
+    assert (True, False) == (begun.acquire(blocking=False), begun.acquire(blocking=False))
 
 
 def test_oldest_stream_of_changes_gives_way(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,9 @@ import socket
 import socketserver
 import threading
 from collections import Counter
+from concurrent.futures import Future, wait
 from contextlib import closing, suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler
 from ipaddress import ip_address
 from pathlib import Path
@@ -84,6 +86,7 @@ _MOST_CONNECTIONS = 128
 _IDLE_SECONDS = 60.0
 # How long the thread of a connection that was closed for another one may take to end.
 _EVICTION_SECONDS = 1.0
+_ANSWER_SECONDS = 60.0
 _HEARTBEAT_SECONDS = 15.0
 # How soon a stream of changes ends that is closed for another connection.
 _LOOK_SECONDS = 0.25
@@ -153,6 +156,8 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self._free = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._waiting: dict[socket.socket, str] = {}
         self._waiting_lock = threading.Lock()
+        self._asked: dict[str, Future[bytes]] = {}
+        self._asked_lock = threading.Lock()
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), ViewHandler)
         self.host, self.port = host, int(self.server_address[1])
@@ -190,6 +195,29 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         """Return whether *connection* was not closed for another one, nor the server."""
         with self._waiting_lock:
             return connection in self._waiting and not self.closing.is_set()
+
+    def within_time(self, question: str, answer: Callable[[], bytes]) -> bytes:
+        """Return what *answer* returns; raise RefusedError after a minute.
+
+        It goes on then, and whoever asks the same *question* meanwhile waits for the same answer.
+        """
+        with self._asked_lock:
+            found = self._asked.get(question)
+            if found is None:
+                found = self._asked[question] = Future()
+                threading.Thread(target=self._make, args=(question, found, answer), daemon=True).start()
+        if not wait([found], _ANSWER_SECONDS).done:
+            raise RefusedError(503, f"it takes longer than {_ANSWER_SECONDS:g} s; it goes on: ask again")
+        return found.result()
+
+    def _make(self, question: str, found: Future[bytes], answer: Callable[[], bytes]) -> None:
+        try:
+            found.set_result(answer())
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that asked
+            found.set_exception(error)
+        finally:
+            with self._asked_lock:
+                del self._asked[question]
 
     def _close_waiting(self) -> bool:
         """Close the oldest waiting connection of the client that has the most; return whether there is one."""
@@ -326,7 +354,8 @@ class ViewHandler(BaseHTTPRequestHandler):
             if path in self._answers or path in self._routes:
                 self._refuse_other_sites()
             if path in self._answers:
-                self._json(getattr(self.server.answers, self._answers[path])(query))
+                answer = partial(getattr(self.server.answers, self._answers[path]), query)
+                self._json(self.server.within_time(self.path, answer))
             elif path in self._routes:
                 getattr(self, self._routes[path])(query)
             elif self.server.token is not None and "token" in query:
