@@ -10,6 +10,7 @@ import signal
 import socket
 import sqlite3
 import struct
+import subprocess
 import sys
 import tarfile
 import time
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from command_line import command, environment
 from command_matrix import SUBJECTS
 from toyspec.agents.run_tools import RunTools
 from toyspec.core.command_line.commands import COMMANDS, load
@@ -173,6 +175,15 @@ def found_by(kind: str, attacks: Mapping[str, Callable[[], int]], seconds: float
     refused = sum(end == "2" for end in ends.values())
     say_count(kind, len(ends), refused, len(found))
     return found
+
+
+def status_of(words: list[str]) -> int:
+    """Return the status of a command in a program of its own; raise AssertionError if it printed a traceback."""
+    done = subprocess.run(
+        [sys.executable, "-P", *command(*words)[1:]], env=environment(), capture_output=True, check=False
+    )
+    assert b"Traceback" not in done.stderr, done.stderr
+    return done.returncode
 
 
 def say_count(kind: str, tried: int, refused: int, found: int) -> None:

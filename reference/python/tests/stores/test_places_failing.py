@@ -185,17 +185,15 @@ def test_commands_that_convert_say_what_is_wrong_with_a_place(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """``import`` and ``export``, with one worker and with several, name the address and the problem, and end with 2."""
+    """``export`` names the address and the problem, and ends with 2."""
     if problem == "unreachable":
         monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
         monkeypatch.setenv(VARIABLE, "1")
         _opened.cache_clear()
     store.every = status(403) if problem == "no permission" else status(404)
     place, out = f"s3://{BUCKET}/logs", str(tmp_path / "out")
-    for workers in ("1", "2"):
-        for command in (("import", place), ("export", "csv", place)):
-            assert exit_codes.USAGE == main([*command, "--out", out, "--workers", workers])
-            said = capsys.readouterr().err
-            assert said.startswith(f"toyspec {command[0]}: {place}: ")
-            assert _PROBLEMS[problem] in said
-            assert 1 == said.count("\n")
+    assert exit_codes.USAGE == main(["export", "csv", place, "--out", out])
+    said = capsys.readouterr().err
+    assert said.startswith(f"toyspec export: {place}: ")
+    assert _PROBLEMS[problem] in said
+    assert 1 == said.count("\n")
