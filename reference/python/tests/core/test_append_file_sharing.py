@@ -120,6 +120,25 @@ def test_a_signal_handler_may_append(path: str) -> None:
     assert count > 10
 
 
+def test_a_signal_handler_may_append_very_often(path: str) -> None:
+    """More lines than calls can be nested, all within one line of the program."""
+
+    def signalled(descriptor: int, data: Any) -> int:
+        if data == b"line\n":
+            signal.raise_signal(signal.SIGUSR1)
+        return os.write(descriptor, data)
+
+    file = AppendFile.create(path, options=Options(calls=SystemCalls(write=signalled)))
+    many = [b"%d" % number for number in range(5000)]
+    before = signal.signal(signal.SIGUSR1, lambda *_: [file.append(line) for line in many] and None)
+    try:
+        file.append(b"line")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    file.close()
+    assert [b"line", *many] == content(path).splitlines()
+
+
 def test_a_signal_handler_may_close(path: str) -> None:
     """A handler that closes the file while it interrupts a log call does so behind the line."""
 

@@ -188,17 +188,16 @@ class AppendFile:
     def in_turn(self, call: Callable[..., None], *arguments: Any) -> None:
         """Call *call* alone: after other threads, and after the turn that a signal handler interrupts with it."""
         with self.lock:
+            self._waiting.append((call, arguments))
             if self.is_busy:
-                self._waiting.append((call, arguments))
                 return
             self.is_busy = True
             try:
-                call(*arguments)
+                while self._waiting:
+                    call, arguments = self._waiting.pop(0)
+                    call(*arguments)
             finally:
                 self.is_busy = False
-            while self._waiting:
-                call, arguments = self._waiting.pop(0)
-                self.in_turn(call, *arguments)
 
     def settle(self) -> None:
         """Find out whether a line is committed whose ``append`` an exception interrupted, else remove its part.
