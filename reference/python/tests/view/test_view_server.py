@@ -476,7 +476,7 @@ def test_answer_that_takes_too_long_goes_on(client: Client, monkeypatch: pytest.
 
     def slow(query: Any) -> bytes:
         begun.release()
-        may_end.wait(60)
+        may_end.wait(120)
         return answer(query)
 
     monkeypatch.setattr(client.server.answers, "detail", slow)

@@ -175,10 +175,10 @@ def take_integers(value: dict[str, Any], profile: Profile | None, kind: str | No
     """
     fields = _integer_fields(profile).get(kind, {})
     found: list[Path] = []
-    for key, member in value.items():
+    for key in fields:
         # Most records do not change.
-        if type(member) in _CHANGING and key in fields:
-            value[key] = _taken(member, fields[key], (key,), found)
+        if type(value.get(key)) in _CHANGING:
+            value[key] = _taken(value[key], fields[key], (key,), found)
     return found
 
 
