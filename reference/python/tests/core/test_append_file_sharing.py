@@ -130,7 +130,12 @@ def test_a_signal_handler_may_append_very_often(path: str) -> None:
 
     file = AppendFile.create(path, options=Options(calls=SystemCalls(write=signalled)))
     many = [b"%d" % number for number in range(5000)]
-    before = signal.signal(signal.SIGUSR1, lambda *_: [file.append(line) for line in many] and None)
+
+    def handle(*_: object) -> None:
+        for line in many:
+            file.append(line)
+
+    before = signal.signal(signal.SIGUSR1, handle)
     try:
         file.append(b"line")
     finally:

@@ -43,6 +43,8 @@ examples:
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
+    from toyspec.catalog.reading import QUERY_SECONDS
+
     parser.usage = "toyspec query [OPTION…] SQL"
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
@@ -54,8 +56,8 @@ def configure(parser: Parser) -> None:
         "--timeout",
         metavar="SECONDS",
         type=seconds,
-        default=30.0,
-        help="give it up after this long; default: 30",
+        default=QUERY_SECONDS,
+        help=f"give it up after this long; default: {QUERY_SECONDS:g}",
     )
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print an array of objects")
