@@ -158,8 +158,8 @@ def gradient_statistics(gradient: Any) -> dict[str, Any]:
         return {
             "shape": list(values.shape),
             "l2": float(np.linalg.norm(values.ravel())) if is_whole else None,
-            "min": float(finite.min()) if finite.size else None,
-            "max": float(finite.max()) if finite.size else None,
+            "min": float(np.min(finite)) if finite.size else None,
+            "max": float(np.max(finite)) if finite.size else None,
             "mean": float(values.mean()) if is_whole else None,
             "abs_mean": float(magnitudes.mean()) if is_whole else None,
             "sparsity": float((magnitudes < _NEAR_ZERO).mean()) if values.size else None,
