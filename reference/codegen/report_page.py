@@ -27,8 +27,7 @@ _HEAD = """\
 ## The JSON report
 
 What `toyspec check --format json` prints, as its schema [`report.json`](../schemas/report/v1/report.json) describes it.
-`--format jsonl` prints the same parts line by line, and so while the check goes on; see
-[`toyspec check`](#toyspec-check). In Python, `toyspec.check` gives the same as [objects](python.md#check).
+In Python, `toyspec.check` gives the same as [objects](python.md#check).
 
 ### Example
 

@@ -111,7 +111,6 @@ LEFT_OUT = {
     "-h": "the page of the command has it",
     "--ray": "needs a cluster",
     "--workers": "starts processes",
-    "--follow": "ends by time",
     "--watch": "ends by interruption",
     "--every": "is about --watch",
     "--max-delay": "is about --watch",
@@ -159,7 +158,7 @@ VALUES: dict[str, tuple[str, ...]] = {
 }
 """What an option is given that names no choices."""
 OF_COMMAND: dict[tuple[str, str], tuple[str, ...]] = {
-    ("check", "--format"): ("json", "jsonl", "github"),  # sarif names every rule: check-sorts.txt has one
+    ("check", "--format"): ("json", "github"),  # sarif names every rule: check-sorts.txt has one
     ("ls", "--columns"): ("lr,loss,best.val/acc,nan.loss,errors,alerts,config.opt.name", "nothing"),
     ("dialect", "--name"): ("mine", "csv"),
     ("check", "--color"): ("always",),

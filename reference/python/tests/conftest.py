@@ -66,7 +66,6 @@ SLOW_TESTS = (
     "chaos/test_chaos.py::test_some_seconds_of_chaos",
     "faults/test_writer_safety.py::test_a_kill_while_a_long_fragment_is_moved_loses_nothing",
     "catalog/test_catalog.py::test_bucket_that_cannot_be_listed[unreachable]",
-    "core/test_cli_follow.py::test_interrupt_shows_the_verdict",
     "view/test_cli_plot.py::test_equal_runs_give_equal_pictures[pdf]",
     "view/test_cli_plot.py::test_equal_runs_give_equal_pictures[png]",
     "view/test_cli_plot.py::test_equal_runs_give_equal_pictures[svg]",

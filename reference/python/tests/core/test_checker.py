@@ -237,17 +237,6 @@ def test_rule_that_does_not_exist_cannot_be_selected() -> None:
         CheckOptions(select=frozenset(["step-goes-back"]))
 
 
-def test_take_gives_findings_as_they_come() -> None:
-    """Each finding is taken once, in the order in which the lines came."""
-    checker = StreamChecker("-")
-    checker.feed(START + step(1) + step(1))
-    first = [finding.rule for finding in checker.take()]
-    checker.feed(step(1) + END)
-    assert (["step-goes-backwards"], ["step-goes-backwards"]) == (first, [f.rule for f in checker.take()])
-    assert [] == checker.take()
-    assert checker.ended
-
-
 def test_excerpt_shows_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """The excerpt of a long line holds the byte that the finding is about."""
     line = b'{"kind":"note","t":1.0,"text":"%s","step":1.5}\n' % (b"x" * 500)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import toyspec as toyspec_package
 from command_line import toyspec_within as toyspec
 from toyspec.core.checker import check, check_bytes
 from toyspec.core.command_line import exit_codes
@@ -196,7 +195,7 @@ def test_help_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 HOSTILE = '\x1b[2J\x1b]52;c;eA==\x07\u009b31m\u202e\u2028\r::error::x ##[command]y <b>&\t\x7f=1+1"'
 
 
-@pytest.mark.parametrize("style", ["text", "json", "jsonl", "github", "sarif"])
+@pytest.mark.parametrize("style", ["text", "json", "github", "sarif"])
 def test_hostile_log_is_inert(style: str, tmp_path: Path) -> None:
     """Keys, values, kinds, run ids and file names of a log reach no output as control or deceptive characters."""
     directory = tmp_path / "\x1b[31m\n::error::\u202ex"
@@ -217,7 +216,7 @@ def test_hostile_log_is_inert(style: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of POSIX")
-@pytest.mark.parametrize("style", ["text", "json", "jsonl", "github", "sarif"])
+@pytest.mark.parametrize("style", ["text", "json", "github", "sarif"])
 def test_name_that_is_not_text(style: str, tmp_path: Path) -> None:
     """A directory whose name is not UTF-8 is checked and shown in every format."""
     directory = os.fsencode(tmp_path) + b"/\xff\x80"
@@ -274,26 +273,3 @@ def test_excerpt_ends_with_a_whole_character(cut: int) -> None:
     shown, _ = excerpt(line)
     assert "\\" not in shown
     assert shown[-1] == "…"
-
-
-def test_files_of_media_that_were_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --media a file with another content than its hash says is a finding, one that is missing is one finding."""
-    with toyspec_package.start_run(tmp_path, run_id="r") as run:
-        run.log({"a": toyspec_package.File(b"first"), "b": toyspec_package.File(b"second")}, step=1)
-        run.log({"a": toyspec_package.File(b"first"), "c": toyspec_package.File(b"third")}, step=2)
-    bundle = tmp_path / "r"
-    files = {path.read_bytes(): path for path in (bundle / "media").iterdir()}
-    assert 0 == main(["check", "--media", "--fail-on", "warning", str(bundle)])
-    files[b"first"].write_bytes(b"fi")
-    files[b"second"].unlink()
-    capsys.readouterr()
-    assert 1 == main(["check", "--media", "--fail-on", "warning", "--format", "jsonl", str(bundle)])
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    messages = [(each["line"], each["message"]) for each in found if each["type"] == "finding"]
-    assert 3 == len(messages)
-    assert 2 == sum("has another content" in message for _, message in messages)
-    lines = (bundle / "events.jsonl").read_bytes()
-    assert all(lines[each["offset"] :].startswith(b'"') for each in found if each["type"] == "finding")
-    assert 0 == main(["check", "--media", "--ignore", "media-missing", "--fail-on", "warning", str(bundle)])
-    assert 0 == main(["check", "--fail-on", "error", str(bundle)])
-    assert exit_codes.USAGE == main(["check", "--media", "--follow", str(bundle)])

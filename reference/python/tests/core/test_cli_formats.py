@@ -118,36 +118,6 @@ def test_json_without_files() -> None:
     assert [] == shown["files"]
 
 
-def test_json_lines_hold_what_json_holds(capsys: pytest.CaptureFixture[str]) -> None:
-    """Put together, the objects of jsonl are the report of json."""
-    whole = json.loads(run("json", capsys))
-    files: list[dict[str, Any]] = []
-    pending: list[dict[str, Any]] = []
-    errors, skipped, summary = [], [], {}
-    for line in run("jsonl", capsys).splitlines():
-        item = json.loads(line)
-        kind = item.pop("type")
-        if kind == "finding":
-            pending.append(item)
-        elif kind == "file":
-            assert {item["path"]} >= {each.pop("path") for each in pending}
-            files.append(item | {"findings": pending})
-            pending = []
-        elif kind == "error":
-            errors.append(item)
-        elif kind == "skipped":
-            skipped.append(item)
-        else:
-            summary = item
-    assert whole == {
-        "toyspec": whole["toyspec"],
-        "files": files,
-        "errors": errors,
-        "skipped": skipped,
-        "summary": summary,
-    }
-
-
 @pytest.mark.parametrize("value", ["plain", "é\x00\x1f\x7f\x80\u202e\u2028𝄞\uffff", {"\u009b": ["\n"]}])
 def test_inert_json_is_the_same_value(value: Any) -> None:
     """The escapes of inert JSON change nothing for a parser, and nothing but printable ASCII is left."""

@@ -70,7 +70,7 @@ def test_module_runs_like_the_script() -> None:
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon", ""])
 def test_seconds_are_above_nothing(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A number of seconds that makes no sense is wrong usage, not a wait without end."""
-    assert main(["check", "--follow", "--idle-timeout", text, "-"]) == exit_codes.USAGE
+    assert main(["tail", "--idle-timeout", text, "runs"]) == exit_codes.USAGE
     assert "must be a number of seconds > 0" in capsys.readouterr().err
 
 

@@ -121,12 +121,12 @@ def test_bytes_are_the_stream_itself() -> None:
 
 
 def test_compressed_file_is_not_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It does not grow: tail names what reads it, and check reads it to its end."""
+    """It does not grow: tail names what reads it, and check reads it."""
     path = tmp_path / "a" / "events.jsonl.gz"
     path.parent.mkdir()
     path.write_bytes(gzip.compress(STREAM))
     for named in (path, path.parent):
         assert exit_codes.USAGE == main(["tail", str(named)])
         assert "read it with `toyspec show`" in capsys.readouterr().err
-        assert exit_codes.OK == main(["check", "--follow", str(named)])
+        assert exit_codes.OK == main(["check", str(named)])
         assert "1 run: complete · no findings\n" == capsys.readouterr().out

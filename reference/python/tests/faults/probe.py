@@ -33,7 +33,7 @@ def probe() -> None:
         if way == "read":
             read(path)
         else:
-            arguments = {"check": ["check", "--format", "jsonl"], "repair": ["repair", "--dry-run"]}.get(way, [way])
+            arguments = {"check": ["check", "--format", "json"], "repair": ["repair", "--dry-run"]}.get(way, [way])
             assert main([*arguments, path]) in {0, 1}
     sys.stderr.write(f"{time.process_time() - began:.1f} s")
 

@@ -120,7 +120,7 @@ def hostile_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 COMMANDS = [
-    *(["check", "-v", "--format", style] for style in ("text", "json", "jsonl", "github", "sarif")),
+    *(["check", "-v", "--format", style] for style in ("text", "json", "github", "sarif")),
     ["ls"],
     ["ls", "--json"],
     ["show"],
@@ -290,7 +290,7 @@ def test_s09_torn_and_damaged_are_two_errors() -> None:
 
 def test_s06_a_reader_of_the_output_that_leaves_ends_the_command_quietly(hostile_runs: Path) -> None:
     """``| head -1`` is not reported as an error."""
-    command = [sys.executable, "-m", "toyspec", "check", "--format", "jsonl", str(hostile_runs)]
+    command = [sys.executable, "-m", "toyspec", "check", "--format", "json", str(hostile_runs)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, Handler, Store, status, stream
 from toyspec import (
     Record,
@@ -124,14 +123,6 @@ def test_uncommitted_end_may_change(store: Store) -> None:
     items = list(follow(f"s3://{BUCKET}/a", sleep=lambda _: store.put("a/events.jsonl", next(versions))))
     records = [item for item in items if isinstance(item, Record)]
     assert [1, 2, 3, 4, 5] == [record["step"] for record in records if record.kind == "step"]
-
-
-def test_check_follows_an_object(store: Store) -> None:
-    """``check --follow`` checks an object until its run ends."""
-    store.put("a/events.jsonl", stream(3))
-    done = toyspec("check", "--follow", f"s3://{BUCKET}/a")
-    assert 0 == done.returncode, done.stderr
-    assert b"1 run: complete" in done.stdout
 
 
 @pytest.mark.parametrize("sought", [0, 10, 9000, 65536, 150_000])

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
 from toyspec.core.escaping import printable, shortened
-from toyspec.core.generated.limits import EXCERPT_BYTES, MAX_FINDINGS_PER_RULE
+from toyspec.core.generated.limits import EXCERPT_BYTES
 from toyspec.core.generated.runs import RunEnded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 Severity = Literal["error", "warning", "info"]
 """An error makes a stream invalid; a warning and an info do not."""
@@ -157,20 +153,6 @@ class Report(msgspec.Struct, kw_only=True):
 
     files: list[FileReport]
     errors: list[PathError]
-
-
-def with_findings(report: FileReport, found: Iterable[Finding]) -> FileReport:
-    """Return *report* with *found* in the order of lines; what is beyond the limit of a rule is counted."""
-    findings, suppressed = list(report.findings), dict(report.suppressed)
-    counts: dict[str, int] = {}
-    for finding in found:
-        counts[finding.rule] = counts.get(finding.rule, 0) + 1
-        if counts[finding.rule] > MAX_FINDINGS_PER_RULE:
-            suppressed[finding.rule] = suppressed.get(finding.rule, 0) + 1
-        else:
-            findings.append(finding)
-    findings.sort(key=lambda finding: finding.line)
-    return msgspec.structs.replace(report, findings=findings, suppressed=suppressed)
 
 
 HEAD_BYTES = EXCERPT_BYTES

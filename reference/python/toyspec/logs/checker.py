@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.core.checker.collecting import Collector, Location
 from toyspec.core.escaping import shortened
-from toyspec.core.findings import FileReport, Finding
+from toyspec.core.findings import FileReport
 from toyspec.core.format.flattening import member_at, pointer_to
 from toyspec.core.format.numbers import number
 from toyspec.core.generated import messages, rules
@@ -80,13 +80,10 @@ class DialectChecker:
         self._has_metric = False
         self._gaps = 0
         self._collector.has_carriage_return = read_as.dialect.form.type not in _JSON_LINES
-        self._taken = 0
         self.fact: str | None = None
         """None: the format is known."""
         self.is_look_settled = False
         """False: the format is known."""
-        self.ended = False
-        """False: the end of a run is not known."""
 
     def feed(self, data: bytes) -> None:
         """Check the lines that *data* commits."""
@@ -137,19 +134,10 @@ class DialectChecker:
         self._steps = before
         return True
 
-    def take(self) -> list[Finding]:
-        """Return the findings that were listed since the last call."""
-        new = self._collector.findings[self._taken :]
-        self._taken = len(self._collector.findings)
-        return new
-
     @property
     def size(self) -> int:
         """Number of bytes fed so far."""
         return self._feed.size
-
-    def read_bundle_again(self) -> None:
-        """Do nothing: no other file belongs to the log."""
 
     def finish(self) -> FileReport:
         """Return the report on everything fed; call it once, last."""

@@ -57,7 +57,7 @@ _NO_FILE = "the run has no such file; `api/run` lists its files"
 _NO_LINES = (
     "a point has a line in an uncompressed toy/v1 or metrics/v1 stream, by step, time or epoch, and here it has none"
 )
-_NO_MEDIA = "the run has no such media file; `toyspec check --media` says which are missing"
+_NO_MEDIA = "the run has no such media file; `toyspec check` says which are missing"
 
 
 class RefusedError(Exception):

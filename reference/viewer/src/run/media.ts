@@ -125,7 +125,7 @@ class Shown {
     const label = plain(media.caption ?? media.name, 300);
     const sizes = media.width && media.height ? { width: media.width, height: media.height } : {};
     const shown = family === "picture" ? html("img", { src, alt: label, loading: "lazy", ...sizes }) : html(family === "sound" ? "audio" : "video", { src, controls: true, preload: family === "sound" ? "none" : "metadata", "aria-label": label });
-    shown.addEventListener("error", () => shown.replaceWith(missing("The file is missing or cannot be shown. `toyspec check --media` says which."), link), { once: true });
+    shown.addEventListener("error", () => shown.replaceWith(missing("The file is missing or cannot be shown. `toyspec check` says which."), link), { once: true });
     return shown;
   }
 

@@ -70,19 +70,9 @@ class Checker(Protocol):
     def feed(self, data: bytes, /) -> None:
         """Check the lines that *data* commits."""
 
-    def take(self) -> list[Finding]:
-        """Return the findings that were listed since the last call; counts in their messages may still grow."""
-
-    @property
-    def ended(self) -> bool:
-        """True when the last record ends the run, and for a stream without a profile."""
-
     @property
     def is_look_settled(self) -> bool:
         """True when the stream has no profile, and more bytes would not change what it looks like."""
-
-    def read_bundle_again(self) -> None:
-        """Read the files beside the stream again."""
 
     def finish(self) -> FileReport:
         """Return the report on everything fed; call it once, last."""
@@ -468,16 +458,6 @@ class NativeChecker:
         self.fact: str | None = None
         """What a stream without a profile looks like, once it is finished; None for all others."""
         self.feed = checker.feed
-        self.read_bundle_again = checker.read_bundle_again
-
-    def take(self) -> list[Finding]:
-        """Return the findings that were listed since the last call; counts in their messages may still grow."""
-        return list(map(_finding, self._checker.taken()))
-
-    @property
-    def ended(self) -> bool:
-        """True when the last record ends the run, and for a stream without a profile."""
-        return self._checker.ended
 
     @property
     def is_look_settled(self) -> bool:

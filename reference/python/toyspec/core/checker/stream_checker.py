@@ -26,7 +26,7 @@ from toyspec.core.format.decoding import typed_decoder
 from toyspec.core.format.known_formats import is_of_another_format, look_of
 from toyspec.core.format.line_validation import decode_plain, hides_keys, validate_line
 from toyspec.core.format.lines import Line, LineSplitter
-from toyspec.core.format.profiles import EVENTS_FILE, closing_kind, detect_profile, stream_name, tag_of
+from toyspec.core.format.profiles import EVENTS_FILE, detect_profile, stream_name, tag_of
 from toyspec.core.generated import messages, rules
 from toyspec.core.generated.fields import DATE_TIMES, FIELDS
 from toyspec.core.generated.limits import MAX_SAFE_INTEGER
@@ -38,7 +38,7 @@ from toyspec.core.reading.run_files import rank_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from toyspec.core.findings import Finding, Fragment
+    from toyspec.core.findings import Fragment
 
 
 # Larger buffers would be mapped and unmapped by the system each time.
@@ -80,7 +80,6 @@ class StreamChecker:
         self._profile: Profile | None = None
         self._splitter = LineSplitter(max_line_bytes=self._options.max_line_bytes)
         self._head = b""
-        self._taken = 0
         self._records = 0
         self._gaps = 0
         self._first_gap = Location(1, 0)
@@ -93,14 +92,10 @@ class StreamChecker:
         self._foreign: tuple[Location, list[str] | None] | None = None
         self.fact: str | None = None
         """What a stream without a profile looks like, once it is finished; None for all others."""
-        self.read_bundle_again()
-        if self._options.named_profile is not None:
-            self._follow_profile(self._options.named_profile)
-
-    def read_bundle_again(self) -> None:
-        """Read the files beside the stream again."""
         if self._place is not None:
             self._sidecars = read_sidecars(self._place, self._options.max_line_bytes)
+        if self._options.named_profile is not None:
+            self._follow_profile(self._options.named_profile)
 
     def feed(self, data: bytes) -> None:
         """Check the lines that *data* commits."""
@@ -119,28 +114,10 @@ class StreamChecker:
                 self._check_lines(data[start:end])
             start = end
 
-    def take(self) -> list[Finding]:
-        """Return the findings that were listed since the last call; counts in their messages may still grow.
-
-        There are none as long as the stream may turn out to have no profile.
-        """
-        if self._rules is None:
-            return []
-        new = self._collector.findings[self._taken :]
-        self._taken += len(new)
-        return new
-
     @property
     def is_look_settled(self) -> bool:
         """True when the stream has no profile, and more bytes would not change what it looks like."""
         return self._foreign is not None and self._splitter.size > HEAD_BYTES
-
-    @property
-    def ended(self) -> bool:
-        """True when the last record ends the run, and for a stream without a profile."""
-        return self._foreign is not None or (
-            self._last_kind is not None and self._last_kind == closing_kind(self._profile)
-        )
 
     def finish(self) -> FileReport:
         """Return the report on everything fed and on the files beside it; call it once, last."""

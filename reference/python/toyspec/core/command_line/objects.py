@@ -32,21 +32,6 @@ def finding_object(finding: Finding) -> dict[str, Any]:
     return made
 
 
-def verdict_object(report: FileReport) -> dict[str, Any]:
-    """Return *report* without its findings."""
-    dialect = {} if report.dialect is None else {"dialect": dialect_object(report.dialect)}
-    return {
-        "path": encodable(report.path),
-        "profile": report.profile,
-        **dialect,
-        "state": report.state,
-        "valid": report.valid,
-        "records": report.records,
-        "bytes": report.bytes,
-        "suppressed": report.suppressed,
-    }
-
-
 def dialect_object(use: DialectUse) -> dict[str, Any]:
     """Return how the log of another program was read as an object of the report schema."""
     keys = {"step": use.step, "time": use.time, "epoch": use.epoch, "phase": use.phase}
@@ -64,9 +49,17 @@ def facts_object(facts: RunFacts) -> dict[str, Any]:
 
 def file_object(report: FileReport) -> dict[str, Any]:
     """Return *report* as an object of the report schema."""
-    made = verdict_object(report)
-    suppressed = made.pop("suppressed")
-    return made | {"findings": [finding_object(finding) for finding in report.findings], "suppressed": suppressed}
+    return {
+        "path": encodable(report.path),
+        "profile": report.profile,
+        **({} if report.dialect is None else {"dialect": dialect_object(report.dialect)}),
+        "state": report.state,
+        "valid": report.valid,
+        "records": report.records,
+        "bytes": report.bytes,
+        "findings": [finding_object(finding) for finding in report.findings],
+        "suppressed": report.suppressed,
+    }
 
 
 def path_object(entry: PathError | Skipped) -> dict[str, Any]:

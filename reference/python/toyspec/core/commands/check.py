@@ -6,10 +6,9 @@ import sys
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_workers, chosen_workers, dialect_choice, settings
-from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from, rule_names, seconds
-from toyspec.core.commands.report_formats import FORMATS, STREAMING, FormatOptions, open_format
+from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from, rule_names
+from toyspec.core.commands.report_formats import FORMATS, FormatOptions, open_format
 from toyspec.core.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
 from toyspec.core.places.addresses import public
 
@@ -33,12 +32,6 @@ _EPILOG = """\
 formats:
 {formats}
 
-jsonl:
-  Each object has a "type". "finding" has path, rule, severity, line, offset,
-  pointer, message and help; "file" has path, profile, state, valid, records,
-  bytes and suppressed; "error" and "skipped" have path and message; "summary",
-  the last one, has files, errors, warnings and infos.
-
 exit status:
   0  no finding at or above --fail-on
   1  a finding at or above --fail-on, or a stream that is not complete with
@@ -51,8 +44,6 @@ Up to {findings} findings of each rule are listed per file; the rest are counted
 examples:
   toyspec check runs/
   toyspec check --require-complete --format github runs/llama-001
-  toyspec check --follow runs/llama-002
-  toyspec check --media --fail-on warning runs/
   toyspec check old/llama-002/events.jsonl.gz"""
 
 
@@ -67,7 +58,7 @@ def configure(parser: Parser) -> None:
     forms.add_argument("--format", choices=tuple(FORMATS), default="text", help="form of the output; default: text")
     forms.add_argument("--json", dest="format", action="store_const", const="json", help="as --format json")
     _add_rules(parser)
-    _add_work(parser)
+    add_workers(parser)
     parser.add_argument("-v", "--verbose", action="store_true", help="show infos too")
     parser.add_argument("-q", "--quiet", action="store_true", help="one line per finding: no excerpt, help or summary")
     add_color(parser)
@@ -110,33 +101,16 @@ def _add_rules(parser: Parser) -> None:
     )
 
 
-def _add_work(parser: Parser) -> None:
-    add_workers(parser)
-    parser.add_argument(
-        "--media",
-        action="store_true",
-        help="read the files of media too, and compare them with their hashes in the log",
-    )
-    parser.add_argument(
-        "-f", "--follow", action="store_true", help="keep checking one live stream until run_end, Ctrl-C or the timeout"
-    )
-    parser.add_argument(
-        "--idle-timeout",
-        metavar="SECONDS",
-        type=seconds,
-        help="with --follow: end after this long without new data; default: never",
-    )
-
-
 def run(options: Namespace) -> int:
     """Print the findings and return an exit code."""
     configuration = settings()
     options.paths = options.paths or list(configuration.roots)
-    _validate(options)
+    if not options.paths:
+        raise UsageError("no path given; name a run, a stream, a directory of runs, or -, or set roots in toyspec.toml")
     choice = dialect_choice(options, configuration)
     workers = chosen_workers(options)
     from toyspec.core.checker import CheckOptions
-    from toyspec.core.commands.verdicts import Verdict, check_paths, follow
+    from toyspec.core.commands.verdicts import Verdict, check_paths
 
     wanted = CheckOptions(
         dialect=choice,
@@ -151,14 +125,8 @@ def run(options: Namespace) -> int:
     )
     output = open_format(options.format, sys.stdout, style)
     verdict = Verdict(output)
-    interrupted = False
-    if options.follow:
-        interrupted = follow(options.paths[0], wanted, verdict, idle_timeout=options.idle_timeout)
-    else:
-        check_paths(options.paths, wanted, verdict, workers=workers, media="read" if options.media else "named")
+    check_paths(options.paths, wanted, verdict, workers=workers)
     output.end(verdict)
-    if interrupted:
-        return exit_codes.INTERRUPTED
     return verdict.exit_code(fail_on=options.fail_on, require_complete=options.require_complete)
 
 
@@ -167,24 +135,3 @@ def _ignored(named: list[str], configuration: Configuration) -> frozenset[str]:
         return frozenset([*named, *(rule for text in configuration.ignore for rule in rule_names(text))])
     except ArgumentTypeError as error:
         raise UsageError(f"{configuration.path}: {error}") from None
-
-
-def _validate(options: Namespace) -> None:
-    if not options.paths:
-        raise UsageError("no path given; name a run, a stream, a directory of runs, or -, or set roots in toyspec.toml")
-    if options.media and ("-" in options.paths or options.follow):
-        raise UsageError("--media reads the files beside a stream that is written; leave out --follow, and name a file")
-    if options.idle_timeout is not None and not options.follow:
-        raise UsageError("--idle-timeout needs --follow")
-    if not options.follow:
-        return
-    if options.ray:
-        raise UsageError("--follow reads one stream on this machine; leave out --ray")
-    if len(options.paths) > 1:
-        raise UsageError(f"--follow takes one path, not {len(options.paths)}")
-    if options.paths == ["-"] and options.idle_timeout is not None:
-        raise UsageError("--idle-timeout does not apply to standard input, which ends by itself; leave it out")
-    if options.format not in STREAMING:
-        raise UsageError(
-            f"--follow does not support --format {options.format}; use {', '.join(STREAMING[:-1])} or {STREAMING[-1]}"
-        )

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 import msgspec
 
 from toyspec.core.command_line.figures import counted, place, shown
-from toyspec.core.command_line.objects import file_object, finding_object, inert_json, path_object, verdict_object
+from toyspec.core.command_line.objects import file_object, inert_json, path_object
 from toyspec.core.command_line.tables import cut, cut_start, width, wrapped
 from toyspec.core.command_line.terminal import ColorChoice, Terminal, columns
-from toyspec.core.escaping import encodable, printable, printable_bytes
+from toyspec.core.escaping import printable, printable_bytes
 from toyspec.core.findings import PathError
 from toyspec.core.generated.limits import EXCERPT_BYTES
 from toyspec.core.generated.rules import HELP, LAYER, ORDER, STREAM_MISSING, SUMMARY
@@ -26,13 +26,9 @@ if TYPE_CHECKING:
 FORMATS: dict[str, str] = {
     "text": "for people",
     "json": "one object, described by `toyspec schema report`",
-    "jsonl": "an object for each finding, then one for its file",
     "github": "annotations of a GitHub workflow",
     "sarif": "SARIF 2.1.0, for code scanning",
 }
-
-STREAMING = ("text", "jsonl", "github")
-"""Formats that show a finding at once, so that they can follow a live stream."""
 
 
 class FormatOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,29 +231,6 @@ class JsonFormat(ReportFormat):
         self._stream.write(f'],\n{others},\n"summary":{inert_json(verdict.summary())}}}\n')
 
 
-class JsonLinesFormat(ReportFormat):
-    """Writes objects that name their ``type``: finding, file, error, skipped or summary."""
-
-    def finding(self, path: str, finding: Finding) -> None:
-        """Write one finding with the path of its stream."""
-        self._write("finding", {"path": encodable(path)} | finding_object(finding))
-
-    def file(self, report: FileReport) -> None:
-        """Write the verdict on one stream, without its findings."""
-        self._write("file", verdict_object(report))
-
-    def other(self, entry: PathError | Skipped) -> None:
-        """Write it."""
-        self._write("error" if isinstance(entry, PathError) else "skipped", path_object(entry))
-
-    def end(self, verdict: Verdict) -> None:
-        """Write the summary."""
-        self._write("summary", msgspec.structs.asdict(verdict.summary()))
-
-    def _write(self, kind: str, content: dict[str, Any]) -> None:
-        self._stream.write(f"{inert_json({'type': kind} | content)}\n")
-
-
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _HELP_COLUMNS = 100
 
@@ -353,7 +326,6 @@ def _level(severity: str) -> str:
 _FORMS: dict[str, type[ReportFormat]] = {
     "text": TextFormat,
     "json": JsonFormat,
-    "jsonl": JsonLinesFormat,
     "github": GitHubFormat,
     "sarif": SarifFormat,
 }

@@ -103,7 +103,7 @@ def configure(parser: Parser) -> None:
 def run(options: Namespace) -> int:
     """Print events as they come and return an exit code."""
     if "-" in options.runs:
-        raise UsageError("standard input cannot be followed; name a file, or use `toyspec check --follow -`")
+        raise UsageError("standard input cannot be followed; name a file, or check it with `toyspec check -`")
     if options.once and options.idle_timeout is not None:
         raise UsageError("--once does not wait; leave out --idle-timeout")
     choice = dialect_choice(options)

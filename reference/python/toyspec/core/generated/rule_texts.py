@@ -1442,7 +1442,7 @@ TEXTS: dict[str, dict[str, list[str]]] = {
   "What it checks": [
    "A checker of a bundle SHOULD report a `media` event whose file is not in the bundle, at the place that its hash and media type give, as a regular file that is reached without symbolic links.",
    "",
-   "An event whose `sha256` is not 64 lower-case hexadecimal digits has no place, and is not reported here. The content of the file is compared with the hash only if the user asks for that, as `toyspec check --media` does.",
+   "An event whose `sha256` is not 64 lower-case hexadecimal digits has no place, and is not reported here. The content of the file is not compared with the hash: a seal covers it.",
    "",
    "The pointer is `/sha256`."
   ],

@@ -1,7 +1,7 @@
 """How a stream changes that others write: its bytes, each once, and what becomes of its file.
 
 This is the one answer to what a rotation, a cut, a replacement, a deletion, bytes that are not there yet, and an error
-that may pass mean. What reads a growing log (``follow``, ``check --follow``, the viewer, mirrors) reads it here.
+that may pass mean. What reads a growing log (``follow``, the viewer, mirrors) reads it here.
 """
 
 from __future__ import annotations
