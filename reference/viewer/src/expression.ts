@@ -31,22 +31,9 @@ interface Token {
   at: number;
 }
 
-const TOKEN = /\s*(?:(<=|>=|!=|!~|=~|==|=|<|>|~)|(\()|(\))|"([^"]*)"|'([^']*)'|([^\s()<>=!~"']+))/y;
-/** What other languages have, with what this one has. */
-const FOREIGN: { [word: string]: string } = {
-  "&&": "write and",
-  "&": "write and",
-  "||": "write or",
-  "|": "write or",
-  ",": "write and, or or",
-  is: "write =",
-  in: "compare with = once for each value, joined by or",
-  like: "write ~",
-  matches: "write =~",
-  regexp: "write =~ and a pattern with * and ?",
-  contains: "write ~",
-  between: "write two comparisons, joined by and",
-};
+const TOKEN = /\s*(?:(<=|>=|!=|==|=|<|>|~)|(\()|(\))|"([^"]*)"|'([^']*)'|([^\s()<>=!~"']+))/y;
+/** What other languages compare and join by. */
+const FOREIGN: ReadonlySet<string> = new Set(["&&", "&", "||", "|", ",", "is", "in", "like", "contains", "matches", "regexp", "between"]);
 /** Nested deeper, an expression is a mistake or an attack. */
 const DEEPEST = 100;
 
@@ -153,7 +140,7 @@ class Parser {
     const compare = comparisonOf(operator, right);
     return ({ field }) => {
       const value = field(left.text);
-      if (Array.isArray(value)) return operator.startsWith("!") ? value.every(compare) : value.some(compare);
+      if (Array.isArray(value)) return operator === "!=" ? value.every(compare) : value.some(compare);
       return compare(value as Value | undefined);
     };
   }
@@ -164,7 +151,8 @@ class Parser {
     if (token.type === "word" && (word === "and" || word === "or")) throw new ExpressionError(`a name or a word was expected, found ${shown(token)}`, token.at);
     const before = this.tokens[this.at - 2]?.type;
     const isBetween = (before === "word" || before === "text" || before === "close") && ["word", "text", "open"].includes(this.next.type);
-    if (token.type === "word" && isBetween && Object.hasOwn(FOREIGN, word)) throw new ExpressionError(`${shown(token)} is not an operator here; ${FOREIGN[word]}, or quote the word`, token.at);
+    if (token.type === "word" && isBetween && FOREIGN.has(word))
+      throw new ExpressionError(`${shown(token)} is not an operator here; write and, or, not, ~ for contains, and < <= > >= = !=, or quote the word`, token.at);
     return ({ text }) => text.includes(word);
   }
 }
@@ -191,11 +179,6 @@ function comparisonOf(operator: string, right: Token): Compare {
   };
   const contains: Compare = (value) => value !== undefined && lowered(String(value)).includes(text);
   switch (operator) {
-    case "=~": {
-      if (REGULAR.test(right.text)) throw new ExpressionError(`${shown(right)} is a regular expression; write * for any text and ? for a character`, right.at);
-      const isMatch = globOf(right.text);
-      return (value) => value !== undefined && isMatch(String(value));
-    }
     case "<":
       return order((sign) => sign < 0);
     case "<=":
@@ -206,30 +189,11 @@ function comparisonOf(operator: string, right: Token): Compare {
       return order((sign) => sign >= 0);
     case "~":
       return contains;
-    case "!~":
-      return (value) => !contains(value);
     case "!=":
       return (value) => !equal(value);
     default:
       return equal;
   }
-}
-
-/** What such a pattern of another language begins or ends with, or has for a class of characters. */
-const REGULAR = /^\^|\$$|\\[dwsDWS]/;
-
-/**
- * Returns whether a text is as *glob* says, in small or capital letters: * is any text, ? one character. A filter comes with a link, so
- * the time grows with the two lengths alone: what a look-ahead has found for an asterisk is not tried again.
- */
-export function globOf(glob: string): (value: string) => boolean {
-  const [first, ...rest] = lowered(glob)
-    .split(/\*+/)
-    .map((part) => part.replaceAll(/[\\^$.|+()[\]{}/]/g, "\\$&").replaceAll("?", "."));
-  const last = rest.pop();
-  const between = rest.map((part, at) => `(?=(.*?${part}))\\${at + 1}`);
-  const pattern = new RegExp(last === undefined ? `^${first}$` : `^${first}${between.join("")}.*${last}$`, "su");
-  return (value) => pattern.test(lowered(value));
 }
 
 /** Returns whether *a* comes before (negative) or after *b* by their code points: UTF-16 units order some planes otherwise. */

@@ -31,7 +31,6 @@ const FILTERS: readonly (readonly [string, string])[] = [
   ["took > 2h, size < 5mb, errors > 0", "with units; join them with and"],
   ["starred = true", "runs that `toyspec annotate --star` marks; hidden = true lists the hidden ones"],
   ['name ~ "v2" and not (tag = old)', "~ means contains"],
-  ['name =~ "llama-0?*"', "=~ means: is like the pattern, in which * is any text and ? one character"],
   ["val*loss", "in the field of metrics: * is any text"],
 ];
 

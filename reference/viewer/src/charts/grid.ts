@@ -2,7 +2,7 @@
 
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Run } from "../protocol.js";
-import { globOf } from "../expression.js";
+import { lowered } from "../lowered.js";
 import type { Store } from "../store.js";
 import { counted, grouped, plain } from "../text.js";
 import { Chart, type Setting } from "./chart.js";
@@ -207,4 +207,18 @@ export class Grid {
       else chart.point();
     }
   }
+}
+
+/**
+ * Returns whether a text is as *glob* says, in small or capital letters: * is any text, ? one character. The words come with a link, so
+ * the time grows with the two lengths alone: what a look-ahead has found for an asterisk is not tried again.
+ */
+function globOf(glob: string): (value: string) => boolean {
+  const [first, ...rest] = lowered(glob)
+    .split(/\*+/)
+    .map((part) => part.replaceAll(/[\\^$.|+()[\]{}/]/g, "\\$&").replaceAll("?", "."));
+  const last = rest.pop();
+  const between = rest.map((part, at) => `(?=(.*?${part}))\\${at + 1}`);
+  const pattern = new RegExp(last === undefined ? `^${first}$` : `^${first}${between.join("")}.*${last}$`, "su");
+  return (value) => pattern.test(lowered(value));
 }

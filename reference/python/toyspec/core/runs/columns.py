@@ -61,8 +61,9 @@ class RequiredFields:
 
     def __init__(self, names: Iterable[str], filters: Sequence[Expression] = ()) -> None:
         """Require *names*, and what *filters* compare."""
-        places: dict[str, int | None] = {each.field: each.at for filter_ in filters for each in filter_.comparisons}
-        self._missing = dict.fromkeys(names) | places
+        self._missing: dict[str, int | None] = dict.fromkeys(names)
+        for each in filters:
+            self._missing |= each.fields
         self._near: dict[str, None] = {}
         self._is_empty = True
 
