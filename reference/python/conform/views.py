@@ -11,10 +11,11 @@ from msgspec import UNSET
 from toyspec.core.findings import Profile, State
 from toyspec.core.format.decoding import valid_member
 from toyspec.core.format.numbers import binary32, finite_number
+from toyspec.core.format.record_mapping import cut_count
 from toyspec.core.generated.fields import FIELDS, REQUIRED
 from toyspec.core.generated.kaun_v1 import RunManifest
 from toyspec.core.generated.limits import MAX_LINE_BYTES
-from toyspec.core.kaun.scalars import ScalarStore, scalars_of
+from toyspec.core.kaun.scalars import is_smaller_better, lateness
 from toyspec.core.reading.log_detection import read_manifest
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.run_files import other_ranks, rank_file
@@ -22,7 +23,6 @@ from toyspec.core.reading.run_files import other_ranks, rank_file
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from toyspec.core.generated.kaun_v1 import Scalar
     from toyspec.core.reading.records import Record
 
 _RUN_ID = next(field.type for field in msgspec.structs.fields(RunManifest) if field.name == "run_id")
@@ -161,18 +161,31 @@ def _kaun_run_id(source: str | os.PathLike[str] | bytes) -> dict[str, Any]:
 
 
 def _kaun_tags(records: Iterable[Record]) -> dict[str, Any]:
-    store = ScalarStore(scalars_of(records))
-    found = {}
-    for tag, latest in store.latest_metrics.items():
-        best = store.best_for_tag(tag)
-        views = {"count": len(store.history_for_tag(tag)), "latest": _point(latest)}
-        found[tag] = views if best is None else views | {"best": _point(best)}
+    series: dict[str, list[Record]] = {}
+    for record in records:
+        for tag in record.values if record.kind == "scalar" and record.step is not None else ():
+            series.setdefault(tag, []).append(record)
+    return {tag: _tag(tag, series[tag]) for tag in sorted(series)}
+
+
+def _tag(tag: str, scalars: Sequence[Record]) -> dict[str, Any]:
+    found: dict[str, Any] = {"count": len(scalars)}
+    found["latest"] = _point(tag, max(scalars, key=lambda scalar: lateness(int(scalar.step or 0), scalar.epoch)))
+    finite = [scalar for scalar in scalars if finite_number(scalar.values[tag]) is not None]
+    goals = [scalar.goal[tag] == "min" for scalar in scalars if tag in scalar.goal]
+    choose = min if is_smaller_better(tag, goals[-1] if goals else None) else max
+    if finite:
+        found["best"] = _point(tag, choose(finite, key=lambda scalar: finite_number(scalar.values[tag]) or 0.0))
     return found
 
 
-def _point(scalar: Scalar) -> dict[str, Any]:
-    epoch = {} if scalar.epoch is None else {"epoch": scalar.epoch}
-    return {"step": scalar.step, **epoch, "value": finite_number(scalar.value)}
+def _point(tag: str, scalar: Record) -> dict[str, Any]:
+    epoch = cut_count(scalar.epoch)
+    return {
+        "step": scalar.step,
+        **({} if epoch is None else {"epoch": epoch}),
+        "value": finite_number(scalar.values[tag]),
+    }
 
 
 def _valid(record: Record | None, key: str, default: Any = UNSET) -> Any:

@@ -26,9 +26,12 @@ from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError
 from toyspec.core.format.numbers import finite_number
 from toyspec.core.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.core.kaun.run import KaunRun, runs_dir
-from toyspec.core.kaun.scalars import ScalarStore
+from toyspec.core.kaun.scalars import lateness
+from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import RecordFeed
 from toyspec.core.reading.step_blocks import StepBlockFeed
+from toyspec.core.runs.run import open_run
+from toyspec.core.runs.run_facts import MetricFacts
 from toyspec.core.runs.summary import RunSummary
 from toyspec.testing import FailingCalls, ManualClock
 
@@ -95,7 +98,7 @@ def test_runs_of_the_same_second_differ(tmp_path: Path, monkeypatch: pytest.Monk
     """When the random part is taken already, another one is drawn."""
     drawn = iter(["aaaa", "aaaa", "aaaa", "bbbb"])
     monkeypatch.setattr("toyspec.core.kaun.run.secrets.token_hex", lambda _: next(drawn))
-    runs = [KaunRun.create(tmp_path, clock=ManualClock(), on_error="raise") for _ in range(2)]
+    runs = [KaunRun.create(tmp_path, clock=ManualClock()) for _ in range(2)]
     assert ["2026-05-31_09-30-00_aaaa", "2026-05-31_09-30-00_bbbb"] == [run.run_id for run in runs]
     assert runs[1].run_id == json.loads((Path(runs[1].directory) / "run.json").read_text())["run_id"]
 
@@ -109,13 +112,13 @@ def test_an_experiment_may_be_any_text(tmp_path: Path, experiment: str, part: st
     assert re.fullmatch(r"2026-05-31_09-30-00_[0-9a-f]{4}" + re.escape(part), run.run_id)
     loaded = KaunRun.load(tmp_path / run.run_id)
     assert loaded is not None
-    assert (experiment, run.run_dir) == (loaded.manifest.experiment, loaded.run_dir)
+    assert (experiment, run.directory) == (loaded.manifest.experiment, loaded.directory)
 
 
 def test_scalars_are_written_in_the_order_of_the_source(tmp_path: Path) -> None:
     """Each scalar has type, step, wall_time, tag, value, and minimize and epoch where they are given."""
     clock = ManualClock()
-    with KaunRun.create(tmp_path, clock=clock, on_error="raise") as run:
+    with KaunRun.create(tmp_path, clock=clock) as run:
         run.log_scalar("loss", 2, step=1, minimize=True)
         clock.advance(0.5)
         run.log_scalar("acc", math.nan, step=2, epoch=1)
@@ -130,7 +133,7 @@ def test_scalars_are_written_in_the_order_of_the_source(tmp_path: Path) -> None:
     assert expected == content(run.events_path)
     run.log_scalar("late", 1.0, step=5)
     run.append(Scalar(step=6, tag="late", value=1.0))
-    assert (expected, False) == (content(run.events_path), run.active)
+    assert expected == content(run.events_path)
 
 
 @pytest.mark.parametrize(
@@ -148,10 +151,10 @@ def test_scalars_are_written_in_the_order_of_the_source(tmp_path: Path) -> None:
 )
 def test_what_is_not_a_scalar_is_refused(tmp_path: Path, members: dict[str, Any]) -> None:
     """A wrong value raises and writes nothing."""
-    run = KaunRun.create(tmp_path, on_error="raise")
+    run = KaunRun.create(tmp_path)
     with pytest.raises(InvalidEventError):
         run.log_scalar(**{"tag": "loss", "value": 1.0, "step": 1, **members})
-    assert (b"", True) == (content(run.events_path), run.active)
+    assert b"" == content(run.events_path)
 
 
 def test_a_loaded_run_is_appended_to(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -168,68 +171,49 @@ def test_a_loaded_run_is_appended_to(tmp_path: Path, capfd: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("trouble", ["damaged", "locked"])
-def test_a_stream_that_cannot_be_appended_to_is_left_alone(
-    tmp_path: Path, trouble: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """A damaged stream and one of a live writer are refused: with one line, or with an error for who wants it."""
-    first = KaunRun.create(tmp_path, on_error="raise")
+def test_a_stream_that_cannot_be_appended_to_is_left_alone(tmp_path: Path, trouble: str) -> None:
+    """A damaged stream and one of a live writer are refused."""
+    first = KaunRun.create(tmp_path)
     if trouble == "damaged":
         first.close()
         Path(first.events_path).write_bytes(b"{broken\n")
     before = content(first.events_path)
-    run, strict = KaunRun.load(first.directory), KaunRun.load(first.directory, on_error="raise")
+    run = KaunRun.load(first.directory)
     assert run is not None
-    assert strict is not None
-    run.log_scalar("loss", 1.0, step=1)
-    run.log_scalar("loss", 1.0, step=2)
-    assert not run.active
-    assert 1 == len(capfd.readouterr().err.splitlines())
     with pytest.raises(StreamRefusedError) as caught:
-        strict.log_scalar("loss", 1.0, step=1)
+        run.log_scalar("loss", 1.0, step=1)
     assert (trouble, before) == (caught.value.reason, content(first.events_path))
 
 
-def test_a_scalar_beyond_a_limit_is_left_out(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """One scalar that no reader would take is dropped; the others are written."""
+def test_a_scalar_beyond_a_limit_is_refused(tmp_path: Path) -> None:
+    """A scalar that no reader would take is not written; the next one is."""
     run = KaunRun.create(tmp_path)
-    run.log_scalar("x" * 2**24, 1.0, step=1)
-    run.log_scalar("loss", 1.0, step=2)
-    assert "invalid record not written" in capfd.readouterr().err
-    assert 1 == content(run.events_path).count(b"\n")
-    strict = KaunRun.create(tmp_path, on_error="raise")
     with pytest.raises(RecordRefusedError):
-        strict.log_scalar("x" * 2**24, 1.0, step=1)
+        run.log_scalar("x" * 2**24, 1.0, step=1)
+    run.log_scalar("loss", 1.0, step=2)
+    assert 1 == content(run.events_path).count(b"\n")
 
 
 @EVERY_FAILURE
-def test_no_failing_call_ends_the_program_or_spoils_the_run(
-    tmp_path: Path, failure: Failure, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Whichever call fails: acknowledged scalars stay, a manifest is whole or not there, one line tells it."""
+def test_no_failing_call_spoils_the_run(tmp_path: Path, failure: Failure) -> None:
+    """Whichever call fails: acknowledged scalars stay, and a manifest is whole or not there."""
     for at in itertools.count(1):
         base = tmp_path / str(at)
         failing = failure.at(at)
         acknowledged = []
-        with (
-            contextlib.suppress(OSError),
-            KaunRun.create(base, config={"lr": 1}, on_error=failure.on_error, calls=failing.calls) as run,
-        ):
+        with contextlib.suppress(OSError), KaunRun.create(base, config={"lr": 1}, calls=failing.calls) as run:
             for step in range(3):
                 with contextlib.suppress(OSError):
-                    dropped = run.dropped
                     run.log_scalar("loss", 1.0, step=step)
-                    if run.dropped == dropped:
-                        acknowledged.append(step)
-        said = capfd.readouterr().err.splitlines()
+                    acknowledged.append(step)
         loaded = KaunRun.latest(base)
         assert (loaded is not None) == base.exists()
-        store = ScalarStore() if loaded is None else loaded.store()
-        assert acknowledged == [scalar.step for scalar in store.history_for_tag("loss")]
+        found: Any = [] if loaded is None else read(loaded.events_path, mode="salvage")
+        assert acknowledged == [record.step for record in found]
         if not failing.was_hit:
             break
-        assert failure.on_error == "raise" or (said and all(str(base) in line for line in said))
     assert at > 12
-    assert ([], [0, 1, 2]) == (said, acknowledged)
+    assert [0, 1, 2] == acknowledged
 
 
 @pytest.mark.parametrize(
@@ -258,7 +242,6 @@ def test_a_run_without_a_readable_manifest_is_invisible(tmp_path: Path, text: st
     good = with_manifest(tmp_path, "2026-01-01_00-00-00_0000", '{"run_id":"good"}')
     bad = with_manifest(tmp_path, "2026-01-02_00-00-00_0000", text)
     assert None is KaunRun.load(bad)
-    assert [str(good)] == [run.directory for run in KaunRun.list_runs(tmp_path)]
     newest = KaunRun.latest(tmp_path)
     assert newest is not None
     assert str(good) == newest.directory
@@ -267,16 +250,18 @@ def test_a_run_without_a_readable_manifest_is_invisible(tmp_path: Path, text: st
 def test_a_manifest_that_is_a_pipe_does_not_block(tmp_path: Path) -> None:
     """Anything but a file is not a manifest."""
     os.mkfifo(with_manifest(tmp_path, "a", None) / "run.json")
-    assert [] == KaunRun.list_runs(tmp_path)
+    assert None is KaunRun.latest(tmp_path)
 
 
-def test_runs_are_listed_newest_first(tmp_path: Path) -> None:
+def test_the_newest_run_is_found(tmp_path: Path) -> None:
     """Names sort by time; without a directory there are no runs."""
     for name in ("2026-01-01_00-00-00_0000", "2026-03-01_00-00-00_0000", "2026-02-01_00-00-00_0000"):
         with_manifest(tmp_path, name, f'{{"run_id":"{name}"}}')
     (tmp_path / "note.txt").write_text("not a run")
-    assert ["2026-03", "2026-02", "2026-01"] == [run.run_id[:7] for run in KaunRun.list_runs(tmp_path)]
-    assert ([], None) == (KaunRun.list_runs(tmp_path / "none"), KaunRun.latest(tmp_path / "none"))
+    found = KaunRun.latest(tmp_path)
+    assert found is not None
+    assert "2026-03" == found.run_id[:7]
+    assert None is KaunRun.latest(tmp_path / "none")
 
 
 def test_runs_have_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -289,33 +274,38 @@ def test_runs_have_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert os.path.join("/cache", "raven", "runs") == runs_dir()
     monkeypatch.setenv("RAVEN_RUNS_DIR", str(tmp_path))
     assert str(tmp_path) == runs_dir()
-    created = KaunRun.create()
-    assert [created.run_id] == [run.run_id for run in KaunRun.list_runs()]
+    created, found = KaunRun.create(), KaunRun.latest()
+    assert found is not None
+    assert created.run_id == found.run_id
 
 
-def test_the_store_knows_latest_history_and_best() -> None:
+SCALARS: list[dict[str, Any]] = [
+    {"step": 2, "tag": "x", "value": 0.5, "minimize": True},
+    {"step": 5, "tag": "x", "value": 0.7, "epoch": 1},
+    {"step": 5, "tag": "x", "value": 0.9},
+    {"step": 5, "tag": "x", "value": 0.6, "epoch": 1},
+    {"step": 1, "tag": "x", "value": None},
+    {"step": 1, "tag": "x", "value": 0.5, "epoch": 9},
+    {"step": 1, "tag": "acc", "value": None},
+]
+
+
+def metrics_of(directory: Path, lines: list[dict[str, Any]]) -> dict[str, MetricFacts]:
+    """Return what the metrics of a run with these scalars come to."""
+    stream = directory / "events.jsonl"
+    stream.write_bytes(b"".join(msgspec.json.encode({"type": "scalar", **line}) + b"\n" for line in lines))
+    return open_run(stream).facts.metrics or {}
+
+
+def test_facts_have_the_latest_and_the_best_of_a_tag(tmp_path: Path) -> None:
     """Latest is by step, then epoch, and of equals the first; best by what the tag says last, without null."""
-    scalars = [
-        Scalar(step=2, tag="x", value=0.5, minimize=True),
-        Scalar(step=5, tag="x", value=0.7, epoch=1),
-        Scalar(step=5, tag="x", value=0.9),
-        Scalar(step=5, tag="x", value=0.6, epoch=1),
-        Scalar(step=1, tag="x", value=math.nan),
-        Scalar(step=1, tag="x", value=0.5, epoch=9),
-        Scalar(step=1, tag="acc", value=math.nan),
-    ]
-    store = ScalarStore(scalars)
-    assert ["x", "acc"] == store.tags
-    assert scalars[:6] == store.history_for_tag("x")
-    assert {"acc": scalars[6], "x": scalars[1]} == store.latest_metrics
-    assert ["acc", "x"] == list(store.latest_metrics)
-    assert {"x": scalars[0]} == store.best_metrics
-    assert (scalars[0], None, None) == tuple(map(store.best_for_tag, ("x", "acc", "none")))
-    assert ([], 9) == (store.history_for_tag("none"), store.latest_epoch)
-    store.update([Scalar(step=6, tag="x", value=0.1, minimize=False)])
-    assert scalars[2] is store.best_for_tag("x")
-    store.clear()
-    assert ([], {}, {}, None) == (store.tags, store.latest_metrics, store.best_metrics, store.latest_epoch)
+    found = metrics_of(tmp_path, SCALARS)
+    assert (6, 0.7, 5, 0.5, 2, "min") == tuple(
+        getattr(found["x"], name) for name in ("count", "last", "last_step", "best", "best_step", "goal")
+    )
+    assert (1, None, None) == (found["acc"].count, found["acc"].last, found["acc"].best)
+    found = metrics_of(tmp_path, [*SCALARS, {"step": 6, "tag": "x", "value": 0.1, "minimize": False}])
+    assert (0.9, 5) == (found["x"].best, found["x"].best_step)
 
 
 @given(
@@ -332,11 +322,19 @@ def test_the_store_knows_latest_history_and_best() -> None:
         max_size=12,
     )
 )
-def test_lists_have_the_latest_value_of_the_store(scalars: list[Scalar]) -> None:
+def test_lists_have_the_latest_value_of_each_tag(scalars: list[Scalar]) -> None:
     """The last value of a list, by records and by blocks of numbers, is that of the latest scalar of the tag."""
+
+    def latest_of(among: list[Scalar]) -> dict[str, Scalar]:
+        tags = {each.tag for each in among}
+        return {
+            tag: max((each for each in among if each.tag == tag), key=lambda each: lateness(each.step, each.epoch))
+            for tag in tags
+        }
+
     data = b"".join(msgspec.json.encode(each) + b"\n" for each in scalars)
-    latest = ScalarStore(scalars).latest_metrics
-    finite = ScalarStore([each for each in scalars if isfinite(each.value)]).latest_metrics
+    latest = latest_of(scalars)
+    finite = latest_of([each for each in scalars if isfinite(each.value)])
     expected = {
         tag: ((each.step, finite_number(each.value)), finite[tag].value if tag in finite else None)
         for tag, each in latest.items()
@@ -350,10 +348,10 @@ def test_lists_have_the_latest_value_of_the_store(scalars: list[Scalar]) -> None
 @pytest.mark.parametrize(
     ("tag", "best"), [("train/loss", 1.0), ("Val/LOSS", 1.0), ("error_rate", 1.0), ("acc", 2.0), ("loß", 2.0)]
 )
-def test_the_name_of_a_tag_says_what_is_better(tag: str, best: float) -> None:
+def test_the_name_of_a_tag_says_what_is_better(tag: str, best: float, tmp_path: Path) -> None:
     """Where no scalar says it, smaller is better for what is named a loss or an error."""
-    found = ScalarStore([Scalar(step=n, tag=tag, value=value) for n, value in enumerate([1.5, 1.0, 2.0])])
-    assert best == found.best_metrics[tag].value
+    found = metrics_of(tmp_path, [{"step": n, "tag": tag, "value": value} for n, value in enumerate([1.5, 1.0, 2.0])])
+    assert best == found[tag].best
 
 
 def test_several_scalars_are_written_at_one_step(tmp_path: Path) -> None:
@@ -361,42 +359,24 @@ def test_several_scalars_are_written_at_one_step(tmp_path: Path) -> None:
     with KaunRun.create(tmp_path) as run:
         run.scalars({"loss": 0.5, "acc": 0.75}, step=3, epoch=1)
         run.scalars({}, step=4)
-    found = [run.store().history_for_tag(tag)[0] for tag in run.store().tags]
-    assert [("loss", 0.5, 3, 1), ("acc", 0.75, 3, 1)] == [
-        (scalar.tag, scalar.value, scalar.step, scalar.epoch) for scalar in found
-    ]
+    found = [(record.values, record.step, record.epoch) for record in read(run.events_path)]
+    assert [({"loss": 0.5}, 3, 1), ({"acc": 0.75}, 3, 1)] == found
 
 
-def test_no_scalar_ends_a_training(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """An invalid one is left out, one that does not fit is dropped; both are counted and said once."""
+def test_a_full_disk_is_an_error_and_passes(tmp_path: Path) -> None:
+    """A scalar that does not fit raises, and leaves nothing behind; the next one is written."""
     failing = FailingCalls(at=4, error=errno.ENOSPC, only="write")
     with KaunRun.create(tmp_path, calls=failing.calls) as run:
-        for step in range(1, 4):
-            run.log_scalar("loss", "high", step=step)  # type: ignore[arg-type]
-            run.log_scalar("loss", 0.5, step=step)
-        assert (True, 4) == (run.active, run.dropped)
-    assert [1, 3] == [scalar.step for scalar in run.store().history_for_tag("loss")]
-    said = capfd.readouterr().err
-    assert 1 == said.count("/value must be a number, got 'high'")
-    assert "No space left on device; records are dropped until writing works again" in said
-    assert "writing works again; 1 record was dropped" in said
-    assert "4 records were not written in total" in said
-
-
-def test_a_run_reads_its_scalars(tmp_path: Path) -> None:
-    """What was written is there at once, and older records get their defaults."""
-    run = KaunRun.create(tmp_path)
-    run.log_scalar("loss", 0.5, step=1, minimize=True)
-    with open(run.events_path, "ab") as older:
-        older.write(b'{"type":"scalar","step":2,"tag":"loss","value":1}\n')
-    first, second = run.store().history_for_tag("loss")
-    assert (0.5, True) == (first.value, first.minimize)
-    assert (1.0, 0.0, None, None) == (second.value, second.wall_time, second.minimize, second.epoch)
+        run.log_scalar("loss", 0.5, step=1)
+        with pytest.raises(OSError, match="No space left"):
+            run.log_scalar("loss", 0.5, step=2)
+        run.log_scalar("loss", 0.5, step=3)
+    assert [1, 3] == [record.step for record in read(run.events_path)]
 
 
 def test_what_is_optional_does_not_spoil_a_scalar(tmp_path: Path) -> None:
     """It counts as absent if it is invalid, a fraction of a step or epoch is cut, and what is not a scalar is left."""
-    lines: list[dict[str, object]] = [
+    lines: list[dict[str, Any]] = [
         {"step": 1, "tag": "a", "value": 1, "epoch": None, "wall_time": "x", "minimize": 1},
         {"step": 2.75, "tag": "a", "value": None, "epoch": 1.5, "minimize": True},
         {"step": 3.0, "tag": "a", "value": 0.5, "epoch": -1},
@@ -405,15 +385,7 @@ def test_what_is_optional_does_not_spoil_a_scalar(tmp_path: Path) -> None:
         {"step": 4, "tag": 4, "value": 0.5},
         {"step": 5, "tag": "a", "value": "0.5"},
         {"step": 6, "tag": "a"},
-        {"type": "image", "step": 7, "tag": "a", "value": 0.5},
     ]
-    run = KaunRun.create(tmp_path)
-    with open(run.events_path, "ab") as file:
-        file.write(b"{broken\n")
-        file.writelines(json.dumps({"type": "scalar", **line}).encode() + b"\n" for line in lines)
-    found = [
-        (each.step, each.value, each.epoch, each.wall_time, each.minimize) for each in run.store().history_for_tag("a")
-    ]
-    assert [(1, 1.0, None, 0.0, None), (3, 0.5, None, 0.0, None)] == [found[0], found[2]]
-    assert (2, 1, 0.0, True) == (found[1][0], *found[1][2:])
-    assert (3, True) == (len(found), math.isnan(found[1][1]))
+    assert (3, 1, 0.5, 3) == tuple(
+        getattr(metrics_of(tmp_path, lines)["a"], name) for name in ("count", "nan", "last", "last_step")
+    )

@@ -18,27 +18,22 @@ from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
 
 import msgspec
 
-from toyspec.core.errors import StreamError
-from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError, encode, members_of
+from toyspec.core.format.canonical import InvalidEventError, encode, members_of
 from toyspec.core.format.decoding import typed
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE
 from toyspec.core.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.core.generated.limits import MAX_SAFE_RUN_ID_CHARS
-from toyspec.core.kaun.scalars import ScalarStore, scalars_of
 from toyspec.core.reading.log_detection import read_manifest
-from toyspec.core.reading.reader import read
-from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls, cause_of, named, say, sync_directory, write_new_file
+from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls, named, sync_directory, write_new_file
 from toyspec.core.writing.append_file import AppendFile, Options
 from toyspec.core.writing.appending import open_to_append
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock
-from toyspec.core.writing.dropped_records import DroppedRecords
 from toyspec.core.writing.run_ids import check_run_id, make_directories, remove_directories
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from toyspec.core.writing.events import Measure
-    from toyspec.core.writing.settings import OnError
 
 _MANIFEST_VERSION: Final = 1
 _ID_TIME = "%Y-%m-%d_%H-%M-%S"
@@ -56,12 +51,10 @@ def runs_dir() -> str:
 
 
 class KaunRun:
-    """One run: its manifest, and its scalars to be written or read.
+    """One run: its manifest, and its scalars to be written.
 
-    With *on_error* ``"disable"``, the default, nothing stops the program: an invalid scalar is left out, a full disk
-    drops scalars until there is room, and a stream that cannot be written is no longer logged to. Each is reported
-    once on standard error; ``dropped`` counts. With ``"raise"``, InvalidEventError or OSError is raised. The
-    stream is locked from ``create``, or the first scalar, to ``close``.
+    The stream is locked from ``create``, or the first scalar, to ``close``. Read it by ``toyspec.read`` or
+    ``toyspec.open_run``.
     """
 
     def __init__(
@@ -69,20 +62,17 @@ class KaunRun:
         directory: str,
         manifest: RunManifest,
         *,
-        on_error: OnError = "disable",
         clock: Clock = SYSTEM_CLOCK,
         calls: SystemCalls = SYSTEM_CALLS,
     ) -> None:
         self.directory = directory
+        """Path of the run's directory."""
         self.manifest = manifest
-        self._on_error = on_error
         self._clock = clock
         self._calls = calls
         self._file: AppendFile | None = None
         self._opening = threading.Lock()
         self._is_closed = False
-        self._is_lost = False
-        self._dropped = DroppedRecords(self.events_path)
 
     @classmethod
     def create(  # noqa: PLR0913 - each is an option of its own
@@ -92,13 +82,13 @@ class KaunRun:
         experiment: str | None = None,
         config: Mapping[str, Any] | None = None,
         tags: Iterable[str] = (),
-        on_error: OnError = "disable",
         clock: Clock = SYSTEM_CLOCK,
         calls: SystemCalls = SYSTEM_CALLS,
     ) -> KaunRun:
         """Return a new run in a directory of its own under *base*, by default ``runs_dir()``, its manifest written.
 
-        *experiment* is any text; the name of the directory has ``-`` for what no file name may have.
+        *experiment* is any text; the name of the directory has ``-`` for what no file name may have. Raises OSError if
+        the run cannot be made, and leaves nothing behind then.
         """
         wall = clock.wall()
         manifest = RunManifest(
@@ -109,34 +99,45 @@ class KaunRun:
             experiment=experiment,
             config=dict(config) if config else None,
         )
-        text = encode(manifest, profile="kaun/v1", kind="run")
         root = runs_dir() if base is None else os.fspath(base)
-        run = cls(os.path.join(root, manifest.run_id), manifest, on_error=on_error, clock=clock, calls=calls)
+        # The settings are encoded before anything is made: they may be no JSON.
+        encode(manifest, profile="kaun/v1", kind="run")
+        made = make_directories(root)
         try:
-            run._make(root, text, experiment)
+            for left in range(_ATTEMPTS, 0, -1):
+                run = cls(os.path.join(root, manifest.run_id), manifest, clock=clock, calls=calls)
+                try:
+                    os.mkdir(run.directory)
+                    break
+                except FileExistsError:
+                    if left == 1:
+                        raise
+                    manifest.run_id = _new_id(clock.wall(), experiment)
+            run._fill()
         except OSError as error:
-            run._survive(error)
+            remove_directories(made)
+            raise named(error, os.path.join(root, manifest.run_id, EVENTS_FILE)) from error
         return run
 
     @classmethod
-    def load(cls, directory: str | os.PathLike[str], *, on_error: OnError = "disable") -> KaunRun | None:
+    def load(cls, directory: str | os.PathLike[str]) -> KaunRun | None:
         """Return the run in *directory*; None when it has no manifest that can be read."""
         path = os.fspath(directory)
         manifest = _manifest_in(path)
-        return None if manifest is None else cls(path, manifest, on_error=on_error)
-
-    @classmethod
-    def list_runs(cls, base: str | os.PathLike[str] | None = None) -> list[KaunRun]:
-        """Return the runs under *base*, by default ``runs_dir()``, the newest name first; without it, none.
-
-        A directory with an unreadable manifest is skipped.
-        """
-        return list(_runs(runs_dir() if base is None else os.fspath(base)))
+        return None if manifest is None else cls(path, manifest)
 
     @classmethod
     def latest(cls, base: str | os.PathLike[str] | None = None) -> KaunRun | None:
-        """Return the run of the newest name under *base* with a readable manifest; None if there is none."""
-        return next(_runs(runs_dir() if base is None else os.fspath(base)), None)
+        """Return the run of the newest name under *base*, by default ``runs_dir()``; None if there is none.
+
+        A directory with an unreadable manifest is skipped. ``toyspec.list_runs`` gives all runs.
+        """
+        root = runs_dir() if base is None else os.fspath(base)
+        try:
+            names = sorted(os.listdir(root), reverse=True)
+        except OSError:
+            return None
+        return next(filter(None, (cls.load(os.path.join(root, name)) for name in names)), None)
 
     def __repr__(self) -> str:
         return f"<KaunRun {self.directory!r}>"
@@ -147,24 +148,9 @@ class KaunRun:
         return self.manifest.run_id
 
     @property
-    def run_dir(self) -> str:
-        """Path of the run's directory."""
-        return self.directory
-
-    @property
-    def dropped(self) -> int:
-        """Number of scalars that were to be written and are not in the stream."""
-        return self._dropped.count
-
-    @property
     def events_path(self) -> str:
         """Path of the stream."""
         return os.path.join(self.directory, EVENTS_FILE)
-
-    @property
-    def active(self) -> bool:
-        """True while scalars are written, or would be by the next call."""
-        return not self._is_closed and not self._is_lost and (self._file is None or self._file.closed_because is None)
 
     def log_scalar(
         self,
@@ -177,41 +163,34 @@ class KaunRun:
     ) -> None:
         """Append one value of the metric *tag*; *minimize* says whether smaller ones are better, None leaves that open.
 
-        Where no scalar of a tag says it, its name decides: see ``ScalarStore.best_for_tag``.
+        Where no scalar of a tag says it, smaller is better if the tag contains ``loss`` or ``error``. Raises as
+        ``append`` does.
         """
-        event = {"type": "scalar", "step": step, "wall_time": self._clock.wall(), "tag": tag, "value": value}
-        optional = {"minimize": minimize, "epoch": epoch}
-        self._append(event | {name: given for name, given in optional.items() if given is not None})
+        event = {"type": "scalar", "step": step, "tag": tag, "value": value, "minimize": minimize, "epoch": epoch}
+        optional = ("minimize", "epoch")
+        self._append({name: given for name, given in event.items() if given is not None or name not in optional})
 
     def scalars(
         self, values: Mapping[str, Measure], *, step: SupportsIndex, epoch: SupportsIndex | None = None
     ) -> None:
-        """Append the values of several metrics, by their tags, at one step."""
+        """Append the values of several metrics, by their tags, at one step; raises as ``append`` does."""
         for tag, value in values.items():
             self.log_scalar(tag, value, step=step, epoch=epoch)
 
     def append(self, scalar: Scalar) -> None:
-        """Append a scalar; its ``wall_time`` is now unless it has one."""
-        self._append({"wall_time": self._clock.wall()} | members_of(scalar))
+        """Append a scalar; its ``wall_time`` is now unless it has one. After ``close``, nothing is written.
 
-    def store(self) -> ScalarStore:
-        """Return the scalars that are in the stream now, by their tags; ``toyspec.follow`` gives what comes later."""
-        with contextlib.suppress(OSError, StreamError), read(self.events_path, mode="salvage", dialect=None) as records:
-            return ScalarStore(scalars_of(records))
-        return ScalarStore()
+        Raises InvalidEventError for what is not a scalar, RecordRefusedError for one beyond a limit, and OSError if it
+        cannot be written; the stream is unchanged then.
+        """
+        self._append(members_of(scalar))
 
     def close(self) -> None:
-        """Close the stream; later calls write nothing."""
-        if self._is_closed:
-            return
+        """Close the stream; later calls write nothing. Raise OSError if the system could not store written bytes."""
         self._is_closed = True
         file, self._file = self._file, None
         if file is not None:
-            try:
-                file.close()
-            except OSError as error:
-                self._survive(error)
-        self._dropped.conclude()
+            file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -219,97 +198,42 @@ class KaunRun:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _make(self, root: str, text: bytes, experiment: str | None) -> None:
-        made = make_directories(root)
+    def _fill(self) -> None:
+        """Make the files of a new run in its directory; after an OSError, neither they nor the directory are there."""
+        path = os.path.join(self.directory, MANIFEST_FILE)
+        text = encode(self.manifest, profile="kaun/v1", kind="run")
         try:
-            self._make_inside(root, text, experiment)
-        except OSError:
-            remove_directories(made)
-            raise
-
-    def _make_inside(self, root: str, text: bytes, experiment: str | None) -> None:
-        for _ in range(_ATTEMPTS):
-            try:
-                os.mkdir(self.directory)
-                break
-            except FileExistsError:
-                self.manifest.run_id = _new_id(self._clock.wall(), experiment)
-                self.directory = os.path.join(root, self.manifest.run_id)
-                text = encode(self.manifest, profile="kaun/v1", kind="run")
-        try:
-            self._fill(text)
+            self._file = AppendFile.create(self.events_path, options=Options(calls=self._calls))
+            # Under its own name the manifest is whole or not there.
+            write_new_file(self._calls, f"{path}.tmp", [msgspec.json.format(text, indent=2), b"\n"])
+            self._calls.replace(f"{path}.tmp", path)
+            sync_directory(self._calls, self.directory)
         except OSError:
             if self._file is not None:
                 with contextlib.suppress(OSError):
                     self._file.discard()
-                self._file = None
-            for name in (MANIFEST_FILE, f"{MANIFEST_FILE}.tmp"):
+            for name in (path, f"{path}.tmp"):
                 with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(self.directory, name))
+                    os.unlink(name)
             with contextlib.suppress(OSError):
                 os.rmdir(self.directory)
             raise
 
-    def _fill(self, text: bytes) -> None:
-        self._file = AppendFile.create(self.events_path, options=Options(calls=self._calls))
-        path = os.path.join(self.directory, MANIFEST_FILE)
-        # Under its own name the manifest is whole or not there.
-        write_new_file(self._calls, f"{path}.tmp", [msgspec.json.format(text, indent=2), b"\n"])
-        self._calls.replace(f"{path}.tmp", path)
-        sync_directory(self._calls, self.directory)
-
-    def _append(self, event: Mapping[str, Any]) -> None:
+    def _append(self, members: Mapping[str, Any]) -> None:
         if self._is_closed:
             return
-        if self._is_lost:
-            self._dropped.count += 1
-            return
+        line = encode({"wall_time": self._clock.wall(), **members}, profile="kaun/v1")
         try:
-            self._writable().append(_line_of(event))
-        except (InvalidEventError, RecordRefusedError) as error:
-            if self._on_error == "raise":
-                raise
-            self._dropped.leave_out(str(error), key=getattr(error, "rule", ""))
-        except OSError as error:
-            file = self._file
-            if self._on_error == "raise" or file is None or file.closed_because is not None:
-                self._dropped.count += 1
-                self._survive(error)
-            else:
-                self._dropped.add(cause_of(error))
-        else:
-            if self._dropped.outage:
-                self._dropped.end_outage()
+            typed(line, "scalar", "kaun/v1")
+        except msgspec.ValidationError as error:
+            raise InvalidEventError(f"scalar is invalid: {error}") from error
+        self._writable().append(line)
 
     def _writable(self) -> AppendFile:
-        if self._file is not None:
-            return self._file
         with self._opening:
             if self._file is None:
                 self._file = open_to_append(self.events_path, "kaun/v1", options=Options(calls=self._calls))
             return self._file
-
-    def _survive(self, error: OSError) -> None:
-        """Stop logging and report it, unless the caller wants *error*."""
-        if self._on_error == "raise":
-            raise named(error, self.events_path)
-        file, self._file, self._is_lost = self._file, None, True
-        if file is None or not file.has_said_why:
-            say(f"{self.events_path}: {cause_of(error)}; logging stops; the program continues")
-        if file is not None:
-            with contextlib.suppress(OSError):
-                file.close()
-
-
-def _runs(base: str) -> Iterator[KaunRun]:
-    try:
-        names = sorted(os.listdir(base), reverse=True)
-    except OSError:
-        return
-    for name in names:
-        run = KaunRun.load(os.path.join(base, name))
-        if run is not None:
-            yield run
 
 
 def _new_id(wall: float, experiment: str | None) -> str:
@@ -318,31 +242,15 @@ def _new_id(wall: float, experiment: str | None) -> str:
     return check_run_id(f"{name}_{safe}" if safe else name)
 
 
-def _line_of(event: Mapping[str, Any]) -> bytes:
-    """Return the text of a scalar; raise InvalidEventError or RecordRefusedError."""
-    line = encode(event, profile="kaun/v1")
-    try:
-        typed(line, "scalar", "kaun/v1")
-    except msgspec.ValidationError as error:
-        raise InvalidEventError(f"scalar is invalid: {error}") from error
-    return line
-
-
 def _manifest_in(directory: str) -> RunManifest | None:
     """Return the manifest of a run, what is of the wrong type left out; None when it cannot be read."""
     value = read_manifest(directory)
     if value is None or not isinstance(value.get("run_id"), str):
         return None
+    if isinstance(value.get("tags"), list):
+        value["tags"] = [tag for tag in value["tags"] if isinstance(tag, str)]
     known = {}
     for field in msgspec.structs.fields(RunManifest):
         with contextlib.suppress(KeyError, msgspec.ValidationError):
-            known[field.name] = msgspec.convert(_strings(value, field.name), field.type)
+            known[field.name] = msgspec.convert(value[field.name], field.type)
     return RunManifest(**{"created_at": 0.0, "tags": [], "run_id": value["run_id"], **known})
-
-
-def _strings(value: dict[str, Any], name: str) -> Any:
-    """Return a member; of tags, those that are strings."""
-    member = value[name]
-    if name == "tags" and isinstance(member, list):
-        return [tag for tag in member if isinstance(tag, str)]
-    return member

@@ -23,7 +23,6 @@ from toyspec.core.errors import StreamMissingError, StreamRefusedError, ToyspecE
 from toyspec.core.findings import Gap
 from toyspec.core.format.canonical import InvalidEventError, encode, members_of
 from toyspec.core.format.decoding import typed
-from toyspec.core.format.line_validation import decode_plain, validate
 from toyspec.core.format.numbers import binary32
 from toyspec.core.format.scalars import items
 from toyspec.core.generated.fields import FIELDS
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 _BLOCK_BYTES = 1 << 16
-_POINTERS = frozenset(f"/{key}" for key in FIELDS["metrics/v1"]["entry"])
 _DEFAULT = Options()
 _BINARY32 = tuple(name for name, declared in FIELDS["metrics/v1"]["entry"].items() if declared == "binary32")
 
@@ -77,11 +75,10 @@ class MetricsLog:
     The file is locked from the first ``record`` to ``close``; reading it needs no lock.
     """
 
-    def __init__(self, path: str, *, strict: bool, options: Options) -> None:
+    def __init__(self, path: str, *, options: Options) -> None:
         self.path = path
         self.torn_path: str | None = None
         """Path of the side file with the bytes that a dead writer left after the last entry; None without any."""
-        self._strict = strict
         self._options = options
         self._entries: list[MetricsEntry] = []
         self._committed = 0
@@ -92,14 +89,14 @@ class MetricsLog:
         self._is_closed = False
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], *, strict: bool = False, options: Options = _DEFAULT) -> MetricsLog:
+    def open(cls, path: str | os.PathLike[str], *, options: Options = _DEFAULT) -> MetricsLog:
         """Return the log in the file *path*, its entries read; missing parent directories are made.
 
         Raises MetricsLogError at the first committed line that is not an entry. Bytes after the last line are moved to
-        a side file, which is reported on standard error, unless another writer has the file open; with *strict*, they
-        and a null number are errors as well. Raises OSError if the file cannot be read.
+        a side file, which is reported on standard error, unless another writer has the file open. Raises OSError if the
+        file cannot be read.
         """
-        log = cls(os.fspath(path), strict=strict, options=options)
+        log = cls(os.fspath(path), options=options)
         os.makedirs(os.path.dirname(log.path) or ".", exist_ok=True)
         try:
             descriptor = open_stream(log.path)
@@ -216,29 +213,16 @@ class MetricsLog:
         entries: list[MetricsEntry] = []
         while block := read(feed.size):
             entries.extend(self._entry(item) for item in feed.feed(block))
-        fragment = feed.fragment()
-        if fragment is not None and self._strict:
-            raise MetricsLogError(
-                self.path,
-                fragment.number,
-                "the line does not end with LF: its writer was stopped while it wrote the line",
-            )
-        self._entries, self._committed, self._has_fragment = entries, feed.committed, fragment is not None
+        self._entries, self._committed = entries, feed.committed
+        self._has_fragment = feed.size > feed.committed
 
     def _entry(self, item: Record | Gap) -> MetricsEntry:
         if isinstance(item, Gap):
             raise MetricsLogError(self.path, item.line, f"{item.reason}: {item.message}")
         try:
-            entry = typed(item.raw, None, "metrics/v1")
+            return _rounded(typed(item.raw, None, "metrics/v1"))
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise MetricsLogError(self.path, item.line, str(error)) from error
-        repeated = _repeated_key(item.raw)
-        if repeated is not None:
-            raise MetricsLogError(self.path, item.line, f"duplicate-key: {repeated}")
-        numbers = [getattr(entry, name) for name in _BINARY32] + list((entry.extra or {}).values())
-        if self._strict and any(map(math.isnan, numbers)):
-            raise MetricsLogError(self.path, item.line, "not-readable-by-source: a number is null")
-        return _rounded(entry)
 
 
 def grad_norm(grads: Iterable[SupportsFloat]) -> float:
@@ -275,12 +259,3 @@ def _rounded(entry: MetricsEntry) -> MetricsEntry:
 def _binary32(value: float) -> float:
     # Entries are equal that have the same NaN.
     return math.nan if math.isnan(value) else binary32(value)
-
-
-def _repeated_key(line: bytes) -> str | None:
-    """Return the finding about a field that a readable line has twice; None if there is none."""
-    if decode_plain(line) is not None:
-        return None
-    return next(
-        (finding.message for finding in validate(line, first=False).findings if finding.pointer in _POINTERS), None
-    )
