@@ -176,7 +176,6 @@ BARE_FILES = (
     "test_reader_sources.py",
     "test_run_starting.py",
     "test_view_server.py",
-    "test_view_site.py",
 )
 """Files whose tests start programs, read what is installed, or depend on the terminal, the user and the system."""
 

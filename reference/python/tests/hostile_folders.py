@@ -43,7 +43,7 @@ STREAM = b'{"kind":"run_start","t":0.0,"run_id":"a","schema":"toy/v1"}\n{"kind":
 OTHERS = {
     "mirror": "{} --to tensorboard --into out --once", "view": None, "watch": None, "mcp": None, "train": None,
     "guard": "{} --idle-timeout 0.1", "capture": None, "push": None, "pull": None, "sync": "{} copy",
-    "site": "{} --out site", "emit": "{} note hello", "emitter": None, "skill": None, "conform": None,
+    "emit": "{} note hello", "emitter": None, "skill": None, "conform": None,
     "completion": None, "schema": None, "explain": None, "query": "--catalog {} 'select 1'", "import": "{} --out in",
     "export": "csv {} --out out", "catalog": "build --out made {}", "tail": "--once {}", "plot": "{} --json",
     "evidence": "{} --json", "dialect": "new --dry-run {}", "repair": "--dry-run {}", "compare": "{} {}",

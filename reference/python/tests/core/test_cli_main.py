@@ -253,7 +253,6 @@ def test_output_in_another_encoding(tmp_path: Path) -> None:
         ("report", "--md"),
         ("seal",),
         ("show",),
-        ("site", "--output=made"),
     ],
     ids="-".join,
 )

@@ -32,7 +32,6 @@ NO_ANSWER = {
     "watch": "draws a screen",
     "mcp": "speaks a protocol of its own",
     "report": "writes a page",
-    "site": "writes a folder, whose index belongs to it",
     "mirror": "sends, and says nothing but why it failed",
     "tail": "forwards the lines of a log: --raw, by the schemas of its kinds",
     "train": "writes a run",

@@ -18,7 +18,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.core.errors import StreamError
-from toyspec.core.places.addresses import is_address, path_in, public
+from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import media_file, rank_file, ranks_beside
 from toyspec.core.runs.rows import row_of
@@ -32,6 +32,7 @@ from toyspec.view.curve_frames import AXES, Request, curve_frames, frame, tokens
 from toyspec.view.curve_store import curves_of
 from toyspec.view.details import detail_of, shown_ranks
 from toyspec.view.opened_files import open_file
+from toyspec.view.roots import roots_of, run_id
 from toyspec.view.scanning import ALONE_BYTES
 from toyspec.view.scans import ScannedRun
 from toyspec.view.server import app_files
@@ -100,7 +101,7 @@ def _all_reported(
     roots: Sequence[str], buckets: int, choice: DialectChoice, on_progress: Callable[[int, int], None] | None
 ) -> Iterator[tuple[str, _Reported]]:
     """Yield the path of each run below *roots*, in order, and what the page holds of it."""
-    asked = list(runs_below(roots, choice))
+    asked = _runs_below(roots, choice)
     total = sum(_size(each) for each in asked)
     number = min(cores(), len(asked))
     pays = total > ALONE_BYTES and number > 1 and not any(is_address(each.stream.path) for each in asked)
@@ -116,15 +117,20 @@ def _all_reported(
                 yield each.stream.path, made
 
 
-def _size(run: PageRun) -> int:
+class _PageRun(NamedTuple):
+    stream: Stream
+    id: str
+
+
+def _size(run: _PageRun) -> int:
     return run.stream.size
 
 
-def _reported_batch(batch: list[PageRun], buckets: int, choice: DialectChoice) -> list[_Reported | None]:
+def _reported_batch(batch: list[_PageRun], buckets: int, choice: DialectChoice) -> list[_Reported | None]:
     return [_reported(run.stream.path, run.id, buckets, choice) for run in batch]
 
 
-def _not_read(run: PageRun, reason: str) -> _Reported:
+def _not_read(run: _PageRun, reason: str) -> _Reported:
     raise StreamError(run.stream.path, f"not read: {reason}; make the report of the other runs")
 
 
@@ -183,32 +189,14 @@ class _Media:
             return None
 
 
-class PageRun(NamedTuple):
-    """A run and its id: the shortest end of its path that no other run has."""
-
-    stream: Stream
-    id: str
-
-
-def runs_below(roots: Sequence[str], choice: DialectChoice) -> Iterator[PageRun]:
-    """Yield each run, in the order of the paths."""
-    streams = named_streams([public(root) for root in roots], choice)
-    streams_at = [_parts(stream.path) for stream in streams]
-    runs_at = [parts[:-1] for parts in streams_at]
-    places = runs_at if len(set(map(tuple, runs_at))) == len(runs_at) else streams_at
-    shared = _number_shared([parts[:-1] for parts in places])
-    for stream, parts in zip(streams, places, strict=True):
-        yield PageRun(stream, "/".join(parts[shared:]))
-
-
-def _parts(path: str) -> list[str]:
-    return (path if is_address(path) else os.path.abspath(path).replace(os.sep, "/")).split("/")
-
-
-def _number_shared(paths: Sequence[list[str]]) -> int:
-    """Return how many parts all *paths* begin with."""
-    first, last = min(paths), max(paths)
-    return next((at for at, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
+def _runs_below(paths: Sequence[str], choice: DialectChoice) -> list[_PageRun]:
+    """Return each run at and below *paths*, in the order of its path."""
+    roots, found = roots_of(paths), dict[str, _PageRun]()
+    for stream in named_streams([root.path for root in roots], choice):
+        root = next(each for each in roots if each.lists(stream.path))
+        run = run_id(root, stream.path, is_only=len(roots) == 1, taken=found)
+        found[run] = _PageRun(stream, run)
+    return list(found.values())
 
 
 def _frames_of_rank(path: str, run: str, buckets: int, choice: DialectChoice) -> Iterator[bytes]:

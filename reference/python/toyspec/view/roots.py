@@ -47,6 +47,10 @@ class Root:
         """Return whether the path *real*, which has no links, is this root or below it."""
         return real == self.real or real.startswith(os.path.join(self.real, ""))
 
+    def lists(self, path: str) -> bool:
+        """Return whether *path*, which a search has found, is this root or below it by its name."""
+        return path == self.path or path.startswith(os.path.join(self.path, ""))
+
     def place_of(self, path: str, *, whole: bool = False) -> str:
         """Return the path of a run below this root, with ``/``: that of its directory, or *whole*, of its stream."""
         outer = os.path.join(self.path, "")
