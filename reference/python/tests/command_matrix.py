@@ -29,7 +29,6 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "ranks": ("sorts/ranks", "sorts/resumed", "ranks/missing", "ranks/wide", "ranks/live"),
     "digest": ("sorts/resumed", "sorts/broken", "sorts/diverged", _SETS[0]),
     "compare": _SETS[1:],
-    "plot": ("sorts/resumed", "sorts/diverged", "more/rich", *_SETS[1:], "sorts"),
     "evidence": ("sorts/broken", "odd"),
     "repair": ("sorts/whole", "more/torn", "more/damaged"),
     "seal": ("sorts/broken",),
@@ -55,7 +54,6 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "ranks": ("more/ranks",),
     "digest": ("sorts/whole", "sorts/other/log.csv"),
     "compare": (_SETS[0],),
-    "plot": ("sorts/whole", "more/entries", _SETS[0]),
     "tail": ("sorts/diverged", "more/rich", "more/others/log.jsonl", "ranks/missing"),
     "evidence": ("sorts/whole",),
     "doctor": ("more",),
@@ -77,7 +75,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
 }
 """What each command is asked of with each of its options."""
 NEEDED = {
-    "tail": "--once", "plot": "--json", "repair": "--dry-run", "export": "--out out", "import": "--out out",
+    "tail": "--once", "repair": "--dry-run", "export": "--out out", "import": "--out out",
     "report": "--md", "query": "--catalog made", "dialect": "new --dry-run", "evidence": "--json", "seal": "--json",
 }  # fmt: skip
 """What comes with each line of a command."""
@@ -92,6 +90,7 @@ NOT_RUN = {
     "mcp": "serves until its input ends",
     "view": "serves until it is interrupted",
     "watch": "is a screen",
+    "plot": "writes a picture; plot-sorts.txt has its answers",
     "guard": "watches until the runs end",
     "train": "computes for seconds",
     "capture": "runs a program",
@@ -140,10 +139,6 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--since": ("x",),
     "--around": ("4", "999"),
     "--tokens": ("200", "600"),
-    "--mean-by": ("group", "lr", "nothing"),
-    "--x": ("time", "epoch", "tokens", "lr", "nothing"),
-    "--smooth": ("0.9",),
-    "--size": ("400x300",),
     "--name": ("first",),
     "--buckets": ("2",),
     "--lines": ("0", "2", "5"),

@@ -248,7 +248,7 @@ def test_output_in_another_encoding(tmp_path: Path) -> None:
         ("export", "tensorboard", "--out=made"),
         ("import",),
         ("ls",),
-        ("plot", "--json"),
+        ("plot", "--output=made.svg"),
         ("ranks",),
         ("report", "--md"),
         ("seal",),

@@ -32,6 +32,7 @@ NO_ANSWER = {
     "watch": "draws a screen",
     "mcp": "speaks a protocol of its own",
     "report": "writes a page",
+    "plot": "writes a picture",
     "mirror": "sends, and says nothing but why it failed",
     "tail": "forwards the lines of a log: --raw, by the schemas of its kinds",
     "train": "writes a run",
@@ -77,17 +78,6 @@ CALLS = {
         "runs/a missing",
         "runs/a foreign/log.csv",
         "--metric no runs/a runs/b",
-    ],
-    "plot": [
-        "runs/a",
-        "runs/a runs/b --metric loss --metric val/acc",
-        "runs/a runs/b --mean-by config.lr",
-        "missing",
-        "--metric no runs/a",
-        "runs/damaged runs/resumed",
-        "--smooth .9 runs/a",
-        "runs/a --x time",
-        "empty",
     ],
     "doctor": ["runs", "empty", "missing", "odd", "foreign", "runs foreign"],
     "doctor --dialects": ["", "--dialect none", "--dialect no-such"],
@@ -250,15 +240,3 @@ def test_comparison_has_each_value_of_the_logs(folder: Path) -> None:
     assert [False, True] == settings["config.é\u202e"]["is_set"]
     assert [{"step": 1, "values": [1.0, 2.0]}, {"step": 2, "values": [None, 0.5]}] == found["points"]
     assert [("yes", 4), ("no", 2)] == [(each["ended"], each["last_step"]) for each in found["runs"]]
-
-
-def test_points_of_a_picture_are_the_values_of_the_log(folder: Path) -> None:
-    """Of a short run every value is there at its step; of several runs each curve names its own."""
-    _, (found,), _ = answered("plot", "runs/a runs/resumed", folder)
-    (panel,) = found["panels"]
-    first, resumed = panel["curves"]
-    assert ("loss", "step", ["runs/a"]) == (panel["metric"], panel["axis"], first["paths"])
-    assert ([1, 2, 3, 4], [1.0, None, 1 / 3, 0.25]) == (first["latest"]["place"], first["latest"]["last"])
-    assert [0, 1, 0, 0] == first["latest"]["not_finite"]
-    assert list(range(10, 20)) == resumed["latest"]["place"][-10:]
-    assert [1 / step for step in range(10, 20)] == resumed["abandoned"][0]["last"]

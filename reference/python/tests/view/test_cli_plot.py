@@ -70,7 +70,7 @@ def test_spike_of_one_step_is_in_the_picture(tmp_path: Path) -> None:
     path = write_run(tmp_path / "a", START, *lines, END)
     axes: Any = Figure().add_subplot()
     curve = drawn_curve(read_curves(str(path))[0], "loss", "step", 1000)
-    pictures._draw_panel(axes, pictures.PicturePanel("loss", [curve], "step"), pictures.PictureStyle())
+    pictures._draw_panel(axes, pictures.PicturePanel("loss", [curve], "step"), 0.0)
     (band,) = axes.collections
     assert 500.0 == max(y for path in band.get_paths() for _, y in path.vertices)
     assert 1.0 < max(axes.lines[0].get_ydata()) < 500.0
@@ -97,13 +97,12 @@ def test_wrong_use_is_refused(
 
 @pytest.fixture
 def sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a directory with three runs of two rates, whose metrics are drawn over metrics; one lacks ``acc``."""
+    """Return a directory with three runs of two rates; one lacks ``acc``."""
     monkeypatch.chdir(tmp_path)
     for at, lr in enumerate((0.1, 0.1, 0.2)):
         with start_run("runs", run_id=f"r{at}", config={"lr": lr}, git=None) as run:
-            run.define("v*", step_name="epoch")
             for step_number in range(1, 5):
-                values = {"val": at + step_number, "epoch": step_number / 2, "seen": 100.0 * step_number}
+                values = {"val": at + step_number}
                 run.log(values | ({"acc": 0.5} if at else {}), step=step_number)
     return tmp_path
 
@@ -114,9 +113,9 @@ class Drawn:
     def __init__(self) -> None:
         self.panels: Sequence[pictures.PicturePanel] = []
         self.names: Sequence[str] = []
-        self.look = pictures.PictureStyle()
+        self.look: dict[str, Any] = {}
 
-    def picture(self, panels: Sequence[pictures.PicturePanel], names: Sequence[str], look: Any, form: str) -> bytes:
+    def picture(self, panels: Sequence[pictures.PicturePanel], names: Sequence[str], form: str, **look: Any) -> bytes:
         """Keep everything."""
         self.panels, self.names, self.look = panels, names, look
         return form.encode()
@@ -137,19 +136,6 @@ def drawn(arguments: str, monkeypatch: pytest.MonkeyPatch) -> Drawn:
     return found
 
 
-def test_a_metric_is_drawn_over_what_its_run_defines_or_over_any_metric(
-    sweep: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """``define(step_name=…)`` counts unless --x says something else, also an axis by whose name a value is logged."""
-    found = drawn("--metric val --metric seen", monkeypatch)
-    assert ["epoch", "step"] == [panel.axis for panel in found.panels]
-    assert [(0.5, 1.0), (1.0, 2.0), (1.5, 3.0), (2.0, 4.0)] == found.points(0)
-    assert [(1.0, 100.0), (2.0, 200.0)] == found.points(0, panel=1)[:2]
-    assert [(100.0, 2.0), (200.0, 3.0)] == drawn("--metric val --x seen", monkeypatch).points(1)[:2]
-    assert [(1.0, 1.0), (2.0, 2.0)] == drawn("--metric val --x step", monkeypatch).points(0)[:2]
-    assert [(0.5, 100.0)] == drawn("--metric seen --x epoch", monkeypatch).points(0)[:1]
-
-
 def test_curves_have_the_annotated_names(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that was renamed afterwards is drawn by that name; those that have the same, by the directories."""
     annotate(sweep / "runs/r1", name="baseline")
@@ -166,8 +152,7 @@ def test_runs_are_chosen_and_hidden_ones_are_not_drawn(
     assert ["r0", "r1"] == drawn("--metric val --where 'lr < .15'", monkeypatch).names
     annotate("runs/r1", hidden=True)
     assert ["r0", "r2"] == drawn("--metric val", monkeypatch).names
-    assert "1 run is hidden by annotation; --hidden draws them too" in capsys.readouterr().err
-    assert ["r0", "r1", "r2"] == drawn("--metric val --hidden", monkeypatch).names
+    assert "1 run is hidden by annotation; --where 'hidden = true' draws them" in capsys.readouterr().err
     assert ["r1"] == drawn("--metric val --where 'hidden = true'", monkeypatch).names
     assert [False, True] == [curve is None for curve in reversed(drawn("--metric acc", monkeypatch).panels[0].curves)]
     assert "1 run is without acc, and not in its panel" in capsys.readouterr().err
@@ -175,7 +160,7 @@ def test_runs_are_chosen_and_hidden_ones_are_not_drawn(
 
 def test_groups_are_drawn_as_their_means(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A band reaches from the lowest to the highest value of any run of the group."""
-    found = drawn("--metric val --x step --mean-by config.lr", monkeypatch)
+    found = drawn("--metric val --mean-by config.lr", monkeypatch)
     assert ["lr 0.1, 2 runs", "lr 0.2, 1 run"] == found.names
     assert [(1.0, 1.5), (2.0, 2.5), (3.0, 3.5), (4.0, 4.5)] == found.points(0)
     curve = found.panels[0].curves[0]
@@ -218,15 +203,9 @@ def test_more_runs_than_a_legend_can_name_are_shades_of_one_scale(tmp_path: Path
     assert 24 <= len(set(re.findall(r"stroke: (#\w+)", drawn)))
 
 
-def test_the_picture_has_the_size_that_was_asked_for(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Size, scale and smoothing reach the look, and the look reaches the file."""
-    look = drawn("--metric val --size 8x3 --smooth .9 --log", monkeypatch).look
-    assert ("log", 0.9, (8.0, 3.0)) == look
-    monkeypatch.undo()
-    monkeypatch.chdir(sweep)
-    assert exit_codes.OK == main(["plot", "runs", "--metric", "val", "--size", "8x3", "--smooth", ".9", "-o", "a.svg"])
-    root = ET.fromstring((sweep / "a.svg").read_text(encoding="utf-8"))
-    assert ("576pt", "216pt") == (root.get("width"), root.get("height"))
+def test_scale_and_smoothing_reach_the_picture(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are drawn as the options ask."""
+    assert {"scale": "log", "smoothing": 0.9} == drawn("--metric val --smooth .9 --log", monkeypatch).look
 
 
 def test_missing_matplotlib_names_the_extra(

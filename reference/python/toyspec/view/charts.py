@@ -1,4 +1,4 @@
-"""Curves as they are drawn: read, over any metric, smoothed, or their mean; and as charts of characters.
+"""Curves as they are drawn: read, smoothed, or their mean; and as charts of characters.
 
 Each character has eight dots, so that a spike of one step is seen at any width.
 """
@@ -111,41 +111,6 @@ def read_curves(
         file.close()
 
 
-def curve_over(path: str, metric: str, x: str, *, dialect: DialectChoice, most: int) -> DrawnCurve:
-    """Return *metric* of the run at *path* over the metric *x*, in the order of steps, in at most *most* buckets.
-
-    A value is where *x* is at its step, or was before. Raises ExpressionError if the run lacks one of them.
-    """
-    # Imported here: the charts of a terminal do without.
-    from toyspec.core.runs.history import history
-
-    # Over the step, so that a metric that is called as an axis is has its name.
-    table = history(path, [metric, x], dialect=dialect)
-    places, values = array("d"), array("d")
-    place = nan
-    for at, value in zip(table[x], table[metric], strict=True):
-        place = float(at) if isinstance(at, int | float) else place
-        if isinstance(value, int | float) and isfinite(place):
-            places.append(place)
-            values.append(float(value))
-    return DrawnCurve(_bucketed(places, values, most) if places else None, [], [], [], places[0] if places else None)
-
-
-def _bucketed(places: array[float], values: array[float], most: int) -> Stretch:
-    level = -(-len(values) // most)
-    found = Stretch(array("d"), array("d"), array("d"), array("d"), array("d"), array("d"), level)
-    for begin in range(0, len(values), level):
-        part = values[begin : begin + level]
-        known = [value for value in part if isfinite(value)]
-        found.place.append(places[min(begin + level, len(places)) - 1])
-        found.low.append(min(known, default=nan))
-        found.high.append(max(known, default=nan))
-        found.last.append(part[-1] if isfinite(part[-1]) else nan)
-        found.mean.append(sum(known) / len(known) if known else nan)
-        found.not_finite.append(len(part) - len(known))
-    return found
-
-
 def smoothed(stretch: Stretch, weight: float) -> array[float]:
     """Return the values of *stretch* as an exponential moving average; *weight*, from 0 to 1, is that of one step."""
     kept = weight**stretch.level
@@ -160,20 +125,17 @@ def smoothed(stretch: Stretch, weight: float) -> array[float]:
 
 
 def mean_curve(curves: Sequence[DrawnCurve]) -> DrawnCurve:
-    """Return the mean of *curves* at each place that one of them has, and how far the values reach there.
+    """Return the mean of *curves*, which have points, at each place of one of them, and how far the values reach there.
 
     Between two points of a run its value is on the line between them. Needs NumPy.
     """
     import numpy as np
 
-    found = [each.latest for each in curves if each.latest is not None and len(each.latest.place)]
-    if not found:
-        return DrawnCurve(None, [], [], [], None)
+    found = [each.latest for each in curves if each.latest is not None]
     grid = np.unique(np.concatenate([np.asarray(each.place) for each in found]))
     values = np.array([_at(grid, each, each.mean if each.level > 1 else each.last) for each in found])
-    known = np.isfinite(values)
-    total = known.sum(axis=0)
-    mean = np.where(total, np.where(known, values, 0.0).sum(axis=0) / np.maximum(total, 1), nan)
+    number = np.isfinite(values).sum(axis=0)
+    mean = np.where(number, np.nansum(values, axis=0) / np.maximum(number, 1), nan)
     low = reduce(np.fmin, [_at(grid, each, each.low) for each in found])
     high = reduce(np.fmax, [_at(grid, each, each.high) for each in found])
     missing = np.sum([np.bincount(np.searchsorted(grid, each.place), each.not_finite, len(grid)) for each in found], 0)

@@ -12,7 +12,8 @@ from toyspec.view.charts import smoothed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toyspec.view.charts import DrawnCurve, Stretch
+    from toyspec.view.charts import DrawnCurve, Scale, Stretch
+    from toyspec.view.curve_frames import Axis
 
 PictureFormat = Literal["svg", "png", "pdf"]
 
@@ -26,7 +27,7 @@ _NAME_CHARS = 60
 _PANEL = (3.6, 2.5)
 _ALONE = (6.0, 3.4)
 _DOTS_PER_INCH = 200
-_HOURS, _MINUTES = 3 * 3600.0, 3 * 60.0
+_HOURS = 3 * 3600.0
 _STYLE = {
     "font.size": 9.0,
     "axes.titlesize": 9.0,
@@ -49,36 +50,29 @@ _STYLE = {
 }
 
 
-class PictureStyle(NamedTuple):
-    """How curves are drawn."""
-
-    scale: Literal["linear", "log"] = "linear"
-    smoothing: float = 0.0
-    """Weight of the exponential moving average, from 0 to 1; the raw values stay, faintly."""
-    size: tuple[float, float] | None = None
-    """Width and height in inches; by default as the number of panels needs."""
-
-
 class PicturePanel(NamedTuple):
     """One metric of all runs."""
 
     metric: str
     curves: Sequence[DrawnCurve | None]
-    axis: str
-    """What the x axis is: step, time, epoch, tokens or the name of a metric."""
+    axis: Axis
+    """What the x axis is."""
 
 
 def picture(
     panels: Sequence[PicturePanel],
     names: Sequence[str],
-    look: PictureStyle,
     form: PictureFormat,
+    *,
+    scale: Scale = "linear",
+    smoothing: float = 0.0,
 ) -> bytes:
     """Return a picture with a panel for each metric, in which each of *names* has a curve or None.
 
     Where a point stands for several, a band reaches from the least to the greatest of them, so that no spike is lost.
     Crosses are values that are not finite, dashed lines unreadable lines, dotted lines resumptions, and faint dashes
-    what a later attempt did again. Equal curves give equal bytes. Raises ImportError without matplotlib.
+    what a later attempt did again. With *smoothing*, the weight of an exponential moving average from 0 to 1, the raw
+    values stay, faintly. Equal curves give equal bytes. Raises ImportError without matplotlib.
     """
     try:
         import matplotlib as mpl
@@ -91,9 +85,10 @@ def picture(
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)
         figure = Figure()
-        axes = _axes(figure, len(panels), look.size)
+        axes = _axes(figure, len(panels))
         for panel, each in zip(panels, axes, strict=True):
-            _draw_panel(each, panel, look)
+            each.set_yscale(scale, **({"nonpositive": "mask"} if scale == "log" else {}))
+            _draw_panel(each, panel, smoothing)
         _add_legend(figure, axes, names)
         written = io.BytesIO()
         no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[form]
@@ -101,32 +96,29 @@ def picture(
     return written.getvalue()
 
 
-def _axes(figure: Any, number: int, size: tuple[float, float] | None) -> list[Any]:
+def _axes(figure: Any, number: int) -> list[Any]:
     columns = 1 if number == 1 else 2 if number <= 4 else 3
     rows = -(-number // columns)
-    figure.set_size_inches(*(size or (_ALONE if number == 1 else (columns * _PANEL[0], rows * _PANEL[1]))))
+    figure.set_size_inches(*(_ALONE if number == 1 else (columns * _PANEL[0], rows * _PANEL[1])))
     return [figure.add_subplot(rows, columns, index + 1) for index in range(number)]
 
 
-def _draw_panel(axes: Any, panel: PicturePanel, look: PictureStyle) -> None:
+def _draw_panel(axes: Any, panel: PicturePanel, smoothing: float) -> None:
     axes.set_title(shortened(panel.metric, _NAME_CHARS), loc="left", parse_math=False)
-    axes.set_yscale(look.scale, **({"nonpositive": "mask"} if look.scale == "log" else {}))
     unit, label = _unit(panel.curves, panel.axis)
-    axes.set_xlabel(label, parse_math=False)
+    axes.set_xlabel(label)
     for index, curve in enumerate(panel.curves):
         if curve is not None:
-            _draw_curve(axes, curve, _line(index, len(panel.curves)), unit, look.smoothing)
+            _draw_curve(axes, curve, _line(index, len(panel.curves)), unit, smoothing)
     axes.margins(x=0.01)
 
 
-def _unit(curves: Sequence[DrawnCurve | None], axis: str) -> tuple[float, str]:
+def _unit(curves: Sequence[DrawnCurve | None], axis: Axis) -> tuple[float, str]:
     """Return what to divide places by, and the label of the axis."""
     if axis != "time":
-        return 1.0, shortened(axis, _NAME_CHARS)
+        return 1.0, axis
     longest = max((max(each.latest.place, default=0.0) for each in curves if each and each.latest), default=0.0)
-    if longest > _HOURS:
-        return 3600.0, "time, h"
-    return (60.0, "time, min") if longest > _MINUTES else (1.0, "time, s")
+    return (3600.0, "time, h") if longest > _HOURS else (1.0, "time, s")
 
 
 def _line(index: int, number: int) -> dict[str, Any]:

@@ -91,7 +91,6 @@ ANSWERS: dict[str, str] = {
     "ranks": "schemas/answers/v1/ranks.json",
     "digest": "schemas/answers/v1/digest.json",
     "compare": "schemas/answers/v1/compare.json",
-    "plot": "schemas/answers/v1/plot.json",
     "doctor": "schemas/answers/v1/doctor.json",
     "doctor --dialects": "schemas/answers/v1/dialects.json",
     "dialect": "schemas/answers/v1/dialect.json",
