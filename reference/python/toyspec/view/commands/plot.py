@@ -131,8 +131,9 @@ def run(options: Namespace) -> int:
 def _picture(panels: Sequence[PicturePanel], names: Sequence[str], options: Namespace, form: str) -> bytes:
     from toyspec.view.pictures import picture
 
-    scale = "log" if options.log else "linear"
-    return picture(panels, names, cast("PictureFormat", form), scale=scale, smoothing=options.smooth)
+    return picture(
+        panels, names, cast("PictureFormat", form), scale="log" if options.log else "linear", smoothing=options.smooth
+    )
 
 
 def _read(options: Namespace, choice: DialectChoice) -> list[_PlottedRun]:
