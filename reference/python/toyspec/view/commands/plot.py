@@ -70,6 +70,20 @@ def configure(parser: Parser) -> None:
         "runs", metavar="RUN", nargs="+", type=public, help="runs, streams, or directories with runs, also s3://…"
     )
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="write to FILE: .svg, .png or .pdf")
+    _add_choice(parser)
+    parser.add_argument("--x", choices=_AXES, default="step", help="the x axis; default: step")
+    parser.add_argument("--log", action="store_true", help="log scale; values ≤ 0 have no place on it")
+    parser.add_argument(
+        "--smooth",
+        metavar="W",
+        type=_weight,
+        default=0.0,
+        help="draw the moving average with weight W, such as 0.9, over the values, which are faint then",
+    )
+    add_dialect(parser)
+
+
+def _add_choice(parser: Parser) -> None:
     parser.add_argument(
         "--metric", metavar="METRIC", action="append", default=[], help="a panel; may be repeated; default: the loss"
     )
@@ -86,16 +100,6 @@ def configure(parser: Parser) -> None:
         metavar="COLUMN",
         help="a curve for each value of COLUMN, such as group or config.lr: the mean of its runs in a band of extremes",
     )
-    parser.add_argument("--x", choices=_AXES, default="step", help="the x axis; default: step")
-    parser.add_argument("--log", action="store_true", help="log scale; values ≤ 0 have no place on it")
-    parser.add_argument(
-        "--smooth",
-        metavar="W",
-        type=_weight,
-        default=0.0,
-        help="draw the moving average with weight W, such as 0.9, over the values, which are faint then",
-    )
-    add_dialect(parser)
 
 
 def run(options: Namespace) -> int:
