@@ -100,8 +100,7 @@ def test_workers_do_not_import_from_the_working_directory(tmp_path: Path) -> Non
 
             if __name__ == "__main__":
                 crew = Processes(1, "spawn").start(sorted)
-                crew.submit(0, [2, 1])
-                print(crew.finished()[0][1])
+                print(crew.submit([2, 1]).result())
                 crew.close()
         """)
     )

@@ -18,6 +18,7 @@ from toyspec.convert import import_runs, importing
 from toyspec.core import system_calls
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
+from toyspec.core.workers.processes import DIED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,7 +129,7 @@ def test_poisoned_source_is_isolated(
     assert exit_codes.USAGE == main(["import", "--workers", "2", "logs", "--out", "runs", "--json"])
     said = capsys.readouterr()
     assert ["a", "z"] == [run["run_id"] for run in json.loads(said.out)["runs"]]
-    fact = "not imported: its worker process was ended by SIGKILL; the others are not affected"
+    fact = f"not imported: {DIED}; the others are not affected"
     assert f"toyspec import: logs/poison: {fact}" in said.err
     assert ["a", "z"] == sorted(os.listdir("runs"))
 

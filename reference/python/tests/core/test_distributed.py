@@ -5,9 +5,13 @@ import multiprocessing
 import multiprocessing.util
 import os
 import signal
+import subprocess
+import sys
 import time
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,8 +21,8 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.core.errors import WorkersError
 from toyspec.core.runs.discovery import Stream
-from toyspec.core.workers.processes import OUT_OF_MEMORY, Processes, TimedAnswers
-from toyspec.core.workers.running import Finished, Threads, Work, Workers, batches, results_of
+from toyspec.core.workers.processes import DIED, OUT_OF_MEMORY, Processes, TimedAnswers
+from toyspec.core.workers.running import Threads, Work, Workers, WorkLoss, batches, results_of
 
 needs_fork = pytest.mark.skipif(multiprocessing.get_start_method() != "fork", reason="the tests change what is forked")
 
@@ -67,7 +71,7 @@ def test_poisoned_items_are_isolated() -> None:
     """Items that end every worker are reported with the reason, and all others have results."""
     killers = frozenset([0, 63, 64, 321])
     found = dict(results_of(range(500), work(partial(doubled, killers=killers)), Processes(2)))
-    lost = {item: f"{item}: its worker process was ended by SIGKILL" for item in killers}
+    lost = {item: f"{item}: {DIED}" for item in killers}
     assert {item: 2 * item for item in range(500)} | lost == found
 
 
@@ -83,53 +87,22 @@ def test_item_that_takes_all_memory_is_isolated() -> None:
 
 
 def tells_its_parent(items: list[int], *, parent: int) -> list[int]:
-    """Interrupt *parent* twice, as two workers do that pass one Ctrl-C on, and go on."""
-    for _ in range(2):
-        os.kill(parent, signal.SIGINT)
-        time.sleep(0.01)
+    """Interrupt *parent*, and go on."""
+    os.kill(parent, signal.SIGINT)
     time.sleep(60)
     return items
 
 
 @needs_fork
-def test_interrupt_comes_up_where_the_crew_is_called() -> None:
-    """Ctrl-C that comes twice is raised once, by the call of the crew, and then does what it did before."""
-    before = signal.getsignal(signal.SIGINT)
-    call = partial(tells_its_parent, parent=os.getpid())
-    with pytest.raises(KeyboardInterrupt):
-        list(results_of(range(500), work(call), Processes(2)))
-    assert before is signal.getsignal(signal.SIGINT)
-
-
-@needs_fork
 @pytest.mark.parametrize("has_written", [False, True], ids=["", "a run was written"])
-def test_interrupt_is_given_to_the_handler_of_the_program(tmp_path: Path, has_written: bool) -> None:
-    """A handler that the program has set is called where the crew is called, and is set again afterwards."""
+def test_interrupt_ends_the_workers(tmp_path: Path, has_written: bool) -> None:
+    """Ctrl-C in the program ends its workers in the middle of their batches, and its handler is called."""
     if has_written:  # signals are watched from then on
         start_run(tmp_path, git=None).close()
-    seen: list[int] = []
-
-    def handle(number: int, _: object) -> None:
-        seen.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            list(results_of(range(500), work(partial(tells_its_parent, parent=os.getpid())), Processes(2)))
-    finally:
-        handler = signal.signal(signal.SIGINT, before)
-    assert ([signal.SIGINT], handle) == (seen, handler)
-
-
-@needs_fork
-def test_interrupt_that_nothing_raised_comes_up_at_the_end() -> None:
-    """An interrupt after the last result ends the program when the workers have ended."""
-    results = results_of(range(1), work(doubled), Processes(1))
-    assert (0, 0) == next(results)
-    os.kill(os.getpid(), signal.SIGINT)
+    before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        results.close()
+        list(results_of(range(500), work(partial(tells_its_parent, parent=os.getpid())), Processes(2)))
+    assert ([], before) == (multiprocessing.active_children(), signal.getsignal(signal.SIGINT))
 
 
 @needs_fork
@@ -144,7 +117,7 @@ def test_worker_that_is_ended_as_it_starts_ends(name: str, monkeypatch: pytest.M
         found = dict(results_of([3], work(doubled), Processes(1)))
     finally:
         signal.signal(number, before)
-    assert {3: f"3: its worker process was ended by {name}"} == found
+    assert {3: f"3: {DIED}"} == found
 
 
 def hung_up(items: list[int]) -> list[int]:
@@ -154,7 +127,7 @@ def hung_up(items: list[int]) -> list[int]:
 
 
 @needs_fork
-@pytest.mark.parametrize(("handler", "result"), [(signal.SIG_IGN, 3), (signal.SIG_DFL, "3: ended by SIGHUP")])
+@pytest.mark.parametrize(("handler", "result"), [(signal.SIG_IGN, 3), (signal.SIG_DFL, f"3: {DIED}")])
 def test_worker_ignores_what_its_program_ignores(handler: signal.Handlers, result: object) -> None:
     """The workers of a program that nohup has started go on as the program does."""
     before = signal.signal(signal.SIGHUP, handler)
@@ -162,7 +135,7 @@ def test_worker_ignores_what_its_program_ignores(handler: signal.Handlers, resul
         [(_, found)] = results_of([3], work(hung_up), Processes(1))
     finally:
         signal.signal(signal.SIGHUP, before)
-    assert result == (found.replace("its worker process was ", "") if isinstance(found, str) else found)
+    assert result == found
 
 
 class Kept:
@@ -210,25 +183,26 @@ def test_exception_of_the_work_is_raised(workers: Workers) -> None:
 class _Recording:
     """A crew that notes what it is given, and loses its machine at first."""
 
-    def __init__(self, losses: int, size: int = 1) -> None:
-        self.size = size
+    size = 1
+
+    def __init__(self, losses: int) -> None:
         self.given: list[list[int]] = []
         self._losses = losses
-        self._pending: list[tuple[int, list[int]]] = []
 
     def start(self, call: object) -> _Recording:
         return self
 
-    def submit(self, key: int, items: list[int]) -> None:
+    def submit(self, items: list[int]) -> Future[list[Any]]:
         self.given.append(items)
-        self._pending.append((key, items))
+        future: Future[list[Any]] = Future()
+        if len(self.given) <= self._losses:
+            future.set_exception(OSError())
+        else:
+            future.set_result(doubled(items))
+        return future
 
-    def finished(self) -> list[Finished]:
-        key, items = self._pending.pop()
-        self._losses -= 1
-        if self._losses >= 0:
-            return [Finished(key, [], "its machine was lost", is_blameless=True)]
-        return [Finished(key, doubled(items))]
+    def loss(self, error: BaseException) -> WorkLoss:
+        return WorkLoss("its machine was lost", is_blameless=True)
 
     def close(self) -> None:
         return
@@ -239,14 +213,6 @@ def test_lost_machine_is_not_blamed_on_its_work() -> None:
     crew = _Recording(losses=5)
     assert [(1, 2), (2, 4)] == list(results_of([1, 2], work(doubled), crew))
     assert [[1, 2]] * 6 == crew.given
-
-
-def test_largest_batch_is_first() -> None:
-    """One giant item does not begin last, wherever it is."""
-    crew = _Recording(losses=0)
-    items = [*range(200), 1 << 30, *range(200)]
-    assert [2 * item for item in items] == [result for _, result in results_of(items, work(doubled), crew)]
-    assert 1 << 30 in crew.given[0]
 
 
 def test_small_first_item_ends_nothing() -> None:
@@ -281,9 +247,7 @@ def test_poisoned_run_is_reported(
     monkeypatch.chdir(tmp_path)
     assert exit_codes.USAGE == main(["check", "--workers", "2", "."])
     output = capsys.readouterr().out
-    assert (
-        "poison/events.jsonl: not checked: its worker process was ended by SIGKILL; all others were checked" in output
-    )
+    assert f"poison/events.jsonl: not checked: {DIED}; all others were checked" in output
     assert "3 runs: 3 complete" in output
 
 
@@ -304,8 +268,34 @@ def test_answer_that_takes_too_long_is_given_up() -> None:
         answers.ask(300.0)
     answers = TimedAnswers(slept, 100.0)
     try:
-        with pytest.raises(WorkersError, match="ended by SIGKILL"):
+        with pytest.raises(WorkersError, match=DIED):
             answers.ask(-1.0)
         assert 0.0 == answers.ask(0.0)
     finally:
         answers.close()
+
+
+PROGRAM = """
+import time
+from toyspec.core.workers.processes import Processes
+
+def sleeps(items):
+    print("begun", flush=True)
+    time.sleep(600)
+
+if __name__ == "__main__":
+    Processes(1).start(sleeps).submit([1])
+    time.sleep(600)
+"""
+
+
+@needs_fork
+def test_workers_end_with_a_program_that_is_killed(tmp_path: Path) -> None:
+    """A worker of a program that had no time to end it does not stay."""
+    (tmp_path / "program.py").write_text(PROGRAM)
+    with subprocess.Popen([sys.executable, str(tmp_path / "program.py")], stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert "begun\n" == program.stdout.readline()
+        program.kill()
+        # The worker has the other end of the pipe too.
+        assert "" == program.stdout.read()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.workers.processes import DIED
 from toyspec.view import scanning
 from toyspec.view.opened_files import identity_at
 from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers
@@ -56,7 +57,7 @@ def test_killed_worker_hides_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     finally:
         workers.close()
     found = {row["id"]: (row["state"], row["last_step"], row["message"]) for row in rows if row is not None}
-    reason = "its worker process was ended by SIGKILL"
+    reason = DIED
     assert {"a": ("complete", 1, None), "b": ("damaged", None, reason), "c": ("complete", 1, None)} == found
 
 
@@ -89,9 +90,9 @@ def test_stream_that_ends_its_worker_has_a_row(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
     path.write_text(LINES)
     work = ScanWork(str(path), "a", identity_at(str(path)))
-    lost = scanning._lost(work, "its worker process was ended by SIGKILL")
+    lost = scanning._lost(work, DIED)
     assert lost.row is not None
-    assert (str(path), "its worker process was ended by SIGKILL") == (lost.path, lost.row["message"])
+    assert (str(path), DIED) == (lost.path, lost.row["message"])
 
 
 @pytest.mark.parametrize(("choice", "state"), [(DialectChoice(), "complete"), (DialectChoice(None), "damaged")])

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.core.errors import WorkersError
 from toyspec.core.escaping import printable
 from toyspec.core.workers.processes import OUT_OF_MEMORY
-from toyspec.core.workers.running import Finished, passable
+from toyspec.core.workers.running import WorkLoss, done
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from toyspec.core.workers.running import Call
 
 LOCAL = "local"
@@ -70,60 +72,53 @@ class RayCrew:
         self._is_own = is_own
         self._task = ray.remote(max_retries=0)(_work)
         self._call = ray.put((call, os.getcwd()))
-        self._given: dict[Any, int] = {}
+        self._given: dict[Future[list[Any]], Any] = {}
         self._count()
 
     def _count(self) -> None:
         self.size = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
-    def submit(self, key: int, items: list[Any]) -> None:
+    def submit(self, items: list[Any]) -> Future[list[Any]]:
         """See Crew."""
-        self._given[self._task.remote(self._call, items)] = key
+        task = self._task.remote(self._call, items)
+        future: Future[list[Any]] = task.future()
+        self._given = {each: its for each, its in self._given.items() if not each.done()} | {future: task}
+        return future
 
-    def finished(self) -> list[Finished]:
-        """See Crew."""
-        ready, _ = self._ray.wait(list(self._given), num_returns=1)
-        return [self._result(each, self._given.pop(each)) for each in ready]
-
-    def _result(self, future: Any, key: int) -> Finished:
+    def loss(self, error: BaseException) -> WorkLoss | None:
+        """See Crew. Raise the error of the work itself, which Ray has wrapped."""
         errors = self._ray.exceptions
+        if isinstance(error, errors.RayTaskError):
+            if isinstance(error.cause, MemoryError):
+                return WorkLoss(OUT_OF_MEMORY)
+            if isinstance(error.cause, Exception):
+                raise error.cause
+        if not isinstance(error, errors.RayError):
+            return None
+        self._count()
         known = {
             # Only what is not an Exception, such as a cancellation, comes here.
             errors.RayTaskError: "its task failed",
             errors.OutOfMemoryError: "it took more memory than its machine has",
             errors.WorkerCrashedError: "its worker process ended",
         }
-        try:
-            found = self._ray.get(future)
-        except errors.RayError as error:
-            self._count()
-            reason = next((text for kind, text in known.items() if isinstance(error, kind)), None)
-            # Else it is the machine, or with it a result that was made.
-            lost = f"its machine was lost ({type(error).__name__})"
-            return Finished(key, [], reason or lost, is_blameless=reason is None)
-        if isinstance(found, MemoryError):
-            return Finished(key, [], OUT_OF_MEMORY)
-        if isinstance(found, Exception):
-            raise found
-        return Finished(key, found)
+        reason = next((text for kind, text in known.items() if isinstance(error, kind)), None)
+        # Else it is the machine, or with it a result that was made.
+        lost = f"its machine was lost ({type(error).__name__})"
+        return WorkLoss(reason or lost, is_blameless=reason is None)
 
     def close(self) -> None:
         """See Crew."""
-        for future in self._given:
+        for task in self._given.values():
             with contextlib.suppress(self._ray.exceptions.RayError, ValueError):
-                self._ray.cancel(future, force=True)
-        self._given.clear()
+                self._ray.cancel(task, force=True)
         if self._is_own:
             self._ray.shutdown()
 
 
-def _work(task: tuple[Call, str], items: list[Any]) -> list[Any] | Exception:
-    """Return the results, or the exception, which Ray would replace by one of its own."""
+def _work(task: tuple[Call, str], items: list[Any]) -> list[Any]:
     call, directory = task
-    try:
-        # A path that the user gave may be relative.
-        with contextlib.suppress(OSError):
-            os.chdir(directory)
-        return call(items)
-    except Exception as error:  # noqa: BLE001 - the process that gave the work raises it
-        return passable(error)
+    # A path that the user gave may be relative.
+    with contextlib.suppress(OSError):
+        os.chdir(directory)
+    return done(call, items)

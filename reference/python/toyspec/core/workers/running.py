@@ -1,4 +1,4 @@
-"""Gives batches to a crew: the largest first, lost ones again, and a lost item alone in the end.
+"""Gives batches to a crew, lost ones again, and a lost item alone in the end.
 
 A crew does the work: it gives back results, or that a batch was lost. Crews are processes, threads or a cluster.
 """
@@ -6,8 +6,7 @@ A crew does the work: it gives back results, or that a batch was lost. Crews are
 from __future__ import annotations
 
 import copy
-import heapq
-import itertools
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar
@@ -20,13 +19,10 @@ Call = Callable[[list[Any]], list[Any]]
 """Works on a batch: one result for each item, in order. It and the items can be pickled."""
 
 
-class Finished(NamedTuple):
-    """A batch that left a crew."""
+class WorkLoss(NamedTuple):
+    """Why a batch has no results."""
 
-    key: int
-    results: list[Any]
-    lost: str | None = None
-    """What happened to the worker; None where there are results."""
+    reason: str
     is_blameless: bool = False
     """True if the worker was lost for a reason outside it, such as the loss of its machine."""
 
@@ -42,11 +38,11 @@ class Crew(Protocol):
     def size(self) -> int:
         """Number of batches to give them at once."""
 
-    def submit(self, key: int, items: list[Any]) -> None:
+    def submit(self, items: list[Any]) -> Future[list[Any]]:
         """Let a worker do the batch *items*."""
 
-    def finished(self) -> list[Finished]:
-        """Wait for at least one batch and return those that are done; an exception of the work is raised."""
+    def loss(self, error: BaseException) -> WorkLoss | None:
+        """Return what happened to a worker whose batch ended with *error*; None for an error of the work itself."""
 
     def close(self) -> None:
         """End the workers, without waiting for batches that nothing waits for."""
@@ -59,14 +55,17 @@ class Workers(Protocol):
         """Return a crew that does *call*. Raise WorkersError."""
 
 
-def passable(error: Exception) -> Exception:
-    """Return *error*, or one with its words if it does not survive being passed."""
+def done(call: Call, items: list[Any]) -> list[Any]:
+    """Return the results of a batch, in a worker; what cannot be passed on of an exception is its class."""
     try:
-        # A copy is made by the same calls as an exception on the other side of a pipe.
-        copy.deepcopy(error)
-    except Exception:  # noqa: BLE001 - whatever its class does
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error
+        return call(items)
+    except Exception as error:
+        try:
+            # A copy is made by the same calls as an exception on the other side of a pipe.
+            copy.deepcopy(error)
+        except Exception:  # noqa: BLE001 - whatever its class does
+            raise RuntimeError(f"{type(error).__name__}: {error}") from None
+        raise
 
 
 Item = TypeVar("Item")
@@ -77,8 +76,7 @@ BATCH_BYTES = 1 << 20
 BATCH_ITEMS = 64
 # Enough for workers to go on beside a large stream, few enough to keep what waits for its turn small.
 _WINDOW_PER_WORKER = 16
-# A batch is tried twice before it is divided; what is lost with its machine is tried again more often.
-_TRIES = 2
+# What is lost with its machine is tried again more often.
 _MOST_TRIES = 20
 
 
@@ -93,18 +91,18 @@ class Work(NamedTuple, Generic[Item, Result]):
 
 
 class _Part(NamedTuple):
-    """A batch, or a piece of one."""
+    """A batch, or one item of it."""
 
     batch: int
     start: int
     items: list[Any]
     tries: int = 0
-    rounds: int = 0
+    is_suspect: bool = False
+    """Whether a worker was lost with it: then nothing else is done meanwhile, so that it alone can be to blame."""
 
 
 class _Batch(Generic[Item, Result]):
-    def __init__(self, number: int, items: list[Item]) -> None:
-        self.number = number
+    def __init__(self, items: list[Item]) -> None:
         self.items = items
         self.results: list[Result | None] = [None] * len(items)
         self.missing = len(items)
@@ -123,9 +121,9 @@ def results_of(
     known: *work* gives their results. Closing the generator ends the workers.
     """
     crew = workers.start(work.call)
-    run: _Run[Item, Result] = _Run(crew, work, batches(items, work.weight), order)
+    run: _Run[Item, Result] = _Run(crew, work, batches(items, work.weight))
     try:
-        yield from run.results()
+        yield from run.results(order)
     finally:
         crew.close()
 
@@ -133,77 +131,61 @@ def results_of(
 class _Run(Generic[Item, Result]):
     """One pass over all items."""
 
-    def __init__(
-        self, crew: Crew, work: Work[Item, Result], source: Iterator[list[Item]], order: Literal["given", "any"]
-    ) -> None:
+    def __init__(self, crew: Crew, work: Work[Item, Result], source: Iterator[list[Item]]) -> None:
         self._crew = crew
         self._work = work
-        self._source = source
-        self._order = order
+        self._source = enumerate(source)
         self._open: dict[int, _Batch[Item, Result]] = {}
-        self._waiting: list[tuple[int, int, int, _Part]] = []
-        self._given: dict[int, _Part] = {}
-        self._keys = itertools.count()
-        self._numbers = itertools.count()
-        self._yielded = 0
+        self._waiting: deque[_Part] = deque()
+        self._suspects: deque[_Part] = deque()
+        self._given: dict[Future[list[Any]], _Part] = {}
 
-    def results(self) -> Iterator[tuple[Item, Result]]:
+    def results(self, order: Literal["given", "any"]) -> Iterator[tuple[Item, Result]]:
         while True:
-            self._open_batches()
             self._submit()
-            before = self._yielded
-            while (batch := self._done()) is not None:
-                del self._open[batch.number]
-                self._yielded += 1
-                yield from zip(batch.items, batch.results, strict=True)
-            if self._given:
-                for finished in self._crew.finished():
-                    self._settle(self._given.pop(finished.key), finished)
-            elif self._yielded == before:
+            if not self._given:
                 return
-
-    def _open_batches(self) -> None:
-        """Open the batches whose turn it is, so few that what is done and waits for its turn stays small."""
-        wanted = self._crew.size * _WINDOW_PER_WORKER - len(self._open)
-        for items in itertools.islice(self._source, max(0, wanted)):
-            batch = _Batch[Item, Result](next(self._numbers), items)
-            self._open[batch.number] = batch
-            self._put(_Part(batch.number, 0, items))
-
-    def _put(self, part: _Part) -> None:
-        size = sum(map(self._work.weight, part.items))
-        heapq.heappush(self._waiting, (-size, part.batch, part.start, part))
+            done = wait(self._given, return_when=FIRST_COMPLETED).done
+            for part, future in [(self._given.pop(future), future) for future in done]:
+                self._settle(part, future)
+            for number in list(self._open):
+                if not self._open[number].missing:
+                    batch = self._open.pop(number)
+                    yield from zip(batch.items, batch.results, strict=True)
+                elif order == "given":
+                    break
 
     def _submit(self) -> None:
-        while self._waiting and len(self._given) < self._crew.size:
-            part = heapq.heappop(self._waiting)[-1]
-            key = next(self._keys)
-            self._given[key] = part
-            self._crew.submit(key, part.items)
+        """Give the workers as much as they can do at once, and one suspect alone."""
+        while len(self._open) < _WINDOW_PER_WORKER * self._crew.size and (more := next(self._source, None)):
+            number, items = more
+            self._open[number] = _Batch(items)
+            self._waiting.append(_Part(number, 0, items))
+        parts = self._suspects or self._waiting
+        most = 1 if self._suspects or any(part.is_suspect for part in self._given.values()) else self._crew.size
+        while parts and len(self._given) < most:
+            part = parts.popleft()
+            self._given[self._crew.submit(part.items)] = part
 
-    def _settle(self, part: _Part, finished: Finished) -> None:
-        batch = self._open[part.batch]
-        if finished.lost is None:
-            batch.results[part.start : part.start + len(part.items)] = finished.results
-            batch.missing -= len(part.items)
+    def _settle(self, part: _Part, future: Future[list[Any]]) -> None:
+        error = future.exception()
+        loss = None if error is None else self._crew.loss(error)
+        if loss is None:
+            results: list[Any] = future.result()
+        elif loss.is_blameless and part.tries < _MOST_TRIES:
+            self._waiting.append(part._replace(tries=part.tries + 1))
             return
-        tries = part.tries + (not finished.is_blameless)
-        again = part._replace(tries=tries, rounds=part.rounds + 1)
-        if tries < _TRIES and again.rounds < _MOST_TRIES:
-            self._put(again)
-        elif len(part.items) == 1:
-            batch.results[part.start] = self._work.lost(part.items[0], finished.lost)
-            batch.missing -= 1
+        elif not part.is_suspect or len(part.items) > 1:
+            parts = [part]
+            if part.is_suspect:
+                parts = [part._replace(start=part.start + at, items=[item]) for at, item in enumerate(part.items)]
+            self._suspects.extend(each._replace(is_suspect=True) for each in parts)
+            return
         else:
-            middle = len(part.items) // 2
-            self._put(_Part(part.batch, part.start, part.items[:middle], tries=_TRIES - 1))
-            self._put(_Part(part.batch, part.start + middle, part.items[middle:], tries=_TRIES - 1))
-
-    def _done(self) -> _Batch[Item, Result] | None:
-        """Return a batch that has all its results and whose turn it is."""
-        numbers = [self._yielded] if self._order == "given" else self._open
-        found = (self._open[number] for number in numbers if number in self._open)
-        return next((batch for batch in found if not batch.missing), None)
+            results = [self._work.lost(part.items[0], loss.reason)]
+        batch = self._open[part.batch]
+        batch.results[part.start : part.start + len(results)] = results
+        batch.missing -= len(results)
 
 
 def batches(items: Iterable[Item], weight: Callable[[Item], int]) -> Iterator[list[Item]]:
@@ -241,17 +223,16 @@ class ThreadCrew:
         self.size = number
         self._pool = ThreadPoolExecutor(number)
         self._call = call
-        self._given: dict[Future[list[Any]], int] = {}
 
-    def submit(self, key: int, items: list[Any]) -> None:
+    def submit(self, items: list[Any]) -> Future[list[Any]]:
         """See Crew."""
-        self._given[self._pool.submit(self._call, items)] = key
+        return self._pool.submit(self._call, items)
 
-    def finished(self) -> list[Finished]:
-        """See Crew."""
-        done = wait(self._given, return_when=FIRST_COMPLETED).done
-        return [Finished(self._given.pop(future), future.result()) for future in done]
+    def loss(self, error: BaseException) -> WorkLoss | None:
+        """Return None."""
+        del error
+        return None
 
     def close(self) -> None:
         """See Crew. It waits for the batches that have begun."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._pool.shutdown(cancel_futures=True)
