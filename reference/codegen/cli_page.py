@@ -44,7 +44,7 @@ Every command takes `--help`. `toyspec --version` prints the version.
 
 With `--json` a command prints what it says as JSON, in ASCII, on standard output; what it cannot read is also on
 standard error. Where the status is 2 and nothing could be answered, standard output is empty. Facts of a run have the
-names of [one table](../schemas/answers/v1/facts.json) everywhere. `toyspec schema --answer COMMAND` prints a schema.
+names of [one table](../schemas/answers/v1/facts.json) everywhere. `toyspec schema COMMAND` prints a schema.
 
 | command | what it prints, with its schema |
 |---|---|

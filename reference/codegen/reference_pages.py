@@ -67,7 +67,7 @@ A bundle is a whole profile in one document, without references to other files: 
 generators take.
 
 ```console
-$ toyspec schema --bundled toy/v1 > toy-v1.json
+$ toyspec schema toy/v1 > toy-v1.json
 ```
 
 ```python

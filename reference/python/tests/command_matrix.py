@@ -23,10 +23,9 @@ _PLAIN_RUNS = (
 )  # fmt: skip
 PLAIN: dict[str, tuple[str, ...]] = {
     "check": (*_PLAIN_RUNS, "more/rich", "sorts/diverged", "more/entries", "sorts/notes.txt"),
-    "show": (*_PLAIN_RUNS, "sorts/whole", "sorts/diverged", "more/entries"),
+    "show": (*_PLAIN_RUNS, "ranks/missing", "ranks/wide", "sorts/whole", "sorts/diverged", "more/entries"),
     "tail": (*_PLAIN_RUNS, "sorts/whole", "more/entries", "sorts/whole sorts/resumed"),
     "ls": ("sorts", "runs"),
-    "ranks": ("sorts/ranks", "sorts/resumed", "ranks/missing", "ranks/wide", "ranks/live"),
     "digest": ("sorts/resumed", "sorts/broken", "sorts/diverged", _SETS[0]),
     "compare": _SETS[1:],
     "evidence": ("sorts/broken", "odd"),
@@ -51,7 +50,6 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "check": ("sorts/whole", "sorts/broken", "more/others/log.jsonl", "ranks/missing"),
     "show": ("more/rich", "more/others/log.jsonl", "ranks/missing"),
     "ls": ("more",),
-    "ranks": ("more/ranks",),
     "digest": ("sorts/whole", "sorts/other/log.csv"),
     "compare": (_SETS[0],),
     "tail": ("sorts/diverged", "more/rich", "more/others/log.jsonl", "ranks/missing"),

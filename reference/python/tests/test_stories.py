@@ -195,7 +195,7 @@ def test_a_slurm_job_on_four_ranks_is_preempted_and_requeued() -> None:
         table = toyspec.history(log, ["loss"])
         assert list(range(1, reached + 6)) == table["step"]
     assert "complete · no findings" in shown("check", "runs")
-    printed = shown("ranks", f"runs/{name}")
+    printed = shown("show", f"runs/{name}")
     assert all(f"\n{rank} " in printed or f" {rank} " in printed for rank in range(4))
 
 
@@ -282,7 +282,7 @@ def test_a_sweep_of_a_hundred_runs_is_listed_sorted_filtered_and_compared() -> N
     }
     listed = json.loads(shown("ls", "--json", "--sort", "val/acc", "--where", "val/acc > 0.32", "runs"))
     assert [run_id for run_id in order if passed[run_id]["val/acc"] > 0.32] == [each["run_id"] for each in listed]
-    compared = shown("compare", "--json", "--metric", "val/acc", "runs/s003", "runs/s004")
+    compared = shown("compare", "--metric", "val/acc", "runs/s003", "runs/s004")
     assert all(each in compared for each in ("optim.betas", "0.999", "0.95", "optim.name"))
     assert "did you mean" in command("ls", "--sort", "val/ac", "runs", cwd=Path()).stderr.decode()
 

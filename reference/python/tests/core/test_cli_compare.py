@@ -30,7 +30,7 @@ def test_unknown_measure_names_those_that_there_are(capsys: pytest.CaptureFixtur
 def test_runs_without_a_loss_are_compared_by_what_they_share(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The table has points of a metric that every run has, a loss first, and the other metrics are named."""
+    """The table has a metric that every run has, a loss first, or the one that is named."""
     runs = [tmp_path / name / "metrics.jsonl" for name in "ab"]
     for index, path in enumerate(runs):
         path.parent.mkdir()
@@ -38,13 +38,15 @@ def test_runs_without_a_loss_are_compared_by_what_they_share(
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     assert exit_codes.OK == main(["compare", *map(str, runs)])
     shown = capsys.readouterr().out
-    assert "\nval_loss\nstep 1" in shown
+    assert ["last", "val_loss", "0.333333", "at", "3", "0.25", "at", "3"] in [
+        line.split() for line in shown.splitlines()
+    ]
     assert "took" not in shown  # the logs have no times
-    assert shown.endswith("\nname another metric with --metric: acc\n")
-    assert exit_codes.OK == main(["compare", "--metric", "acc", *map(str, runs)])
-    assert "--metric" not in capsys.readouterr().out
-    assert exit_codes.OK == main(["compare", "--metric", "own0", *map(str, runs)])
-    assert capsys.readouterr().out.endswith("common with own0\n\nname another metric with --metric: acc, val_loss\n")
+    assert "acc" not in shown
+    assert exit_codes.OK == main(["compare", "--metric", "acc", "--metric", "own0", *map(str, runs)])
+    table = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["last", "acc", "0.375", "at", "3", "0.375", "at", "3"] in table
+    assert ["last", "own0", "1", "at", "3"] in table
 
 
 @pytest.mark.parametrize("name", ["train/loss", "Loss/train", "train_loss_step"])
@@ -59,7 +61,8 @@ def test_logged_loss_is_the_loss_of_a_run_without_steps(
     rows = {row["run_id"]: row for row in json.loads(capsys.readouterr().out)}
     assert (0.25, None) == (rows["imported"]["final_loss"], rows["stepped"]["final_loss"])
     assert exit_codes.OK == main(["compare", path, path])
-    assert ["step", "4", "0.25", "0.25"] == capsys.readouterr().out.splitlines()[-1].split()
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["last", name, "0.25", "at", "4", "0.25", "at", "4"] in lines
 
 
 @pytest.mark.parametrize("kind", ["one record", "records of their own"])
@@ -119,12 +122,9 @@ def results(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, li
 
 
 def test_a_metric_is_compared_at_each_last_step(accuracies: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The table has each run's own last value and its step, beside the values at common steps."""
+    """The table has each run's own last value and its step."""
     found = results("--metric", "acc", capsys=capsys)
-    assert (["0.375", "0.625"], ["3", "5"]) == (found["last acc"], found["at step"])
-    assert ["0.375", "0.375"] == found["step 3"]
-    assert "step 5" not in found
-    assert "at step" not in results(capsys=capsys)
+    assert ["0.375 at 3", "0.625 at 5"] == found["last acc"]
 
 
 def test_id_name_and_error_are_beside_each_other(accuracies: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,5 +171,5 @@ def test_runs_that_do_not_fit_a_terminal_are_named(
     kept = shown.splitlines()[0].split()
     assert runs[: len(kept)] == kept
     hidden = ", ".join(runs[len(kept) :])
-    assert note.startswith(f"lack of room: {hidden}; --json has everything") if hidden else not note
+    assert note.startswith(f"lack of room: {hidden}; a pipe gets all") if hidden else not note
     assert 1 <= len(kept)

@@ -108,8 +108,8 @@ def test_short_names_are_unique() -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_bundled_schema(profile: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
-    """--bundled prints a whole profile as one document without references to others."""
-    assert main(["schema", "--bundled", profile]) == exit_codes.OK
+    """Its name prints a whole profile as one document without references to others."""
+    assert main(["schema", profile]) == exit_codes.OK
     text = capsysbinary.readouterr().out
     assert json.loads(text)["$defs"]
     assert b'"$ref": "urn:' not in text

@@ -249,7 +249,6 @@ def test_output_in_another_encoding(tmp_path: Path) -> None:
         ("import",),
         ("ls",),
         ("plot", "--output=made.svg"),
-        ("ranks",),
         ("report", "--md"),
         ("seal",),
         ("show",),

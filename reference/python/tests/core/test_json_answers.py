@@ -41,6 +41,7 @@ NO_ANSWER = {
     "emitter": "prints a program",
     "skill": "prints a text",
     "schema": "prints a schema",
+    "compare": "prints a table for people; ls has the same facts of each run",
     "completion": "prints a program",
 }
 """Why a command prints no facts."""
@@ -70,15 +71,7 @@ CALLS = {
         "--catalog catalog 'select x'",
         "--catalog catalog 'select current_date, 1.5::decimal, [1], {a: 1}, null'",
     ],
-    "ranks": ["runs/ranks", "runs/a", "missing", "runs/torn"],
     "digest": ["runs/a runs/b", "runs/torn", "runs/damaged", "missing", "foreign", "--tokens 1 runs/a", "runs/ranks"],
-    "compare": [
-        "runs/a runs/b",
-        "runs/a runs/torn",
-        "runs/a missing",
-        "runs/a foreign/log.csv",
-        "--metric no runs/a runs/b",
-    ],
     "doctor": ["runs", "empty", "missing", "odd", "foreign", "runs foreign"],
     "doctor --dialects": ["", "--dialect none", "--dialect no-such"],
     "dialect": ["new --dry-run notes.txt", "new --name mine notes.txt", "new runs/missing", "new empty.txt"],
@@ -230,13 +223,3 @@ def test_facts_are_those_of_one_table(command: str, folder: Path) -> None:
     (run,) = found if command == "ls" else [found]
     with contextlib.chdir(folder):
         assert summarize_run("runs/a").facts.columns == {name: run[name] for name in COLUMNS}
-
-
-def test_comparison_has_each_value_of_the_logs(folder: Path) -> None:
-    """Null in a log differs from a setting that is not there, and a loss that was not finite is null."""
-    _, (found,), _ = answered("compare", "runs/a runs/b", folder)
-    settings = {each["name"]: each for each in found["settings"]}
-    assert {"name": "config.lr", "values": [0.1, None]} == settings["config.lr"]
-    assert [False, True] == settings["config.é\u202e"]["is_set"]
-    assert [{"step": 1, "values": [1.0, 2.0]}, {"step": 2, "values": [None, 0.5]}] == found["points"]
-    assert [("yes", 4), ("no", 2)] == [(each["ended"], each["last_step"]) for each in found["runs"]]

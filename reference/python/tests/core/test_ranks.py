@@ -1,4 +1,4 @@
-"""The processes of one run: ``toyspec.ranks_of`` and ``toyspec ranks``."""
+"""The processes of one run: ``toyspec.ranks_of`` and ``toyspec show``."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_ranks_that_stopped_together(tmp_path: Path, reason: str, capsys: pytest
     for rank in range(3):
         write(tmp_path / "run", rank, steps(9) + end(9, reason))
     assert toyspec.ranks_of(tmp_path / "run").first_to_stop is None
-    assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
+    assert exit_codes.OK == main(["show", str(tmp_path / "run")])
     assert (reason == "interrupted") == ("stopped first: not known" in capsys.readouterr().out)
 
 
@@ -67,14 +67,12 @@ def test_rank_without_a_log_and_one_that_cannot_be_read(tmp_path: Path, capsys: 
         found.metrics["loss"].ranks, found.metrics["loss"].largest, found.metrics["loss"].smallest_rank,
         found.metrics["loss"].smallest,
     )  # fmt: skip
-    assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
+    assert exit_codes.OK == main(["show", str(tmp_path / "run")])
     shown = capsys.readouterr().out
     assert all(part in shown for part in ("2 of 4 ranks", "no log of rank 1", "rank-3.jsonl", "stopped first: rank 2"))
-    main(["ranks", "--json", str(tmp_path / "run")])
-    told = json.loads(capsys.readouterr().out)
+    assert "rank 2: its last is step 2" in shown
+    told = ranks_row(found)
     assert (2, [0, 1]) == (told["first_to_stop"]["rank"], [each["behind"] for each in told["ranks"]])
-    main(["show", str(tmp_path / "run")])
-    assert "rank 2: its last is step 2" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(os.name == "nt", reason="paths of bytes")
@@ -94,7 +92,8 @@ def test_run_of_one_process(tmp_path: Path) -> None:
         run.step(loss=1.0)
     found = toyspec.ranks_of(run.directory)
     assert (1, None, None, []) == (len(found.ranks), found.first_to_stop, found.slowest, found.missing)
-    assert exit_codes.USAGE == main(["ranks", str(tmp_path / "nowhere")])
+    with pytest.raises(toyspec.StreamMissingError):
+        toyspec.ranks_of(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("more", [[], [{"kind": "run_resume", "t": 3.6, "from_step": 3}]])
@@ -134,7 +133,7 @@ def test_ranks_of_an_earlier_attempt_did_not_stop_first(tmp_path: Path, capsys: 
         write(tmp_path / "run", rank, steps(9) + (resumed + more + end(22.0) if rank < 2 else []))
     ranks = toyspec.ranks_of(tmp_path / "run")
     assert (2, [], None) == (ranks.world_size, ranks.missing, ranks.first_to_stop)
-    assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
+    assert exit_codes.OK == main(["show", str(tmp_path / "run")])
     said = capsys.readouterr().out
     assert "2 of 2 ranks, and 1 of an earlier attempt, have a log" in said
     assert "stopped first" not in said
@@ -165,18 +164,15 @@ def test_lists_leave_out_the_ranks_of_an_earlier_attempt(
         assert ([1, 2, 3], False) == (row["other_ranks"], "unended_ranks" in row)
 
 
-@pytest.mark.parametrize(
-    ("lasts", "said"),
-    [([9, 4, 4], "ranks 1, 2 stopped at step 4 within a second"), ([9, 0, 0], "stopped before their first step")],
-)
+@pytest.mark.parametrize("lasts", [[9, 4, 4], [9, 0, 0]])
 def test_ranks_that_stopped_together_before_another(
-    tmp_path: Path, lasts: list[int], said: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, lasts: list[int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Where none of those behind is known to be the first, none is said to be written still."""
     for rank, last in enumerate(lasts):
         write(tmp_path / "run", rank, steps(last))
-    assert exit_codes.OK == main(["ranks", str(tmp_path / "run")])
-    assert said in capsys.readouterr().out
+    assert exit_codes.OK == main(["show", str(tmp_path / "run")])
+    assert "those behind stopped within a second" in capsys.readouterr().out
 
 
 RUNS = [json.loads(line) for line in Path(__file__).parents[1].joinpath("ranks.jsonl").read_bytes().splitlines()]
@@ -314,11 +310,3 @@ def test_viewer_takes_in_that_a_rank_in_a_store_is_whole_now(tmp_path: Path, sto
         write(tmp_path / "runs" / "run", 1, steps(9) + end(9.0))
         _in_store(store, tmp_path)
         client.until(lambda: "unended_ranks" not in client.rows()["run"])
-
-
-def test_run_that_does_not_know_of_ranks_has_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run of one process is reported in the singular."""
-    with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
-        run.step(1, loss=1.0)
-    assert 0 == main(["ranks", str(tmp_path / "a")])
-    assert "1 rank has a log" in capsys.readouterr().out

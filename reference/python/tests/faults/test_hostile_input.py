@@ -124,8 +124,7 @@ COMMANDS = [
     ["ls"],
     ["ls", "--json"],
     ["show"],
-    ["compare", "--all"],
-    ["compare", "--json"],
+    ["compare"],
     ["tail", "--once", "--all"],
     ["repair", "--dry-run"],
 ]

@@ -475,7 +475,7 @@ class WatchApp(App[int]):
     def _rank_of(self, run: str, *, is_alone: bool) -> str:
         """Return which rank of a run with several is drawn, and of a run that *is_alone* where the others are."""
         others = len(self._snapshot.rows[run].get("other_ranks", ()))
-        further = f"; {others} further: toyspec ranks, toyspec tail" if others and is_alone else ""
+        further = f"; {others} further: toyspec show, toyspec tail" if others and is_alone else ""
         return f" rank 0{further}" if others else ""
 
     def _update_top(self, shown: int) -> None:

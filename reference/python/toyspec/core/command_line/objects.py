@@ -42,9 +42,10 @@ def dialect_object(use: DialectUse) -> dict[str, Any]:
     return {"name": use.name, "choice": use.choice, **named, **ended, **notes}
 
 
-def facts_object(facts: RunFacts) -> dict[str, Any]:
-    """Return every column of schemas/runs.json of a run, by its name."""
-    return {name: encodable(value) if isinstance(value, str) else value for name, value in facts.columns.items()}
+def run_object(facts: RunFacts) -> dict[str, Any]:
+    """Return what a run comes to, as ``schemas/answers/v1/show.json`` describes it."""
+    found: dict[str, Any] = msgspec.to_builtins(facts)
+    return found if facts.dialect is None else found | {"dialect": dialect_object(facts.dialect)}
 
 
 def file_object(report: FileReport) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -13,7 +13,7 @@ from toyspec.core import rooms
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, run_filter, settings
 from toyspec.core.command_line.figures import shown
-from toyspec.core.command_line.objects import dialect_object
+from toyspec.core.command_line.objects import inert_json, run_object
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.run_tables import ShownTable
@@ -305,12 +305,6 @@ def _skipped(number: int) -> str:
 
 
 def _print_json(runs: Sequence[RunFacts], columns: Sequence[str]) -> None:
-    from toyspec.core.command_line.objects import inert_json
-
-    sys.stdout.write("[" + ",".join(f"\n{inert_json(_object(run, columns))}" for run in runs) + "\n]\n")
-
-
-def _object(facts: RunFacts, columns: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"columns": {name: value_of(facts, name) for name in columns}} if columns else {}
-    found |= msgspec.to_builtins(facts)
-    return found if facts.dialect is None else found | {"dialect": dialect_object(facts.dialect)}
+    objects = ({"columns": {name: value_of(run, name) for name in columns}} if columns else {} for run in runs)
+    lines = (f"\n{inert_json(asked | run_object(run))}" for asked, run in zip(objects, runs, strict=True))
+    sys.stdout.write("[" + ",".join(lines) + "\n]\n")

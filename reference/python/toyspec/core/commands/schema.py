@@ -1,4 +1,4 @@
-"""``toyspec schema``: the JSON Schema of a kind."""
+"""``toyspec schema``: the JSON Schema of a kind, of a profile, or of what a command prints."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 import os
 import re
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.commands import ANSWERS
-from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean
-from toyspec.core.command_line.terminal import Terminal
-from toyspec.core.escaping import printable
+from toyspec.core.command_line.tables import wrapped
+from toyspec.core.command_line.terminal import Terminal, columns
 from toyspec.core.files import read_resource, resource_path
 
 if TYPE_CHECKING:
@@ -27,64 +27,67 @@ _OTHER = {"report": ("report", "v1", "report.json"), "shared": ("shared", "v1", 
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec schema [KIND | --bundled PROFILE | --answer COMMAND]\n"
-    parser.usage += "       toyspec schema [KIND] --profile DIR"
+    parser.usage = "toyspec schema [NAME]"
     parser.description = (
-        "Print the JSON Schema (2020-12) of a kind, byte for byte: every reference is a\n"
-        "URN. Without KIND, list all kinds.\n\n"
-        "With --profile, the profile is a directory of your own: KIND prints its schema\n"
-        "without references."
+        "Print a JSON Schema (2020-12). NAME is one of\n"
+        "\n"
+        "  step, toy/v1/step   a kind, byte for byte: every reference is a URN\n"
+        "  toy/v1              a whole profile, without outside references\n"
+        "  ls                  what a command prints with --json, with those that it\n"
+        "                      refers to in $defs\n"
+        "  report, shared      the report of a check, and what profiles share\n"
+        "\n"
+        "Without NAME, list all."
     )
     parser.epilog = (
-        "examples:\n  toyspec schema step\n  toyspec schema --bundled toy/v1 > toy-v1.json\n"
-        "  toyspec schema --answer ls > ls.json\n"
-        "  toyspec schema answer --profile evals/ > answer.json"
+        "examples:\n  toyspec schema step\n  toyspec schema toy/v1 > toy-v1.json\n  toyspec schema ls > ls.json"
     )
-    parser.add_argument("kind", metavar="KIND", nargs="?", help="a kind, for example step or toy/v1/step; or report")
-    parser.add_argument(
-        "--bundled",
-        metavar="PROFILE",
-        choices=PROFILES,
-        help="print toy/v1, metrics/v1 or kaun/v1 as one document without outside references",
-    )
-    parser.add_argument(
-        "--answer",
-        metavar="COMMAND",
-        choices=ANSWERS,
-        help="print the schema of what COMMAND --json prints, with those that it refers to in $defs",
-    )
-    parser.add_argument(
-        "--profile", metavar="DIR", help="a profile of your own: a directory with schemas and stream.json"
-    )
+    parser.add_argument("name", metavar="NAME", nargs="?", help="what to print, for example step, toy/v1 or ls")
 
 
 def run(options: Namespace) -> int:
     """Print the schema or the list and return an exit code."""
-    if options.profile is not None:
-        _print_own(options)
-        return exit_codes.OK
-    if options.answer and (options.bundled or options.kind):
-        raise UsageError("--answer prints one schema; leave out the others")
-    if options.answer:
-        sys.stdout.write(json.dumps(answer_schema(options.answer), indent=2) + "\n")
-        return exit_codes.OK
-    if options.bundled and options.kind:
-        raise UsageError(f"--bundled prints a whole profile; leave out {options.kind!r}")
-    if options.bundled:
-        _write(("bundled", f"{options.bundled.replace('/', '-')}.json"))
-    elif options.kind:
-        _write(_located(options.kind))
+    sorts = _sorts()
+    named = {name: content for sort in reversed(sorts.values()) for name, content in sort.items()}
+    named |= {f"{sort}/{name}": content for sort in PROFILES for name, content in sorts[sort].items()}
+    if options.name is None:
+        terminal = Terminal()
+        for sort, names in sorts.items():
+            terminal.line(terminal.styled(sort, "strong"))
+            terminal.lines(f"  {line}" for line in wrapped(", ".join(names), columns() - 2))
+    elif options.name in named:
+        sys.stdout.flush()
+        # The exact bytes of a file, which the digests in schemas/ are computed from.
+        sys.stdout.buffer.write(named[options.name]())
     else:
-        _list(Terminal())
+        raise UsageError(f"unknown schema {options.name!r}{did_you_mean(options.name, named)}")
     return exit_codes.OK
+
+
+def _sorts() -> dict[str, dict[str, partial[bytes]]]:
+    """Return the schemas of each sort by name, each with what reads it."""
+    file = partial(partial, read_resource, "schemas")
+    sorts = {
+        profile: {name: file(*profile.split("/"), f"{name}.json") for name in kinds(profile)} for profile in PROFILES
+    }
+    return sorts | {
+        "profiles": {profile: file("bundled", f"{profile.replace('/', '-')}.json") for profile in PROFILES},
+        "others": {name: file(*parts) for name, parts in _OTHER.items()},
+        "commands": {name: partial(_answer, name) for name in ANSWERS},
+    }
+
+
+def _answer(command: str) -> bytes:
+    return f"{json.dumps(answer_schema(command), indent=2)}\n".encode()
 
 
 def answer_schema(command: str) -> dict[str, Any]:
     """Return the schema of what *command* prints with --json, which needs no other document."""
     area, *parts = ANSWERS[command].split("/")
     schema: dict[str, Any] = json.loads(read_resource("schemas" if area == "schemas" else "conformance", *parts))
-    named = sorted(set(_URN.findall(json.dumps(schema))) - {schema["$id"]})
-    others = {urn: json.loads(read_resource("schemas", *_file_of(urn))) for urn in named}
+    others: dict[str, Any] = {}
+    while named := set(_URN.findall(json.dumps([schema, others]))) - {schema["$id"], *others}:
+        others |= {urn: json.loads(read_resource("schemas", *_file_of(urn))) for urn in sorted(named)}
     return schema | ({"$defs": {**schema.get("$defs", {}), **others}} if others else {})
 
 
@@ -94,54 +97,7 @@ def _file_of(urn: str) -> tuple[str, ...]:
     return (family, version, f"{names[0] if names else family}.json")
 
 
-def _print_own(options: Namespace) -> None:
-    from toyspec.core.format.own_profiles import load_profile
-
-    try:
-        profile = load_profile(os.path.abspath(options.profile))
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if options.kind in profile.kinds:
-        sys.stdout.write(inert_json(profile.kinds[options.kind]) + "\n")
-    elif options.kind is None:
-        terminal = Terminal()
-        terminal.line(terminal.styled(profile.name, "strong"))
-        terminal.line(f"  {', '.join(map(printable, profile.kinds))}")
-    else:
-        raise UsageError(f"unknown kind {options.kind!r}{did_you_mean(options.kind, [*profile.kinds])}")
-
-
 def kinds(profile: str) -> list[str]:
     """Return the names of the kinds of *profile*, sorted."""
     names = os.listdir(resource_path("schemas", *profile.split("/")))
     return sorted(name[:-5] for name in names if name.endswith(".json") and name != "stream.json")
-
-
-def _located(kind: str) -> tuple[str, ...]:
-    if kind in _OTHER:
-        return _OTHER[kind]
-    places = {name: (profile, name) for profile in reversed(PROFILES) for name in kinds(profile)}
-    places |= {f"{profile}/{name}": (profile, name) for profile, name in places.values()}
-    if kind not in places:
-        raise UsageError(f"unknown kind {kind!r}{did_you_mean(kind, [*places, *_OTHER])}")
-    profile, name = places[kind]
-    return (*profile.split("/"), f"{name}.json")
-
-
-def _write(parts: tuple[str, ...]) -> None:
-    # The exact bytes of the file, which the digests in schemas/ are computed from.
-    content = read_resource("schemas", *parts)
-    sys.stdout.flush()
-    if hasattr(sys.stdout, "buffer"):
-        sys.stdout.buffer.write(content)
-    else:
-        sys.stdout.write(content.decode())
-
-
-def _list(terminal: Terminal) -> None:
-    for profile in PROFILES:
-        terminal.line(terminal.styled(profile, "strong"))
-        terminal.line(f"  {', '.join(kinds(profile))}")
-    terminal.line(terminal.styled("others", "strong"))
-    terminal.line(f"  {', '.join(_OTHER)}")
-    terminal.line("\n`toyspec schema KIND` prints one, `toyspec schema --bundled PROFILE` a whole profile.")

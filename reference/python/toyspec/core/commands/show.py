@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice
-from toyspec.core.command_line.figures import counted, duration, figure, metric_figure, shown, size
-from toyspec.core.command_line.objects import dialect_object, facts_object, inert_json
+from toyspec.core.command_line.figures import cell, counted, duration, figure, metric_figure, shown, size
+from toyspec.core.command_line.objects import inert_json, run_object
 from toyspec.core.command_line.parsers import Parser, add_color
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.run_tables import STATES
-from toyspec.core.command_line.tables import cut_start, padded, width, wrapped
+from toyspec.core.command_line.tables import Side, cut_start, joined, lined_up, padded, some_of, width, wrapped
 from toyspec.core.command_line.terminal import Terminal, columns, tell
 from toyspec.core.errors import StreamError, StreamMissingError, UnknownFormatError
-from toyspec.core.escaping import encodable, printable, shortened
-from toyspec.core.format.numbers import number
+from toyspec.core.escaping import printable, shortened
 from toyspec.core.format.record_mapping import said_in, with_lost_numbers
 from toyspec.core.generated.rules import SEAL_BROKEN
 from toyspec.core.places.addresses import is_address, public
 from toyspec.core.reading.annotations import read_annotations
 from toyspec.core.reading.log_detection import usual_names
-from toyspec.core.reading.run_files import media_file, ranks_beside
+from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.sealed_files import has_seal
 from toyspec.core.runs.discovery import STANDARD_INPUT, logs_in
 from toyspec.core.runs.run_facts import flat
@@ -39,20 +38,22 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Mapping
 
-    from toyspec.core.findings import ReadReport
     from toyspec.core.reading.log_detection import DialectChoice
-    from toyspec.core.reading.records import Record
     from toyspec.core.runs.curves import Curve
+    from toyspec.core.runs.ranks import RankProgress, Ranks
     from toyspec.core.runs.summary import RunSummary
 
-
-Better = Literal["lowest", "highest", "unknown"]
+    Line = tuple[str, str]
+    """A title, empty where it is that of the line before, and a text."""
 
 _MAX_COLUMNS = 120
 _NAME_CHARS = 40
+_TEXT_CHARS = 60
 # The longest title that is not the name of a metric.
 _TITLE_COLUMNS = len("experiment")
 _MAX_LISTED = 12
+_LABELS = ("name", "group", "notes", "experiment", "compare_to", "tags", "argv")
+_PARTS = ("host", "backend", "git", "packages", "model", "config")
 
 
 def configure(parser: Parser) -> None:
@@ -61,13 +62,18 @@ def configure(parser: Parser) -> None:
     parser.description = (
         "Show one run: its state, where and with which settings it ran, its steps and\n"
         "loss, evaluations, how it ended, and what a check finds. A torn or damaged run\n"
-        "is shown with what can be read of it."
+        "is shown with what can be read of it.\n"
+        "\n"
+        "Of a run whose processes each write a log, a table of them follows: which\n"
+        "stopped first, which is slowest and by how much. Ranks that wait for each other\n"
+        "take equally long from step to step: log compute_us, the time before the wait,\n"
+        "to see which one the others wait for."
     )
     parser.epilog = "examples:\n  toyspec show runs/llama-001\n  ssh host cat runs/a/events.jsonl | toyspec show -"
     parser.add_argument(
         "run", metavar="RUN", type=public, help="a run directory or a stream, also s3://…; - is standard input"
     )
-    parser.add_argument("--json", action="store_true", help="print an object with everything that is shown")
+    parser.add_argument("--json", action="store_true", help="print the object that `toyspec ls --full --json` lists")
     add_profile(parser)
     add_dialect(parser)
     add_color(parser)
@@ -91,17 +97,29 @@ def _show(options: Namespace, path: str) -> int:
         summary = summarize_run(path, watch=Progress("reading").watch, dialect=choice)
     except StreamError as error:
         return _show_another(options, path, choice, error)
+    is_piped = options.run == STANDARD_INPUT
+    facts = summary.facts
     if options.json:
-        sys.stdout.write(inert_json(_object(summary, options.run, choice)) + "\n")
+        # The copy of standard input has a name of its own.
+        named = {"run": "-", "path": "-", "stream": "-"} if is_piped else {}
+        named |= {"name": "-"} if is_piped and facts.name == facts.run else {}
+        sys.stdout.write(inert_json(run_object(msgspec.structs.replace(facts, **named))) + "\n")
         return exit_codes.OK
     terminal = Terminal(color=options.color)
     _print_head(summary, terminal, options.run)
     if summary.dialect is not None:
         terminal.line(f"  {terminal.styled(summary.dialect.sentence, 'dim')}")
-    # The copy of standard input is gone once it was shown.
-    checked = STANDARD_INPUT if options.run == STANDARD_INPUT else shown(summary.directory)
-    for line in _lines(list(_facts(summary, terminal, choice, checked)), terminal, min(columns(), _MAX_COLUMNS)):
-        terminal.line(line)
+    checked = STANDARD_INPUT if is_piped else shown(summary.directory)
+    lines = [*_beginning(summary), *_settings(summary), *_values(summary, terminal), *_records(summary)]
+    lines += _findings(summary, choice, checked)
+    hang = max(width(title) for title, _ in lines) + 2
+    for title, text in lines:
+        head = padded(title, hang)
+        for part in wrapped(text, min(columns(), _MAX_COLUMNS) - hang - 2):
+            terminal.line(f"  {terminal.styled(head, 'dim')}{part}".rstrip())
+            head = " " * hang
+    if ranks_beside(summary.path):
+        _print_ranks(summary.directory, terminal)
     return exit_codes.OK
 
 
@@ -126,113 +144,18 @@ def _show_another(options: Namespace, path: str, choice: DialectChoice, error: S
 
 def _print_head(summary: RunSummary, terminal: Terminal, run: str) -> None:
     facts = summary.facts
-    text = facts.state_text
-    state = terminal.styled(text, STATES[facts.state])
-    place = [] if run == STANDARD_INPUT else [shown(summary.path)]
-    name = "standard input" if run == STANDARD_INPUT else shown(facts.run)
-    form = facts.profile or ""
-    room = columns() - width(f"{name}  {text}  {form}  ")
-    is_apart = terminal.interactive and any(width(path) > room for path in place)
-    terminal.line("  ".join([terminal.styled(name, "strong"), state, form, *([] if is_apart else place)]))
+    name, place = ("standard input", "") if run == STANDARD_INPUT else (shown(facts.run), shown(summary.path))
+    state, profile = facts.state_text, facts.profile or ""
+    is_apart = terminal.interactive and width(f"{name}  {state}  {profile}  {place}") > columns()
+    head = [terminal.styled(name, "strong"), terminal.styled(state, STATES[facts.state]), profile]
+    terminal.line("  ".join(head if is_apart or not place else [*head, place]))
     if is_apart:
-        terminal.line(f"  {cut_start(place[0], columns() - 2)}")
+        terminal.line(f"  {cut_start(place, columns() - 2)}")
 
 
-def _object(run: RunSummary, path: str, choice: DialectChoice) -> dict[str, Any]:
-    """Return all that is known of the run as a JSON object; the name of standard input is ``-``."""
-    counts = _finding_counts(run, choice)
-    facts = facts_object(run.facts) | {"stream": encodable(run.path)}
-    if path == STANDARD_INPUT:
-        # The copy that was read has a name of its own.
-        named = facts["name"] if facts["name"] != facts["run"] else "-"
-        facts |= {"run": "-", "path": "-", "name": named, "stream": "-"}
-    things, more = thing_objects(run.path) if _has_things(run) else ([], {})
-    return {
-        **facts,
-        **({} if run.dialect is None else {"dialect": dialect_object(run.dialect)}),
-        "left_out": {"metrics": run.metrics_left_out, **run.left_out, **more},
-        "missing": run.missing,
-        **({} if is_address(run.path) else {"things": things}),
-        "start": run.start,
-        "end": run.end,
-        "evals": run.evals,
-        "kinds": run.kinds,
-        "series": {name: _series(curve) for name, curve in run.series.items()},
-        "seal": _seal(counts) if has_seal(run.directory) else None,
-        "findings": counts,
-    }
-
-
-def _has_things(run: RunSummary) -> bool:
-    return run.profile == "toy/v1" and not is_address(run.path) and has_things(run.path, run.kinds)
-
-
-def _series(curve: Curve) -> dict[str, Any]:
-    points = {"first": curve.first, "last": curve.last, "smallest": curve.lowest, "largest": curve.highest}
-    named = {name: {"step": point[0], "value": point[1]} for name, point in points.items() if point is not None}
-    return {"count": curve.count, "not_finite": curve.not_finite, **named}
-
-
-def _lines(facts: list[tuple[str, str]], terminal: Terminal, limit: int) -> Iterator[str]:
-    """Yield the lines of *facts*: titles in one column, texts wrapped in the other."""
-    hang = max(width(title) for title, _ in facts) + 2
-    for title, text in facts:
-        head = padded(title, hang)
-        for line in wrapped(text, limit - hang - 2):
-            yield f"  {terminal.styled(head, 'dim')}{line}".rstrip()
-            head = " " * hang
-
-
-def _facts(run: RunSummary, terminal: Terminal, choice: DialectChoice, checked: str) -> Iterator[tuple[str, str]]:
-    """Yield what is known as title and text, in the order of time; *checked* is what `toyspec check` takes."""
-    yield from _beginning(run)
-    if run.last_step is not None:
-        count = run.loss.count if run.loss is not None else 0
-        # Values of the loss may be beside the steps, as those of repeated ones are.
-        noun = "with a loss" if count <= run.kinds.get("step", count) else "values of the loss"
-        yield "steps", f"{run.first_step} to {run.last_step}" + (f", {count} {noun}" if count else "")
-    elif any(curve.count > 1 for curve in run.series.values()):
-        yield "steps", "none: values are in the order of their lines"
-    yield from _curves(run, terminal)
-    for name, event in list(run.evals.items())[:_MAX_LISTED]:
-        results = _listed(with_lost_numbers(event), leave_out=("kind", "t", "phase", "name"))
-        yield "eval", f"{shortened(name, _NAME_CHARS)}  {results}"
-    if _has_things(run):
-        yield from named_things(run.path)
-    # An end without members of its own says no more than the state.
-    end = _listed(run.end or {}, leave_out=("kind", "t", "phase", "step"))
-    if end:
-        yield "end", end
-    kinds = sorted(run.kinds.items(), key=lambda item: -item[1])
-    named = ", ".join(f"{number} {shortened(kind, _NAME_CHARS)}" for kind, number in kinds[:_MAX_LISTED])
-    yield "records", f"{run.report.records} in {size(run.report.size)}" + (f": {named}" if named else "")
-    for key, counts in run.missing.items():
-        title, noun = ("left out", "value") if key == "left_out" else (key, "record")
-        if counts:
-            named = ", ".join(f"{n} {shortened(name, _NAME_CHARS)}" for name, n in counts.most_common(_MAX_LISTED))
-            more = f" and {len(counts) - _MAX_LISTED} more" if len(counts) > _MAX_LISTED else ""
-            total = counted(sum(counts.values()), noun)
-            yield title, f"{total}, as notes of the log count them: {named}{more}"
-    yield from _ranks(run)
-    yield from _findings(run, choice, checked)
-
-
-def _ranks(run: RunSummary) -> Iterator[tuple[str, str]]:
-    """Yield which ranks of a run with several have a log, which stopped first, and which is slowest."""
-    if not ranks_beside(run.path):
-        return
-    from toyspec.core.commands.ranks import number_of_ranks, rank_facts
-    from toyspec.core.runs.ranks import ranks_of
-
-    ranks = ranks_of(run.directory)
-    yield "ranks", f"{number_of_ranks(ranks)}; see `toyspec ranks`"
-    for line in rank_facts(ranks):
-        yield "", line
-
-
-def _beginning(run: RunSummary) -> Iterator[tuple[str, str]]:
-    start = run.start
-    facts = run.facts
+def _beginning(run: RunSummary) -> Iterator[Line]:
+    """Yield when the run began, and what it is called."""
+    start, facts = run.start, run.facts
     took = "" if facts.seconds is None else duration(facts.seconds)
     if not took and run.last_time is not None:
         took = "not known: every record is at 0 s"
@@ -240,183 +163,166 @@ def _beginning(run: RunSummary) -> Iterator[tuple[str, str]]:
         yield "started", figure(facts.started_at) + (f", took {took}" if took else "")
     elif took:
         yield "took", took
-    yield from _labels(run)
-    parent = start.get("parent")
-    if isinstance(parent, dict) and isinstance(parent.get("run_id"), str):
-        at = "" if parent.get("step") is None else f" at step {figure(parent['step'])}"
-        yield "fork of", f"{shortened(parent['run_id'], _NAME_CHARS)}{at}"
-    for key in ("host", "backend", "git", "packages", "model", "config"):
-        if isinstance(start.get(key), dict) and start[key]:
-            yield key, _listed(start[key])
-
-
-def _labels(run: RunSummary) -> Iterator[tuple[str, str]]:
-    """Yield what the run itself says, and what annotations say instead."""
-    start = run.start
-    said = run.facts.said
-    for key in ("name", "group", "notes", "experiment", "compare_to"):
-        if key in said:
-            own = "the run has none" if said[key] is None else f"the run says: {figure(said[key])}"
-            yield key, f"{figure(run.facts[key])} ({own})"
-        elif key in start:
-            yield key, figure(start[key])
-    for key, separator in (("tags", ", "), ("argv", " ")):
-        values = run.facts.tags if key in said else start.get(key)
-        if isinstance(values, list):
-            yield key, separator.join(map(figure, values[:_MAX_LISTED]))
-    marks = [name for name in ("starred", "hidden") if run.facts[name]]
-    if marks:
+    for key in _LABELS:
+        value = facts[key] if key in facts.said else start.get(key)
+        own = _label(key, facts.said.get(key))
+        own = f" ({f'the run says: {own}' if own else 'the run has none'})" if key in facts.said else ""
+        if text := _label(key, value) + own:
+            yield key, text
+    if marks := [name for name in ("starred", "hidden") if facts[name]]:
         yield "marks", ", ".join(marks)
     if unreadable := read_annotations(run.path).unreadable:
         yield "marks", f"{unreadable} lines of annotations.jsonl cannot be read and are ignored"
 
 
-def _curves(run: RunSummary, terminal: Terminal) -> Iterator[tuple[str, str]]:
+def _settings(run: RunSummary) -> Iterator[Line]:
+    """Yield where the run ran, and with which settings."""
+    start, parent = run.start, run.start.get("parent")
+    if isinstance(parent, dict) and isinstance(parent.get("run_id"), str):
+        at = "" if parent.get("step") is None else f" at step {figure(parent['step'])}"
+        yield "fork of", f"{shortened(parent['run_id'], _NAME_CHARS)}{at}"
+    for key in _PARTS:
+        if isinstance(start.get(key), dict) and start[key]:
+            yield key, _members(start[key])
+
+
+def _label(key: str, value: Any) -> str:
+    if not isinstance(value, list):
+        return cell(value)
+    return (" " if key == "argv" else ", ").join(map(figure, value[:_MAX_LISTED]))
+
+
+def _values(run: RunSummary, terminal: Terminal) -> Iterator[Line]:
+    """Yield the steps, each metric with its curve, and evaluations."""
+    if run.last_step is not None:
+        count = run.loss.count if run.loss is not None else 0
+        # Values of the loss may be beside the steps, as those of repeated ones are.
+        noun = "with a loss" if count <= run.kinds.get("step", count) else "values of the loss"
+        yield "steps", f"{run.first_step} to {run.last_step}" + (f", {count} {noun}" if count else "")
+    elif any(curve.count > 1 for curve in run.series.values()):
+        yield "steps", "none: values are in the order of their lines"
     # An evaluation that was made once has its own line.
     once = {name for event in run.evals.values() for name in said_in(event, "toy/v1", "eval")[0]}
-    told = {name: curve for name, curve in run.series.items() if name not in once or curve.count > 1}
-    names = [shortened(name, _NAME_CHARS) for name in told]
-    room = columns() - 4 - max(_TITLE_COLUMNS, *map(width, names), 0)
-    # Of very many metrics, those that are looked for come first.
-    order = sorted(told, key=lambda name: _better(run, name) == "unknown") if len(told) > _MAX_LISTED else list(told)
+    order = [name for name, curve in run.series.items() if name not in once or curve.count > 1]
+    if len(order) > _MAX_LISTED:
+        # Of very many metrics, those that are looked for come first.
+        order.sort(key=lambda name: run.smaller_is_better(name) is None)
+    room = columns() - 4 - max(_TITLE_COLUMNS, *(width(shortened(name, _NAME_CHARS)) for name in order), 0)
     for name in order[:_MAX_LISTED]:
-        curve = told[name]
+        curve = run.series[name]
+        yield shortened(name, _NAME_CHARS), ", ".join(_extremes(run, name, curve))
         line = curve.line(room, "unicode" if terminal.unicode else "ascii")
-        parts = list(_extremes(name, curve, _better(run, name), run.last_step))
-        if curve is run.loss and curve.count > 1 and _ends_otherwise(run, curve):
-            said = "run_end says" if "final_loss" in (run.end or {}) else "the last step has"
-            parts.append(f"{said} final_loss {figure(run.facts.final_loss)}")
-        yield shortened(name, _NAME_CHARS), ", ".join(parts)
         if curve.count > 1 and line:
             yield "", line
-    more = len(told) - _MAX_LISTED
-    if more > 0:
-        yield (
-            "",
-            f"and {more} more; --json has all"
-            if not run.metrics_left_out
-            else (f"and {more} more in --json, {run.metrics_left_out} beyond the first {len(run.series)} left out"),
-        )
+    if len(order) > _MAX_LISTED:
+        left_out = f", {run.metrics_left_out} beyond the first {len(run.series)} left out" * bool(run.metrics_left_out)
+        yield "", f"and {len(order) - _MAX_LISTED} more in --json{left_out}"
+    for name, event in list(run.evals.items())[:_MAX_LISTED]:
+        results = _members(with_lost_numbers(event), leave_out=("kind", "t", "phase", "name"))
+        yield "eval", f"{shortened(name, _NAME_CHARS)}  {results}"
 
 
-def _ends_otherwise(run: RunSummary, curve: Curve) -> bool:
-    """Return whether the run has another loss at its end than the last of *curve*, which has values beside the steps.
+def _extremes(run: RunSummary, name: str, curve: Curve) -> Iterator[str]:
+    """Yield what the metric *name* comes to, part by part."""
 
-    Such are the steps that a program repeats without resuming its run.
-    """
-    return curve.last is not None and run.facts.final_loss not in (None, curve.last[1])
-
-
-def _is_constant(curve: Curve) -> bool:
-    if curve.lowest is None or curve.highest is None or curve.count - curve.not_finite == 1 < curve.count:
-        return False
-    return curve.lowest[1] == curve.highest[1]
-
-
-def _better(run: RunSummary, name: str) -> Better:
-    """Return which values of the series *name* are better, as far as the profile says."""
-    is_smaller = run.smaller_is_better(name)
-    return "unknown" if is_smaller is None else "lowest" if is_smaller else "highest"
-
-
-def _extremes(name: str, curve: Curve, better: Better, last_step: int | None) -> Iterator[str]:
     def at(step: float) -> str:
         # A log without steps, such as one of epochs: its values are in their order.
-        return "" if last_step is None else f" at step {step}"
+        return "" if run.last_step is None else f" at step {step}"
 
-    if curve.count == 1 and curve.first is not None:
-        step, value = curve.first
-        yield f"{'not finite' if value is None else metric_figure(name, value)}{at(step)}, the only value"
+    first, last, low, high = curve.first, curve.last, curve.lowest, curve.highest
+    if first is None or last is None:
         return
-    if _is_constant(curve) and curve.lowest is not None:
-        yield f"always {metric_figure(name, curve.lowest[1])}"
-        if curve.not_finite:
-            yield f"{curve.not_finite} not finite"
+    if curve.count == 1:
+        yield f"{'not finite' if first[1] is None else metric_figure(name, first[1])}{at(first[0])}, the only value"
         return
-    if curve.first is not None and curve.last is not None:
-        yield f"first {metric_figure(name, curve.first[1])}"
-        yield f"last {metric_figure(name, curve.last[1])}"
-    if better == "unknown" and curve.lowest and curve.highest:
-        yield f"all from {metric_figure(name, curve.lowest[1])} to {metric_figure(name, curve.highest[1])}"
-    best = curve.highest if better == "highest" else curve.lowest
-    if better != "unknown" and best:
-        yield f"{better} {metric_figure(name, best[1])}{at(best[0])}"
+    is_smaller = run.smaller_is_better(name)
+    if low and high and low[1] == high[1] and curve.count - curve.not_finite > 1:
+        yield f"always {metric_figure(name, low[1])}"
+    else:
+        yield f"first {metric_figure(name, first[1])}, last {metric_figure(name, last[1])}"
+        if low and high and is_smaller is None:
+            yield f"all from {metric_figure(name, low[1])} to {metric_figure(name, high[1])}"
+        elif low and high:
+            word, best = ("lowest", low) if is_smaller else ("highest", high)
+            yield f"{word} {metric_figure(name, best[1])}{at(best[0])}"
     if curve.not_finite:
         yield f"{curve.not_finite} not finite"
+    # Steps that a program repeats without resuming its run are values beside the steps.
+    if curve is run.loss and run.facts.final_loss not in (None, last[1]):
+        said = "run_end says" if "final_loss" in (run.end or {}) else "the last step has"
+        yield f"{said} final_loss {figure(run.facts.final_loss)}"
 
 
-def _finding_counts(run: RunSummary, choice: DialectChoice) -> dict[str, int] | str:
-    """Return the number of findings by rule, or why the run could not be checked."""
-    from toyspec.core.checker import CheckOptions, iter_reports
-    from toyspec.core.findings import FileReport
-
-    progress = Progress("checking")
-    on_progress = progress.update if progress.active else None
-    report = next(iter(iter_reports([run.path], options=CheckOptions(dialect=choice), on_progress=on_progress)))
-    progress.erase()
-    if not isinstance(report, FileReport):
-        return report.message
-    counts: dict[str, int] = dict(report.suppressed)
-    for finding in report.findings:
-        counts[finding.rule] = counts.get(finding.rule, 0) + 1
-    return counts
+def _records(run: RunSummary) -> Iterator[Line]:
+    """Yield what the run has besides numbers, how it ended, and the number of records, with what is missing."""
+    if run.profile == "toy/v1" and not is_address(run.path):
+        yield from _things(run)
+    # An end without members of its own says no more than the state.
+    if end := _members(run.end or {}, leave_out=("kind", "t", "phase", "step")):
+        yield "end", end
+    named = _tally(Counter(run.kinds))
+    yield "records", f"{run.report.records} in {size(run.report.size)}" + (f": {named}" if named else "")
+    for key, title, noun in (("left_out", "left out", "value"), ("dropped", "dropped", "record")):
+        if counts := run.missing[key]:
+            yield title, f"{counted(counts.total(), noun)}, as notes of the log count them: {_tally(counts)}"
 
 
-def _findings(run: RunSummary, choice: DialectChoice, checked: str) -> Iterator[tuple[str, str]]:
-    counts = _finding_counts(run, choice)
-    if isinstance(counts, str):
-        yield "findings", counts
-        return
-    if has_seal(run.directory):
-        yield "seal", _seal(counts) or ""
-    named = ", ".join(f"{number} {rule}" for rule, number in counts.items())
-    profile = "" if choice.profile is None else f"--profile {quote(shown(choice.profile))} "
-    yield "findings", f"{named}; see `toyspec check {profile}{quote(checked)}`" if named else "none"
-    if run.report.fragment is not None:
-        yield "fragment", f"{run.report.fragment.length} bytes without LF at the end: {_kept(run.report)}"
+def _tally(counts: Counter[str]) -> str:
+    names = [f"{number} {shortened(name, _NAME_CHARS)}" for name, number in counts.most_common()]
+    return some_of(names, _MAX_LISTED)
 
 
-def _seal(counts: dict[str, int] | str) -> Literal["intact", "broken"] | None:
-    """Return whether a check with these findings found the seal intact; None if the run could not be checked."""
-    return None if isinstance(counts, str) else "broken" if SEAL_BROKEN in counts else "intact"
+def _members(members: Mapping[str, Any], leave_out: tuple[str, ...] = ()) -> str:
+    return some_of(
+        [
+            f"{shortened(name.removeprefix('extra.'), _NAME_CHARS)} {figure(value)}"
+            for name, value in flat(members)
+            if name not in leave_out
+        ],
+        2 * _MAX_LISTED,
+    )
 
 
-def _kept(report: ReadReport) -> str:
-    if report.uncommitted:
-        return "a whole record"
-    return "NUL" if report.fragment and report.fragment.all_nul else "half a record"
-
-
-def _listed(members: Mapping[str, Any], leave_out: tuple[str, ...] = ()) -> str:
-    named = [
-        f"{shortened(name.removeprefix('extra.'), _NAME_CHARS)} {figure(value)}"
-        for name, value in flat(members)
-        if name not in leave_out
-    ]
-    more = f", and {len(named) - 2 * _MAX_LISTED} more" if len(named) > 2 * _MAX_LISTED else ""
-    return ", ".join(named[: 2 * _MAX_LISTED]) + more
-
-
-# Title of each kind that names something, the member that is the name, and the one that describes it.
-_SORTS: Final = {
-    "media": ("media", "name", ""),
-    "histogram": ("histogram", "name", ""),
-    "sample": ("samples", "", ""),
-    "alert": ("alert", "", "text"),
-    "artifact": ("artifact", "path", "role"),
-    "reference": ("reference", "uri", "role"),
+# The members that name and describe what a record of each kind is.
+_NAMED: Final = {
+    "media": ("name", "media_type"),
+    "histogram": ("name", ""),
+    "sample": ("name", ""),
+    "alert": ("rule", "text"),
+    "artifact": ("path", "role"),
+    "reference": ("uri", "role"),
 }
 _TEXTS: Final = b'"texts"'
 _PIECE_BYTES: Final = 1 << 20
-_TABLE: Final = "text/csv"
-_MOST_NAMES: Final = 1000
-"""Further names are counted together."""
-_TEXT_CHARS: Final = 60
 
 
-def has_things(path: str, kinds: Mapping[str, int]) -> bool:
-    """Return whether records of these *kinds* name anything, or those of the stream at *path* may have texts."""
-    return not _SORTS.keys().isdisjoint(kinds) or ("scalars" in kinds and _may_have_texts(path))
+def _things(run: RunSummary) -> Iterator[Line]:
+    """Yield each thing that records of the latest attempt name: how many there are, and what the last one is."""
+    # Imported here: start-up time counts.
+    from toyspec.core.reading.reader import read
+
+    if _NAMED.keys().isdisjoint(run.kinds) and not ("scalars" in run.kinds and _may_have_texts(run.path)):
+        return
+    counts, last = Counter[tuple[str, str]](), dict[tuple[str, str], str]()
+    with read(run.path, mode="salvage", attempts="latest", dialect=None) as reading:
+        for record in reading:
+            texts = record.get("texts")
+            found = [("text", *each) for each in texts.items()] if isinstance(texts, dict) else []
+            if record.kind in _NAMED:
+                name, text = map(record.get, _NAMED[record.kind])
+                found.append((record.kind, name, text))
+            for kind, name, text in found:
+                key = kind, name if isinstance(name, str) else ""
+                counts[key] += 1
+                last[key] = text if isinstance(text, str) else ""
+    for kind in dict.fromkeys(kind for kind, _ in counts):
+        names = [name for each, name in counts if each == kind]
+        for name in names[:_MAX_LISTED]:
+            number = counts[kind, name]
+            parts = [shortened(name, _NAME_CHARS), str(number) if number > 1 or not name else ""]
+            yield kind, "  ".join(filter(None, [*parts, shortened(last[kind, name], _TEXT_CHARS)]))
+        if len(names) > _MAX_LISTED:
+            yield "", f"and {len(names) - _MAX_LISTED} more names"
 
 
 def _may_have_texts(path: str) -> bool:
@@ -435,106 +341,92 @@ def _may_have_texts(path: str) -> bool:
     return False
 
 
-def named_things(path: str) -> Iterator[tuple[str, str]]:
-    """Yield title and text for each thing that the stream at *path* names, of the latest attempt; damage is skipped.
+def _findings(run: RunSummary, choice: DialectChoice, checked: str) -> Iterator[Line]:
+    """Yield the number of findings by rule; *checked* is what `toyspec check` takes to list them."""
+    from toyspec.core.checker import CheckOptions, iter_reports
+    from toyspec.core.findings import FileReport
 
-    Things of one sort and name are one text: how many there are, of which steps. Raises StreamError.
-    """
-    found, more = _things(path)
-    for title in dict.fromkeys(title for title, _ in found):
-        of_title = [(name, thing) for (each, name), thing in found.items() if each == title]
-        for name, thing in of_title[:_MAX_LISTED]:
-            yield title, thing.text(name)
-        left = sum(thing.count for _, thing in of_title[_MAX_LISTED:]) + more.get(title, 0)
-        if left:
-            yield title, f"and {left} more under other names"
-
-
-def thing_objects(path: str) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Return what ``named_things`` names as JSON objects, unshortened, and the number of others by their sort."""
-    found, more = _things(path)
-    return [{"sort": sort, "name": name, **thing.members()} for (sort, name), thing in found.items()], more
-
-
-def _things(path: str) -> tuple[dict[tuple[str, str], _Thing], dict[str, int]]:
-    # Imported here: start-up time counts.
-    from toyspec.core.reading.reader import read
-
-    found: dict[tuple[str, str], _Thing] = {}
-    more: dict[str, int] = {}
-    with read(path, mode="salvage", attempts="latest", dialect=None) as reading:
-        for record in reading:
-            for key, said in _named(record):
-                if key not in found and len(found) >= _MOST_NAMES:
-                    more[key[0]] = more.get(key[0], 0) + 1
-                else:
-                    found.setdefault(key, _Thing()).take(record, said)
-    return found, more
-
-
-def _named(record: Record) -> Iterator[tuple[tuple[str, str], dict[str, str]]]:
-    """Yield title and name of each thing that *record* is or has, with the members that describe it."""
-    if record.kind == "scalars":
-        texts = record.get("texts")
-        for name, text in texts.items() if isinstance(texts, dict) else ():
-            yield ("text", name), {"text": text} if isinstance(text, str) else {}
-    if record.kind not in _SORTS:
+    progress = Progress("checking")
+    on_progress = progress.update if progress.active else None
+    report = next(iter(iter_reports([run.path], options=CheckOptions(dialect=choice), on_progress=on_progress)))
+    progress.erase()
+    if not isinstance(report, FileReport):
+        yield "findings", report.message
         return
-    title, name_key, said_key = _SORTS[record.kind]
-    name, said = record.get(name_key), {said_key: record.get(said_key)}
-    if record.kind == "alert":
-        name = f"{record.get('level')} {record.get('rule')}"
-    elif record.kind == "media":
-        sha256, media_type = record.get("sha256"), record.get("media_type")
-        file = media_file(sha256, media_type) if isinstance(sha256, str) and isinstance(media_type, str) else None
-        said = {"media_type": media_type, "file": file}
-        title = "table" if str(media_type).partition(";")[0].strip().lower() == _TABLE else title
-    yield (
-        (title, name if isinstance(name, str) else ""),
-        {key: value for key, value in said.items() if isinstance(value, str)},
-    )
+    counts = Counter(report.suppressed) + Counter(finding.rule for finding in report.findings)
+    if has_seal(run.directory):
+        yield "seal", "broken" if SEAL_BROKEN in counts else "intact"
+    named = ", ".join(f"{number} {rule}" for rule, number in counts.items())
+    profile = "" if choice.profile is None else f"--profile {quote(shown(choice.profile))} "
+    yield "findings", f"{named}; see `toyspec check {profile}{quote(checked)}`" if named else "none"
+    if fragment := run.report.fragment:
+        kept = "a whole record" if run.report.uncommitted else "NUL" if fragment.all_nul else "half a record"
+        yield "fragment", f"{fragment.length} bytes without LF at the end: {kept}"
 
 
-class _Thing(msgspec.Struct):
-    """The records of one sort and name."""
+def _print_ranks(directory: str, terminal: Terminal) -> None:
+    """Print the ranks of a run as a table, which stopped first, and which is slowest."""
+    from toyspec.core.runs.ranks import ranks_of
 
-    count: int = 0
-    steps: tuple[int | float, int | float] | None = None
-    said: dict[str, str] = {}
-    rewards: tuple[float, float, float, int] = (math.inf, -math.inf, 0.0, 0)
-    """Those of samples: the lowest, the highest, their sum and number."""
+    ranks = ranks_of(directory)
+    terminal.line(f"\n{_number_of_ranks(ranks)}")
+    table = [["rank", "state", "end", "steps", "behind", "step time", "compute", "silent", "error"]]
+    table += [_rank(each, is_latest=each in ranks.latest) for each in ranks.ranks]
+    kept = [column for column in zip(*table, strict=True) if any(column[1:])]
+    sides: list[Side] = ["left" if column[0] in ("state", "end", "error") else "right" for column in kept]
+    head, *rows = lined_up(list(zip(*kept, strict=True)), sides)
+    terminal.line(terminal.styled(joined(head), "dim"))
+    terminal.lines(map(joined, rows))
+    terminal.lines(_rank_facts(ranks))
 
-    def take(self, record: Record, said: dict[str, str]) -> None:
-        """Take in one record, with the members that describe it: those of the last one are kept."""
-        self.count += 1
-        self.said = said or self.said
-        step = record.step
-        if step is not None:
-            first, last = self.steps or (step, step)
-            self.steps = min(first, step), max(last, step)
-        reward = number(record.get("reward"))
-        if record.kind == "sample" and reward is not None:
-            low, high, total, count = self.rewards
-            self.rewards = min(low, reward), max(high, reward), total + reward, count + 1
 
-    def text(self, name: str) -> str:
-        """Return the text for people."""
-        parts = [shortened(name, _NAME_CHARS)] if name else []
-        parts += [str(self.count)] if self.count > 1 or not name else []
-        if self.steps is not None:
-            first, last = map(figure, self.steps)
-            parts.append(f"at step {first}" if self.steps[0] == self.steps[1] else f"steps {first} to {last}")
-        low, high, total, count = self.rewards
-        if count:
-            parts.append(f"reward {figure(low)} to {figure(high)}, mean {figure(total / count)}")
-        said = [shortened(value, _TEXT_CHARS) for key, value in self.said.items() if key != "file" and value]
-        said += [f"last in {self.said['file']}"] if "file" in self.said else []
-        return "  ".join([*parts, *filter(None, [", ".join(said)])])
+def _number_of_ranks(ranks: Ranks) -> str:
+    """Return that so many ranks have a log, of how many that there are."""
+    earlier = len(ranks.ranks) - len(ranks.latest)
+    more = f", and {earlier} of an earlier attempt," if earlier else ""
+    of = "" if ranks.world_size is None else f" of {ranks.world_size}"
+    return f"{len(ranks.latest)}{of} ranks{more} have a log"
 
-    def members(self) -> dict[str, Any]:
-        """Return the members of the JSON object: those of the last record, and sums over all."""
-        steps = {} if self.steps is None else {"first_step": self.steps[0], "last_step": self.steps[1]}
-        low, high, total, count = self.rewards
-        mean = total / count if count and math.isfinite(total) else None
-        reward = {"reward": {"lowest": low, "highest": high, "mean": mean}} if count else {}
-        return {"count": self.count, **steps, **reward, **self.said}
+
+def _rank_facts(ranks: Ranks) -> Iterator[str]:
+    """Yield what is to be said about the ranks of a run together, each as a line."""
+    if ranks.missing:
+        yield f"no log of rank {some_of([str(rank) for rank in ranks.missing], _MAX_LISTED)}"
+    for error in ranks.errors:
+        yield f"{shown(error.path)}: {printable(error.message)}"
+    if ranks.first_to_stop is not None:
+        yield f"stopped first: rank {ranks.first_to_stop.rank}: {ranks.first_to_stop.why}"
+    elif len(ranks.latest) > 1 and any(each.reason != "completed" for each in ranks.latest):
+        yield f"stopped first: not known: {_why_not_known(ranks.latest)}"
+    if ranks.slowest is not None:
+        slow = ranks.slowest
+        yield f"slowest: rank {slow.rank}, {slow.factor:.2f} times the median of the others, by {slow.by}"
+
+
+def _why_not_known(rows: list[RankProgress]) -> str:
+    steps = {each.last_step for each in rows}
+    more = "log the regions of a step, as run.region does, to see more"
+    if len(steps) == 1:
+        return f"all came to step {steps.pop()}; {more}"
+    if any(each.state == "running" for each in rows):
+        return "those behind are still being written"
+    return f"those behind stopped within a second of each other; {more}"
+
+
+def _rank(row: RankProgress, *, is_latest: bool) -> list[str]:
+    return [
+        str(row.rank),
+        row.state if is_latest else f"{row.state}, earlier attempt",
+        "" if row.reason is None else shortened(row.reason, _NAME_CHARS),
+        cell(row.last_step, str),
+        str(row.behind) if row.behind else "",
+        cell(row.step_seconds, _short),
+        cell(row.compute_seconds, _short),
+        # Without a later record of another rank nothing was missed.
+        duration(row.silent_seconds) if row.silent_seconds and row.silent_seconds > 1 else "",
+        "" if row.error is None else shortened(row.error, _TEXT_CHARS),
+    ]
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds * 1000:.3g} ms" if seconds < 1 else duration(seconds)
