@@ -402,7 +402,7 @@ def _as_it_runs(adapter: Adapter, options: Namespace) -> tuple[Callable[[int], N
         nonlocal shown
         if decided(result).verdict in BAD_VERDICTS and not options.baseline and shown < _SHOWN_AT_ONCE:
             shown += 1
-            sys.stderr.write("".join(f"{line}\n" for line in human.failure(result)))
+            sys.stderr.write(f"{human.headline(result)}\n")  # the report has the reasons
         if progress is not None:
             progress(result)
 

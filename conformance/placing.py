@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from conformance.cases import Case
 
-ENTRIES = ("text", "directory", "link_outside")
+ENTRIES = ("text", "directory", "link", "link_outside")
 """What an entry of a case can be."""
 
 
@@ -31,6 +31,8 @@ def _place_entry(directory: str, name: str, entry: Mapping[str, Any]) -> None:
     path = os.path.join(directory, name)
     if "directory" in entry:
         os.mkdir(path)
+    elif "link" in entry:
+        os.symlink(entry["link"], path)
     elif "link_outside" in entry:
         target = f"{directory}.outside"
         _write(target, entry["link_outside"].encode())

@@ -140,6 +140,44 @@ class ReadsAgain(Oracle):
             return super().look()
 
 
+class KeepsItsProfile(Oracle):
+    """Reads a new file by the profile of the old one."""
+
+    class following_type(Following):
+        def start_over(self) -> None:
+            before = vars(self).get("profile"), vars(self).get("is_detected", False)
+            super().start_over()
+            self.profile, self.is_detected = before
+
+
+class LooksForAManifestOnce(Oracle):
+    """Takes the answer of the first file for whether there is a manifest."""
+
+    class following_type(Following):
+        found: bool | None = None
+
+        def manifest(self) -> bool:
+            if self.found is None:
+                self.found = super().manifest()
+            return self.found
+
+
+class ComparesTheStartsOfLines(Oracle):
+    """Compares the first 64 bytes of the first and of the last line."""
+
+    class following_type(Following):
+        def changed(self) -> str | None:
+            found = super().changed()
+            assert self.file is not None
+            self.file.seek(0)
+            now = self.file.read(len(self.seen))
+            return None if found == "replaced" and self.starts(now) == self.starts(self.seen) else found
+
+        def starts(self, data: bytes) -> list[bytes]:
+            lines = data.splitlines()
+            return [line[:64] for line in (*lines[:1], *lines[-1:])]
+
+
 class FollowsAnythingAsToy(Oracle):
     """Follows a stream without profile as toy/v1."""
 
@@ -162,6 +200,9 @@ ALL: tuple[Mutant, ...] = (
     _mutant(OverlooksTruncation, "following/truncated", "gave"),
     _mutant(ComparesSizes, "following/replaced", "gave"),
     _mutant(KeepsItsPlace, "following/start-over", "gave"),
+    _mutant(KeepsItsProfile, "following/start-over", "gave|item"),
+    _mutant(LooksForAManifestOnce, "following/start-over", "gave|item"),
+    _mutant(ComparesTheStartsOfLines, "following/replaced", "gave"),
     _mutant(DoesNotDrain, "following/drain", "gave"),
     _mutant(OverlooksDeletion, "following/gone", "gave"),
     _mutant(GivesUpWithoutAFile, "following/missing", "answered with an error"),

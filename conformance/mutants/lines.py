@@ -191,6 +191,15 @@ class TakesOneByteMore(Oracle):
                 self.max_line_bytes -= 1
 
 
+class KeepsToTheDefaultLimit(Oracle):
+    """Takes the default limit if a higher one is given."""
+
+    class lines_type(Lines):
+        def validate(self, number: int, offset: int, data: bytes) -> Line:
+            self.max_line_bytes = min(self.max_line_bytes, Lines.max_line_bytes)
+            return super().validate(number, offset, data)
+
+
 class RefusesALineAtTheLimit(Oracle):
     """Refuses a line of exactly the limit."""
 
@@ -313,6 +322,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(FirstKeyWins, "encoding/last-key-wins", r"record \d+, .* is .*, expected"),
     _mutant(KeepsEscapedKeysApart, "rules/duplicate-key", "not found: duplicate-key", "checker"),
     _mutant(TakesOneByteMore, "encoding/line-limit", "state is|count is"),
+    _mutant(KeepsToTheDefaultLimit, "encoding/line-limit", "state is damaged|outcome is fails"),
     _mutant(RefusesALineAtTheLimit, "encoding/line-limit", "state is damaged|outcome is fails"),
     _mutant(TakesOneLevelMore, "encoding/depth-limit", "state is|count is"),
     _mutant(RefusesTheDeepestLevel, "encoding/depth-limit", "state is damaged|outcome is fails"),

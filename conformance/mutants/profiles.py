@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.mutants.mutant import Mutant
 from conformance.oracle.adapter import Oracle
+from conformance.oracle.bundles import content
 from conformance.oracle.reading import Reading, Stream
 
 if TYPE_CHECKING:
@@ -79,6 +80,22 @@ class TakesAnyRunJsonForAManifest(Oracle):
         return super().read(request)
 
 
+class WantsATextAsRunId(Oracle):
+    """Takes run.json for a manifest only if its run_id is a text."""
+
+    class reading_type(Reading):
+        has_text = True
+
+        def open(self, data: bytes, *, name: str | None, profile: str | None = None, manifest: bool = False) -> Stream:
+            return super().open(data, name=name, profile=profile, manifest=manifest and self.has_text)
+
+    def read(self, request: Message) -> Message:
+        """Answer as if a manifest with another run_id were none."""
+        path = os.path.join(request.get("directory", ""), "run.json")
+        self.reading_type.has_text = not os.path.isfile(path) or b'"run_id":"' in (content(path) or b"")
+        return super().read(request)
+
+
 class IgnoresTheName(Oracle):
     """Ignores the name of the file if no record decides the profile."""
 
@@ -124,6 +141,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(TakesAnyType, "model/profile-from-record", "profile is kaun/v1, expected None"),
     _mutant(TakesAnythingForToy, "model/profile-from-manifest", "profile is toy/v1, expected None"),
     _mutant(IgnoresTheManifest, "model/profile-from-manifest", "profile is None, expected kaun/v1"),
+    _mutant(WantsATextAsRunId, "model/profile-from-manifest", "profile is"),
     _mutant(TakesAnyRunJsonForAManifest, "model/profile-from-manifest", "profile is kaun/v1, expected None"),
     _mutant(IgnoresTheName, "model/profile-from-name", "profile is"),
     _mutant(KeepsTheEndingOfTheName, "model/profile-from-name", "profile is"),

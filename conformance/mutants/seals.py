@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from conformance.mutants.mutant import Mutant
@@ -11,6 +12,8 @@ from conformance.oracle.sealing import SEAL, Sealing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from conformance.oracle.reading import Reading
 
 
 class SealsTheStreamAlone(Oracle):
@@ -54,6 +57,14 @@ class TakesCapitalDigits(Oracle):
     class sealing_type(Sealing):
         def parsed(self, line: bytes) -> tuple[str, bytes] | None:
             return super().parsed(line[:64].lower() + line[64:])
+
+
+class ComparesSealsOfAnyLength(Oracle):
+    """Compares a seal that is longer than the limit of a line."""
+
+    class sealing_type(Sealing):
+        def __init__(self, directory: str, stream: str, _limit: int) -> None:
+            super().__init__(directory, stream, sys.maxsize)
 
 
 class FollowsParents(Oracle):
@@ -115,8 +126,8 @@ class DemandsEveryFile(Oracle):
 class SealsEventsOnly(Oracle):
     """Looks for no seal beside metrics.jsonl."""
 
-    def sealing(self, directory: str) -> Sealing | None:
-        return super().sealing(directory) if os.path.exists(os.path.join(directory, "events.jsonl")) else None
+    def sealing(self, directory: str, reading: Reading) -> Sealing | None:
+        return super().sealing(directory, reading) if os.path.exists(os.path.join(directory, "events.jsonl")) else None
 
 
 def _mutant(make: type[Oracle], reason: str = "not found: seal-broken at") -> Mutant:
@@ -129,6 +140,7 @@ ALL = (
     _mutant(SkipsWhatItCannotRead),
     _mutant(SkipsComments),
     _mutant(TakesCapitalDigits),
+    _mutant(ComparesSealsOfAnyLength),
     _mutant(FollowsParents),
     _mutant(FollowsLinks),
     _mutant(ForgivesTornSeals),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from typing import TYPE_CHECKING
 
 from conformance.mutants.mutant import Mutant
@@ -58,6 +60,29 @@ class KnowsOnePhase(Oracle):
     class _Toy(ToyRules):
         def phase(self, seen: Seen) -> str:
             return "train"
+
+    checking_type = _with_rules(_Toy)
+
+
+class SearchesTheRunOfRank0(Oracle):
+    """Compares a rank with the first run_start of rank 0, wherever it is."""
+
+    class _Toy(ToyRules):
+        def run_of_rank_0(self) -> str | None:
+            with open(os.path.join(self.directory or "", "events.jsonl"), encoding="utf-8") as file:
+                starts = (record for line in file if (record := json.loads(line))["kind"] == "run_start")
+                return next((record["run_id"] for record in starts), None)
+
+    checking_type = _with_rules(_Toy)
+
+
+class FollowsALinkToMedia(Oracle):
+    """Looks for media in a folder that is a symbolic link."""
+
+    class _Toy(ToyRules):
+        def filed(self, seen: Seen) -> Iterator[Finding]:
+            is_link = os.path.islink(os.path.join(self.directory or "", "media"))
+            return iter(()) if is_link else super().filed(seen)
 
     checking_type = _with_rules(_Toy)
 
@@ -260,5 +285,7 @@ ALL: tuple[Mutant, ...] = (
     _mutant(TracksRegionsWithoutEnd, "checking/region-limit", "region-not-nested"),
     _mutant(GivesUpRegionsEarly, "checking/region-limit", "region-not-nested"),
     _mutant(LosesAllRegionsAtOnce, "rules/region-not-nested", "region-not-nested"),
+    _mutant(SearchesTheRunOfRank0, "rules/rank-of-another-run", "not expected: rank-of-another-run"),
+    _mutant(FollowsALinkToMedia, "rules/media-missing", "not found: media-missing"),
     _mutant(ComparesFinalsOfAnyPhase, "rules/final-step-mismatch", "not expected: final-|not found: final-"),
 )

@@ -146,19 +146,19 @@ class Oracle:
         ):
             return checking.missing()
         stream, sidecars = self.opened(request, reading)
-        sealing = self.sealing(request["directory"]) if request.get("name") in {None, *STREAMS} else None
+        has_seal_of = request.get("name") in {None, *STREAMS}
+        sealing = self.sealing(request["directory"], reading) if has_seal_of else None
         if sidecars is None:
             return checking.check(stream, sealing=sealing, place=(request["directory"], request.get("name", "")))
         place = (request["directory"], "events.jsonl")
         return checking.check(stream, os.path.basename(request["directory"]), sidecars, sealing, place)
 
-    def sealing(self, directory: str) -> Sealing | None:
+    def sealing(self, directory: str, reading: Reading) -> Sealing | None:
         """Return what compares the bundle in *directory* with its seal; None without one."""
         if not os.path.lexists(os.path.join(directory, SEAL)):
             return None
-        return self.sealing_type(
-            directory, next(name for name in STREAMS if os.path.exists(os.path.join(directory, name)))
-        )
+        stream = next(name for name in STREAMS if os.path.exists(os.path.join(directory, name)))
+        return self.sealing_type(directory, stream, reading.lines.max_line_bytes)
 
     def write(self, request: Message) -> Message:
         """Answer as a writer of either kind."""

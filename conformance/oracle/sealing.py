@@ -19,9 +19,10 @@ _PLAIN = {rb"\\": b"\\", rb"\n": b"\n", rb"\r": b"\r"}
 class Sealing:
     """Compares the files in *directory* with its seal. Each step is a method that a mutant can override."""
 
-    def __init__(self, directory: str, stream: str) -> None:
+    def __init__(self, directory: str, stream: str, limit: int) -> None:
         self.directory = os.path.realpath(directory)
         self.stream = stream
+        self.limit = limit
 
     def problems(self) -> Iterator[tuple[int, int]]:
         """Yield line and offset of each finding, in order."""
@@ -41,13 +42,14 @@ class Sealing:
             yield 1, 0
 
     def content(self) -> bytes | None:
-        """Return the bytes of the seal; None if they cannot be read."""
+        """Return the bytes of the seal; None if they cannot be read, or are more than a line may have."""
         path = os.path.join(self.directory, SEAL)
         try:
             with open(path, "rb") as file:
-                return file.read()
+                data = file.read()
         except OSError:
             return None
+        return data if len(data) <= self.limit else None
 
     def is_broken(self, line: bytes, seen: set[tuple[bytes, ...]]) -> bool:
         """Return whether a line has a finding; *seen* has the paths of the lines before."""

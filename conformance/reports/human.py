@@ -73,7 +73,7 @@ def deviations(run: Run) -> Iterator[str]:
 
 def failure(result: Result) -> Iterator[str]:
     """Yield one failure or deviation, with its reasons and the folder of its case."""
-    yield f"{result.verdict.upper():<6} {printable(result.question.name)}"
+    yield headline(result)
     for reason in result.reasons[:_REASONS]:
         yield f"       {printable(reason)}"
     if len(result.reasons) > _REASONS:
@@ -81,6 +81,11 @@ def failure(result: Result) -> Iterator[str]:
     case = result.question.case
     place = os.path.relpath(case.folder) if case.folder else "drawn"
     yield f"       {place}: {printable(case.why)}"
+
+
+def headline(result: Result) -> str:
+    """Return the verdict and the name of the question."""
+    return f"{result.verdict.upper():<6} {printable(result.question.name)}"
 
 
 def table(run: Run) -> Iterator[str]:

@@ -57,6 +57,8 @@ _OF_THE_ROOT = {"changelog.md": "CHANGELOG.md", "governance.md": "GOVERNANCE.md:
 """The pages of the root; after a colon, the part that the site shows."""
 _LINKS = {"governance.md": {"registry": "reference/registry.md", "versions": "spec/versioning.md"}}
 """Where links of a page lead on the site, if not to the same place as in the tree."""
+_EARLIER = re.compile(r"^\[(\S+) in ([\d.]+)\]: \S+/earlier/\2\.zip$", re.MULTILINE)
+"""Links to a page of an earlier revision, which only the site has: in the tree they lead to its archive."""
 _LINK = re.compile(r"\]\(([\w-]+\.md)[)#]")
 
 
@@ -125,9 +127,10 @@ def _stub(root: Path, page: str, source: str) -> str:
     """Return the page *source* with what only the site has: diagrams, and where the ids of its statements lead."""
     # The heading must be the first element, because it is the title of the page.
     included = f'--8<-- "{source}"\n\n<!-- Made by `make docs`; the page is {source}. -->\n'
-    statements = _STATEMENT.findall((root / source).read_text(encoding="utf-8")) if page.startswith("spec/") else []
+    text = (root / source).read_text(encoding="utf-8") if page.startswith("spec/") else ""
     up = "../" * page.count("/")
-    leads = {name: up + address_of(name) for name in statements} | _LINKS.get(page, {})
+    leads = {name: up + address_of(name) for name in _STATEMENT.findall(text)} | _LINKS.get(page, {})
+    leads |= {f"{name} in {revision}": f"{revision}/{name}.md" for name, revision in _EARLIER.findall(text)}
     links = "".join(f"[{name}]: {address}\n" for name, address in leads.items())
     pictures = "".join(_FIGURE.format(name=name) for name in _PICTURES.get(page, ()))
     description = _description(page)

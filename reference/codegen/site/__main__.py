@@ -13,6 +13,7 @@ sys.path.append(str(sources.ROOT))
 from codegen.docs_stubs import stubs
 from codegen.reference_pages import rules_page
 from codegen.site.downloads import PAGE, download_files
+from codegen.site.earlier_revisions import earlier_pages
 from codegen.site.llms import llms_texts
 from codegen.site.requirement_pages import FOLDER, requirement_pages
 from codegen.site.terms import terms_file
@@ -28,7 +29,8 @@ def site_files() -> dict[str, bytes]:
     """Return every file by its path from the root."""
     files = download_files()
     pages = requirement_pages() | stubs(sources.ROOT) | rules_page() | terms_file() | {PAGE: files[PAGE].decode()}
-    return files | {name: text.encode() for name, text in (pages | llms_texts(pages)).items()}
+    texts = pages | llms_texts(pages) | earlier_pages()
+    return files | {name: text.encode() for name, text in texts.items()}
 
 
 def main() -> int:

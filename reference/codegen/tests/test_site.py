@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import posixpath
 import re
 import zipfile
 from collections import Counter
@@ -20,6 +21,7 @@ from codegen.site import downloads, llms, requirement_pages
 from codegen.site.__main__ import GENERATED_FOLDERS
 from codegen.site.addresses import address_of, chapter_of
 from codegen.site.case_text import example, expected
+from codegen.site.earlier_revisions import earlier_pages
 from codegen.site.evidence import Evidence, evidence, implementations
 from codegen.site.requirement_pages import FOLDER, INDEX
 from codegen.site.statements import blocks, moved, requirements, statements
@@ -242,6 +244,19 @@ def test_llms_full_has_every_statement() -> None:
     """The whole specification is in one text."""
     text = "\n\n".join(llms._full())
     assert [] == [entry["id"] for entry in requirements() if f"**[{entry['id']}]** " not in text]
+
+
+@pytest.mark.parametrize("revision", ["1.2", "1.3"])
+def test_text_of_an_earlier_revision_is_whole(revision: str) -> None:
+    """Every statement of the revision is on its pages, and no link leaves them but the one to the current text."""
+    folder = f"docs/spec/{revision}/"
+    found = {name.removeprefix(folder): text for name, text in earlier_pages().items() if name.startswith(folder)}
+    entries = json.loads(found.pop("requirements.json"))["requirements"]
+    text = "".join(found.values())
+    assert [] == [entry["id"] for entry in entries if f"**[{entry['id']}]** " not in text]
+    links = {(name, link) for name, page in found.items() for link in re.findall(r"\]\(([^)#:]+)[)#]", page)}
+    led = {posixpath.normpath(posixpath.join(posixpath.dirname(name), link)) for name, link in links}
+    assert {"../README.md"} == led - found.keys() - {"requirements.json"}
 
 
 def test_site_is_small_enough_to_be_browsed(pages: dict[str, str]) -> None:
