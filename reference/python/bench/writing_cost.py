@@ -28,8 +28,7 @@ _LINE = (
 def rows(folder: Path, _: int) -> Iterator[Row]:
     """Yield the cost of one call in microseconds of CPU time, into files in *folder*."""
     run, ended = RunWriter(folder / "writing"), RunWriter(folder / "ended")
-    sealed = RunWriter(folder / "sealed", seal="at-end")
-    for writer in (run, ended, sealed):
+    for writer in (run, ended):
         writer.run_start(model="llama")
     ended.close()
     log = MetricsLog.open(folder / "writing.jsonl")
@@ -37,7 +36,6 @@ def rows(folder: Path, _: int) -> Iterator[Row]:
     functions: dict[str, Callable[[], object]] = {
         "write": lambda: os.write(descriptor, _LINE),
         "step": lambda: run.step(loss=2.5, lr=3e-4, grad_norm=0.5, tokens=4096, wall_us=900),
-        "sealed": lambda: sealed.step(loss=2.5, lr=3e-4, grad_norm=0.5, tokens=4096, wall_us=900),
         "ended": lambda: ended.step(loss=2.5, lr=3e-4, grad_norm=0.5, tokens=4096, wall_us=900),
         "note": lambda: run.note("a remark of a few words"),
         "entry": lambda: log.record(step=1, wall_time_ms=0.5, loss=2.5, grad_norm=0.1, throughput_samples_per_sec=512),
@@ -46,15 +44,12 @@ def rows(folder: Path, _: int) -> Iterator[Row]:
     times = alternating({name: _repeated(call) for name, call in functions.items()}, _ROUNDS, "thread")
     yield spread(_GROUP, "run.step with five members", "us", per_call(times["step"], _CALLS), most=3)
     yield spread(_GROUP, "run.step of a closed writer", "us", per_call(times["ended"], _CALLS), most=0.3)
-    more = [with_seal - plain for with_seal, plain in zip(times["sealed"], times["step"], strict=True)]
-    yield spread(_GROUP, "keeping the digest of a sealed run", "us", per_call(more, _CALLS), most=1)
     for name, title in (("note", "run.note"), ("entry", "MetricsLog.record"), ("write", "the system's write alone")):
         yield spread(_GROUP, title, "us", per_call(times[name], _CALLS))
     yield from _against_peers(times)
     os.close(descriptor)
     log.close()
-    for writer in (run, sealed):
-        writer.close()
+    run.close()
 
 
 def _peers(folder: Path) -> dict[str, Callable[[], object]]:

@@ -263,8 +263,9 @@ def test_log_of_another_format_is_refused(service: RowService, tmp_path: Path) -
 
 def test_mirrored_run_stays_valid_and_sealed(service: RowService, tmp_path: Path) -> None:
     """The state is not part of the bundle: check, seal and list do not see it."""
-    with toyspec.start_run(tmp_path, run_id="a", seal="at-end") as run:
+    with toyspec.start_run(tmp_path, run_id="a") as run:
         run.step(loss=1.0)
+    toyspec.seal(run.directory)
     mirror_run(tmp_path / "a", ALL, timing=FAST)
     report = toyspec.check(tmp_path)
     assert (1, []) == (len(report.files), report.files[0].findings)

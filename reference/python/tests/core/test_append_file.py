@@ -137,16 +137,15 @@ def test_a_part_that_cannot_be_removed_closes_the_file_for_good(path: str, capfd
     assert [f"toyspec: {path}: closed after an error: {why}"] == said
 
 
-@pytest.mark.parametrize("call", ["now", "period", "close"])
-def test_a_failed_fsync_is_never_asked_again(path: str, call: str, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("sync", ["now", "as-opened"])
+def test_a_failed_fsync_is_never_asked_again(
+    path: str, sync: Literal["now", "as-opened"], capfd: pytest.CaptureFixture[str]
+) -> None:
     """After a failed fsync the file is closed after an error: a second one would claim that lost pages are safe."""
     failing = FailingCalls(at=1, error=errno.EIO, only="fsync")
-    seconds = 0.0 if call == "period" else 1e9
-    file = AppendFile.create(path, options=Options(durability="fsync", sync_seconds=seconds, calls=failing.calls))
-    if call == "close":
-        file.append(b"one")
+    file = AppendFile.create(path, options=Options(durability="fsync", calls=failing.calls))
     with pytest.raises(OSError, match="Input/output"):
-        file.close() if call == "close" else file.append(b"one", sync="now" if call == "now" else "as-opened")
+        file.append(b"one", sync=sync)
     with pytest.raises(StreamClosedError, match="fsync failed"):
         file.append(b"two")
     file.close()
@@ -172,21 +171,6 @@ def test_a_file_system_without_locks_is_not_failure(path: str) -> None:
     file.append(b"one")
     file.close()
     assert b"one\n" == content(path)
-
-
-def test_fsync_comes_after_its_period(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a period, a line is synced when the last sync is at least so long ago, and the rest at close."""
-    now = iter([0.0, 1.0, 2.0, 2.0, 3.0, 4.0, 9.0, 9.0, 10.0, 11.0])
-    monkeypatch.setattr("toyspec.core.writing.append_file.time.monotonic", lambda: next(now))
-    counting = FailingCalls(at=0, error=0)
-    file = AppendFile.create(path, options=Options(durability="fsync", sync_seconds=2.0, calls=counting.calls))
-    synced = []
-    for _ in range(5):
-        file.append(b"x")
-        synced.append(counting.made.count("fsync"))
-    file.close()
-    assert [0, 1, 1, 2, 2] == synced
-    assert 3 == counting.made.count("fsync")
 
 
 def test_sync_now_covers_the_directory(path: str) -> None:

@@ -170,16 +170,6 @@ def test_values_without_a_step_are_at_the_last_one(events: list[dict[str, Any]],
     assert (train, other) == (progress.log_step("train"), progress.log_step("eval"))
 
 
-def test_steps_are_due_when_enough_have_passed() -> None:
-    """A step that is passed counts for the next number, and not for what is in the stream."""
-    progress = after(STEP)
-    assert [False, True, True] == [progress.is_due(step, "train", 3) for step in (5, 6, 7)]
-    assert progress.is_due(1, "eval", 3)
-    progress.pass_step(5, "train")
-    assert (5, 6, 3) == (progress.last_of("train"), progress.next_step("train"), progress.last_train_step)
-    assert progress.is_due(6, "train", 3)
-
-
 def test_settings_that_differ_are_named() -> None:
     """What is gone is None, and what was gone before is not named again."""
     progress = after({"kind": "run_start", "config": {"a": 1, "b": 2, "c": None}}, {**BACK, "config": {"b": 3}})

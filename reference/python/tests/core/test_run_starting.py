@@ -29,6 +29,7 @@ from toyspec.core.runs.run import list_runs
 from toyspec.core.runs.summary import summarize_ends, summarize_run
 from toyspec.core.writing.environment import TrainingProcess, git_revision, this_host, uncommitted_changes
 from toyspec.core.writing.run_starting import start_run
+from toyspec.core.writing.sealing import seal
 from toyspec.testing import ManualClock
 from toyspec.view.details import detail_of
 from toyspec.view.opened_files import identity_at
@@ -174,8 +175,9 @@ def test_an_attempt_without_a_step_goes_on_where_the_last_one_stands(tmp_path: P
 
 def test_a_run_that_has_ended_goes_on(tmp_path: Path) -> None:
     """A run is extended, or evaluated the next day; opening it without a record changes nothing."""
-    with start_run(tmp_path, run_id="a", seal="at-end") as run:
+    with start_run(tmp_path, run_id="a") as run:
         run.log({"loss": 1.0}, step=1)
+    seal(run.directory)
     before = {path.name: path.read_bytes() for path in Path(run.directory).iterdir()}
     with start_run(tmp_path, run_id="a", exist="resume"):
         pass
@@ -419,20 +421,6 @@ for ranks, run_id in (("all", "each"), ("first", "one")):
     assert [("each", rank, 3) for rank in range(3)] == [(s["run_id"], s["rank"], s["world_size"]) for s in starts]
 
 
-def test_the_last_process_to_end_seals_the_run(tmp_path: Path) -> None:
-    """A seal of streams that are still written would be broken by them."""
-    runs = [
-        start_run(tmp_path, run_id="a", ranks="all", seal="at-end", process=TrainingProcess(rank, 2, "RANK"), git=None)
-        for rank in range(2)
-    ]
-    for run in runs:
-        run.log(loss=1.0)
-    for run in runs:
-        assert not (tmp_path / "a/SHA256SUMS").exists()
-        run.run_end()
-    assert (tmp_path / "a/SHA256SUMS").read_text().count("events") == 2
-
-
 def test_processes_without_a_common_id_learn_what_to_pass(tmp_path: Path) -> None:
     """Each would make a directory of its own."""
     with pytest.raises(ValueError, match="pass the same run_id in each"):
@@ -463,23 +451,6 @@ def test_starts_with_one_run_id_keep_every_log(tmp_path: Path, capfd: pytest.Cap
     assert f"toyspec: an earlier log was kept: {path} is now {path}.prev, {path}.prev is now {path}.prev-1" == said[1]
 
 
-@pytest.mark.parametrize("numbers", ["counted", "given", "every tenth"])
-def test_every_nth_step_is_one_argument(tmp_path: Path, numbers: str) -> None:
-    """Whoever logs every step, or every tenth, gets every tenth and the last, and no warning about the others."""
-    with start_run(tmp_path, run_id="a", subsample=10, config={"lr": 0.5}) as run:
-        for step in range(1, 96):
-            if numbers == "counted":
-                run.step(loss=1.0 / step)
-            elif numbers == "given" or step % 10 == 0:
-                run.step(step, loss=1.0 / step)
-    start, *_, end = read(run.directory)
-    steps = [record["step"] for record in read(run.directory) if record.kind == "step"]
-    assert {"subsample": 10, "lr": 0.5} == start["config"]
-    expected = list(range(10, 100, 10)) if numbers == "every tenth" else [*range(1, 100, 10), 95]
-    assert (expected, expected[-1], 1.0 / expected[-1]) == (steps, end["final_step"], end["final_loss"])
-    assert [] == check(run.directory).files[0].findings
-
-
 def test_any_numbers_are_logged_by_name(tmp_path: Path) -> None:
     """What has no field of its own is a scalar; a metric may be defined, and a file named."""
     with start_run(tmp_path, run_id="a", name="warm start", tags=["lr"], on_error="raise") as run:
@@ -492,21 +463,6 @@ def test_any_numbers_are_logged_by_name(tmp_path: Path) -> None:
     assert ({"val/acc": None, "val/nll": 2.0}, 3, 0.5) == (scalars["values"], scalars["step"], scalars["epoch"])
     assert ("weights/step_3.gguf", "checkpoint") == (artifact["path"], artifact["role"])
     assert [] == check(run.directory).files[0].findings
-
-
-def test_a_subsampled_run_resumes(tmp_path: Path) -> None:
-    """The first step of an attempt is written."""
-    run = start_run(tmp_path, run_id="a", subsample=10)
-    for _ in range(15):
-        run.step(loss=1.0)
-    run.abandon()
-    with start_run(tmp_path, run_id="a", subsample=10, exist="resume") as run:
-        for step in range(13, 30):
-            run.step(step, loss=1.0)
-    assert [1, 11, 13, 23, 29] == [record["step"] for record in read(run.directory) if record.kind == "step"]
-    assert [] == check(run.directory).files[0].findings
-    with pytest.raises(ValueError, match="subsample is 0; pass an integer N ≥ 1"):
-        start_run(tmp_path, subsample=0)
 
 
 def test_a_root_that_cannot_be_made_is_survived(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ def write_run(directory: Path, failing: FailingCalls, on_error: Literal["disable
             ("step", lambda: run.step(loss=0.5)),
             ("step", lambda: run.step(loss=1, extra={"a": 1})),
             ("note", lambda: run.note("x" * 100)),
-            ("gpu", lambda: run.forward(b'{"kind":"gpu"}')),
+            ("gpu", lambda: run.write({"kind": "gpu"})),
             ("step", run.step),
         ]
         for kind, call in calls:
@@ -254,14 +254,6 @@ def test_a_record_beyond_a_limit_is_left_out(
     strict.run_start()
     with pytest.raises(RecordRefusedError, match=fact):
         strict.eval("x", extra=extra)
-
-
-def test_a_line_that_is_too_long_is_not_forwarded(directory: Path) -> None:
-    """The limit holds for lines of others as well."""
-    run = RunWriter(directory, on_error="raise")
-    run.run_start()
-    with pytest.raises(RecordRefusedError, match="16777217 bytes"):
-        run.forward(b'{"kind":"gpu","x":"' + b"y" * (2**24 - 20) + b'"}')
 
 
 def test_a_failing_end_does_not_hide_the_exception(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:

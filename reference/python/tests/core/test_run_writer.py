@@ -258,14 +258,10 @@ def test_run_start_comes_first_and_run_end_last(run: RunWriter) -> None:
     assert 2 == len(content(run.events_path).splitlines())
 
 
-@pytest.mark.parametrize("raw", [False, True])
-def test_a_run_end_of_any_sort_closes_the_run(run: RunWriter, raw: bool) -> None:
-    """A run_end that comes as an event or as a line is the last record, and gives the file free."""
+def test_a_run_end_of_any_sort_closes_the_run(run: RunWriter) -> None:
+    """A run_end that comes as an event is the last record, and gives the file free."""
     start(run)
-    if raw:
-        run.forward(b'{"kind":"run_end","t":0.0,"reason":"aborted"}')
-    else:
-        run.write({"kind": "run_end", "reason": "aborted"})
+    run.write({"kind": "run_end", "reason": "aborted"})
     assert not run.active
     with pytest.raises(InvalidEventError, match="the run has ended"):
         run.step()
@@ -307,50 +303,14 @@ def test_any_event_can_be_written(run: RunWriter, clock: ManualClock) -> None:
 
 
 def test_a_step_written_as_an_event_counts(run: RunWriter) -> None:
-    """Steps that come as Structs or lines move the counter and the final values too."""
+    """Steps that come as Structs or mappings move the counter and the final values too."""
     start(run)
     run.write(toy_v1.Step(t=0.0, step=4, loss=2))
     run.step()
-    run.forward(b'{"kind":"step","t":0.0,"step":6,"loss":1.5}')
+    run.write({"kind": "step", "step": 6, "loss": 1.5})
     run.run_end(ended_at="")
     assert '"step":5' in lines(run)[1]
     assert '{"kind":"run_end","t":0.0,"reason":"completed","final_step":6,"final_loss":1.5}' == lines(run)[-1]
-
-
-def test_a_forwarded_record_keeps_its_bytes(run: RunWriter) -> None:
-    """A record of another writer is passed on unchanged: order of keys, spelling of numbers, unknown members."""
-    start(run)
-    foreign = [b'{"text":"\\u0061", "t":5e-1,"kind":"note","zz":[1.50]}', b' {"kind":"gpu","x":1}\r']
-    run.forward(foreign[0] + b"\n")
-    run.forward(foreign[1])
-    assert foreign == content(run.events_path).split(b"\n")[1:3]
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b"", "it is not one line"),
-        (b"  ", "it is not one line"),
-        (b'{"kind":"gpu"\n}', "it is not one line"),
-        (b'{"kind":"gpu"}\n{"kind":"gpu"}', "invalid-json at byte"),
-        (b'{"kind":"gpu"', "invalid-json at byte 13"),
-        (b'{"kind":"gpu","kind":"gpu"}', "duplicate-key at byte 21"),
-        (b'{"kind":"gpu","x":NaN}', "non-finite-number at byte 18"),
-        (b'{"kind":"gp\xff"}', "invalid-utf8 at byte 11"),
-        (b'[{"kind":"gpu"}]', "not-an-object at byte 0"),
-        (b'{"x":1}', "it has no kind"),
-        (b'{"kind":"note","t":0.0}', "text"),
-        (b'{"kind":"note","text":"no time"}', "t"),
-        (b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}', "a second run_start"),
-    ],
-)
-def test_only_records_are_forwarded(run: RunWriter, line: bytes, message: str) -> None:
-    """A line that readers could not read, or that is invalid in its place, is refused with the reason."""
-    start(run)
-    with pytest.raises(InvalidEventError) as caught:
-        run.forward(line)
-    assert message in str(caught.value)
-    assert [] == lines(run)
 
 
 def test_a_clock_that_is_set_back_repeats_the_time(run: RunWriter, clock: ManualClock) -> None:
@@ -380,9 +340,7 @@ def test_the_run_id_is_safe(tmp_path: Path) -> None:
     assert ["a-1", "a-2"] == sorted(path.name for path in tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "options", [{"exist": "append"}, {"durability": "none"}, {"on_error": "ignore"}, {"sync_seconds": -1.0}]
-)
+@pytest.mark.parametrize("options", [{"exist": "append"}, {"durability": "none"}, {"on_error": "ignore"}])
 def test_an_unknown_choice_is_refused(tmp_path: Path, options: dict[str, Any]) -> None:
     """A misspelt option raises and makes nothing."""
     with pytest.raises(ValueError, match=next(iter(options))):

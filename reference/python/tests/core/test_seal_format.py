@@ -20,7 +20,7 @@ DIGEST = "0123456789abcdef" * 4
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """Give a sealed run."""
-    return write_run(tmp_path / "runs" / "demo", seal="at-end")
+    return write_run(tmp_path / "runs" / "demo", is_sealed=True)
 
 
 names = st.binary(min_size=1, max_size=30).filter(lambda name: b"\0" not in name)

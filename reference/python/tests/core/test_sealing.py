@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import itertools
-import os
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ import toyspec
 from sealed_runs import broken, write_run
 from toyspec.core.checker import check
 from toyspec.core.errors import StreamMissingError, StreamRefusedError
-from toyspec.core.system_calls import SystemCalls
 from toyspec.core.writing.append_file import AppendFile
 from toyspec.core.writing.run_writer import RunWriter
 from toyspec.core.writing.sealing import seal
@@ -24,7 +22,7 @@ from toyspec.testing import FailingCalls
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """Give a sealed run."""
-    return write_run(tmp_path / "runs" / "demo", seal="at-end")
+    return write_run(tmp_path / "runs" / "demo", is_sealed=True)
 
 
 @pytest.mark.parametrize("profile", ["metrics", "kaun"])
@@ -74,37 +72,9 @@ def test_replaced_run_keeps_its_seal_aside_and_a_refused_start_leaves_it(run: Pa
     write_run(run)
     assert check(run).files[0].valid
     assert (before, False) == ((run / "SHA256SUMS.prev").read_bytes(), (run / "SHA256SUMS").exists())
-    write_run(run, seal="at-end")
+    write_run(run, is_sealed=True)
     assert [] == broken(run)
     assert b"events.jsonl.prev-1" in (run / "SHA256SUMS").read_bytes()
-
-
-def test_run_without_end_is_not_sealed(tmp_path: Path) -> None:
-    """Closing a writer without run_end writes no seal; resuming and ending the run does, with all of its bytes."""
-    writer = RunWriter(tmp_path / "r", seal="at-end")
-    writer.run_start()
-    writer.step(loss=1.0)
-    writer.close()
-    assert not (tmp_path / "r" / "SHA256SUMS").exists()
-    with toyspec.start_run(tmp_path, run_id="r", exist="resume", seal="at-end", git=None) as resumed:
-        resumed.step(loss=0.5)
-    assert [] == broken(tmp_path / "r")
-    assert (tmp_path / "r" / "SHA256SUMS").exists()
-
-
-def test_seal_that_cannot_be_written_stops_no_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line on standard error reports it; with on_error raise, the caller gets the error."""
-
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    calls = SystemCalls(replace=refuse)
-    write_run(tmp_path / "a", seal="at-end", calls=calls)
-    assert f"{tmp_path}/a: the run is complete, but not sealed: Permission denied" in capsys.readouterr().err
-    assert sorted(os.listdir(tmp_path / "a")) == ["events.jsonl", "flow.json", "weights"]
-    with pytest.raises(PermissionError):
-        write_run(tmp_path / "b", seal="at-end", calls=calls, on_error="raise")
-    assert check(tmp_path / "b").files[0].state == "complete"
 
 
 def test_seal_survives_each_failing_system_call(run: Path) -> None:

@@ -28,7 +28,7 @@ DIGEST = "0123456789abcdef" * 4
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """Give a sealed run."""
-    return write_run(tmp_path / "runs" / "demo", seal="at-end")
+    return write_run(tmp_path / "runs" / "demo", is_sealed=True)
 
 
 def test_sealed_run_is_verified_by_the_checker_and_by_sha256sum(run: Path) -> None:
@@ -69,7 +69,7 @@ def test_every_flipped_bit_is_found(tmp_path: Path, name: str, stream: bytes, ot
 @pytest.mark.slow
 def test_random_flipped_bits_of_a_large_run_are_found(tmp_path: Path) -> None:
     """1,000 random single bits of a large sealed run are found."""
-    run = write_run(tmp_path / "large", steps=2000, seal="at-end")
+    run = write_run(tmp_path / "large", steps=2000, is_sealed=True)
     (run / "weights" / "step_2.gguf").write_bytes(random.Random(1).randbytes(1 << 18))
     seal(run, existing="keep")
     files = [path for path in sorted(run.rglob("*")) if path.is_file() and not path.name.startswith("SHA256SUMS.")]
@@ -245,7 +245,7 @@ def test_compressed_stream_is_sealed_as_it_is(run: Path) -> None:
 
 def test_damage_that_takes_the_profile_is_found_in_a_walk(tmp_path: Path) -> None:
     """A sealed stream that no longer looks like a log is reported, not skipped as a file of another format."""
-    run = write_run(tmp_path / "runs" / "demo", seal="at-end")
+    run = write_run(tmp_path / "runs" / "demo", is_sealed=True)
     other = write_run(tmp_path / "runs" / "other")
     for directory in (run, other):
         stream = directory / "events.jsonl"

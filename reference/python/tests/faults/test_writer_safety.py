@@ -193,29 +193,6 @@ def test_run_resume_comes_first(event: dict[str, Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        b'{"kind":"own","t":1,"n":1' + b"0" * 400 + b"}",
-        b'{"kind":"own","t":1,"n":1e400}',
-        b'{"kind":"own","t":1,"n":007}',
-        b'{"kind":"own","t":1,"n":NaN}',
-        b'{"kind":"own","t":1,"n":"\xff"}',
-        b'{"kind":"own","t":1,"n":"\\ud800"}',
-        b'{"kind":"own","t":1,"n":1,"n":2}',
-        b'{"kind":"own","t":1}\n{"kind":"own","t":1}',
-    ],
-)
-def test_an_invalid_line_is_refused(line: bytes, tmp_path: Path) -> None:
-    """What readers could not read is not forwarded."""
-    run = writer(tmp_path / "r")
-    run.run_start()
-    before = content(run.events_path)
-    with pytest.raises(ValueError, match="cannot be forwarded"):
-        run.forward(line)
-    assert before == content(run.events_path)
-
-
-@pytest.mark.parametrize(
     "value", [dict.fromkeys(["\ud800", "\udfff"], 1), {1: "a", "1": "b"}, {"n": 10**400}, {"a": {None: 1, "null": 2}}]
 )
 def test_a_value_that_would_lose_something_is_refused(value: dict[Any, Any], tmp_path: Path) -> None:

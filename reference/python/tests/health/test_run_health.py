@@ -212,32 +212,6 @@ def test_wrong_preset_is_refused() -> None:
         _start(health="defalt")
 
 
-def test_environment_lets_a_program_resume_its_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TOYSPEC_EXIST and TOYSPEC_RUN_ID let a program that was started again go on with its run."""
-    with _start() as run:
-        run.step(1, loss=1.0)
-    monkeypatch.setenv("TOYSPEC_EXIST", "resume")
-    with _start() as run:
-        run.step(2, loss=1.0)
-    monkeypatch.setenv("TOYSPEC_RUN_ID", "a")
-    with toyspec.start_run("runs", git=None) as run:
-        run.step(3, loss=1.0)
-    assert ["run_start", "step", "run_end", "run_resume", "step", "run_end", "run_resume", "step", "run_end"] == kinds(
-        Path("runs/a")
-    )
-    monkeypatch.setenv("TOYSPEC_EXIST", "resum")
-    with pytest.raises(ValueError, match="TOYSPEC_EXIST is resum; it must be one of 'replace', 'fail', 'resume'"):
-        _start()
-
-
-def test_environment_without_a_run_id_starts_a_new_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run without a name cannot be resumed, and starts as before."""
-    monkeypatch.setenv("TOYSPEC_EXIST", "resume")
-    with toyspec.start_run("runs", git=None) as run:
-        run.step(1, loss=1.0)
-    assert ["run_start", "step", "run_end"] == kinds(Path(run.directory))
-
-
 def test_run_that_goes_on_after_its_end_is_watched_again() -> None:
     """A record after run_end opens the run, and its watch."""
     run = _start()

@@ -233,10 +233,11 @@ def test_point_leads_to_its_line(client: Client) -> None:
 
 def test_one_run_whole(tmp_path: Path) -> None:
     """The page of a run has its settings, what it logged besides numbers, its findings and its files."""
-    with toyspec.start_run(tmp_path / "runs", run_id="whole", config={"optim": {"lr": 0.1}}, seal="at-end") as run:
+    with toyspec.start_run(tmp_path / "runs", run_id="whole", config={"optim": {"lr": 0.1}}) as run:
         run.step(loss=2.0)
         run.note("warm-up is over")
         run.eval("val", loss=1.5)
+    toyspec.seal(run.directory)
     with served(tmp_path / "runs", tmp_path / "cache") as client:
         found = client.json("/api/run", run="whole")
     assert ({"optim": {"lr": 0.1}}, "completed", "whole") == (

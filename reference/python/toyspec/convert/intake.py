@@ -141,7 +141,7 @@ class Intake:
     def _sorted(self, record: dict[str, Any], step: Any, values: Mapping[str, Any], place: str) -> Iterator[bytes]:
         """Yield the records of values of any type, as the writer sorts them."""
         ledger, key = self.ledger, _NUMBER_MAPS[record["kind"]]
-        ready = prepared(record["kind"], {**record, key: values}, fit="as-given")
+        ready = prepared(record["kind"], {**record, key: values}, is_lenient=False)
         numbers, texts = ready.members.get(key, {}), {**ready.members.get("texts", {}), **ready.texts}
         ledger.items += len(numbers) + len(texts) + len(ready.left_out) + len(ready.media)
         for name, why in ready.left_out:

@@ -93,8 +93,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a file is written."""
 
     durability: Durability = "process"
-    sync_seconds: float = 0.0
-    """With durability fsync, lines are synced at most once in this time, and at close; 0 syncs every line."""
     look_seconds: float = 1.0
     """Minimum time between two checks whether the path still names the file."""
     calls: SystemCalls = SYSTEM_CALLS
@@ -141,12 +139,10 @@ class AppendFile:
         self.options = options
         self.calls = options.calls
         self._write = options.calls.write
-        self._sync_seconds = options.sync_seconds if options.durability == "fsync" else None
-        self._synced_at = time.monotonic()
+        self._syncs_each = options.durability == "fsync"
         self._next_look = _monotonic() + options.look_seconds
         self._has_started_again = False
         self._was_replaced = False
-        self._is_synced = True
         self._in_flight = b""
         self.is_busy = False
         """True while a call is in its turn."""
@@ -222,7 +218,6 @@ class AppendFile:
         """Force what is committed to the device. A failure closes the file for good; it is not tried again."""
         with self.lock:
             self._check_open()
-            self._is_synced = True
             try:
                 sync_file(self.calls, self._descriptor)
                 if directory == "too":
@@ -230,7 +225,6 @@ class AppendFile:
             except OSError as error:
                 self._give_up(f"fsync failed ({cause_of(error)}); lines already written may be lost")
                 raise named(error, self.path) from None
-            self._synced_at = time.monotonic()
 
     def truncate(self, size: int) -> None:
         """Cut the file to *size* bytes, which must end a line, and force that to the device."""
@@ -260,8 +254,6 @@ class AppendFile:
     def _close(self) -> None:
         if self.closed_because is not None:
             return
-        if self._sync_seconds is not None and not self._is_synced:
-            self.sync()
         self.closed_because = "it was closed"
         self._close_descriptor()
 
@@ -284,10 +276,9 @@ class AppendFile:
         self.committed += len(data)
         self.appended += 1
         self._in_flight = b""
-        self._is_synced = False
         if sync == "now":
             self.sync(directory="too")
-        elif self._sync_seconds is not None and time.monotonic() - self._synced_at >= self._sync_seconds:
+        elif self._syncs_each:
             self.sync()
 
     def _complete(self, data: bytes, written: int) -> None:

@@ -13,12 +13,10 @@ from msgspec.inspect import LiteralType, StructType, UnionType, type_info
 
 from toyspec.core.errors import must_be_one_of
 from toyspec.core.escaping import shortened
-from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError
+from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.format.date_times import is_date_time
 from toyspec.core.format.decoding import event_types, typed
-from toyspec.core.format.line_validation import validate
 from toyspec.core.generated.fields import DATE_TIMES
-from toyspec.core.generated.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from datetime import date, timedelta
@@ -110,25 +108,6 @@ def part(given: Struct | Mapping[str, Any] | str | None, main: str) -> Any:
 _PLACE = re.compile(r" - at `\$\.([\w.]+)`\Z")
 # Members of which null says which place is meant: outside of all layers, or all heads together.
 _PLACES_OF = {"tap": frozenset(["layer", "head"]), "grad": frozenset(["head"])}
-
-
-def check_line(raw: bytes, *, first: bool) -> tuple[str, dict[str, Any]]:
-    """Return kind and value of the line *raw*, without LF; *first* is True for the first line of a stream.
-
-    Raise RecordRefusedError if it is too long, and InvalidEventError if it cannot be written unchanged.
-    """
-    if len(raw) > MAX_LINE_BYTES:
-        raise RecordRefusedError("line-too-long", f"the record has {len(raw)} bytes, the limit is {MAX_LINE_BYTES}")
-    verdict = validate(raw, first=first)
-    if b"\n" in raw or verdict.value is None or verdict.findings:
-        finding = verdict.findings[0] if verdict.findings else None
-        fact = f"{finding.rule} at byte {finding.offset}: {finding.message}" if finding else "it is not one line"
-        raise InvalidEventError(f"the line cannot be forwarded: {fact}")
-    kind = verdict.value.get("kind")
-    if not isinstance(kind, str):
-        raise InvalidEventError("the line cannot be forwarded: it has no kind")
-    check_record(raw, kind)
-    return kind, verdict.value
 
 
 def check_record(line: bytes, kind: str | None) -> None:

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from toyspec.core.writing.media import Media
-    from toyspec.core.writing.settings import Fit
 
 
 _FIELDS: Final = FIELDS["toy/v1"]
@@ -126,21 +125,19 @@ class SortedValues:
         self.left_out.append(LeftOut(self._prefix + name, why))
 
 
-def prepared(kind: str, given: Mapping[str, Any], *, fit: Fit) -> Prepared:
+def prepared(kind: str, given: Mapping[str, Any], *, is_lenient: bool) -> Prepared:
     """Return the members of a record of *kind* as they can be written; those that only the encoder refuses stay.
 
-    With *fit* ``exact`` all stay. Made to fit, a boolean is a number, a whole number an integer, and a text that is
-    given as a number of a step goes to the texts. A count that is not an integer ≥ 0 is a member of ``extra``. In maps
-    of numbers all of this is so in any case.
+    If *is_lenient*, a boolean is a number, a whole number an integer, and a text that is given as a number of a step
+    goes to the texts. A count that is not an integer ≥ 0 is a member of ``extra``. In maps of numbers all of this is so
+    in any case.
     """
     members = dict(given)
-    if fit == "exact":
-        return Prepared(members, {}, [])
     texts: dict[str, str] = {}
     left_out: list[LeftOut] = []
     media: dict[str, list[Media]] = {}
     key = _NUMBER_MAPS.get(kind)
-    if fit == "made-to-fit":
+    if is_lenient:
         _make_fit(kind, members)
     if key is not None and key in members:
         found = _sorted(members[key], "" if kind == "scalars" else f"{key}/", kind)

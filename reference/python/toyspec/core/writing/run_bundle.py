@@ -53,7 +53,7 @@ class RunBundle:
         self._backend = backend
         self._clock = clock
         self._stream = RunStream(
-            os.path.join(self.dir, EVENTS_FILE), settings=Settings(values="exact", clock=clock, calls=calls)
+            os.path.join(self.dir, EVENTS_FILE), settings=Settings(values="as-given", clock=clock, calls=calls)
         )
 
     def __repr__(self) -> str:

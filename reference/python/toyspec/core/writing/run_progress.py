@@ -142,11 +142,6 @@ class RunProgress:
         """Count a step that is not in the stream, left out on purpose or lost: the next one follows it."""
         self._last_steps[phase] = step
 
-    def is_due(self, step: int, phase: str, every: int) -> bool:
-        """Return whether *step* is at least *every* steps after the last one of *phase* in this attempt's stream."""
-        last = self._logged_steps.get(phase)
-        return last is None or step - last >= every
-
     def admit(self, kind: str | None, event: Mapping[str, Any]) -> None:
         """Raise InvalidEventError when the record *event*, valid by itself, is not allowed next."""
         self.admit_kind(kind)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 from toyspec.core import rooms
-from toyspec.core.errors import must_be_one_of
-from toyspec.core.escaping import shortened
 from toyspec.core.format.canonical import members_of
 from toyspec.core.format.profiles import EVENTS_FILE
 from toyspec.core.reading.run_files import other_ranks, rank_file
@@ -34,7 +32,6 @@ from toyspec.core.writing.run_ids import (
     run_id_from,
 )
 from toyspec.core.writing.run_writer import RunWriter
-from toyspec.core.writing.settings import Exist
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +39,7 @@ if TYPE_CHECKING:
     from toyspec.core.generated.toy_v1 import Backend
     from toyspec.core.writing.append_file import Durability
     from toyspec.core.writing.companions import Companion, Sync
-    from toyspec.core.writing.settings import OnError, Sealing
+    from toyspec.core.writing.settings import Exist, OnError
 
 Ranks = Literal["first", "all"]
 """Which of several processes that train together write: the first, or each one a stream of its own."""
@@ -56,7 +53,6 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     template: str = DEFAULT_TEMPLATE,
     config: Mapping[str, Any] | Any | None = None,
     unredacted: Sequence[str] = (),
-    subsample: int | None = None,
     exist: Exist = "replace",
     from_step: int | None = None,
     wait_seconds: float = 30.0,
@@ -64,7 +60,6 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     process: TrainingProcess | None = None,
     durability: Durability = "process",
     on_error: OnError = "disable",
-    seal: Sealing = "never",
     companions: Sequence[Companion] = (),
     sync: Sync | str | None = None,
     health: bool | str | Sequence[Mapping[str, Any]] = False,
@@ -82,8 +77,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     ``tags`` and ``notes`` for people, ``model``, of which *arch* is the architecture, ``parent``, ``data``,
     ``compare_to`` and others: see ``StartMembers``. The commit of the clone that contains the working directory is
     recorded, unless ``git`` is given or None, and so are the arguments of the program, the versions of its packages,
-    the machine, and the device that JAX or PyTorch already uses. *subsample* N writes every N-th step and the last one;
-    ``step`` may still be called for all of them.
+    the machine, and the device that JAX or PyTorch already uses.
 
     **How it ends.** The run ends with the program at the latest: as completed, as errored with the text of the
     exception, or as interrupted with the signal. A record after ``run_end`` or ``close`` opens it again.
@@ -107,10 +101,8 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     ``"strict"``, a list of rules, or with True those of ``toyspec.toml``, else ``"default"``. Each incident is one
     ``alert`` event and one line on standard error. A wrong rule raises ValueError.
 
-    Two environment variables are for what starts a program again: ``TOYSPEC_EXIST`` overrides *exist*, and
-    ``TOYSPEC_RUN_ID`` is the *run_id* where none is given. See RunWriter for the other options.
+    See RunWriter for the other options.
     """
-    exist, run_id = _from_environment(exist, run_id)
     at = this_process() if process is None else process
     run_id = _shared_id(run_id, at) if ranks == "all" and at.size > 1 else run_id
     _check_choices(run_id, exist, ranks)
@@ -119,7 +111,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     check_start_members("start_run", members)
     along = [*companions, *_short(sync, health)]
     access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "companions": along, "clock": clock}
-    access |= {"durability": durability, "on_error": on_error, "seal": seal, "unredacted": unredacted}
+    access |= {"durability": durability, "on_error": on_error, "unredacted": unredacted}
     stream_name = rank_file(at.rank) if ranks == "all" else EVENTS_FILE
     model = members.get("model")
     arch = model if isinstance(model, str) else arch
@@ -129,7 +121,7 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
             directory = _claimed(os.fspath(root), template, run_id_from(arch or DEFAULT_NAME), clock.wall(), on_error)
             undoing.callback(_remove_if_empty, directory)
         open_runs.start_again(os.path.join(directory, stream_name))
-        run = RunWriter(directory, resuming="by-itself", subsample=subsample, stream_name=stream_name, **access)
+        run = RunWriter(directory, resuming="by-itself", stream_name=stream_name, **access)
         undoing.callback(run.abandon)
         if at.rank == 0 and run.has_replaced:
             _move_ranks(directory)
@@ -167,19 +159,6 @@ def _check_choices(run_id: str | None, exist: Exist, ranks: Ranks) -> None:
         raise ValueError("exist='resume' needs a run_id: without one, every start is a new run")
     if ranks not in get_args(Ranks):
         raise ValueError(f"ranks is {ranks!r}; pass 'first' for one log, or 'all' for one of each process")
-
-
-def _from_environment(exist: Exist, run_id: str | None) -> tuple[Exist, str | None]:
-    """Return what a program that starts this one again asks for, else what the caller does."""
-    wanted = os.environ.get("TOYSPEC_EXIST")
-    if not wanted:
-        return exist, run_id
-    if wanted not in get_args(Exist):
-        allowed = must_be_one_of(get_args(Exist))
-        raise ValueError(f"the environment variable TOYSPEC_EXIST is {shortened(wanted)}; {allowed}")
-    run_id = os.environ.get("TOYSPEC_RUN_ID") or None if run_id is None else run_id
-    # Without a name there is nothing that could be resumed.
-    return (exist if run_id is None else cast("Exist", wanted)), run_id
 
 
 def _backend() -> Backend | None:

@@ -35,7 +35,7 @@ from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile
 from toyspec.core.writing.appending import StreamScan, clear_from, open_to_append, remaining_lines
 from toyspec.core.writing.clocks import Stopwatch, utc_text
 from toyspec.core.writing.dropped_records import DroppedRecords, ForkedRecords
-from toyspec.core.writing.events import PHASES, check_line, check_record, is_phase
+from toyspec.core.writing.events import PHASES, check_record, is_phase
 from toyspec.core.writing.logged_values import (
     LeftOut,
     as_value,
@@ -134,7 +134,6 @@ class RunStream:
         self._pending: PlacedRecord | None = None
         self._appended = 0
         self._owed: PlacedRecord | None = None
-        self._withheld: Step | None = None
         self._made: list[str] = []
         if silent:
             self._state = "silent"
@@ -202,10 +201,6 @@ class RunStream:
     def write_with_file(self, event: Event, content: bytes | str | os.PathLike[str]) -> None:
         """Write the file of *content* into the folder of media, and then *event*, which names it."""
         self._perform(self._write_with_file, event, content)
-
-    def write_raw(self, raw: bytes) -> None:
-        """Write the line *raw*, without LF, unchanged."""
-        self._perform(self._write_raw, raw)
 
     def write_step(self, event: Step, numbering: Numbering) -> None:
         """Write a step; its ``t`` is the time now, and counted its number one more than the last of its phase."""
@@ -403,13 +398,6 @@ class RunStream:
             self._close()
             return
         self._go_on()
-        withheld, self._withheld = self._withheld, None
-        if withheld is not None:
-            # It was dropped before; now it is due.
-            phase = self._progress.phase if withheld.phase is None else withheld.phase
-            self._progress.pass_step(withheld.step - 1, phase)
-            withheld.t = self._watch.seconds()
-            self._write_ready_step(withheld)
         if self._file is not None and self._dropped.has_unnoted and self._owed is None:
             self._write_note(self._file)
         self._write(make_event(self._progress))
@@ -451,7 +439,12 @@ class RunStream:
             self._owed = None
             self._dropped.count += 1
         try:
-            self._seal_and_discard(file)
+            try:
+                if not file.appended and self.settings.exist == "resume":
+                    # Nothing was added, so a seal holds.
+                    opening.restore(file.moves)
+            finally:
+                file.discard()
             remove_directories(self._made)
         except OSError as error:
             if not self._survives(error, file):
@@ -459,19 +452,6 @@ class RunStream:
         finally:
             self._file = None
         self._dropped.conclude()
-
-    def _seal_and_discard(self, file: AppendFile) -> None:
-        try:
-            if self._state == "ended" and self.settings.seal == "at-end":
-                # Imported here, since few runs are sealed.
-                from toyspec.core.writing.sealing import seal_ended
-
-                seal_ended(file, self.settings.on_error)
-            if not file.appended and self.settings.exist == "resume":
-                # Nothing was added, so the seal holds.
-                opening.restore(file.moves)
-        finally:
-            file.discard()
 
     def _write(self, event: Event, encoder: Callable[[dict[str, Any]], bytes] = encode_record) -> None:
         given = members_of(event)
@@ -485,7 +465,7 @@ class RunStream:
         self._go_on(first_step, kind)
         self._progress.admit_kind(kind)
         hidden = self._hide_secrets(given) if kind in _REDACTED_KINDS else []
-        ready = prepared(kind, given, fit=self.settings.fit)
+        ready = prepared(kind, given, is_lenient=self.settings.is_lenient)
         given = ready.members
         given.setdefault("t", self._watch.seconds())
         line, given = self._line_of(kind, given, encoder, ready.left_out)
@@ -528,7 +508,7 @@ class RunStream:
 
         Return the kind that they then are of, and the step if it may say where a resumed run goes on, else UNSET.
         """
-        is_lenient = self.settings.fit == "made-to-fit"
+        is_lenient = self.settings.is_lenient
         is_of_another = "phase" in given and "phase" in FIELDS["toy/v1"].get(kind, ()) and not is_phase(given["phase"])
         if is_of_another and is_lenient and self._progress.records:
             kind = self._give_a_phase(kind, given)
@@ -594,7 +574,7 @@ class RunStream:
             line = encoder(given)
             check_record(line, kind)
         except (InvalidEventError, RecordRefusedError):
-            if self.settings.fit != "made-to-fit":
+            if not self.settings.is_lenient:
                 raise
             given, more = writable(kind, given, size)
             if not more:
@@ -614,15 +594,10 @@ class RunStream:
         facts = (value["t"], value["step"], value.get("phase") or progress.phase, value.get("loss", UNSET))
         return PlacedRecord(line, kind, progress.take_step, facts)
 
-    def _write_raw(self, raw: bytes) -> None:
-        kind, value = check_line(raw, first=self._progress.records == 0)
-        self._progress.admit(kind, value)
-        self._append(self._record(raw, kind, value))
-
     def _write_step(self, event: Step, numbering: Numbering) -> None:
         progress = self._progress
         phase: str = progress.phase if event.phase is None else event.phase
-        if numbering == "given" and not is_step(event.step) and self.settings.fit == "made-to-fit":
+        if numbering == "given" and not is_step(event.step) and self.settings.is_lenient:
             number = self._number_of(event.step, "step")
             if number is None:
                 numbering = "counted"
@@ -644,8 +619,6 @@ class RunStream:
             self._write_values_of(event)
             return
         event.t = self._watch.seconds()
-        if self.settings.subsample > 1 and type(event.step) is int and self._withholds(event, phase):
-            return
         self._write_ready_step(event)
 
     def _number_of(self, step: object, kind: str) -> int | None:
@@ -698,16 +671,6 @@ class RunStream:
         fact = "it is written as plain values; to repeat steps, call run_resume(from_step) first"
         self._dropped.say_once("step", f"step {event.step} is not after the last one: {fact} (reported once)")
         self._write(members)
-
-    def _withholds(self, event: Step, phase: str) -> bool:
-        """Return whether *event* is not written now, because too few steps have passed since the last one."""
-        progress = self._progress
-        progress.admit_step(event.step, phase)
-        is_due = progress.is_due(event.step, phase, self.settings.subsample)
-        self._withheld = None if is_due else event
-        if not is_due:
-            progress.pass_step(event.step, phase)
-        return not is_due
 
     def _write_ready_step(self, event: Step) -> None:
         line = ready_step(event)

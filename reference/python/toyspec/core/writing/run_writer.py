@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, SupportsI
 from msgspec import UNSET
 
 from toyspec.core.escaping import printable, shortened
-from toyspec.core.format.canonical import InvalidEventError, members_of
+from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.format.foreign_values import mapping_of
 from toyspec.core.format.profiles import EVENTS_FILE
 from toyspec.core.generated.event_methods import EventMethods
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from toyspec.core.writing.companions import Companion
     from toyspec.core.writing.events import Count, Measure, Measures, Phase, Value
     from toyspec.core.writing.run_progress import RunProgress
-    from toyspec.core.writing.settings import Exist, OnError, Resuming, Sealing
+    from toyspec.core.writing.settings import Exist, OnError, Resuming
 
 _NEARLY = 0.75
 _PARTS: Final = {"model": "arch", "backend": "kind", "host": "name", "git": "sha", "parent": "run_id"}
@@ -77,12 +77,9 @@ class RunWriter(EventMethods):
         run_id: str | None = None,
         exist: Exist = "replace",
         durability: Durability = "process",
-        sync_seconds: float = 0.0,
         on_error: OnError = "disable",
-        subsample: int | None = None,
         unredacted: Sequence[str] = (),
         resuming: Resuming = "by-call",
-        seal: Sealing = "never",
         companions: Sequence[Companion] = (),
         wait_seconds: float | None = None,
         stream_name: str = EVENTS_FILE,
@@ -104,15 +101,12 @@ class RunWriter(EventMethods):
         left out once the run has started, and a stream that cannot be written is no longer logged to. Each of
         these is reported once on standard error; ``dropped`` counts. ``"raise"`` raises OSError and InvalidEventError.
 
-        A record survives the process once its call returns, with *durability* ``"fsync"`` the machine too, at most
-        *sync_seconds* after the sync before. *subsample* N writes every N-th step and the last.
+        A record survives the process once its call returns, with *durability* ``"fsync"`` the machine too.
 
         Secrets in settings, command line and remarks are written as ``***``, except those settings that *unredacted*
         names.
 
-        *seal* ``"at-end"`` seals the run after run_end: it writes ``SHA256SUMS``, the digests of all files in the
-        directory. Write other files before ``run_end``. Any writer that opens the stream again renames the seal
-        ``SHA256SUMS.prev``.
+        The seal of a run that is opened again is renamed ``SHA256SUMS.prev``.
 
         *companions* go along with the run: see ``start_run``.
         """
@@ -120,16 +114,12 @@ class RunWriter(EventMethods):
             exist=exist,
             on_error=on_error,
             durability=durability,
-            sync_seconds=sync_seconds,
             resuming=resuming,
-            seal=seal,
-            subsample=1 if subsample is None else subsample,
             unredacted=unredacted,
             wait_seconds=wait_seconds,
             clock=clock,
             calls=calls,
         )
-        self._subsample = subsample
         self.directory = os.fspath(directory)
         name = run_id if run_id is not None else os.path.basename(os.path.abspath(self.directory))
         self.run_id = check_run_id(name)
@@ -230,7 +220,7 @@ class RunWriter(EventMethods):
         """
         check_start_members("run_start", members)
         if self._kept is not None and not self.lacks_start:
-            changed = {} if config is None else self._stream.changed_settings(self._config(config))
+            changed = {} if config is None else self._stream.changed_settings(config)
             known = {"world_size": members.get("world_size"), "config": changed or None}
             self._stream.resumption.members = {name: value for name, value in known.items() if value is not None}
             return
@@ -240,7 +230,7 @@ class RunWriter(EventMethods):
                 given[name] = part(given[name] or None, main)
         given["host"] = this_host() if members.get("host") is None else given["host"]
         given["started_at"] = self._now_unless(given["started_at"])
-        self._log("run_start", schema="toy/v1", run_id=self.run_id, config=self._config(config), **given)
+        self._log("run_start", schema="toy/v1", run_id=self.run_id, config=UNSET if config is None else config, **given)
         if self._stream.progress.records == 1:
             self._start_companions()
 
@@ -483,14 +473,6 @@ class RunWriter(EventMethods):
         """Write any event, of a kind that this version knows or not; ``t`` is now unless the event has it."""
         self._stream.write(event)
 
-    def forward(self, line: bytes | str) -> None:
-        """Write a record of another writer byte for byte; *line* may end in its LF. A string is its UTF-8.
-
-        Raise InvalidEventError for what is not one readable record, or not valid at this place of the stream.
-        """
-        data = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else bytes(line)
-        self._stream.write_raw(data.removesuffix(b"\n"))
-
     def close(self, error: BaseException | None = None) -> None:
         """End the run that ``start_run`` began, if nothing has ended it, and close the file.
 
@@ -587,11 +569,6 @@ class RunWriter(EventMethods):
     def _now_unless(self, given: str | None) -> Any:
         """Return the text of a time: that of now unless it is *given*, UNSET if that is empty."""
         return utc_text(self._clock.wall()) if given is None else given or UNSET
-
-    def _config(self, config: Any) -> Any:
-        if self._subsample is None:
-            return UNSET if config is None else config
-        return {"subsample": self._subsample} | dict(members_of(config or {}))
 
     def _log(self, kind: str, **members: Any) -> None:
         self._stream.write({"kind": kind, **given_members(kind, members)})

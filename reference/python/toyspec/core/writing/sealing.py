@@ -19,10 +19,7 @@ from toyspec.core.reading.stream_files import STREAM_NAMES, locate_stream
 from toyspec.core.system_calls import (
     SYSTEM_CALLS,
     SystemCalls,
-    cause_of,
     is_locked,
-    named,
-    say,
     sync_directory,
     write_new_file,
 )
@@ -33,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from toyspec.core.watching import Watch
-    from toyspec.core.writing.settings import OnError
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,23 +125,6 @@ def write_seal(
                 opening.restore(moves)
         raise
     return Seal(path=seal_path, files=len(files), bytes=total, earlier_path=moves[-1][1] if moves else None)
-
-
-def seal_ended(file: AppendFile, on_error: OnError) -> None:
-    """Write the seal of the run whose stream *file* has ended.
-
-    If that fails, raise OSError with *on_error* ``"raise"``; else one line on standard error reports it.
-    """
-    directory, name = os.path.split(file.path)
-    if _unfinished_ranks(directory or ".", name):
-        # Of several processes that write one bundle, the last to end seals it.
-        return
-    try:
-        write_seal(directory or ".", calls=file.calls)
-    except OSError as error:
-        if on_error == "raise":
-            raise named(error, directory) from None
-        say(f"{directory}: the run is complete, but not sealed: {cause_of(error)}; seal it with `toyspec seal`")
 
 
 def _digest(directory: str, name: bytes, progress: Callable[[int], None]) -> str:
