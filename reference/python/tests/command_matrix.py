@@ -57,7 +57,6 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "doctor": ("more",),
     "repair": ("sorts/broken",),
     "seal": ("sorts/whole",),
-    "report": ("sorts/whole", "sorts/resumed more/rich"),
     "export": ("csv sorts/whole", "csv sorts/broken sorts/resumed", "kaun odd", "nothing odd"),
     "import": ("sorts/other/log.csv", "more/others/log.jsonl more/others/metrics.csv"),
     "explain": ("step-goes-backwards",),
@@ -74,7 +73,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
 """What each command is asked of with each of its options."""
 NEEDED = {
     "tail": "--once", "repair": "--dry-run", "export": "--out out", "import": "--out out",
-    "report": "--md", "query": "--catalog made", "dialect": "new --dry-run", "evidence": "--json", "seal": "--json",
+    "query": "--catalog made", "dialect": "new --dry-run", "evidence": "--json", "seal": "--json",
 }  # fmt: skip
 """What comes with each line of a command."""
 PREPARED = {
@@ -89,6 +88,7 @@ NOT_RUN = {
     "view": "serves until it is interrupted",
     "watch": "is a screen",
     "plot": "writes a picture; plot-sorts.txt has its answers",
+    "report": "writes a page",
     "guard": "watches until the runs end",
     "train": "computes for seconds",
     "capture": "runs a program",

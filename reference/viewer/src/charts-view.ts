@@ -55,7 +55,7 @@ export class ChartsView implements Showing {
   private draw(): void {
     const { store } = this;
     const { isCrowded } = store;
-    this.relativesLine.update(this.ranks.relatives, onlyShown(store) ? undefined : severalRanks(isCrowded ? store.shownOverAll : store.drawn, store.state, isCrowded));
+    this.relativesLine.update(this.ranks.relatives, onlyShown(store) ? undefined : severalRanks(isCrowded ? store.shownOverAll : store.shown, store.state, isCrowded));
     this.grid.update();
   }
 }

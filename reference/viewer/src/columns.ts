@@ -123,11 +123,11 @@ const MOST_METRICS = 3;
 const SAMPLED = 200;
 
 /** Returns the columns that say most about runs: those that have values, settings that differ, metrics that most runs have. */
-export function usualColumns(runs: readonly Run[], hasStars = false): string[] {
+export function usualColumns(runs: readonly Run[]): string[] {
   const some = runs.filter(({ state }) => state !== "unread").slice(0, SAMPLED);
   const has = (id: string) => some.some((run) => columnOf(id)!.text(run) !== "");
   const differs = (id: string) => new Set(some.map((run) => columnOf(id)!.text(run))).size > 1;
-  const own = ["name", ...(some.some(isNamed) ? ["path"] : []), "state", ...["starred", "root", "group", "tags"].filter((id) => has(id) || (hasStars && id === "starred")), "started", "took"];
+  const own = ["name", ...(some.some(isNamed) ? ["path"] : []), "state", ...["starred", "root", "group", "tags"].filter(has), "started", "took"];
   const rest = ["steps", ...["progress", "remaining", "findings"].filter(has), ...(some.some(({ alerts }) => alerts) ? ["alerts"] : []), ...["profile"].filter(differs)];
   return [...own, ...settingsThatDiffer(some), ...mostUsedMetrics(some), ...rest];
 }

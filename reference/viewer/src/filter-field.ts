@@ -46,7 +46,6 @@ export class FilterField {
   }
 
   private noteText(): string {
-    const { uncounted, backend } = this.store;
-    return `The alerts of ${counted(uncounted, "run")} are not counted${backend.kind === "served" ? " yet" : ": see them with `toyspec view`"}.`;
+    return `The alerts of ${counted(this.store.uncounted, "run")} are not counted here: \`toyspec ls\` counts them.`;
   }
 }

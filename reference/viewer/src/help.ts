@@ -10,7 +10,6 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["Ctrl A", "select all runs that are listed"],
   ["Enter", "open the run"],
   ["p", "pin the run: it is listed first"],
-  ["s e", "star the run, edit its annotations: with `toyspec view --edit`"],
   ["Esc", "clear the selection; in a chart, show everything"],
   ["← →", "in a chart, read values; with Shift, move along"],
   ["+ −", "in a chart, zoom"],

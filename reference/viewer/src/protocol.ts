@@ -78,8 +78,6 @@ export interface Run {
   left_out: { metrics: number; config: number };
   /** Why the run could not be read. */
   message: string | null;
-  /** What has become of the run since the catalog that lists it was written, once it was looked at. */
-  since?: "changed" | "gone";
 }
 
 export interface Listing {
@@ -90,12 +88,8 @@ export interface Listing {
   version: string;
   runs: Run[];
   removed?: string[];
-  /** How many runs charts draw while none is selected, where a catalog lists more than one wants to read. */
-  drawn?: number;
   /** Why some of the runs may be missing: a root that cannot be searched. */
   problems?: string[];
-  /** The names of the roots whose runs may be annotated, where the server was started for that. */
-  edit?: string[];
 }
 
 export interface CurveRequest {
@@ -388,29 +382,12 @@ export interface Frame {
   columns: Uint8Array;
 }
 
-/** What people say about a run, as the server writes it; what is absent does not change, and an empty text removes an earlier one. */
-export interface Annotation {
-  name?: string;
-  group?: string;
-  notes?: string;
-  add_tags?: string[];
-  remove_tags?: string[];
-  starred?: boolean;
-  hidden?: boolean;
-}
-
-/** What is read of each run only where it is asked for. */
-export type Counts = "alerts" | "nothing";
-
 /** Whoever has the runs. Every promise rejects with an Error whose message can be shown. */
 export interface Backend {
   /** What the page shows as the place of the runs. */
   readonly kind: "served" | "embedded" | "folder";
-  /**
-   * Asks for all runs, or for those that changed since a revision; what is to be counted is counted from then on, and
-   * what is *seen* and unread is read for the answer.
-   */
-  runs(since?: string, counts?: Counts, seen?: readonly string[]): Promise<Listing>;
+  /** Asks for all runs, or for those that changed since a revision. */
+  runs(since?: string): Promise<Listing>;
   /** Gives each frame to *take* when it arrives; resolves after the last one. */
   curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void>;
   detail(run: string): Promise<Detail>;
@@ -419,8 +396,6 @@ export interface Backend {
   /** Null where raw lines are not at hand. */
   point(request: { run: string; metric: string; axis: Axis; at: number }): Promise<Point | null>;
   bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array>;
-  /** Writes an annotation; absent where nothing can be written. */
-  annotate?(run: string, said: Annotation): Promise<void>;
   /** Returns the address of a media file; null where it is not at hand. */
   mediaAddress(run: string, media: Pick<Media, "sha256" | "media_type">): string | null;
   mediaBytes(run: string, media: Pick<Media, "sha256" | "media_type">): Promise<Uint8Array>;

@@ -3,10 +3,8 @@
 import { button, fill, html } from "../../typescript/page/elements.js";
 import type { Showing } from "./app.js";
 import type { Setting } from "./charts/chart.js";
-import { openAnnotations } from "./annotating.js";
 import { firstRun } from "./charts/grid.js";
 import { columnOf, possibleColumns, usualColumns } from "./columns.js";
-import type { Run } from "./protocol.js";
 import type { Store } from "./store.js";
 import { RunTable } from "./table.js";
 import { counted } from "./text.js";
@@ -22,7 +20,6 @@ export class RunsView implements Showing {
   private readonly nothing = html("div", { class: "nothing", hidden: true });
   private readonly clear: HTMLButtonElement;
   private readonly pin = button("Pin", { class: "button", title: "List the selected runs first, or no longer", hidden: true }, () => this.store.pin(this.store.state.selected));
-  private readonly annotate = button("Annotate", { class: "button", title: "Tag, group, star or hide the selected runs", hidden: true }, () => openAnnotations(this.store, this.chosen()));
 
   constructor({ store, pointing }: Setting) {
     this.store = store;
@@ -32,7 +29,7 @@ export class RunsView implements Showing {
     this.element = html(
       "div",
       { class: "runs-view" },
-      html("div", { class: "toolbar", role: "toolbar", "aria-label": "Table" }, this.chooser(), compare, this.pin, this.annotate, this.clear, this.hiddenRuns),
+      html("div", { class: "toolbar", role: "toolbar", "aria-label": "Table" }, this.chooser(), compare, this.pin, this.clear, this.hiddenRuns),
       this.table.element,
       this.nothing,
     );
@@ -41,7 +38,6 @@ export class RunsView implements Showing {
   update(): void {
     const { listed, all, state } = this.store;
     this.table.update();
-    this.annotate.hidden = this.chosen().length === 0;
     this.pin.hidden = this.store.state.selected.length === 0;
     this.clear.hidden = state.selected.length === 0;
     this.table.element.hidden = listed.length === 0;
@@ -55,12 +51,6 @@ export class RunsView implements Showing {
 
   show(isShown: boolean): void {
     if (isShown) this.table.focus();
-  }
-
-  /** The selected runs that can be annotated. */
-  private chosen(): Run[] {
-    const { state, all } = this.store;
-    return state.selected.flatMap((id) => all.get(id) ?? []).filter((run) => this.store.canEdit(run));
   }
 
   private chooser(): HTMLElement {
@@ -77,14 +67,14 @@ export class RunsView implements Showing {
   }
 
   private choices(list: HTMLElement, words: string): void {
-    const shown = this.store.state.columns ?? usualColumns(this.store.listed, this.store.isEditable);
+    const shown = this.store.state.columns ?? usualColumns(this.store.listed);
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
     const ids = [...possibleColumns(this.store.all.values()).keys()].filter((id) => wanted.every((word) => id.toLowerCase().includes(word)));
     const boxes = ids.slice(0, MOST_CHOICES).map((id) => {
       const box = html("input", { type: "checkbox", disabled: id === "name" });
       box.checked = shown.includes(id);
       box.addEventListener("change", () => {
-        const now = this.store.state.columns ?? usualColumns(this.store.listed, this.store.isEditable);
+        const now = this.store.state.columns ?? usualColumns(this.store.listed);
         this.store.update({ columns: box.checked ? [...now, id] : now.filter((other) => other !== id) }, { isSmall: true });
       });
       return html("label", { class: "check" }, box, titleOf(id));

@@ -4,7 +4,7 @@ import { type Colouring, colouringOf } from "./charts/colouring.js";
 import { groupLooks } from "./charts/grouping.js";
 import { ExpressionError, type Filter, filterOf } from "./expression.js";
 import { Palette, type Look } from "./palette.js";
-import { type Annotation, type Backend, type Change, type Counts, type Listing, type Run, SERVER_IS_GONE } from "./protocol.js";
+import { type Backend, type Change, type Listing, type Run, SERVER_IS_GONE } from "./protocol.js";
 import { sorted } from "./columns.js";
 import { questionOf } from "./run-fields.js";
 import { plain } from "./text.js";
@@ -27,8 +27,6 @@ export const MOST_COLOURED = 50;
 const ABSENT: Look = { colour: 0, dash: [2, 2], tint: "rgb(128, 128, 128)" };
 /** A list that takes long to show is shown again only after so many times as long. */
 const REPAINT_SHARE = 4;
-/** Unread runs that are asked for at once; a server reads no more for one answer. */
-const MOST_SEEN = 100;
 
 export class Store {
   state: ViewState;
@@ -46,8 +44,6 @@ export class Store {
   filterError: ExpressionError | null = null;
   /** What the user should know, for example that the server is gone. */
   message = "";
-  private mostDrawn = Infinity;
-  private editable: readonly string[] = [];
   isLoaded = false;
   private looksOf: { runs: unknown; selected: unknown; group: string; looks: Map<string, Look> } = { runs: null, selected: null, group: "", looks: new Map() };
   private coloured: { runs: unknown; colour: string; colouring: Colouring | null } = { runs: null, colour: "", colouring: null };
@@ -64,9 +60,6 @@ export class Store {
   private isCatchingUp = false;
   private lastRefresh = -Infinity;
   private refreshMs = 0;
-  /** Unread runs that are on the screen, and those that were asked for. */
-  private seen: readonly string[] = [];
-  private readonly asked = new Set<string>();
   private writing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly backend: Backend) {
@@ -123,15 +116,6 @@ export class Store {
     window.scrollTo(0, 0);
   }
 
-  /** Has the unread of the *runs*, which are on the screen, read before the others. */
-  see(runs: readonly Run[]): void {
-    const unread = runs.filter(({ id, state }) => state === "unread" && !this.asked.has(id)).slice(0, MOST_SEEN).map(({ id }) => id);
-    if (unread.length === 0) return;
-    this.seen = unread;
-    this.isStale = true;
-    void this.refreshSoon();
-  }
-
   toggle(id: string): void {
     const { selected } = this.state;
     this.update({ selected: selected.includes(id) ? selected.filter((other) => other !== id) : [...selected, id] }, { isSmall: true });
@@ -150,16 +134,9 @@ export class Store {
     return selected.length > 0 ? selected : this.listed;
   }
 
-  /** The runs whose curves are drawn: without a selection not more than may be read unasked. */
-  get drawn(): readonly Run[] {
-    const { shown, listed } = this;
-    return shown === listed && listed.length > this.mostDrawn ? listed.slice(0, this.mostDrawn) : shown;
-  }
-
   /** The runs that charts of very many show: those selected, then the others that are listed. */
   get shownOverAll(): readonly Run[] {
     const { shown, listed } = this;
-    if (listed.length > this.mostDrawn) return this.drawn;
     if (shown === listed) return listed;
     const own = new Set(shown);
     return [...shown, ...listed.filter((run) => !own.has(run))];
@@ -198,33 +175,9 @@ export class Store {
     return this.coloured.colouring;
   }
 
-  /** Whether the server writes annotations. */
-  get isEditable(): boolean {
-    return this.editable.length > 0 && this.backend.annotate !== undefined;
-  }
-
-  canEdit(run: Run): boolean {
-    return this.isEditable && this.editable.includes(run.root ?? this.root);
-  }
-
-  /** Annotates each of some runs in turn; rejects at the first that is refused. */
-  async annotate(runs: readonly Run[], said: Annotation): Promise<void> {
-    try {
-      for (const { id } of runs) await this.backend.annotate!(id, said);
-    } finally {
-      this.isStale = true;
-      void this.refreshSoon();
-    }
-  }
-
   private take(state: ViewState): void {
-    const counted = this.counts;
     const isListedAgain = state.filter !== this.state.filter || state.sort !== this.state.sort || state.top.join() !== this.state.top.join();
     this.state = state;
-    if (this.isLoaded && this.counts !== counted) {
-      this.isStale = true;
-      void this.refreshSoon();
-    }
     if (isListedAgain) this.list();
     else this.palette.give(this.shown.map(({ id }) => id));
     this.tell({ runs: false, state: true });
@@ -255,10 +208,7 @@ export class Store {
   private async refresh(): Promise<void> {
     this.isStale = false;
     this.lastRefresh = performance.now();
-    const seen = this.seen;
-    this.seen = [];
-    for (const id of seen) this.asked.add(id);
-    const listing = await this.backend.runs(this.revision, this.counts, seen);
+    const listing = await this.backend.runs(this.revision);
     const began = performance.now();
     this.merge(listing);
     this.list();
@@ -274,20 +224,14 @@ export class Store {
     this.isCatchingUp = false;
     for (const id of listing.removed ?? []) this.all.delete(id);
     ({ revision: this.revision, root: this.root, version: this.version } = listing);
-    this.mostDrawn = listing.drawn ?? Infinity;
-    this.editable = listing.edit ?? [];
     this.message = (listing.problems ?? []).map((problem) => plain(problem, LONGEST_PROBLEM)).join("; ");
-  }
-
-  /** What is to be counted in each run: alerts cost a whole reading, and are counted where the user asks for them. */
-  private get counts(): Counts {
-    const { filter, sort, columns, colour, group } = this.state;
-    return /\balerts\b|\bopen_alerts\b/.test([filter, sort, ...(columns ?? []), colour, group].join(" ")) ? "alerts" : "nothing";
   }
 
   /** How many runs have no number of alerts, although the user asks for it. */
   get uncounted(): number {
-    return this.counts === "nothing" ? 0 : [...this.all.values()].filter(({ alerts }) => alerts == null).length;
+    const { filter, sort, columns, colour, group } = this.state;
+    const isAsked = /\balerts\b|\bopen_alerts\b/.test([filter, sort, ...(columns ?? []), colour, group].join(" "));
+    return isAsked ? [...this.all.values()].filter(({ alerts }) => alerts == null).length : 0;
   }
 
   /** Shows a message above the views. */

@@ -2,7 +2,6 @@
 
 import { button, html } from "../../typescript/page/elements.js";
 import type { Pointing } from "./charts/cursor.js";
-import { openAnnotations } from "./annotating.js";
 import { cutApart } from "./names.js";
 import { type Column, columnOf, usualColumns } from "./columns.js";
 import type { Run } from "./protocol.js";
@@ -108,7 +107,7 @@ export class RunTable {
 
   private wantedColumns(): readonly string[] {
     const { state, listed } = this.store;
-    if (!this.isNarrow) return state.columns ?? usualColumns(listed, this.store.isEditable);
+    if (!this.isNarrow) return state.columns ?? usualColumns(listed);
     const order = state.sort.replace(/^-/, "");
     return ["name", /^(config|last|best)\./.test(order) ? order : (usualColumns(listed).find((id) => /^(best|last)\./.test(id)) ?? "state")];
   }
@@ -191,7 +190,6 @@ export class RunTable {
       this.write(row);
       if (!known) this.body.append(row.element);
     }
-    this.store.see(listed.slice(first, last));
     this.mark();
     this.markPointed();
   }
@@ -223,14 +221,9 @@ export class RunTable {
     if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, this.store.state.top.includes(run.id) && pin(run), nameLink(run, this.cuts.get(shownName(run))));
     const text = column.text(run);
     if (column.id === "state") return html("div", { class: kind, role: "gridcell" }, stateChip(run));
-    if (column.id === "starred" && this.store.canEdit(run)) return html("div", { class: kind, role: "gridcell" }, star(run));
     if (column.id === "progress" && run.progress !== null) return html("div", { class: kind, role: "gridcell" }, html("progress", { max: 1, value: run.progress, "aria-label": text }));
     const tone = column.id === "findings" ? (run.findings && run.findings.error > 0 ? " tone-bad" : " tone-warn") : "";
     return html("div", { class: `${kind}${tone}`, role: "gridcell", title: column.hint?.(run) ?? text }, text);
-  }
-
-  private toggleStar(run: Run): void {
-    this.store.annotate([run], { starred: !run.starred }).catch((error: unknown) => this.store.say((error as Error).message));
   }
 
   private rowId(index: number): string {
@@ -248,7 +241,6 @@ export class RunTable {
   private click(event: MouseEvent, run: Run, index: number): void {
     const target = event.target as HTMLElement;
     if (target.closest("a")) return;
-    if (target.closest(".star")) return this.toggleStar(run);
     if (target.closest(".pin")) return this.store.pin([run.id]);
     if (event.shiftKey) this.extend(index);
     else {
@@ -289,8 +281,6 @@ export class RunTable {
       this.anchor = this.active;
       this.store.toggle(run.id);
     } else if (event.key === "p" && run) this.store.pin([run.id]);
-    else if (event.key === "s" && run && this.store.canEdit(run)) this.toggleStar(run);
-    else if (event.key === "e" && run && this.store.canEdit(run)) openAnnotations(this.store, [run]);
     else if (event.key === "Enter" && run) this.store.open("run", run.id);
     else return;
     event.preventDefault();
@@ -324,10 +314,6 @@ function refill(element: Element, ...children: readonly Element[]): void {
 /** The mark of a pinned run; a click on it unpins the run. */
 function pin(run: Run): HTMLElement {
   return html("button", { type: "button", class: "tc-button plain pin", tabindex: -1, title: "Pinned: listed first. Click to unpin", "aria-label": `Unpin ${plain(run.name, 80)}` }, "▲");
-}
-
-function star(run: Run): HTMLElement {
-  return html("button", { type: "button", class: "tc-button plain star", tabindex: -1, "aria-pressed": String(run.starred), "aria-label": `Star ${plain(run.name, 80)}` }, run.starred ? "★" : "☆");
 }
 
 /** Returns the name of a run in a list: its id, which says in which folder it is, if the name ends the id. */
@@ -366,10 +352,8 @@ const STATES = { running: "writing now", complete: "ended", torn: "stopped witho
 /** Returns the state of a run as a word with a mark. */
 export function stateChip(run: Run): HTMLElement {
   if (run.message !== null) return html("span", { class: "chip chip-damaged", title: plain(run.message, 500) }, "unreadable");
-  if (run.since === "gone") return html("span", { class: "chip chip-damaged", title: "gone since the catalog was written; the row is the catalog's" }, "gone");
-  const since = run.since === "changed" ? "; changed since the catalog was written, read again" : "";
   const { text, tone, title } = endOf(run);
-  return html("span", { class: `chip chip-${tone}`, title: `${title}${since}` }, run.since === "changed" ? `${text} *` : text);
+  return html("span", { class: `chip chip-${tone}`, title }, text);
 }
 
 /** Ends that are not a success, with their tone; one that is not here has no tone. */

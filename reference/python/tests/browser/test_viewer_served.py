@@ -172,25 +172,6 @@ def test_charts_of_a_directory_that_is_empty_now_report_it(viewed: Viewed, tmp_p
     expect(page.locator(".message").first).to_be_hidden()
 
 
-def test_alerts_are_counted_for_a_filter(viewed: Viewed, tmp_path: Path) -> None:
-    """Runs are read for it once it is asked for, those that grow again; the table has columns of them."""
-    losses: dict[str, list[float | None]] = {"well": [1.0] * 200, "sick": [1.0] * 100 + [None] * 100}
-    for name, values in losses.items():
-        write_run(tmp_path / "runs" / name, start(name), *(step(at, each) for at, each in enumerate(values, 1)))
-    page, client = viewed.open(tmp_path / "runs", "#runs")
-    client.settled_rows()
-    expect(page.locator(".row")).to_have_count(2)
-    assert all("alerts" not in row for row in client.rows().values())
-    page.goto("#runs?q=open_alerts+%3E+0&cols=%5B%22name%22,%22alerts%22,%22open_alerts%22%5D")
-    expect(page.locator(".row")).to_have_count(1)
-    expect(page.locator(".row")).to_contain_text("sick")
-    expect(page.locator(".row [role=gridcell]").nth(-1)).to_have_text("1")
-    expect(page.locator(".filter-note")).to_be_empty()
-    with (tmp_path / "runs" / "well" / "events.jsonl").open("ab") as stream:
-        stream.write(b"".join(step(at, None) for at in range(201, 300)))
-    expect(page.locator(".row")).to_have_count(2)
-
-
 def test_very_many_runs(viewed: Viewed, tmp_path: Path) -> None:
     """Of 1,000 runs only the rows that are seen exist, no chart is empty, and a selection is in colour above them."""
     lines = (START, *(step(at) for at in range(1, 4)), END)

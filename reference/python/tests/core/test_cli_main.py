@@ -249,7 +249,7 @@ def test_output_in_another_encoding(tmp_path: Path) -> None:
         ("import",),
         ("ls",),
         ("plot", "--output=made.svg"),
-        ("report", "--md"),
+        ("report", "--output=made.html"),
         ("seal",),
         ("show",),
     ],

@@ -12,16 +12,18 @@ import pytest
 import toyspec
 from toyspec.core.command_line.main import main
 from toyspec.core.writing.environment import TrainingProcess
+from toyspec.health.commands import guard
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder without settings."""
+    """Work in a folder without settings, and look often."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(guard, "_POLL_SECONDS", 0.01)
 
 
 def _guard(*options: str) -> int:
-    return main(["guard", "--poll", "0.01", *options, "runs"])
+    return main(["guard", *options, "runs"])
 
 
 def _sick_run() -> None:

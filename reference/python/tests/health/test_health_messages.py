@@ -63,11 +63,9 @@ def _risen(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
     yield from _values(3.7, first=61)(evaluator)
 
 
-def _disk(*samples: tuple[float, float, float]) -> Any:
-    """Return a run with room left and a size of its log at times."""
-    return lambda evaluator: [
-        evaluator.disk(free_bytes=free, log_bytes=size, time=time) for free, size, time in samples
-    ]
+def _disk(*samples: tuple[float, float]) -> Any:
+    """Return a run with room left at times."""
+    return lambda evaluator: [evaluator.disk(free_bytes=free, time=time) for free, time in samples]
 
 
 def _idle(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
@@ -266,7 +264,7 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "disk that is full": Scenario(
         {"type": "disk", "free_bytes": 1e9},
-        _disk((2e9, 0, 0), (9e8, 0, 1), (8e8, 0, 2), (1.1e9, 0, 3), (1.2e9, 0, 4)),
+        _disk((2e9, 0), (9e8, 1), (8e8, 2), (1.1e9, 3), (1.2e9, 4)),
         [
             ("0.9 GB are free on the disk of the log", 900000000.0, 1000000000.0, None, 1, None),
             ("recovered: 1.2 GB are free", 1200000000.0, None, None, 4, None),
@@ -274,17 +272,10 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "disk that will be full": Scenario(
         {"type": "disk", "free_bytes": 1e9, "hours": 2},
-        _disk((3e10, 0, 0), (2.8e10, 0, 299), (2.8e10, 0, 360), (3e10, 0, 4000)),
+        _disk((3e10, 0), (2.8e10, 299), (2.8e10, 360), (3e10, 4000)),
         [
             ("the disk of the log is full in 1.4 hours: 28 GB are free", 1.4, 2.0, None, 360, None),
             ("recovered: 30 GB are free", 30000000000.0, None, None, 4000, None),
-        ],
-    ),
-    "log that grows": Scenario(
-        {"type": "disk", "free_bytes": 1, "bytes_per_hour": 1e9},
-        _disk((1e12, 1e8, 0), (1e12, 1.8e8, 360), (1e12, 2.2e8, 361)),
-        [
-            ("the log grows by 1.2e+03 MB per hour", 1196680000.0, 1000000000.0, None, 361, None),
         ],
     ),
 }

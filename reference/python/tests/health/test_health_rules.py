@@ -241,7 +241,6 @@ def test_action_gets_its_levels_and_rules(tmp_path: Path) -> None:
         ({}, "needs a command"),
         ({"comand": "a"}, "did you mean 'command'"),
         ({"command": []}, "command"),
-        ({"command": "page-me --now"}, "give its arguments apart"),
         ({"command": "a", "timeout": 0}, "timeout"),
         ({"command": "a", "level": "bad"}, "level"),
     ],

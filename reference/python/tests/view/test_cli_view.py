@@ -124,17 +124,6 @@ def test_port_is_a_port(port: str, status: int, served: Served, monkeypatch: pyt
     assert (status == exit_codes.OK) == (served.server is not None)
 
 
-def test_edits_need_a_root_that_can_be_written(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
-    """A token is in the address of a page that writes; of roots that are only read, that is said, or refused."""
-    assert exit_codes.OK == main(["view", "--port", "0", "--edit", "a"])
-    assert served.server is not None
-    assert f"?token={served.server.token}" in capsys.readouterr().out
-    served.server = None
-    assert exit_codes.USAGE == main(["view", "--port", "0", "--edit", "http://127.0.0.1:9/runs/events.jsonl"])
-    assert "--edit: " in capsys.readouterr().err
-    assert served.server is None
-
-
 @pytest.mark.parametrize(
     ("host", "is_loopback", "shown"),
     [

@@ -51,9 +51,6 @@ class Runs:
         """Know no run."""
         del run
 
-    def count_alerts(self) -> None:
-        """Count nothing."""
-
 
 def _rows(*names: str) -> list[dict[str, Any]]:
     return [{"id": name, "at": len(names)} for name in names]
@@ -115,7 +112,7 @@ def test_curves_that_are_asked_for_come_though_no_run_changes(runs: Runs) -> Non
     reader = _reader(runs, given.append)
     reader.start()
     assert runs.changes.is_many.wait(300)
-    reader.wanted = Wanted(("b",), "acc", "time")
+    reader.wanted = Wanted(("b",), "acc")
     runs.changes.polls = 0
     runs.changes.is_many.clear()
     assert runs.changes.is_many.wait(300)
@@ -124,5 +121,5 @@ def test_curves_that_are_asked_for_come_though_no_run_changes(runs: Runs) -> Non
     runs.changes.is_many.clear()
     assert runs.changes.is_many.wait(300)
     reader.close()
-    wanted = Wanted(("b",), "acc", "time")
+    wanted = Wanted(("b",), "acc")
     assert [Wanted(), wanted, wanted] == [each.wanted for each in given]

@@ -18,25 +18,6 @@ from view_client import END, START, Client, frames, served, write_run
 ANSWERS = Path(__file__).parents[1] / "view_answers.txt"
 RUNS = Path(__file__).parents[1] / "transcripts" / "sorts"
 _MORE = RUNS.with_name("more")
-_COUNTED = {
-    "more/damaged": (0, 0),
-    "more/entries": (0, 0),
-    "more/kaun": (0, 0),
-    "more/others/log.jsonl": (1, 1),
-    "more/others/metrics.csv": (0, 0),
-    "more/parts/training.jsonl": (0, 0),
-    "more/parts/validation.jsonl": (0, 0),
-    "more/ranks": (0, 0),
-    "more/rich": (2, 1),
-    "more/torn": (0, 0),
-    "odd": (2, 2),
-    "sorts/broken": (0, 0),
-    "sorts/diverged": (2, 2),
-    "sorts/other/log.csv": (0, 0),
-    "sorts/ranks": (0, 0),
-    "sorts/resumed": (0, 0),
-    "sorts/whole": (2, 2),
-}
 _IMAGE = "e3ec8b7a95b6c12f4a6f3db24833c42c87d74124c06be8276a9b1a06a7adc459"
 _HEADERS = ("content-type", "content-range", "content-disposition", "cache-control", "accept-ranges", "allow", "vary")
 _SAFETY = ("content-security-policy", "x-content-type-options", "referrer-policy", "cross-origin-resource-policy")
@@ -126,19 +107,6 @@ def test_answers_are_those_of_the_file(tmp_path: Path) -> None:
         ANSWERS.write_text(actual, encoding="utf-8", newline="\n")
     assert lines
     assert expected == actual
-
-
-def test_alerts_are_counted_where_a_request_asks(tmp_path: Path) -> None:
-    """The incidents of each run, by its log and by the rules, and how many are open."""
-    for name in ("sorts", "odd", "more"):
-        shutil.copytree(RUNS.with_name(name), tmp_path / "runs" / name)
-    for path in (tmp_path / "runs").rglob("*"):
-        os.utime(path, (1780221600, 1780221600))
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
-        client.settled_rows()
-        client.until(lambda: all("alerts" in row for row in client.json("/api/runs", count="alerts")["runs"]))
-        rows = client.rows()
-    assert _COUNTED == {name: (row["alerts"], row["open_alerts"]) for name, row in rows.items()}
 
 
 def test_every_route_is_asked() -> None:

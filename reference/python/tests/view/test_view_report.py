@@ -19,9 +19,7 @@ from command_line import toyspec_within as toyspec
 from loopback_store import BUCKET, stream
 from toyspec.core.checker import checking
 from toyspec.core.errors import StreamError
-from toyspec.core.runs.markup import markdown_table
 from toyspec.core.runs.run import list_runs
-from toyspec.core.runs.summary import RunSummary, summarize_run
 from toyspec.view import report as report_module
 from toyspec.view.report import html_report, report
 from view_client import END, START, frames, step, write_run
@@ -121,59 +119,12 @@ def test_no_value_is_lost_in_a_report(tmp_path: Path, form: str) -> None:
     assert [(5000 // 16, 2), (5090 // 16, 1)] == [(int(at) // 16, missing) for at, missing, _, _ in found if missing]
 
 
-def summaries(root: Path) -> list[RunSummary]:
-    """Return the runs below *root*, read whole."""
-    return [summarize_run(run.path) for run in list_runs(root)]
-
-
-def test_table_is_inert(root: Path) -> None:
-    """Text of a log is text in Markdown, and cannot end its cell. A run is called as it calls itself."""
-    write_run(root / "a|b<i>" / "inside", START, step(1, 2.5))
-    table = markdown_table(summaries(root))
-    lines = table.splitlines()
-    assert (5, {8}) == (len(lines), {len(re.findall(r"(?<!\\)\|", line)) for line in lines})
-    assert (
-        "| inside |" in table,
-        "\\</script\\>\\<script\\>alert" in table,
-        re.search(r"(?<!\\)<", table) is not None,
-    ) == (True, True, False)
-    assert "not finite" in table
-
-
-def test_runs_with_one_name_are_called_by_their_paths(root: Path) -> None:
-    """The rows of a table differ; a path is text in Markdown as well."""
-    for name in ("c|d<i>/long", "other"):
-        write_run(root / name, START, step(1, 2.5))
-    rows = [line.split(" | ")[0] for line in markdown_table(summaries(root)).splitlines()[2:]]
-    assert {"| long", "| c\\|d\\<i\\>/long", "| other"} < set(rows)
-
-
-def test_table_says_how_a_run_ended(tmp_path: Path) -> None:
-    """An error in a whole log is there, with its text: the state says only that the log is whole."""
-    write_run(tmp_path / "bad", START, b'{"kind":"run_end","t":1.0,"reason":"errored","error":"loss | nan"}\n')
-    assert "| complete | errored: loss \\| nan |" in markdown_table(summaries(tmp_path))
-
-
-def test_table_for_a_pull_request_says_what_was_not_logged(tmp_path: Path) -> None:
-    """A run whose notes count values and records that are missing is named below the table; others are not."""
-    note = b'{"kind":"note","t":1.0,"text":"left out","left_out":{"a":2,"b":1},"dropped":{"step":1}}\n'
-    write_run(tmp_path / "lossy_1", START, note, END)
-    write_run(tmp_path / "whole", START, step(1), END)
-    _, _, below = markdown_table(summaries(tmp_path)).partition("\n\n")
-    assert "- lossy\\_1: 3 values and 1 record not logged\n" == below
-
-
-def test_command_writes_page_and_table(root: Path, tmp_path: Path) -> None:
-    """The page goes to a file, the table to the output, and a wrong path is an error."""
+def test_command_writes_the_page(root: Path, tmp_path: Path) -> None:
+    """The page goes to a file, and a wrong path is an error."""
     page = tmp_path / "report.html"
     assert 0 == toyspec("report", str(root), "-o", str(page)).returncode
     assert 3 <= len(list(headers(page.read_text(encoding="utf-8"))))
-    assert b"| run | state | end | steps | loss |" in toyspec("report", "--md", str(root)).stdout
-    assert 2 == toyspec("report", str(root)).returncode
-    assert 2 == toyspec("report", "--md", str(tmp_path / "missing")).returncode
-    # The name says what the file is to be.
-    assert 0 == toyspec("report", str(root), "-o", str(tmp_path / "runs.MD")).returncode
-    assert (tmp_path / "runs.MD").read_bytes().startswith(b"| run | state |")
+    assert 2 == toyspec("report", str(tmp_path / "missing"), "-o", str(page)).returncode
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")
@@ -182,7 +133,7 @@ def test_action_adds_the_table_and_checks(root: Path, tmp_path: Path) -> None:
     text = (ROOT / "action.yml").read_text(encoding="utf-8") if (ROOT / "action.yml").is_file() else ""
     if not text:
         pytest.skip("the action is part of the source tree")
-    show, check = re.findall(r"      run: (?:\|\n)?((?:.*toyspec (?:report|check).*|        .*\n)+)", text)
+    show, check = re.findall(r"      run: (?:\|\n)?((?:.*toyspec (?:ls|check).*|        .*\n)+)", text)
     summary = tmp_path / "summary"
     variables = {"RUNS": str(root), "METRICS": "loss\n", "FAIL_ON": "error", "GITHUB_STEP_SUMMARY": str(summary)}
     (tmp_path / "toyspec").write_text(f'#!/bin/sh\nexec {sys.executable} -m toyspec "$@"\n')

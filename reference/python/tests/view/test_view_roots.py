@@ -259,6 +259,6 @@ def test_search_takes_a_25th_of_the_time_at_most(tmp_path: Path) -> None:
             now += 10.0
 
     changes = SimpleNamespace(pause=pause)
-    catalog: Any = SimpleNamespace(changes=changes, hot=lambda _root: [], count_new_alerts=lambda: None)
+    catalog: Any = SimpleNamespace(changes=changes, hot=lambda _root: [])
     Watch(next(iter(roots_of([str(tmp_path)]))), catalog, lambda: now)._run()
     assert [1.0, 261.0, 521.0] == walks

@@ -126,7 +126,7 @@ class LogDisk:
             return []
         self._last = now
         free = shutil.disk_usage(os.path.dirname(os.path.abspath(self._path))).free
-        return evaluator.disk(free_bytes=free, log_bytes=os.path.getsize(self._path), time=now)
+        return evaluator.disk(free_bytes=free, time=now)
 
 
 def _identity(alert: HealthAlert) -> tuple[str, str, str | None, int | float | None]:

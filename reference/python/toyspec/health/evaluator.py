@@ -378,7 +378,7 @@ class HealthEvaluator:
         self.unwatched = 0
         """Number of metrics that are not watched, since there are too many."""
         self._until_ranks = _RANKS_EVERY
-        self._free: deque[tuple[float, float, float]] = deque()
+        self._free: deque[tuple[float, float]] = deque()
         if several:
             self.expect_several()
 
@@ -472,21 +472,20 @@ class HealthEvaluator:
                 found += each.begin(text, seconds, limit, **self._place(process, process.last_step))
         return found
 
-    def disk(self, *, free_bytes: float, log_bytes: float, time: float) -> list[HealthAlert]:
-        """Take in how much room is left on the disk of the log, and the size of the log, at *time* in seconds."""
+    def disk(self, *, free_bytes: float, time: float) -> list[HealthAlert]:
+        """Take in how much room is left on the disk of the log at *time* in seconds."""
         samples = self._free
-        samples.append((time, free_bytes, log_bytes))
+        samples.append((time, free_bytes))
         while samples and time - samples[0][0] > _DISK_SPAN_SECONDS:
             samples.popleft()
         span = time - samples[0][0]
-        used = lost = 0.0
+        lost = 0.0
         if span >= _LEAST_DISK_SPAN_SECONDS:
             lost = (samples[0][1] - free_bytes) * 3600 / span
-            used = (log_bytes - samples[0][2]) * 3600 / span
         found: list[HealthAlert] = []
         for each in self._disk:
             rule = each.rule
-            fact, value, bound = _fullness(rule, free_bytes, lost, used)
+            fact, value, bound = _fullness(rule, free_bytes, lost)
             if fact:
                 found += each.begin(fact, value, bound, time=time)
             elif free_bytes > 1.1 * rule.free_bytes:
@@ -618,15 +617,13 @@ def _rank_alerts(  # noqa: PLR0913, PLR0917 - a process compared with the others
     return incident.end(f"rank {rank} keeps up with the others", took, **place)
 
 
-def _fullness(rule: DiskRule, free: float, lost: float, used: float) -> tuple[str, float, float]:
-    """Return what is wrong with the disk, the number, and its bound; *lost* and *used* are bytes per hour."""
+def _fullness(rule: DiskRule, free: float, lost: float) -> tuple[str, float, float]:
+    """Return what is wrong with the disk, the number, and its bound; *lost* is in bytes per hour."""
     if free < rule.free_bytes:
         return f"{free / 1e9:.3g} GB are free on the disk of the log", free, rule.free_bytes
     if lost > 0 and free / lost < rule.hours:
         left = free / lost
         return f"the disk of the log is full in {left:.2g} hours: {free / 1e9:.3g} GB are free", left, rule.hours
-    if rule.bytes_per_hour is not None and used > rule.bytes_per_hour:
-        return f"the log grows by {used / 1e6:.3g} MB per hour", used, rule.bytes_per_hour
     return "", 0.0, 0.0
 
 

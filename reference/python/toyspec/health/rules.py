@@ -132,12 +132,11 @@ class RankBehindRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_onl
 
 
 class DiskRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="disk"):
-    """Little room on the disk: less than *free_bytes*, or full in *hours*; or a log that grows too fast."""
+    """Little room on the disk: less than *free_bytes*, or full in *hours*."""
 
     level: Level = "error"
     free_bytes: NotNegative = 1e9
     hours: NotNegative = 1.0
-    bytes_per_hour: Positive | None = None
 
 
 AnyRule = NonfiniteRule | SpikeRule | BoundRule | PlateauRule | SlowerRule | StallRule | RankBehindRule | DiskRule

@@ -10,9 +10,7 @@ from functools import reduce
 from math import isfinite, log10, nan
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.core.command_line.parsers import UsageError, did_you_mean
-from toyspec.core.command_line.tables import cut, padded, some_of, width
-from toyspec.core.escaping import shortened
+from toyspec.core.command_line.tables import cut, padded, width
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.stream_files import locate_stream
 from toyspec.view.curve_frames import AXES, places, tokens_of
@@ -37,8 +35,6 @@ _BLANK = 0x2800
 # The bit of each dot of a character by its row and column.
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 _LEAST_COLUMNS = 10
-_NAME_CHARS = 60
-_MOST_LISTED = 30
 # A whole number below it is written with all its digits.
 _LARGE = 1e9
 
@@ -322,7 +318,6 @@ def chart(
     size: tuple[int, int],
     *,
     scale: Scale = "linear",
-    places: str = "step",
 ) -> Chart | None:
     """Return a chart of at most *size* columns and rows, axes included; None if no point has a place."""
     frame = frame_of(curves, scale)
@@ -332,7 +327,7 @@ def chart(
     labels = _labels(frame, rows)
     room = max(columns - width(labels[0]) - 2, _LEAST_COLUMNS)
     begin, end = (_whole(each) for each in (frame.first, frame.last))
-    middle = f"{places}{', log y' if scale == 'log' else ''}".center(max(room - len(begin) - len(end), 0))
+    middle = f"step{', log y' if scale == 'log' else ''}".center(max(room - len(begin) - len(end), 0))
     below = " " * (width(labels[0]) + 2) + cut(f"{begin}{middle}{end}", room)
     return Chart(labels, drawn(curves, frame, (room, rows)), below)
 
@@ -351,12 +346,3 @@ def _short(value: float) -> str:
 
 def _whole(place: float) -> str:
     return f"{place:.0f}" if float(place).is_integer() and abs(place) < _LARGE else _short(place)
-
-
-def require_metrics(metrics: Sequence[str], known: Sequence[str]) -> None:
-    """Raise UsageError for one of *metrics* that is not among *known*, those of the run."""
-    for name in metrics:
-        if name not in known:
-            listed = some_of([shortened(each, _NAME_CHARS) for each in sorted(known)], _MOST_LISTED)
-            near = did_you_mean(name, known)
-            raise UsageError(f"the run has no metric {shortened(name, _NAME_CHARS)!r}{near}; it has: {listed}")

@@ -9,10 +9,7 @@ import time
 from collections import OrderedDict, deque
 from contextlib import suppress
 from functools import partial
-from math import inf
-from typing import TYPE_CHECKING, Any, Literal
-
-import msgspec
+from typing import TYPE_CHECKING, Any
 
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable
@@ -25,20 +22,19 @@ from toyspec.core.runs.rows import unread_row, unreadable_row
 from toyspec.core.system_calls import cause_of, is_locked
 from toyspec.view.curve_store import CurveStore, curves_of
 from toyspec.view.opened_files import identity_at
-from toyspec.view.roots import CatalogRoot, roots_of, run_id
+from toyspec.view.roots import roots_of, run_id
 from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers, quick_row, row_of_work, scan_stream
 from toyspec.view.scans import ScannedRun
-from toyspec.view.viewed_runs import ViewedRun, visits
+from toyspec.view.viewed_runs import ViewedRun
 from toyspec.view.watching import RootWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from concurrent.futures import Future
 
     from toyspec.view.curve_store import Curves
     from toyspec.view.opened_files import Identity
-    from toyspec.view.roots import Root, ShownRun
-    from toyspec.view.scanning import AlertCount
+    from toyspec.view.roots import Root
 
 
 _MOST_CHANGES = 10_000
@@ -103,9 +99,6 @@ _MOST_OPEN = 32
 # A run that has not changed for so long is found by the search alone.
 _HOT_SECONDS = 120.0
 _SCAN_WAIT_SECONDS = 300.0
-_LEAST_PAUSE_SECONDS = 5.0
-# A run that grows all the time is read whole for each count: it takes a twentieth of one core at most.
-_PAUSES = 20
 # More than a screen shows: their ends take 30 ms.
 _MOST_READ_FIRST = 100
 
@@ -132,7 +125,6 @@ class LiveRuns:
         self._pending: dict[str, Future[None]] = {}
         self._open: OrderedDict[str, ViewedRun] = OrderedDict()
         self.changes = Changes(self._lock)
-        self._counts_alerts = False
         self._watches = [RootWatch(root, self, clock) for root in self.roots]
         self._is_started = False
         self._is_shown = threading.Event()
@@ -152,7 +144,7 @@ class LiveRuns:
                         entry.row, entry.row_identity = entry.with_what_is_beside(kept), identity
         with self._lock:
             self._is_started = True
-            unknown = [entry for entry in self._entries.values() if entry.is_unknown]
+            unknown = [entry for entry in self._entries.values() if entry.row is None]
         self._workers.wait_for(self._is_shown)
         self._learn(unknown)
         for watch in self._watches:
@@ -179,8 +171,6 @@ class LiveRuns:
 
     def _save(self) -> None:
         for root in self.roots:
-            if isinstance(root, CatalogRoot):
-                continue
             with self._lock:
                 rows = {
                     entry.path: (entry.row_identity, entry.row)
@@ -233,7 +223,7 @@ class LiveRuns:
             works = [
                 entry.work()
                 for entry in self._entries.values()
-                if entry.is_visited and not entry.is_large
+                if not entry.is_large
                 and entry.row is not None and entry.row["findings"] is None and entry.row["state"] != "running"
                 and entry.row["message"] is None
             ]  # fmt: skip
@@ -252,19 +242,11 @@ class LiveRuns:
                 self._set_row(entry, entry.row | {"findings": counts}, entry.row_identity)
 
     def _set_row(self, entry: ViewedRun, row: dict[str, Any], identity: Identity | None) -> None:
-        if identity is not None and entry.is_catalogued(identity):
-            return
         entry.row, entry.row_identity = row, identity
         self._note(entry, {"row": encodable(entry.run)})
 
     def _note(self, entry: ViewedRun, change: dict[str, Any]) -> None:
         entry.revision = self.changes.add(change)
-
-    def take_annotations(self, entry: ViewedRun) -> None:
-        """Take in what the annotations of *entry*, which were just written, say now."""
-        with self._lock:
-            entry.may_be_annotated = True
-            self._annotate(entry)
 
     def _annotate(self, entry: ViewedRun) -> None:
         """Take in what the annotations of a run say now; a scan that began before does not undo it."""
@@ -304,10 +286,9 @@ class LiveRuns:
         return is_running or (entry.changed_at > 0 and self._clock() - entry.changed_at < _HOT_SECONDS)
 
     def hot(self, root: Root) -> list[ViewedRun]:
-        """Return the runs below *root* that may be written now; of those that a catalog lists, they were looked at."""
+        """Return the runs below *root* that may be written now."""
         with self._lock:
-            known = list(root.visited.values()) if isinstance(root, CatalogRoot) else self._of(root)
-            return [entry for entry in known if self._is_hot(entry)]
+            return [entry for entry in self._of(root) if self._is_hot(entry)]
 
     def look(self, entry: ViewedRun, identity: Identity) -> None:
         """Take in that the stream of *entry* has *identity* now."""
@@ -317,11 +298,8 @@ class LiveRuns:
         with self._lock:
             entry.identity = identity
             entry.row_identity = None if is_unlocked else entry.row_identity
-            self._note_stream(entry)
-
-    def _note_stream(self, entry: ViewedRun) -> None:
-        entry.changed_at = self._clock()
-        self._note(entry, {"run": encodable(entry.run), "bytes": entry.identity[2]})
+            entry.changed_at = self._clock()
+            self._note(entry, {"run": encodable(entry.run), "bytes": identity[2]})
 
     def take_found(self, root: Root, found: Mapping[str, Stream], *, is_whole: bool) -> None:
         """Take in the streams that a search below *root* has *found*; only a *whole* one tells which are gone."""
@@ -346,26 +324,6 @@ class LiveRuns:
         if new and self._is_started:
             self._learn(new)
 
-    def take_catalogued(self, root: CatalogRoot, found: Iterable[ShownRun]) -> None:
-        """Take in what a catalog has *found* below *root*, in place of what it had before."""
-        with self._lock:
-            gone = {entry.path: entry for entry in self._of(root)}
-            for run in found:
-                entry = gone.pop(run.stream, None) or self._by_path.get(run.stream)
-                if entry is None:
-                    entry = self._entries[run.run] = self._by_path[run.stream] = ViewedRun.listed(root, run)
-                elif entry.found is None or entry.found == run:
-                    continue
-                else:
-                    root.visited.pop(entry.run, None)
-                    entry.take(run)
-                entry.revision = self.changes.add()
-            for entry in gone.values():
-                root.visited.pop(entry.run, None)
-                self._forget(entry)
-            root.problem = None
-            self.changes.add({"root": encodable(root.name)})
-
     def _add(self, root: Root, stream: Stream) -> ViewedRun:
         run = run_id(root, stream.path, is_only=len(self.roots) == 1, taken=self._entries)
         entry = ViewedRun(run, root, stream)
@@ -382,20 +340,9 @@ class LiveRuns:
         return self.entries([run])[0]
 
     def entries(self, runs: Sequence[str]) -> list[ViewedRun | None]:
-        """Return the entry of each of *runs*; the streams of those that a catalog lists are looked at."""
+        """Return the entry of each of *runs*."""
         with self._lock:
-            found = [self._named(run) for run in runs]
-        self.visit([entry for entry in found if entry is not None and not entry.is_visited])
-        return found
-
-    def visit(self, entries: Sequence[ViewedRun]) -> None:
-        """Look at the streams of *entries*, which a catalog lists."""
-        for entry, visit in visits(entries):
-            with self._lock:
-                if isinstance(entry.root, CatalogRoot):
-                    entry.root.visited[entry.run] = entry
-                if entry.take_visit(visit):
-                    self._note_stream(entry)
+            return [self._named(run) for run in runs]
 
     def _named(self, run: str) -> ViewedRun | None:
         entry = self._entries.get(run)
@@ -421,25 +368,22 @@ class LiveRuns:
             known.identity, known.changed_at = identity, self._clock()
         return known
 
-    def listing(
-        self, since: str | None = None, *, seen: Sequence[str] | None = None, form: Literal["values", "json"] = "values"
-    ) -> dict[str, Any]:
+    def listing(self, since: str | None = None, *, is_quick: bool = False) -> dict[str, Any]:
         """Return every row, or those that changed after the revision *since* and the ids of the runs that are gone.
 
-        With *seen*, the ids of runs that are on the screen, only these and the first of a complete listing are read for
-        the answer, the last changed first; the row of another that was not read yet is an ``unread_row``. In the *form*
-        ``json`` a row may be JSON already.
+        If it *is_quick*, only the runs of a complete listing that changed last are read for the answer; the row of
+        another that was not read yet is an ``unread_row``.
         """
-        if seen is not None:
-            self._read_first(self.changes.begin(since), seen)
+        if is_quick and self.changes.begin(since) is None:
+            self._read_first()
         with self._lock:
             begin = self.changes.begin(since)
             chosen = [each for each in self._entries.values() if begin is None or each.revision > begin]
             # A store answers slowly: a row comes when it has.
-            chosen = [each for each in chosen if not each.is_unknown or not each.root.is_remote]
+            chosen = [each for each in chosen if each.row is not None or not each.root.is_remote]
             revision, removed = self.changes.number, [] if begin is None else self.changes.removed(begin)
-        unread = {each.run for each in chosen if self._is_unread(each)} if seen is not None else ()
-        rows = [self._listed(each, form=form, is_unread=each.run in unread) for each in chosen]
+        unread = {each.run for each in chosen if self._is_unread(each)} if is_quick else ()
+        rows = [self._listed(each, is_unread=each.run in unread) for each in chosen]
         answer: dict[str, Any] = {"revision": str(revision), "complete": begin is None, "runs": rows}
         return answer if begin is None else answer | {"removed": removed}
 
@@ -448,64 +392,19 @@ class LiveRuns:
         self._is_shown.set()
 
     def _is_unread(self, entry: ViewedRun) -> bool:
-        return entry.is_unknown and entry.file is None and entry.path in self._pending
+        return entry.row is None and entry.file is None and entry.path in self._pending
 
-    def _read_first(self, begin: int | None, seen: Sequence[str]) -> None:
-        """Read the ends of those runs of *seen* that were not read yet, and of the first of a complete listing."""
+    def _read_first(self) -> None:
+        """Read the ends of the runs that changed last, of those that were not read yet."""
         with self._lock:
-            named = [entry for run in seen if (entry := self._named(run)) is not None]
-            others = list(self._entries.values()) if begin is None else []
-            last = heapq.nlargest(_MOST_READ_FIRST, filter(self._is_unread, others), key=_changed_at)
-        for entry in dict.fromkeys([*named, *last]):
+            last = heapq.nlargest(_MOST_READ_FIRST, filter(self._is_unread, self._entries.values()), key=_changed_at)
+        for entry in last:
             if self._is_unread(entry):
                 self.row(entry)
-                with self._lock:
-                    entry.revision = self.changes.add()
 
-    def _listed(self, entry: ViewedRun, *, form: Literal["values", "json"], is_unread: bool) -> Any:
-        if is_unread:
-            return unread_row(entry.run, entry.identity[2]) | self._root_of(entry)
-        if form == "json" and entry.json is not None:
-            return msgspec.Raw(entry.json)
-        return self.row(entry) | entry.alerts | self._root_of(entry)
-
-    def _root_of(self, entry: ViewedRun) -> dict[str, str]:
-        return {} if len(self.roots) == 1 else {"root": encodable(entry.root.name)}
-
-    def count_alerts(self) -> None:
-        """Begin to count the incidents of every run that may be read for it, and keep doing so while runs grow.
-
-        What a catalog lists has the counts of the catalog. A large object is not fetched for it.
-        """
-        with self._lock:
-            self._counts_alerts = True
-        self.count_new_alerts()
-
-    def count_new_alerts(self) -> None:
-        """Count the incidents of the runs that have changed since theirs were counted, if that was asked for.
-
-        Those of a run that was counted just now are counted after a pause.
-        """
-        with self._lock:
-            now = self._clock()
-            due = [
-                entry
-                for entry in (self._entries.values() if self._counts_alerts else ())
-                if entry.found is None and not entry.reads_ends
-                and entry.counted != entry.identity and now >= entry.next_count
-            ]  # fmt: skip
-            for entry in due:
-                entry.counted, entry.next_count = entry.identity, inf
-        if due:
-            self._workers.count_alerts([entry.work() for entry in due], self._take_alerts)
-
-    def _take_alerts(self, result: AlertCount) -> None:
-        with self._lock:
-            entry = self._by_path.get(result.path)
-            if entry is not None:
-                entry.alerts = result.counts or {}
-                entry.next_count = self._clock() + max(_LEAST_PAUSE_SECONDS, _PAUSES * result.seconds)
-                self._note(entry, {"row": encodable(entry.run)})
+    def _listed(self, entry: ViewedRun, *, is_unread: bool) -> dict[str, Any]:
+        row = unread_row(entry.run, entry.identity[2]) if is_unread else self.row(entry)
+        return row if len(self.roots) == 1 else row | {"root": encodable(entry.root.name)}
 
     def row(self, entry: ViewedRun) -> dict[str, Any]:
         """Return the row of a run as it is now."""
@@ -515,8 +414,9 @@ class LiveRuns:
             quick = entry.row or quick_row(entry.work(), self.dialect)
             with self._lock:
                 # The scan may have ended meanwhile, and its row says more.
-                entry.row = entry.row or quick
-            return entry.row
+                if entry.row is None:
+                    self._set_row(entry, quick, None)
+            return entry.row or quick
         if entry.reads_ends:
             return self._glanced(entry)
         return self._follow(entry)
@@ -554,7 +454,7 @@ class LiveRuns:
         """Begin to read those large objects whose curves will be asked for, several at a time."""
         self.be_shown()
         with self._lock:
-            wanted = [entry for entry in entries if entry.reads_ends and entry.problem is None]
+            wanted = [entry for entry in entries if entry.reads_ends]
             for entry in wanted:
                 entry.reads_ends = False
         if unknown := [entry.work() for entry in wanted if self.store.load(entry.path, entry.identity) is None]:
@@ -565,8 +465,6 @@ class LiveRuns:
 
         It may wait for a scan.
         """
-        if entry.problem is not None:
-            return None
         self.want([entry])
         future = self._pending.get(entry.path)
         if future is not None and entry.file is None:
@@ -586,7 +484,7 @@ class LiveRuns:
         result = scan_stream(entry.work(), self.store, self.dialect)
         with self._lock:
             entry.identity = result.identity
-            if result.row is not None and not entry.is_catalogued(result.identity):
+            if result.row is not None:
                 entry.row, entry.row_identity = result.row, result.identity
         return self.store.load(entry.path, result.identity)
 

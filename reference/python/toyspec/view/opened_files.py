@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.stream_files import open_stream
-from toyspec.core.runs.discovery import version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,21 +32,14 @@ def identity_of(status: Status) -> Identity:
 def identity_at(path: str) -> Identity:
     """Return the identity of the file or object at *path* now; ``NO_IDENTITY`` without one. It asks a store once."""
     try:
-        return found_at(path)[1]
+        if is_address(path):
+            from toyspec.core.places.place import place_of
+
+            entry = place_of(path).status(path)
+            return listed_identity(path, entry.size, entry.identity)
+        return identity_of(os.stat(path))
     except OSError:
         return NO_IDENTITY
-
-
-def found_at(path: str) -> tuple[str, Identity]:
-    """Return version and identity of the file or object at *path* now, as a search finds them; raise OSError."""
-    if is_address(path):
-        from toyspec.core.places.place import place_of
-        from toyspec.core.reading.live_stream import status_of
-
-        entry = place_of(path).status(path)
-        return entry.identity, identity_of(status_of(entry.size, entry.identity))
-    status = os.stat(path)
-    return version_of(status), identity_of(status)
 
 
 def listed_identity(path: str, size: int, version: str) -> Identity:

@@ -7,7 +7,7 @@ from contextlib import closing
 from functools import cached_property, partial
 from itertools import product
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -16,7 +16,7 @@ from toyspec.core.escaping import encodable
 from toyspec.core.generated.media import EXTENSIONS
 from toyspec.core.places.addresses import path_in
 from toyspec.core.reading.records import RecordFeed
-from toyspec.core.reading.run_files import media_file, rank_of
+from toyspec.core.reading.run_files import media_file
 from toyspec.core.reading.step_blocks import StepBlockFeed
 from toyspec.core.reading.stream_files import is_compressed
 from toyspec.core.system_calls import cause_of
@@ -24,7 +24,6 @@ from toyspec.version import __version__
 from toyspec.view.curve_frames import AXES, Axis, Request, curve_frames, frame, places, tokens_of
 from toyspec.view.curve_store import FORMAT, SentFrames
 from toyspec.view.opened_files import is_inside, open_file
-from toyspec.view.roots import CatalogRoot
 from toyspec.view.scans import Scan
 
 if TYPE_CHECKING:
@@ -42,12 +41,6 @@ if TYPE_CHECKING:
 MOST_ASKED_BUCKETS = 4096
 """Number of buckets of a curve that one request may ask for; a pyramid keeps `pyramids.MOST_BUCKETS`."""
 MOST_RUNS = 10_000
-MOST_DRAWN = 50
-"""Number of runs of a catalog whose curves are drawn while none is selected: each has to be read."""
-MOST_SEEN = 200
-"""Number of runs whose rows a request may have read at once: more than a screen shows."""
-# In one annotation.
-_MOST_TAGS = 1000
 _PIECE_BYTES = 1 << 16
 # No part of a file that is read for one point has as many values.
 _MOST_POINTS = 1 << 24
@@ -68,55 +61,11 @@ class RefusedError(Exception):
         self.status = status
 
 
-class Edit(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """One annotation, as the page sends it; a member that is absent changes nothing. See ``annotate``."""
-
-    run: str
-    """Id of the run."""
-    name: str | None = None
-    group: str | None = None
-    notes: str | None = None
-    add_tags: list[str] = []
-    remove_tags: list[str] = []
-    starred: bool | None = None
-    hidden: bool | None = None
-
-
-def edit_in(body: bytes) -> Edit:
-    """Return the annotation that the *body* of a request asks for; raise RefusedError."""
-    try:
-        edit = msgspec.json.decode(body, type=Edit)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise RefusedError(400, f"the request is not an annotation: {error}") from None
-    if len(edit.add_tags) + len(edit.remove_tags) > _MOST_TAGS:
-        raise RefusedError(400, f"more than {_MOST_TAGS:,} tags in one annotation; send fewer")
-    return edit
-
-
-def write_edit(edit: Edit, stream: str, *, by: str | None) -> None:
-    """Add *edit* to the annotations of the run with *stream*, as said by the user *by*; raise RefusedError."""
-    # Imported here: few servers write anything, and start-up time counts.
-    from toyspec.core.writing.annotating import annotate
-
-    said: dict[str, Any] = {name: each for name in edit.__struct_fields__ if (each := getattr(edit, name)) is not None}
-    del said["run"]
-    try:
-        annotate(stream, **said, by=by)
-    except StreamError as error:
-        raise RefusedError(409, error.fact) from error
-    except ValueError as error:
-        raise RefusedError(400, str(error)) from error
-    except OSError as error:
-        raise RefusedError(409, f"the annotation cannot be written: {cause_of(error)}") from error
-
-
 class Answers:
     """What the viewer may ask of the runs of a catalog."""
 
-    def __init__(self, catalog: LiveRuns, *, edits: Literal["refused", "named", "unnamed"] = "refused") -> None:
-        """Answer for *catalog*; *edits* says whether annotations are written, and with the name of this user."""
+    def __init__(self, catalog: LiveRuns) -> None:
         self.catalog = catalog
-        self._edits = edits
         self._sent = SentFrames(catalog.store.frames_file([root.real for root in catalog.roots]), FORMAT)
 
     @cached_property
@@ -132,18 +81,11 @@ class Answers:
 
     def runs(self, query: Query) -> bytes:
         """Return the rows of all runs, or of those that changed."""
-        if "alerts" in query.get("count", ()):
-            self.catalog.count_alerts()
-        listing = self.catalog.listing(_one(query, "since", None), seen=query.get("seen", ())[:MOST_SEEN], form="json")
+        listing = self.catalog.listing(_one(query, "since", None), is_quick=True)
         roots = self.catalog.roots
         problems = [encodable(root.problem) for root in roots if root.problem is not None]
         names = ", ".join(encodable(root.name) for root in roots)
         listing |= {"root": names, "problems": problems, "version": __version__}
-        if any(isinstance(root, CatalogRoot) for root in roots):
-            listing["drawn"] = MOST_DRAWN
-        if self._edits != "refused":
-            # Annotations are written beside logs on this machine.
-            listing["edit"] = [encodable(root.name) for root in roots if not root.is_remote]
         return msgspec.json.encode(listing)
 
     def detail(self, query: Query) -> bytes:
@@ -151,8 +93,6 @@ class Answers:
         from toyspec.view.details import detail_of
 
         entry = self._entry(query)
-        if entry.problem is not None:
-            raise RefusedError(404, entry.problem)
         try:
             dialect = self.catalog.dialect
             # Imported here: start-up time counts.
@@ -208,7 +148,7 @@ class Answers:
 
     def _sent_before(self, run: str, entry: ViewedRun | None, metric: str, request: Request) -> bytes | None:
         """Return the frames of a curve that were sent before; None if they were not."""
-        if entry is None or entry.problem is not None or not request.is_whole:
+        if entry is None or not request.is_whole:
             return None
         return self._sent.find(run, entry.identity, (metric, request.buckets))
 
@@ -237,7 +177,7 @@ class Answers:
             yield data
 
     def _problem(self, entry: ViewedRun) -> str:
-        return str(entry.problem or self.catalog.row(entry)["message"] or "the run cannot be read")
+        return str(self.catalog.row(entry)["message"] or "the run cannot be read")
 
     def point(self, query: Query) -> bytes:
         """Return the point of a curve that is next to a place, and where its line is."""
@@ -284,30 +224,6 @@ class Answers:
         if not entry.root.is_remote and (os.path.islink(path) or os.path.islink(os.path.dirname(path))):
             raise RefusedError(404, _NO_MEDIA)
         return self._opened(entry, path, _NO_MEDIA), media_type if media_type in EXTENSIONS else None
-
-    def require_edits(self) -> None:
-        """Refuse to write where the server was not started for that."""
-        if self._edits == "refused":
-            raise RefusedError(405, "this server only reads; `toyspec view --edit` lets the page write annotations")
-
-    def annotate(self, body: bytes) -> bytes:
-        """Write the annotation that *body* asks for, after ``require_edits``; return the row of its run."""
-        from toyspec.core.writing.annotating import user_name
-
-        edit = edit_in(body)
-        entry = self._entry({"run": [edit.run]})
-        self._require_inside(entry)
-        write_edit(edit, entry.path, by=user_name() if self._edits == "named" else None)
-        self.catalog.take_annotations(entry)
-        return msgspec.json.encode(self.catalog.row(entry))
-
-    @staticmethod
-    def _require_inside(entry: ViewedRun) -> None:
-        """Refuse one rank of a run, and a run to whose folder a link leads from elsewhere."""
-        if rank_of(os.path.basename(entry.path)):
-            raise RefusedError(404, "this is one rank of a run; annotate the run")
-        if not entry.root.is_remote and not entry.root.has_real(os.path.realpath(entry.path)):
-            raise RefusedError(409, "a link leads to this run; annotate it where it is, with `toyspec annotate`")
 
     def file(self, query: Query) -> OpenFile:
         """Return a file of a run that may be sent, open."""

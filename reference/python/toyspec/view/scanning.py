@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toyspec.core.errors import StreamError, ToyspecError, UnknownFormatError
+from toyspec.core.errors import StreamError, UnknownFormatError
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.runs.rows import row_of, unreadable_row
@@ -18,7 +17,6 @@ from toyspec.core.runs.summary import summarize_ends
 from toyspec.core.system_calls import cause_of
 from toyspec.core.workers.processes import Processes, cores
 from toyspec.core.workers.running import CrewEndedError, Threads, Work, batches, results_of
-from toyspec.health.checking import counted_incidents
 from toyspec.view.curve_store import CurveStore, pack
 from toyspec.view.opened_files import identity_at
 from toyspec.view.scans import ScannedRun
@@ -127,29 +125,6 @@ def glance(work: ScanWork, dialect: DialectChoice) -> Scanned:
         return Scanned(work.path, work.identity, unreadable_row(work.run, error.fact, work.size))
 
 
-class AlertCount(NamedTuple):
-    """What was counted in one run."""
-
-    path: str
-    identity: Identity
-    """That of the stream when it was handed in."""
-    counts: dict[str, int] | None
-    """None for a run that cannot be read."""
-    seconds: float
-    """How long it took."""
-
-
-def count_alerts(work: ScanWork, dialect: DialectChoice) -> AlertCount:
-    """Return the number of incidents in the run of a stream, and of those that have not ended."""
-    begin = time.monotonic()
-    try:
-        counts = counted_incidents(work.path, dialect)
-    except (ToyspecError, ValueError):
-        # A wrong rule: the page of a run reports it.
-        counts = None
-    return AlertCount(work.path, work.identity, counts, time.monotonic() - begin)
-
-
 class ScanWorkers:
     """Runs scans and checks in the background, in processes where that pays; a killed process hides no stream."""
 
@@ -194,11 +169,6 @@ class ScanWorkers:
         """Begin to count the findings of *works*; *done* gets a path and its counts, one by one."""
         call = partial(_check_batch, dialect=self._dialect)
         return [future for future, _ in self._begin(works, call, lambda work, _: (work.path, None), done)]
-
-    def count_alerts(self, works: Sequence[ScanWork], done: Callable[[AlertCount], None]) -> None:
-        """Begin to count the incidents in the runs of *works*; *done* gets what was counted, one by one."""
-        call = partial(_count_batch, dialect=self._dialect)
-        self._begin(works, call, lambda work, _: AlertCount(work.path, work.identity, None, 0.0), done)
 
     def glance(self, works: Sequence[ScanWork], done: Callable[[Scanned], None]) -> None:
         """Begin to read the ends of *works*, which are objects; *done* gets each row."""
@@ -273,10 +243,6 @@ def _check_batch(batch: list[ScanWork], dialect: DialectChoice) -> list[tuple[st
     from toyspec.core.checker.checking import count_findings
 
     return [(work.path, count_findings(work.path, dialect)) for work in batch]
-
-
-def _count_batch(batch: list[ScanWork], dialect: DialectChoice) -> list[AlertCount]:
-    return [count_alerts(work, dialect) for work in batch]
 
 
 def _cancel(ends: Sequence[Future[None]], _: Future[None]) -> None:

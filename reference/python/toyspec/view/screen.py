@@ -6,6 +6,7 @@ import asyncio
 import signal
 import threading
 from contextlib import suppress
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from rich.text import Text
@@ -15,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from toyspec.core.command_line.exit_codes import INTERRUPTED, TERMINATED
-from toyspec.core.command_line.figures import cell, counted, duration, share
+from toyspec.core.command_line.figures import cell, counted, duration
 from toyspec.core.command_line.run_tables import colored_as
 from toyspec.core.command_line.tables import cut, cut_apart, padded, width
 from toyspec.core.errors import ExpressionError, StreamError
@@ -26,7 +27,6 @@ from toyspec.core.runs.expressions import expression
 from toyspec.core.runs.rows import facts_of_row
 from toyspec.core.runs.run_facts import losses_first
 from toyspec.view.charts import NO_PLACE, chart, drawn_curve
-from toyspec.view.curve_frames import AXES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from toyspec.core.runs.expressions import Expression
     from toyspec.view.charts import Cell, DrawnCurve, Scale
-    from toyspec.view.curve_frames import Axis
     from toyspec.view.live_runs import LiveRuns
 
     Row = dict[str, Any]
@@ -50,19 +49,14 @@ _OTHER_END = "bold red"
 _NAME_CHARS = 200
 _LEAST_NAME_COLUMNS = 12
 _TITLE_COLUMNS = 16
-_OF_SOME = frozenset(["done", "left", "alerts", "group"])
-SORTS = ("started", "name", "best", "last", "steps", "state")
-"""What the runs can be sorted by; ``best`` and ``last`` are of the metric that is shown."""
 _MOST_METRICS = 500
-_FACTS = {"started": "started_at", "steps": "last_step"}
-"""The fact by which an order of another name sorts."""
 _MARKS = {"not-finite": "bold red", "gap": "red", "resume": "dim", "abandoned": "dim"}
 _METRIC_CHARS = 60
 _POLL_SECONDS = 0.25
 _BUCKETS = 400
 _MOST_CURVES = 20
 _NAME_COLUMNS = 24
-_KEYS = "q quit  / filter  s sort  space select  esc clear  m metric  l log scale  x axis"
+_KEYS = "q quit  / filter  space select  esc clear  m metric  l log scale"
 
 
 def end_of(row: dict[str, Any]) -> tuple[str, str]:
@@ -114,42 +108,35 @@ class RunList(Widget):
         room = max(self.size.height - 1, 1)
         self._top = min(max(self._top, self.cursor - room + 1), self.cursor)
         rows = self.rows[self._top : self._top + room]
-        cells = _without_empty([self._titles(), *map(self._cells, rows)])
+        cells = [self._titles(), *map(self._cells, rows)]
         widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
-        hidden, whole = 0, [row[0] for row in cells[1:]]
-        names = cut_apart(whole, self._left(widths, hidden))
-        # A narrow screen does without the last columns. Names that would be alike are not cut.
-        while len(widths) - hidden > 2 and max([_LEAST_NAME_COLUMNS, *map(width, names)]) > self._left(widths, hidden):
-            hidden += 1
-            names = cut_apart(whole, self._left(widths, hidden))
-        kept = len(widths) - hidden
+        names = cut_apart([row[0] for row in cells[1:]], max(self._left(widths), _LEAST_NAME_COLUMNS))
+        widths[0] = max([3, *map(width, names)])
+        # A narrow screen does without the last columns.
+        while len(widths) > 2 and widths[0] > self._left(widths):
+            widths.pop()
         text = Text(no_wrap=True, overflow="crop")
-        name_width = max([3, *map(width, names)])
-        for at, (name, each) in enumerate(zip(["run", *names], cells, strict=True)):
-            self._add(text, rows[at - 1] if at else None, [padded(name, name_width), *each[1:kept]], widths)
+        for row, name, each in zip([None, *rows], ["run", *names], cells, strict=True):
+            self._add(text, row, [padded(name, widths[0]), *map(_right, each[1:], widths[1:])])
         return text
 
-    def _left(self, widths: Sequence[int], hidden: int) -> int:
-        return self.size.width - 2 - sum(each + 2 for each in widths[1 : len(widths) - hidden])
+    def _left(self, widths: Sequence[int]) -> int:
+        return self.size.width - 2 - sum(each + 2 for each in widths[1:])
 
-    def _add(self, text: Text, row: dict[str, Any] | None, cells: Sequence[str], widths: Sequence[int]) -> None:
+    def _add(self, text: Text, row: Row | None, cells: Sequence[str]) -> None:
         if row is None:
-            line = Text("  " + "  ".join([cells[0], *map(_right, cells[1:], widths[1:])]), style="dim")
-            text.append_text(line)
+            text.append("  " + "  ".join(cells), style="dim")
             return
         color = self.selected.get(row["id"])
-        mark = Text("● " if color is not None else "  ", style="" if color is None else COLORS[color % len(COLORS)])
-        line = Text("\n").append_text(mark).append(cells[0]).append("  ")
-        line.append(_right(cells[1], widths[1]), style=end_of(row)[1])
-        line.append("".join(f"  {_right(cell, each)}" for cell, each in zip(cells[2:], widths[2:], strict=False)))
+        line = Text("\n").append("  " if color is None else "● ", style=_color(color)).append(f"{cells[0]}  ")
+        line.append(cells[1], style=end_of(row)[1]).append("".join(f"  {each}" for each in cells[2:]))
         if row is self.current:
             line.pad_right(max(self.size.width - line.cell_len + 1, 0))
             line.stylize("reverse", 1)
         text.append_text(line)
 
     def _titles(self) -> list[str]:
-        return ["run", "state", "step", shortened(self.metric, _TITLE_COLUMNS), "best", "alerts", "took", "done",
-                "left", "group"]  # fmt: skip
+        return ["run", "state", "step", shortened(self.metric, _TITLE_COLUMNS), "best", "took", "left"]
 
     def _cells(self, row: dict[str, Any]) -> list[str]:
         facts = row["metrics"].get(self.metric, {})
@@ -159,11 +146,8 @@ class RunList(Widget):
             cell(row["last_step"]),
             _last(facts),
             cell(facts.get("best")),
-            _alerts(row),
             cell(row["seconds"], duration),
-            cell(row["progress"], share),
             cell(row["remaining"] or None, duration),
-            "" if row["group"] is None else shortened(row["group"], _TITLE_COLUMNS),
         ]
 
 
@@ -174,35 +158,22 @@ def _last(facts: dict[str, Any]) -> str:
     return cell(facts.get("last"))
 
 
-def _alerts(row: dict[str, Any]) -> str:
-    """Return the number of incidents, and of those that have not ended; nothing where there are none."""
-    if not row.get("alerts"):
-        return ""
-    return f"{row['alerts']}, {row['open_alerts']} open" if row["open_alerts"] else str(row["alerts"])
-
-
-def _without_empty(cells: list[list[str]]) -> list[list[str]]:
-    """Return *cells* without the columns of plans, alerts and groups where no run has one."""
-    kept = [at for at, title in enumerate(cells[0]) if title not in _OF_SOME or any(row[at] for row in cells[1:])]
-    return [[row[at] for at in kept] for row in cells]
+def _color(index: int | None) -> str:
+    return "" if index is None else COLORS[index % len(COLORS)]
 
 
 def _right(cell: str, columns: int) -> str:
     return " " * (columns - width(cell)) + cell
 
 
-def listed(rows: Iterable[Row], wanted: Expression, *, sort: str, metric: str) -> list[Row]:
-    """Return those of *rows* that are *wanted*: the newest, best or longest first, those without a value last.
+def listed(rows: Iterable[Row], wanted: Expression) -> list[Row]:
+    """Return those of *rows* that are *wanted*, the newest first, those without a time last.
 
     Hidden runs are left out, unless the filter asks for them.
     """
     with_hidden = asks_for_hidden(wanted)
     found = [row for row in rows if (with_hidden or not row["hidden"]) and meets(facts_of_row(row), [wanted])]
-    if sort == "name":
-        return sorted(found, key=lambda row: (row["name"], row["id"]))
-    facts: dict[str, Any] = next((row["metrics"][metric] for row in found if metric in row["metrics"]), {})
-    is_ascending = sort == "state" or (sort in ("best", "last") and facts.get("goal") != "max")
-    return in_order(found, lambda row: _key(row, sort, metric), reverse=not is_ascending)
+    return in_order(found, lambda row: row["started_at"], reverse=True)
 
 
 def metrics_of(rows: Iterable[Row]) -> list[str]:
@@ -210,8 +181,17 @@ def metrics_of(rows: Iterable[Row]) -> list[str]:
     return losses_first({name for row in rows for name in row["metrics"]})[:_MOST_METRICS]
 
 
-def _key(row: Row, sort: str, metric: str) -> Any:
-    return row["metrics"].get(metric, {}).get(sort) if sort in ("best", "last") else row[_FACTS.get(sort, sort)]
+class Drawn(NamedTuple):
+    """What a chart shows."""
+
+    metric: str = ""
+    curves: Sequence[DrawnCurve] = ()
+    colors: Sequence[int] = ()
+    """The index of the colour of each curve."""
+    names: Sequence[str] = ()
+    scale: Scale = "linear"
+    note: str = ""
+    """What is said where there is no curve."""
 
 
 class ChartPane(Widget):
@@ -221,62 +201,41 @@ class ChartPane(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.curves: Sequence[DrawnCurve] = ()
-        self._title = Text()
-        self._colors: Sequence[int] = ()
-        self._scale: Scale = "linear"
-        self._axis = "step"
-        self._note = ""
+        self.drawn = Drawn()
 
-    def show(  # noqa: PLR0913 - what a chart is made of
-        self,
-        metric: str,
-        curves: Sequence[DrawnCurve],
-        colors: Sequence[int],
-        names: Sequence[str],
-        *,
-        scale: Scale,
-        axis: str,
-        note: str = "",
-    ) -> None:
-        """Show *curves* of *metric* with their *colors*, by index, and *names*; *note* where there is nothing."""
-        self.curves, self._colors, self._scale, self._axis, self._note = curves, colors, scale, axis, note
-        self._title = Text().append(shortened(metric, _METRIC_CHARS), style="bold")
-        for name, color in zip(names, colors, strict=False):
-            self._title.append("  ").append(name, style=COLORS[color % len(COLORS)])
+    def show(self, drawn: Drawn) -> None:
+        """Show what is *drawn*."""
+        self.drawn = drawn
         self.refresh()
 
     def render(self) -> Text:
         """Return the title, the chart and its axes."""
-        text = Text(no_wrap=True, overflow="crop")
-        if not self.curves:
-            return text.append(cut(self._note, max(self.size.width, 1)), style="dim")
-        text.append_text(self._title)
+        text, drawn = Text(no_wrap=True, overflow="crop"), self.drawn
+        if not drawn.curves:
+            return text.append(cut(drawn.note, max(self.size.width, 1)), style="dim")
+        text.append(shortened(drawn.metric, _METRIC_CHARS), style="bold")
+        for name, color in zip(drawn.names, drawn.colors, strict=True):
+            text.append("  ").append(name, style=_color(color))
         text.truncate(max(self.size.width, 1), overflow="ellipsis")
         size = (self.size.width, max(self.size.height - 1, 3))
-        made = chart(self.curves, size, scale=self._scale, places=self._axis)
+        made = chart(drawn.curves, size, scale=drawn.scale)
         if made is None:
-            is_scale = self._scale == "log" and chart(self.curves, size, places=self._axis) is not None
+            is_scale = drawn.scale == "log" and chart(drawn.curves, size) is not None
             return text.append(f"\n{NO_PLACE['log' if is_scale else 'linear']}", style="dim")
         for label, row in zip(made.labels, made.rows, strict=True):
             text.append(f"\n{label} ┤", style="dim")
-            for part, style in _parts(row, self._colors):
+            for part, style in _parts(row, drawn.colors):
                 text.append(part, style=style)
         return text.append(f"\n{made.below}", style="dim")
 
 
 def _parts(row: Sequence[Cell], colors: Sequence[int]) -> list[tuple[str, str]]:
     """Return the row as pieces of one style."""
-    found: list[tuple[str, str]] = []
-    for each in row:
-        style = _MARKS.get(each.mark, "")
-        if each.curve is not None and not style:
-            style = COLORS[colors[each.curve] % len(COLORS)]
-        if found and found[-1][1] == style:
-            found[-1] = (found[-1][0] + each.text, style)
-        else:
-            found.append((each.text, style))
-    return found
+
+    def style_of(each: Cell) -> str:
+        return _MARKS.get(each.mark) or _color(None if each.curve is None else colors[each.curve])
+
+    return [("".join(each.text for each in part), style) for style, part in groupby(row, style_of)]
 
 
 class Wanted(NamedTuple):
@@ -284,7 +243,6 @@ class Wanted(NamedTuple):
 
     runs: tuple[str, ...] = ()
     metric: str = ""
-    axis: Axis = "step"
 
 
 class Snapshot(NamedTuple):
@@ -321,7 +279,6 @@ class SnapshotReader:
 
     def _run(self) -> None:
         seen: tuple[int, Wanted] | None = None
-        self._catalog.count_alerts()
         while not self._is_closed.is_set():
             now = self._catalog.changes.number, self.wanted
             if now == seen:
@@ -346,7 +303,7 @@ class SnapshotReader:
             entry = self._catalog.entry(run)
             with suppress(StreamError, OSError):
                 curves = None if entry is None else self._catalog.curves(entry, [wanted.metric])
-                drawn = None if curves is None else drawn_curve(curves, wanted.metric, wanted.axis, _BUCKETS)
+                drawn = None if curves is None else drawn_curve(curves, wanted.metric, most=_BUCKETS)
                 if drawn is not None and drawn.latest is not None:
                     found[run] = drawn
         return found
@@ -377,8 +334,6 @@ class WatchApp(App[int]):
         Binding("escape", "clear", "clear", priority=True),
         Binding("m", "metric", "metric"),
         Binding("l", "log", "log scale"),
-        Binding("x", "axis", "x axis"),
-        Binding("s", "sort", "sort"),
         Binding("slash", "filter", "filter"),
     ]
 
@@ -393,8 +348,6 @@ class WatchApp(App[int]):
         self._refused = ""
         self._metric = ""
         self._scale: Scale = "linear"
-        self._axis: Axis = "step"
-        self._sort = "started"
         self._colors = 0
 
     def compose(self) -> ComposeResult:
@@ -446,37 +399,36 @@ class WatchApp(App[int]):
     def _update(self) -> None:
         """Bring everything on the screen up to date, and ask for the curves that it lacks."""
         known = self._snapshot.rows
-        rows = listed(known.values(), self._filter, sort=self._sort, metric=self._metric)
+        rows = listed(known.values(), self._filter)
         if not self._metric and known:
             self._metric = next(iter(metrics_of(rows[:_MOST_CURVES])), "")
         self._list.show(rows, self._metric)
         self._list.styles.height = min(len(rows) + 1, max(self.size.height // 2, 4))
         runs = self._runs_in_sight()
-        self._live.wanted = Wanted(tuple(runs), self._metric, self._axis)
+        self._live.wanted = Wanted(tuple(runs), self._metric)
         self._update_chart(runs)
         self._update_top(len(rows))
 
     def _update_chart(self, runs: Sequence[str]) -> None:
         rows, wanted = self._snapshot.rows, self._snapshot.wanted
-        is_of_metric = (wanted.metric, wanted.axis) == (self._metric, self._axis)
-        drawn = [run for run in runs if is_of_metric and run in self._snapshot.curves and run in rows]
+        drawn = [run for run in runs if wanted.metric == self._metric and run in self._snapshot.curves and run in rows]
         names = cut_apart([shortened(rows[run]["name"]) for run in drawn], _NAME_COLUMNS)
         note = f"no values of {shortened(self._metric, 40)} here; m shows another metric" if rows else ""
         self.query_one(ChartPane).show(
-            self._metric,
-            [self._snapshot.curves[run] for run in drawn],
-            [self._list.selected.get(run, 0) for run in drawn],
-            [name + self._rank_of(run, is_alone=len(runs) == 1) for name, run in zip(names, drawn, strict=True)],
-            scale=self._scale,
-            axis=self._axis,
-            note=note,
+            Drawn(
+                self._metric,
+                [self._snapshot.curves[run] for run in drawn],
+                [self._list.selected.get(run, 0) for run in drawn],
+                [name + self._rank_of(run) for name, run in zip(names, drawn, strict=True)],
+                self._scale,
+                note,
+            )
         )
 
-    def _rank_of(self, run: str, *, is_alone: bool) -> str:
-        """Return which rank of a run with several is drawn, and of a run that *is_alone* where the others are."""
+    def _rank_of(self, run: str) -> str:
+        """Return which rank of a run with several is drawn."""
         others = len(self._snapshot.rows[run].get("other_ranks", ()))
-        further = f"; {others} further: toyspec show, toyspec tail" if others and is_alone else ""
-        return f" rank 0{further}" if others else ""
+        return f" rank 0 of {others + 1}" if others else ""
 
     def _update_top(self, shown: int) -> None:
         rows = self._snapshot.rows.values()
@@ -486,7 +438,7 @@ class WatchApp(App[int]):
         parts += [f"{shown} listed"] if shown != len(rows) else []
         hidden = 0 if asks_for_hidden(self._filter) else sum(bool(row["hidden"]) for row in rows)
         parts += [f"{hidden} hidden"] if hidden else []
-        parts += [f"by {self._sort}"] + (["log"] if self._scale == "log" else [])
+        parts += ["log"] if self._scale == "log" else []
         text = self._refused or "  ".join(parts)
         self.query_one("#top", Static).update(cut(text, max(self.size.width, 1)))
 
@@ -529,22 +481,13 @@ class WatchApp(App[int]):
         rows = self._snapshot.rows
         names = metrics_of(rows[run] for run in self._runs_in_sight() or list(rows)[:_MOST_CURVES])
         if names:
-            self._metric = _after(self._metric, names)
+            at = names.index(self._metric) if self._metric in names else -1
+            self._metric = names[(at + 1) % len(names)]
             self._update()
 
     def action_log(self) -> None:
         """Change between linear and log scale."""
         self._scale = "linear" if self._scale == "log" else "log"
-        self._update()
-
-    def action_axis(self) -> None:
-        """Change what curves are drawn over."""
-        self._axis = AXES[(AXES.index(self._axis) + 1) % len(AXES)]
-        self._update()
-
-    def action_sort(self) -> None:
-        """Sort by the next column."""
-        self._sort = _after(self._sort, SORTS)
         self._update()
 
     def action_filter(self) -> None:
@@ -570,8 +513,3 @@ class WatchApp(App[int]):
         field = self.query_one(Input)
         field.remove_class("open")
         self.set_focus(None)
-
-
-def _after(name: str, names: Sequence[str]) -> str:
-    """Return the one of *names* after *name*, the first one after the last."""
-    return names[(names.index(name) + 1) % len(names)] if name in names else names[0]

@@ -92,7 +92,6 @@ _HEARTBEAT_SECONDS = 15.0
 _LOOK_SECONDS = 0.25
 _GATHER_SECONDS = 0.02
 _SMALL_BYTES = 4096
-_MOST_BODY_BYTES = 1 << 20
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "media-src 'self' data: blob:; connect-src 'self'; worker-src 'self' blob:; base-uri 'none'; "
@@ -138,18 +137,11 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
     # Of more connections at once, a system lets the others try again after a second.
     request_queue_size = 1024
 
-    def __init__(
-        self, catalog: LiveRuns, *, host: str = LOOPBACK, port: int = 0, token: str | None = None, edit: bool = False
-    ) -> None:
-        """Listen on *host* and *port*, 0 for any that is free; raise OSError.
-
-        An address of others gets a token, and so does a server that lets the page *edit* annotations.
-        """
+    def __init__(self, catalog: LiveRuns, *, host: str = LOOPBACK, port: int = 0, token: str | None = None) -> None:
+        """Listen on *host* and *port*, 0 for any that is free; raise OSError. An address of others gets a token."""
         self.is_loopback = _is_loopback(host)
-        # Whoever has the token of an address of others may be anyone.
-        self.answers = Answers(catalog, edits="refused" if not edit else "named" if self.is_loopback else "unnamed")
-        is_open = self.is_loopback and not edit
-        self.token = token if token is not None or is_open else secrets.token_urlsafe(24)
+        self.answers = Answers(catalog)
+        self.token = token if token is not None or self.is_loopback else secrets.token_urlsafe(24)
         self.files = app_files()
         self.closing = threading.Event()
         self._is_interrupted = False
@@ -304,45 +296,9 @@ class ViewHandler(BaseHTTPRequestHandler):
         self._answer()
 
     def do_POST(self) -> None:
-        """Write an annotation, the only thing that a request can change, where the server was started for that."""
-        try:
-            self.server.answers.require_edits()
-            # The request is whole with its body.
-            body = self._body()
-            self.server.end_waiting(self.connection)
-            address = urlsplit(self.path)
-            self._admit(address.query)
-            self._refuse_other_sites()
-            self._require_own_page(address.path)
-            self._json(self.server.answers.annotate(body))
-        except RefusedError as error:
-            self._refuse(error)
-        except ValueError:
-            self._refuse(RefusedError(400, "the request is malformed"))
+        """Refuse it: no request changes anything."""
+        self._refuse(RefusedError(405, "this server only reads; `toyspec annotate` writes annotations"))
         self.wfile.flush()
-
-    def _body(self) -> bytes:
-        """Return the body of the request; without a length that is allowed, nothing that follows can be a request."""
-        length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdecimal()) or "Transfer-Encoding" in self.headers:
-            self.close_connection = True
-            raise RefusedError(411, "the request must say its Content-Length")
-        if len(length) > len(str(_MOST_BODY_BYTES)) or int(length) > _MOST_BODY_BYTES:
-            self.close_connection = True
-            raise RefusedError(413, f"an annotation may have {_MOST_BODY_BYTES:,} bytes at most")
-        return self.rfile.read(int(length))
-
-    def _require_own_page(self, path: str) -> None:
-        """Refuse to write at another *path*, and what a page of another origin or a form can send."""
-        if path != "/api/annotate":
-            raise RefusedError(405, "nothing can be written here")
-        if self.headers.get_content_type() != "application/json":
-            raise RefusedError(415, "an annotation is sent as application/json")
-        origin = self.headers.get("Origin")
-        # A program without an origin has to have the token itself: browsers add cookies to what any page asks.
-        is_own = self._bearer() != "" if origin is None else urlsplit(origin).netloc.lower() == self._host()
-        if not is_own:
-            raise RefusedError(403, "only the viewer's own page may write annotations")
 
     def _answer(self) -> None:
         self.server.end_waiting(self.connection)
@@ -529,7 +485,7 @@ class ViewHandler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _refuse(self, error: RefusedError) -> None:
-        self.close_connection = self.close_connection or error.status in (400, 405, 411, 413, 421)
+        self.close_connection = self.close_connection or error.status in (400, 405, 421)
         self._json(msgspec.json.encode({"message": str(error)}), error.status)
 
     def _end_head(self, *, length: int | None = None) -> None:

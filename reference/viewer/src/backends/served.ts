@@ -3,7 +3,7 @@
 import { FrameReader } from "../frames.js";
 import { Gathering, type Part } from "./gathering.js";
 import { SharedChanges } from "./shared-changes.js";
-import { type Annotation, type Backend, type Change, type Counts, type CurveRequest, type Detail, type Frame, type Listing, type Media, type Point, type Ranks, type Run, SERVER_IS_GONE } from "../protocol.js";
+import { type Backend, type Change, type CurveRequest, type Detail, type Frame, type Listing, type Media, type Point, type Ranks, type Run, SERVER_IS_GONE } from "../protocol.js";
 
 /** Longer addresses are refused by some servers and proxies. */
 const LONGEST_ADDRESS = 6000;
@@ -20,10 +20,8 @@ export class Served implements Backend {
     await Promise.all(addresses(metrics, part).map((address) => frames(address, take, signal)));
   });
 
-  async runs(since?: string, counts: Counts = "nothing", seen: readonly string[] = []): Promise<Listing> {
-    const single = { ...(since !== undefined && { since }), ...(counts !== "nothing" && { count: counts }) };
-    const query = new URLSearchParams([...Object.entries(single), ...seen.map((run) => ["seen", run])]).toString();
-    const listing: Listing = await json(query === "" ? "api/runs" : `api/runs?${query}`);
+  async runs(since?: string): Promise<Listing> {
+    const listing: Listing = await json(since === undefined ? "api/runs" : `api/runs?since=${since}`);
     return { ...listing, runs: listing.runs.map((run) => (run.state === "unread" ? { ...UNREAD, ...run } : run)) };
   }
 
@@ -48,10 +46,6 @@ export class Served implements Backend {
     const answer = await asked(`files?${new URLSearchParams({ run, path }).toString()}`, { headers });
     const data = new Uint8Array(await answer.arrayBuffer());
     return answer.status === 206 ? data : data.subarray(offset, offset + length);
-  }
-
-  async annotate(run: string, said: Annotation): Promise<void> {
-    await asked("api/annotate", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ run, ...said }) });
   }
 
   mediaAddress(run: string, { sha256, media_type }: Pick<Media, "sha256" | "media_type">): string {

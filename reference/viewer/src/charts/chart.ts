@@ -366,7 +366,7 @@ export class Chart {
   /** Lists the other metrics, those that end in the same words first: `val/loss` beside `loss`. */
   private offerSecond(): void {
     const { also } = this;
-    const names = new Set((this.setting.only ? [this.setting.only] : this.setting.store.drawn).flatMap(({ metrics }) => Object.keys(metrics)));
+    const names = new Set((this.setting.only ? [this.setting.only] : this.setting.store.shown).flatMap(({ metrics }) => Object.keys(metrics)));
     if (names.size === this.offered && this.choice.value === also) return;
     this.offered = names.size;
     names.delete(this.metric);
@@ -394,7 +394,7 @@ export class Chart {
 
   private get runs(): readonly Run[] {
     const { only, store } = this.setting;
-    const runs = only ? [only] : this.isCrowded ? store.shownOverAll : store.drawn;
+    const runs = only ? [only] : this.isCrowded ? store.shownOverAll : store.shown;
     return runs.filter(({ metrics, left_out }) => Object.hasOwn(metrics, this.metric) || (this.second && Object.hasOwn(metrics, this.second.metric)) || left_out.metrics > 0);
   }
 

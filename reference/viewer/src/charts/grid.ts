@@ -95,7 +95,7 @@ export class Grid {
   /** Redraws after the runs or the state have changed. */
   update(): void {
     const { only, relatives } = this.setting;
-    const runs = only ? [only] : relatives ? this.store.drawn.map((run) => withMetricsElsewhere(run, relatives())) : this.store.drawn;
+    const runs = only ? [only] : relatives ? this.store.shown.map((run) => withMetricsElsewhere(run, relatives())) : this.store.shown;
     const { metrics, focus, pins } = this.store.state;
     const all = sectionsOf(runs, focus === "" ? metrics : "", pins);
     const sections = all.slice(0, MOST_SECTIONS);

@@ -1,6 +1,6 @@
 /** One run whole: its facts, curves, findings and everything else that it recorded. */
 
-import { button, fill, html } from "../../../typescript/page/elements.js";
+import { fill, html } from "../../../typescript/page/elements.js";
 import type { Showing } from "../app.js";
 import type { Setting } from "../charts/chart.js";
 import { flagsOf } from "../charts/flags.js";
@@ -11,7 +11,6 @@ import type { Detail, Run } from "../protocol.js";
 import type { Changed, Store } from "../store.js";
 import { stateChip } from "../table.js";
 import { duration, findingsLine, grouped, moment, plain, prose, size } from "../text.js";
-import { openAnnotations } from "../annotating.js";
 import { configSection, filesSection, metadataSection } from "./facts.js";
 import { alertsSection } from "./alerts.js";
 import { findingsSection } from "./findings.js";
@@ -81,7 +80,6 @@ export class RunView implements Showing {
       if (this.store.isLoaded) this.nothing();
       return;
     }
-    this.store.see([run]);
     if (run.id !== this.shownId) this.open(run);
     else if (run !== this.shownRun) {
       this.shownRun = run;
@@ -203,7 +201,7 @@ export class RunView implements Showing {
     fill(
       this.head,
       html("p", { class: "crumbs" }, back, folder !== "" && ` / ${plain(folder, 200)}`),
-      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(withoutRanks(run)), ranksChip(this.relatives.ranks), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40))), this.store.canEdit(run) && button("Edit", { class: "button", title: "Name, group, tags, notes, star, hide" }, () => openAnnotations(this.store, [run]))),
+      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(withoutRanks(run)), ranksChip(this.relatives.ranks), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40)))),
       run.message !== null && html("p", { class: "message" }, prose(run.message, 1000)),
       incomplete !== "" && html("p", { class: "message run-incomplete" }, incomplete),
       run.error !== null && run.error !== "" && html("p", { class: "message run-error" }, html("strong", {}, "Error: "), prose(run.error, 4000)),

@@ -18,6 +18,7 @@ from toyspec.health.options import all_rules
 if TYPE_CHECKING:
     from argparse import Namespace
 
+_POLL_SECONDS = 1.0
 _DESCRIPTION = """\
 Watch over runs while they are written, by health rules: those of toyspec.toml,
 else the preset default. Each incident is one line on standard error, and goes
@@ -60,13 +61,6 @@ def configure(parser: Parser) -> None:
         type=seconds,
         help="end after this long without a new byte; default: never",
     )
-    parser.add_argument(
-        "--poll",
-        metavar="SECONDS",
-        type=seconds,
-        default=1.0,
-        help="time between two looks at the runs; default: 1",
-    )
     add_dialect(parser)
     add_color(parser)
 
@@ -89,7 +83,7 @@ def run(options: Namespace) -> int:
     try:
         runs.poll()
         while not runs.have_ended and (options.idle_timeout is None or runs.idle_seconds < options.idle_timeout):
-            time.sleep(options.poll)
+            time.sleep(_POLL_SECONDS)
             runs.poll()
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, dialect_choice, run_filter
 from toyspec.core.command_line.figures import counted, shown
-from toyspec.core.command_line.parsers import Parser, UsageError
-from toyspec.core.command_line.tables import cut_apart
+from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean
+from toyspec.core.command_line.tables import cut_apart, some_of
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.errors import ExpressionError, StreamError
 from toyspec.core.escaping import shortened
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _FORMATS = ("svg", "png", "pdf")
 _NAME_COLUMNS = 40
 _NAME_CHARS = 60
+_MOST_LISTED = 30
 _BUCKETS = 1000
 _AXES = ("step", "time", "epoch", "tokens")
 
@@ -243,9 +244,12 @@ def _loss_of(runs: Sequence[RunSummary]) -> str:
 
 
 def _require(metrics: Sequence[str], runs: Sequence[_PlottedRun]) -> None:
-    from toyspec.view.charts import require_metrics
-
-    require_metrics(metrics, list(dict.fromkeys(name for each in runs for name in each.summary.series)))
+    known = {name for each in runs for name in each.summary.series}
+    for name in metrics:
+        if name not in known:
+            listed = some_of([shortened(each, _NAME_CHARS) for each in sorted(known)], _MOST_LISTED)
+            near = did_you_mean(name, known)
+            raise UsageError(f"the run has no metric {shortened(name, _NAME_CHARS)!r}{near}; it has: {listed}")
 
 
 def _weight(text: str) -> float:

@@ -12,7 +12,6 @@ from toyspec.core.command_line.arguments import add_dialect, dialect_choice, set
 from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import Parser, UsageError, number_from
 from toyspec.core.command_line.terminal import Terminal, tell
-from toyspec.core.errors import CatalogError
 from toyspec.core.escaping import printable
 from toyspec.core.system_calls import cause_of
 from toyspec.health.options import all_rules
@@ -38,15 +37,10 @@ def configure(parser: Parser) -> None:
         "every two seconds for the runs that change and every ten for new ones; of an\n"
         "object above 256 KiB only both ends are read, until its curves are looked at.\n"
         "\n"
-        "Of many runs show a catalog: the table then comes from its columns, and a run is\n"
-        "read when you look at it. A run that is gone or has changed since is marked.\n"
-        "See `toyspec catalog --help`.\n"
-        "\n"
         "Only this machine can open the page, unless --host names an address that others\n"
         "reach; the printed address then has a token, without which nothing is shown.\n"
-        "With --edit the page also writes annotations, as `toyspec annotate` does: names,\n"
-        "groups, tags, notes, stars, and which runs are hidden. Logs never change. The\n"
-        "address then has a token on this machine too.\n"
+        "The page only reads: `toyspec annotate` names, tags, stars and hides runs, and\n"
+        "the page shows it at once.\n"
         "Curves are kept in a cache, so that a second start is faster: TOYSPEC_CACHE\n"
         "names its directory, by default toyspec in the user's own cache."
     )
@@ -55,8 +49,6 @@ def configure(parser: Parser) -> None:
         "  toyspec view runs/\n"
         "  toyspec view --port 0 --open runs/\n"
         "  toyspec view here=runs/ team=s3://bucket/runs\n"
-        "  toyspec view --catalog catalog/\n"
-        "  toyspec view --edit runs/\n"
         "  ssh -L 6080:localhost:6080 host toyspec view runs/"
     )
     add_roots(parser)
@@ -66,9 +58,6 @@ def configure(parser: Parser) -> None:
 
 def _add_options(parser: Parser) -> None:
     parser.add_argument(
-        "--catalog", metavar="DIR", help="show the runs that this catalog lists; a ROOT may be a catalog too"
-    )
-    parser.add_argument(
         "--port",
         metavar="N",
         type=number_from(0),
@@ -76,9 +65,6 @@ def _add_options(parser: Parser) -> None:
     )
     parser.add_argument(
         "--host", metavar="ADDRESS", default="127.0.0.1", help="address to listen on; default: 127.0.0.1"
-    )
-    parser.add_argument(
-        "--edit", action="store_true", help="let the page write annotations, and nothing else; needs the token"
     )
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
 
@@ -93,12 +79,7 @@ def run(options: Namespace) -> int:
     all_rules(None, settings())
     if hasattr(signal, "SIGTERM"):
         signal.signal(signal.SIGTERM, _interrupt)
-    if options.catalog is not None:
-        _require_catalog(options.catalog)
-        options.roots = [*options.roots, options.catalog]
     catalog = catalog_of(options)
-    if options.edit:
-        _require_writable(catalog)
     try:
         catalog.start()
         require_answers(catalog)
@@ -111,24 +92,6 @@ def run(options: Namespace) -> int:
     return exit_codes.OK
 
 
-def _require_catalog(path: str) -> None:
-    from toyspec.catalog.layout import read_manifest
-
-    try:
-        read_manifest(path)
-    except CatalogError as error:
-        raise UsageError(str(error)) from None
-
-
-def _require_writable(catalog: LiveRuns) -> None:
-    """Refuse to edit what is only read; of several roots, report those."""
-    read = [printable(root.name) for root in catalog.roots if root.is_remote]
-    if len(read) == len(catalog.roots):
-        raise UsageError(f"--edit: {', '.join(read)} is only read; annotations are written beside logs on this machine")
-    if read:
-        tell("view", f"{', '.join(read)}: only read, without annotations; the others can be edited")
-
-
 def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
@@ -139,10 +102,10 @@ def _listening(catalog: Any, options: Namespace) -> Any:
 
     port = _DEFAULT_PORT if options.port is None else options.port
     try:
-        return ViewServer(catalog, host=options.host, port=port, edit=options.edit)
+        return ViewServer(catalog, host=options.host, port=port)
     except OSError as error:
         if options.port is None:
-            return ViewServer(catalog, host=options.host, port=0, edit=options.edit)
+            return ViewServer(catalog, host=options.host, port=0)
         raise UsageError(f"cannot listen on {options.host} port {port}: {cause_of(error)}") from error
 
 
@@ -168,25 +131,19 @@ def add_roots(parser: Parser) -> None:
         "roots",
         metavar="ROOT",
         nargs="*",
-        help="a directory with runs, a run, an address or a catalog, NAME= before it; "
-        "default: the roots in toyspec.toml, else .",
+        help="a directory with runs, a run or an address, NAME= before it; default: the roots in toyspec.toml, else .",
     )
 
 
 def catalog_of(options: Namespace) -> LiveRuns:
     """Return the catalog of the roots in *options*, not started; raise UsageError for a path where nothing is."""
     from toyspec.view.live_runs import LiveRuns
-    from toyspec.view.roots import CatalogRoot
 
     configuration = settings()
     roots = options.roots or list(configuration.roots) or ["."]
-    try:
-        catalog = LiveRuns(*roots, dialect=dialect_choice(options, configuration))
-    except CatalogError as error:
-        raise UsageError(str(error)) from None
+    catalog = LiveRuns(*roots, dialect=dialect_choice(options, configuration))
     for root in catalog.roots:
-        # The runs of a catalog may be gone.
-        if not isinstance(root, CatalogRoot) and not root.is_remote and not os.path.exists(root.path):
+        if not root.is_remote and not os.path.exists(root.path):
             raise UsageError(f"{shown(root.path)}: no such directory; name a directory with runs")
     return catalog
 
@@ -200,8 +157,4 @@ def require_answers(catalog: LiveRuns) -> None:
 
 def names_of(catalog: LiveRuns) -> str:
     """Return the roots of *catalog* for a person."""
-    from toyspec.view.roots import CatalogRoot
-
-    lists = {root.catalog: root.written for root in catalog.roots if isinstance(root, CatalogRoot)}
-    names = [shown(root.path) for root in catalog.roots if not isinstance(root, CatalogRoot)]
-    return ", ".join([*names, *(f"the catalog {shown(path)} of {written}" for path, written in lists.items())])
+    return ", ".join(shown(root.path) for root in catalog.roots)

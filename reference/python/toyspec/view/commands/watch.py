@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from toyspec.core.command_line.arguments import add_dialect, settings
+from toyspec.core.command_line.arguments import add_dialect
 from toyspec.core.command_line.parsers import Parser, UsageError
-from toyspec.health.options import all_rules
 from toyspec.view.commands.view import add_roots, catalog_of, names_of, require_answers
 
 if TYPE_CHECKING:
@@ -28,10 +27,6 @@ def configure(parser: Parser) -> None:
         "unreadable lines, ┊ resumed. To compare settings and results, use\n"
         "`toyspec compare`.\n"
         "\n"
-        "Runs are compared with the health rules of the project: alerts counts the\n"
-        "incidents, and the filter alerts > 0 lists the runs with any. `toyspec tail`\n"
-        "prints each.\n"
-        "\n"
         "Needs Textual: python -m pip install 'toyspec[tui]'."
     )
     parser.epilog = "examples:\n  toyspec watch runs/\n  ssh -t host toyspec watch runs/llama-001"
@@ -41,8 +36,6 @@ def configure(parser: Parser) -> None:
 
 def run(options: Namespace) -> int:
     """Show the screen until the user quits, and return an exit code."""
-    # A wrong rule is reported before the screen changes.
-    all_rules(None, settings())
     catalog = catalog_of(options)
     if not all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stdout__, sys.__stderr__)):
         raise UsageError("watch needs a terminal; `toyspec ls` prints the runs, `toyspec tail` follows them")
