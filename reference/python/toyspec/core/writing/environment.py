@@ -16,35 +16,13 @@ from toyspec.version import __version__
 
 _DETACHED = "(detached)"
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
-# Module and distribution. Only these are asked for: a list of all that is installed says little, and takes long.
-_DISTRIBUTIONS: Final = {
-    "accelerate": "accelerate",
-    "clu": "clu",
-    "datasets": "datasets",
-    "deepspeed": "deepspeed",
-    "flax": "flax",
-    "ignite": "pytorch-ignite",
-    "jax": "jax",
-    "keras": "keras",
-    "lightgbm": "lightgbm",
-    "lightning": "lightning",
-    "numpy": "numpy",
-    "optax": "optax",
-    "optuna": "optuna",
-    "peft": "peft",
-    "pytorch_lightning": "pytorch-lightning",
-    "ray": "ray",
-    "sklearn": "scikit-learn",
-    "skorch": "skorch",
-    "stable_baselines3": "stable-baselines3",
-    "tensorflow": "tensorflow",
-    "torch": "torch",
-    "torch_xla": "torch-xla",
-    "torchtitan": "torchtitan",
-    "transformers": "transformers",
-    "trl": "trl",
-    "xgboost": "xgboost",
-}
+# Only these are asked for: a list of all that is installed says little, and takes long.
+_MODULES: Final = (
+    "accelerate clu datasets deepspeed flax ignite jax keras lightgbm lightning numpy optax optuna peft pytorch_lightning "
+    "ray sklearn skorch stable_baselines3 tensorflow torch torch_xla torchtitan transformers trl xgboost"
+)
+_RENAMED: Final = {"ignite": "pytorch-ignite", "sklearn": "scikit-learn"}
+"""Names that are not those of their modules."""
 
 
 def this_host() -> Host:
@@ -104,14 +82,13 @@ def _repository(start: str) -> str | None:
 def package_versions() -> dict[str, str]:
     """Return the versions of Python, of toyspec, and of each known framework that this program has imported."""
     found = {"python": ".".join(map(str, sys.version_info[:3])), "toyspec": __version__}
-    for module, distribution in _DISTRIBUTIONS.items():
-        if module not in sys.modules:
-            continue
+    for module in sorted(sys.modules.keys() & _MODULES.split()):
+        name = _RENAMED.get(module, module.replace("_", "-"))
         version = getattr(sys.modules[module], "__version__", None)
         if not isinstance(version, str):
-            version = _installed_version(distribution)
+            version = _installed_version(name)
         if version is not None:
-            found[distribution] = version
+            found[name] = version
     return found
 
 

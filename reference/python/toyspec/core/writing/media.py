@@ -12,22 +12,25 @@ import io
 import json
 import os
 import shutil
-import stat
+import threading
 import wave
-from hashlib import sha256
-from pathlib import Path
+from datetime import date, time, timedelta
+from decimal import Decimal
+from hashlib import file_digest, sha256
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from toyspec.core.errors import let_through
 from toyspec.core.escaping import shortened
 from toyspec.core.files import open_file
+from toyspec.core.generated.media import EXTENSIONS
 from toyspec.core.places.addresses import is_address, without_secrets
-from toyspec.core.reading.run_files import media_file
+from toyspec.core.reading.run_files import MEDIA_FOLDER, media_file
 from toyspec.core.system_calls import SystemCalls, write_new_file
 from toyspec.core.writing.opening import free_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import SupportsFloat
 
 
@@ -45,10 +48,8 @@ _BEGINNINGS: Final = (
     (b"\xff\xfb", "audio/mpeg"),
     (b"\x1aE\xdf\xa3", "video/webm"),
 )
-_ENDINGS: Final = {
-    ".csv": "text/csv", ".txt": "text/plain", ".json": "application/json", ".mp3": "audio/mpeg", ".mp4": "video/mp4",
-    ".webm": "video/webm", ".wav": "audio/wav", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".html": "text/html",
-    ".pdf": "application/pdf", ".svg": "image/svg+xml",
+_ENDINGS: Final = {f".{ending}": media_type for media_type, ending in EXTENSIONS.items()} | {
+    ".jpeg": "image/jpeg", ".html": "text/html", ".pdf": "application/pdf", ".svg": "image/svg+xml",
 }  # fmt: skip
 _UNKNOWN: Final = "application/octet-stream"
 _SOUND: Final = "a sound is one number a frame, or one for each channel: (frames,) or (frames, channels)"
@@ -89,18 +90,31 @@ class Media:
         if self._problem is not None:
             raise _UnfitError(self._problem)
         media_type = self._members["media_type"]
-        if self._path is not None:
-            digest, size = _digest(_blocks(self._path))
-            blocks: Iterable[bytes] = _blocks(self._path)
-        else:
-            digest, size, blocks = sha256(self._data).hexdigest(), len(self._data), [self._data]
-        if self._digest not in (None, digest):
-            raise _UnfitError(f"its sha256 is {digest}, but the record says {self._digest}; leave it out")
-        target = os.path.join(directory, *str(media_file(digest, media_type)).split("/"))
-        if os.path.islink(os.path.dirname(target)):
-            raise _UnfitError(f"{os.path.dirname(target)} is a link; media lie in a folder of the bundle: remove it")
-        if not _is_whole(target, size):
-            _write_once(target, digest, blocks, calls)
+        folder = os.path.join(directory, MEDIA_FOLDER)
+        if os.path.islink(folder):
+            raise _UnfitError(f"{folder} is a link; media lie in a folder of the bundle: remove it")
+        os.makedirs(folder, exist_ok=True)
+        # The name of the file is known when it was read once, which a file that is still written may not be twice.
+        temporary = os.path.join(folder, f".{os.getpid()}-{threading.get_ident()}")
+        found, size = sha256(), 0
+
+        def hashed() -> Iterator[bytes]:
+            nonlocal size
+            for block in [self._data] if self._path is None else _blocks(self._path):
+                found.update(block)
+                size += len(block)
+                yield block
+            if self._digest not in (None, found.hexdigest()):
+                said = f"but the record says {self._digest}; leave it out"
+                raise _UnfitError(f"its sha256 is {found.hexdigest()}, {said}")
+
+        write_new_file(calls, temporary, hashed())
+        digest = found.hexdigest()
+        try:
+            calls.replace(temporary, os.path.join(directory, *str(media_file(digest, media_type)).split("/")))
+        except OSError:
+            os.unlink(temporary)
+            raise
         caption = {} if self._caption is None else {"caption": self._caption}
         return {**self._members, "sha256": digest, "size_bytes": size, **caption}
 
@@ -242,27 +256,18 @@ class Table(Media):
 
 def _cell(value: Any) -> Any:
     """Return what CSV writes of *value* in full: what arrays and tensors print is rounded and cut."""
-    if value is None or isinstance(value, str | int | float):
-        return value
     if callable(getattr(value, "tolist", None)):
         found = value.tolist()
-        if isinstance(found, list):
-            return json.dumps(found, default=str)
         # NumPy's scalars have their shortest text, and tensors none that is whole.
-        return value if type(value).__module__ == "numpy" else found
-    parts = value if isinstance(value, list | tuple) else [value]
-    wrong = next((part for part in parts if _is_without_text(part)), None)
-    if wrong is not None:
-        name = type(wrong).__name__
-        raise _UnfitError(f"a cell is a text or a number, and not of type {name}; log it by a name of its own")
-    return value
-
-
-def _is_without_text(value: Any) -> bool:
-    """Return whether the text of *value* says no more than its type and where it is in memory."""
-    has_own_text = any({"__repr__", "__str__"} & vars(each).keys() for each in type(value).__mro__[:-1])
-    is_picture = any(callable(getattr(value, name, None)) for name in ("save", "savefig"))
-    return not has_own_text or is_picture
+        value = str(value) if type(value).__module__ == "numpy" and not isinstance(found, list) else found
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value, default=_cell)
+    if isinstance(value, date | time | timedelta | Decimal | PurePath):
+        return str(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    name = type(value).__name__
+    raise _UnfitError(f"a cell is a text or a number, and not of type {name}; log it by a name of its own")
 
 
 class File(Media):
@@ -366,53 +371,10 @@ def records_of(
                 yield name, f"{each.not_finite} of its values are not finite and in no bin"
 
 
-def _is_whole(target: str, size: int) -> bool:
-    """Return whether there is a regular file of *size* bytes: a crash of another program may have cut it short."""
-    try:
-        found = os.lstat(target)
-    except OSError:
-        return False
-    return stat.S_ISREG(found.st_mode) and found.st_size == size
-
-
-def _write_once(target: str, digest: str, blocks: Iterable[bytes], calls: SystemCalls) -> None:
-    """Write the file *target*, whose content has *digest*, so that it is there whole or not at all."""
-    folder = os.path.dirname(target)
-    os.makedirs(folder, exist_ok=True)
-    temporary = os.path.join(folder, f".{os.path.basename(target)}.{os.getpid()}")
-    found = sha256()
-
-    def hashed() -> Iterator[bytes]:
-        for block in blocks:
-            found.update(block)
-            yield block
-
-    try:
-        write_new_file(calls, temporary, hashed())
-        is_whole = found.hexdigest() == digest
-        if is_whole:
-            calls.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    if not is_whole:
-        os.unlink(temporary)
-        raise _UnfitError("its file changed while it was copied; log it when it is complete")
-
-
 def _blocks(path: str) -> Iterator[bytes]:
     with open_file(path) as file:
         while block := file.read(_BLOCK_BYTES):
             yield block
-
-
-def _digest(blocks: Iterable[bytes]) -> tuple[str, int]:
-    found, size = sha256(), 0
-    for block in blocks:
-        found.update(block)
-        size += len(block)
-    return found.hexdigest(), size
 
 
 def _type_of(head: bytes, name: str) -> str | None:
@@ -536,5 +498,6 @@ def _facts(path: str) -> dict[str, Any]:
         if os.path.isfile(path):
             facts["size_bytes"] = os.path.getsize(path)
             if facts["size_bytes"] <= MOST_HASHED_BYTES:
-                facts["sha256"] = _digest(_blocks(path))[0]
+                with open_file(path) as file:
+                    facts["sha256"] = file_digest(file, "sha256").hexdigest()
     return facts
