@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import msgspec
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _NUMBER = re.compile(rb"[-+.0-9eE]+")
 # Findings that do not make a field wrong.
-_HARMLESS = frozenset([rules.UNSAFE_INTEGER])
+_HARMLESS = frozenset([rules.UNSAFE_INTEGER, rules.UNKNOWN_KEY])
 _FLOATS = ("number", "binary32")
 _ALIKE = 0.7
 
@@ -46,12 +46,20 @@ class UnknownKey(msgspec.Struct, frozen=True):
 
     rule: ClassVar[str] = rules.UNKNOWN_KEY
 
+    pointer: str
     path: str
     """The key, after the keys of the objects around it; array indexes are left out."""
     key: str
-    pointer: str
     others: list[str]
     """The declared keys that the object lacks."""
+
+    @classmethod
+    def at(
+        cls, key: str, value: Mapping[str, Any], declared: Mapping[str, Any], path: str = "", pointer: str = ""
+    ) -> Self:
+        """Return what is reported of *key* in the object *value*, whose own place is *path* and *pointer*."""
+        others = [name for name in declared if name not in value]
+        return cls(pointer + pointer_to([key]), path + key, key, others)
 
 
 _KEYWORD_RULES = {
@@ -109,31 +117,32 @@ class RecordValidator:
 
         self._fields = FIELDS[profile]
         self._definitions = _definitions(profile)
-        self._expected = _expected_by_user if is_loaded(profile) else _expected
+        self._is_own = is_loaded(profile)
         self._validators: dict[str, Any] = {}
 
     def findings(
         self, kind: str, value: dict[str, Any], *, exact_elsewhere: Collection[str] = ()
-    ) -> list[RecordFinding]:
+    ) -> list[RecordFinding | UnknownKey]:
         """Return the findings in *value* as a record of *kind*, its integers ints; at most one per pointer.
 
         *exact_elsewhere* are pointers to integers with a fraction or an exponent, which are never unsafe.
         """
         found: dict[str, RecordFinding] = {}
         for error in self._validator(kind).iter_errors(value):
-            for finding in _findings_of(kind, error, self._expected):
+            for finding in _findings_of(kind, error, is_own=self._is_own):
                 known = found.get(finding.pointer)
                 if known is None or _PRIORITY.index(finding.rule) < _PRIORITY.index(known.rule):
                     found[finding.pointer] = finding
         # What is inside a value of the wrong type is not looked at.
         inside = tuple(f"{pointer}/" for pointer, finding in found.items() if finding.rule == rules.WRONG_TYPE)
-        for pointer, integer in _integers(value, ("object", self._fields[kind]), ""):
-            if pointer in found or pointer in exact_elsewhere or pointer.startswith(inside):
-                continue
-            if abs(integer) > MAX_SAFE_INTEGER:
-                message = _unexpected(pointer, shortened(str(integer)), _SAFE)
-                found[pointer] = RecordFinding(rules.UNSAFE_INTEGER, pointer, message)
-        return list(found.values())
+        others = [
+            finding
+            for finding in beyond_schema(value, ("object", self._fields[kind]))
+            if finding.pointer not in found
+            and finding.pointer not in exact_elsewhere
+            and not finding.pointer.startswith(inside)
+        ]
+        return [*found.values(), *others]
 
     def _validator(self, kind: str) -> Any:
         validator = self._validators.get(kind)
@@ -161,7 +170,7 @@ def _suggestion(name: str, known: list[str]) -> str:
     return "" if near is None else messages.suggestion(name=near)
 
 
-def _findings_of(kind: str, error: ValidationError, expected_by: Callable[[str, Any], str]) -> Iterator[RecordFinding]:
+def _findings_of(kind: str, error: ValidationError, *, is_own: bool) -> Iterator[RecordFinding]:
     path = list(error.absolute_path)
     pointer = pointer_to(path)
     if error.validator == "required":
@@ -175,35 +184,15 @@ def _findings_of(kind: str, error: ValidationError, expected_by: Callable[[str, 
     rule = _KEYWORD_RULES.get(str(error.validator), rules.OUT_OF_RANGE)
     if (kind, pointer) in _DECLARES_SCHEMA and rule == rules.UNEXPECTED_VALUE:
         rule = rules.UNSUPPORTED_SCHEMA
-    phrase = expected_by(str(error.validator), error.validator_value)
-    yield RecordFinding(rule, pointer, _message(pointer, error, phrase))
+    # The schemas of a user have keywords and patterns that only the library has words for.
+    message = shortened(error.message) if is_own else _message(pointer, error)
+    yield RecordFinding(rule, pointer, message)
 
 
-def _expected(keyword: str, bound: Any) -> str:
-    """Return what *keyword* of a schema of toyspec expects: those that are not listed are the bounds of binary32."""
-    return _EXPECTED[keyword](bound) if keyword in _EXPECTED else messages.EXPECTED_BINARY32
-
-
-def _expected_by_user(keyword: str, bound: Any) -> str:
-    """Return what *keyword* of a user's schema expects, which may be any of JSON Schema: "at least 3 characters"."""
-    if keyword in _BOUNDS:
-        words = _BOUNDS[keyword].format(bound)
-        return words.removesuffix("s") if bound == 1 else words
-    return _EXPECTED[keyword](bound) if keyword in _EXPECTED else f"what `{shortened(keyword)}` in the schema allows"
-
-
-_BOUNDS = {
-    "exclusiveMinimum": "more than {}",
-    "exclusiveMaximum": "less than {}",
-    "multipleOf": "a multiple of {}",
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "pattern": "a match of `{}`",
-}
-
-
-def _message(pointer: str, error: ValidationError, phrase: str) -> str:
+def _message(pointer: str, error: ValidationError) -> str:
     value, keyword = error.instance, str(error.validator)
+    # Those that are not listed are the bounds of binary32.
+    phrase = _EXPECTED[keyword](error.validator_value) if keyword in _EXPECTED else messages.EXPECTED_BINARY32
     if isinstance(value, list) and keyword in {"minItems", "maxItems"}:
         path = shortened(pointer.removeprefix("/"))
         return messages.unexpected_length(path=path, count=len(value), expected=phrase)
@@ -257,43 +246,29 @@ _EXPECTED: dict[str, Callable[[Any], str]] = {
 }
 
 
-def _integers(value: Any, declared: Any, pointer: str) -> Iterator[tuple[str, int]]:
-    """Yield the integers of *value* that must be exact: in integer fields and in open maps."""
+def beyond_schema(value: Any, declared: Any, path: str = "", pointer: str = "") -> Iterator[RecordFinding | UnknownKey]:
+    """Yield what no schema says: the keys of *value* that are not *declared*, and its integers that are not exact.
+
+    Integers must be exact in integer fields and in open maps. All indexes of an array are the same *path*.
+    """
     constructor, part = declared if isinstance(declared, tuple) else (declared, None)
     if type(value) is int:
-        if constructor in ("integer", "open"):
-            yield pointer, value
-    elif isinstance(value, dict) and constructor in ("object", "map", "open"):
+        if constructor in ("integer", "open") and abs(value) > MAX_SAFE_INTEGER:
+            yield RecordFinding(rules.UNSAFE_INTEGER, pointer, _unexpected(pointer, shortened(str(value)), _SAFE))
+    elif isinstance(value, dict) and constructor == "object":
+        for key, item in value.items():
+            if key not in part:
+                yield UnknownKey.at(key, value, part, path, pointer)
+            else:
+                yield from beyond_schema(item, part[key], f"{path}{key}.", pointer + pointer_to([key]))
+    elif isinstance(value, dict) and constructor in ("map", "open"):
         for key, item in value.items():
             # Values of an open map have any type: an integer literal there must be exact.
-            of_map = "open" if isinstance(item, int) else part or "open"
-            inner = part.get(key) if constructor == "object" else of_map
-            yield from _integers(item, inner, pointer + pointer_to([key]))
+            inner = "open" if isinstance(item, int) else part or "open"
+            yield from beyond_schema(item, inner, path, pointer + pointer_to([key]))
     elif isinstance(value, list) and constructor in ("array", "open"):
         for index, item in enumerate(value):
-            yield from _integers(item, part or "open", f"{pointer}/{index}")
-
-
-def unknown_keys(
-    value: dict[str, Any], declared: Mapping[str, Any], path: str = "", pointer: str = ""
-) -> Iterator[UnknownKey]:
-    """Yield the keys of *value* and of the objects in it that are not *declared*."""
-    for key, item in value.items():
-        if key not in declared:
-            others = [name for name in declared if name not in value]
-            yield UnknownKey(path + key, key, pointer + pointer_to([key]), others)
-        else:
-            yield from _unknown_inside(item, declared[key], f"{path}{key}.", pointer + pointer_to([key]))
-
-
-def _unknown_inside(value: Any, declared: Any, path: str, pointer: str) -> Iterator[UnknownKey]:
-    """Yield the unknown keys of the objects in *value*; all indexes of an array are the same *path*."""
-    constructor, part = declared if isinstance(declared, tuple) else (declared, None)
-    if constructor == "object" and isinstance(value, dict):
-        yield from unknown_keys(value, part, path, pointer)
-    elif constructor == "array" and isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _unknown_inside(item, part, path, f"{pointer}/{index}")
+            yield from beyond_schema(item, part or "open", path, f"{pointer}/{index}")
 
 
 class RecordChecker:
@@ -366,18 +341,20 @@ class RecordChecker:
         is_proven = self._proof is not None and self._proof.fits(kind, known)
         if is_proven and known is value:
             return NOTHING_BAD
-        findings: list[RecordFinding] = []
+        found: list[RecordFinding | UnknownKey]
         if is_proven:
             new = [key for key in value if key not in declared and self._is_new(kind, key)]
-            unknown = [key for key in unknown_keys(value, declared) if key.path in new] if new else []
+            found = [UnknownKey.at(key, value, declared) for key in new]
         else:
             self._validator = self._validator or RecordValidator(self._profile)
             exact_elsewhere = frozenset(map(pointer_to, whole_floats))
-            findings = self._validator.findings(kind, value, exact_elsewhere=exact_elsewhere)
-            unknown = [key for key in unknown_keys(value, declared) if self._is_new(kind, key.path)]
-        if not findings and not unknown:
+            found = [
+                finding
+                for finding in self._validator.findings(kind, value, exact_elsewhere=exact_elsewhere)
+                if isinstance(finding, RecordFinding) or self._is_new(kind, finding.path)
+            ]
+        if not found:
             return NOTHING_BAD
-        found: list[RecordFinding | UnknownKey] = [*findings, *unknown]
         places = spans(place.data, [pointer for finding in found for pointer in and_parent(finding.pointer)])
         for finding in sorted(found, key=lambda finding: by_place(finding, places)):
             where = Location(place.line, place.line_offset, offset_at(finding.pointer, places), place.data)
@@ -385,7 +362,7 @@ class RecordChecker:
                 self._tally_key(kind, finding, where)
             else:
                 self._collector.add(finding.rule, where, finding.message, pointer=finding.pointer)
-        return frozenset(finding.pointer[1:].partition("/")[0] for finding in findings if finding.rule not in _HARMLESS)
+        return frozenset(finding.pointer[1:].partition("/")[0] for finding in found if finding.rule not in _HARMLESS)
 
     def _is_new(self, kind: str, path: str) -> bool:
         """Return whether an unknown key is to be listed; if not, count it."""

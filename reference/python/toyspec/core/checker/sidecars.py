@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from toyspec.core.checker.collecting import CheckOptions, Collector, Location, RecordFinding, by_place, offset_at
-from toyspec.core.checker.record_rules import RecordValidator, unknown_keys, whole_float_message
+from toyspec.core.checker.record_rules import RecordValidator, UnknownKey, whole_float_message
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import shortened
 from toyspec.core.files import open_file
@@ -18,7 +18,6 @@ from toyspec.core.format.flattening import pointer_to
 from toyspec.core.format.line_validation import spans, validate
 from toyspec.core.format.profiles import MANIFEST_FILE, SEAL_FILE
 from toyspec.core.generated import messages, rules
-from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.reading.stream_files import read_small
@@ -101,11 +100,12 @@ def check_sidecars(
 def _check_manifest(sidecar: SidecarText, value: dict[str, Any], directory: str | None, collector: Collector) -> None:
     places = spans(sidecar.data)
     whole_floats = [pointer_to(path) for path in take_integers_of_manifest(value)]
-    findings = RecordValidator("kaun/v1").findings("run", value, exact_elsewhere=whole_floats)
-    findings.extend(
-        RecordFinding(key.rule, key.pointer, messages.unknown_key_of_manifest(key=shortened(key.path)))
-        for key in unknown_keys(value, FIELDS["kaun/v1"]["run"])
-    )
+    findings = [
+        RecordFinding(each.rule, each.pointer, messages.unknown_key_of_manifest(key=shortened(each.path)))
+        if isinstance(each, UnknownKey)
+        else each
+        for each in RecordValidator("kaun/v1").findings("run", value, exact_elsewhere=whole_floats)
+    ]
     if whole_floats:
         pointer = min(whole_floats, key=places.__getitem__)
         message = whole_float_message(pointer, sidecar.data, places[pointer])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args
 import msgspec
 
 from toyspec.core.checker.collecting import CheckOptions, Collector, Lines, Location
-from toyspec.core.checker.record_rules import RecordChecker
+from toyspec.core.checker.record_rules import RecordChecker, beyond_schema
 from toyspec.core.checker.sidecars import SidecarText, check_sidecars, read_sidecars
 from toyspec.core.checker.stream_rules import Block, Observation, StreamRules
 from toyspec.core.escaping import shortened
@@ -29,7 +29,6 @@ from toyspec.core.format.lines import Line, LineSplitter
 from toyspec.core.format.profiles import EVENTS_FILE, detect_profile, stream_name, tag_of
 from toyspec.core.generated import messages, rules
 from toyspec.core.generated.fields import DATE_TIMES, FIELDS
-from toyspec.core.generated.limits import MAX_SAFE_INTEGER
 from toyspec.core.generated.looks import HEAD_BYTES
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.records import state_of
@@ -323,8 +322,8 @@ class BlockProof:
             return True
         # The type does not check date-times and open maps.
         dates = (getattr(record, name) for name in DATE_TIMES[self._profile].get(kind, ()))
-        return all(text is msgspec.UNSET or is_date_time(text) for text in dates) and all(
-            _has_safe_integers(getattr(record, name)) for name in _open_fields(self._profile, kind)
+        return all(text is msgspec.UNSET or is_date_time(text) for text in dates) and not any(
+            beyond_schema(value, ("object", FIELDS[self._profile][kind]))
         )
 
     def _each(self, lines: Sequence[bytes]) -> tuple[list[Any], list[int]]:
@@ -375,18 +374,5 @@ def _decoder(profile: Profile) -> msgspec.json.Decoder[Any]:
 @cache
 def _unsettled(profile: Profile) -> frozenset[type]:
     """Return the types that do not check all of a record: each such line is checked by itself."""
-    dated = DATE_TIMES[profile]
-    return frozenset(cls for kind, cls in _types(profile).items() if kind in dated or _open_fields(profile, kind))
-
-
-@cache
-def _open_fields(profile: Profile, kind: str) -> tuple[str, ...]:
-    return tuple(key for key, declared in FIELDS[profile][kind].items() if declared == "open")
-
-
-def _has_safe_integers(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(map(_has_safe_integers, value.values()))
-    if isinstance(value, list):
-        return all(map(_has_safe_integers, value))
-    return not isinstance(value, int) or -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER
+    fields, dated = FIELDS[profile], DATE_TIMES[profile]
+    return frozenset(cls for kind, cls in _types(profile).items() if kind in dated or "open" in fields[kind].values())
