@@ -132,7 +132,7 @@ class Collector:
         """Whether one was reported: later ones are white space."""
         self._options = options
         self._listed: dict[str, int] = {}
-        self._tallies: dict[tuple[str, str | bytes], _Tally] = {}
+        self._tallies: dict[tuple[str, str | int], _Tally] = {}
 
     def wants(self, rule: str) -> bool:
         """Return whether a finding of *rule* would be listed; if not, count it."""
@@ -200,7 +200,7 @@ class Collector:
             self.add(rules.UNTERMINATED_LINE, place, messages.unterminated_line(count=fragment.length))
 
     def tally(
-        self, rule: str, key: str | bytes, place: Callable[[], Location], message: Callable[[int], str], pointer: str
+        self, rule: str, key: str | int, place: Callable[[], Location], message: Callable[[int], str], pointer: str
     ) -> None:
         """Count a finding that is listed once for each *key*, at its first place, with its count."""
         if not self.tallied(rule, key):
@@ -208,7 +208,7 @@ class Collector:
             self.add(rule, place(), message(1), pointer=pointer)
             self._tallies[rule, key] = _Tally(self.findings[-1], 1, message)
 
-    def tallied(self, rule: str, key: str | bytes) -> bool:
+    def tallied(self, rule: str, key: str | int) -> bool:
         """Count one more finding of *key*; return False, and count nothing, if it is to be listed."""
         known = self._tallies.get((rule, key))
         if known is None:

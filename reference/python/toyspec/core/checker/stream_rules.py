@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import chain
 from operator import attrgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET
 
-from toyspec.core.checker.collecting import RecordFinding
+from toyspec.core.checker.collecting import Lines, RecordFinding
 from toyspec.core.escaping import shortened
 from toyspec.core.format.flattening import pointer_to
 from toyspec.core.format.profiles import EVENTS_FILE
@@ -26,9 +28,7 @@ from toyspec.core.generated.streams import COLUMNS, STREAMS
 from toyspec.core.reading.run_files import leaves_bundle, media_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from toyspec.core.checker.collecting import Lines
+    from collections.abc import Callable, Iterable, Iterator
 
 
 _NO_PHASE: dict[str, Any] = {"field": None, "default": None, "from": None}
@@ -37,23 +37,18 @@ NOTHING_BAD: frozenset[str] = frozenset()
 """The fields of a record without findings that later rules ignore: none."""
 
 
-class Observation:
+class Observation(msgspec.Struct):
     """One record, as input of the rules."""
 
-    __slots__ = ("bad", "kind", "known", "line", "record")
-
-    def __init__(
-        self, record: dict[str, Any], *, kind: str | None, known: bool, bad: frozenset[str] = NOTHING_BAD
-    ) -> None:
-        self.record = record
-        self.kind = kind
-        """The kind; None if the tag is missing or not a string."""
-        self.known = known
-        """True for a kind that this version knows."""
-        self.bad = bad
-        """Fields with a finding of their own; the rules ignore them."""
-        self.line = 0
-        """Line number, from 1."""
+    record: dict[str, Any]
+    kind: str | None
+    """The kind; None if the tag is missing or not a string."""
+    known: bool
+    """True for a kind that this version knows."""
+    bad: frozenset[str] = NOTHING_BAD
+    """Fields with a finding of their own; the rules ignore them."""
+    line: int = 0
+    """Line number, from 1."""
 
     def field(self, name: str) -> Any:
         """Return the value of a field; UNSET if it is absent or wrong."""
@@ -68,33 +63,19 @@ class Observation:
         return value
 
 
-class Block:
+class Block(msgspec.Struct):
     """Records without findings that are taken in at once."""
 
-    __slots__ = ("_lines", "_of", "kinds", "line", "phases", "records")
-
-    def __init__(self, records: Sequence[Any], kinds: Mapping[type, str], line: int, lines: Lines) -> None:
-        """Take *records* of some of *lines*, from number *line* on; *kinds* has the kind of each of their types."""
-        self._lines = lines
-        self.line = line
-        self.records = records
-        self.kinds = kinds
-        self.phases: dict[str, dict[str, Sequence[Any]]] = {}
-        """The records of a kind by their phases, once a rule has asked for them."""
-        self._of: dict[str, Sequence[Any]] = {}
-
-    @property
-    def may_hold_null(self) -> bool:
-        """False where no record has a null."""
-        return self._lines.hold_null
-
-    def of(self, kind: str) -> Sequence[Any]:
-        """Return the records of *kind*, in order."""
-        if kind not in self._of:
-            cls = next((cls for cls, its in self.kinds.items() if its == kind), None)
-            alike = cls is not None and len(self.kinds) == 1
-            self._of[kind] = self.records if alike else [record for record in self.records if type(record) is cls]
-        return self._of[kind]
+    records: Sequence[Any]
+    """Records of strict types."""
+    kinds: Mapping[type, str]
+    """The kind of each of their types."""
+    line: int
+    """Number of the line of the first."""
+    lines: Lines
+    """Lines that they are some of."""
+    phases: dict[str, dict[str, list[Any]]] = {}
+    """The records of a kind by their phases, once a rule has asked for them."""
 
 
 class Facts:
@@ -134,26 +115,18 @@ class Facts:
         phase = seen.field(self.phase_field) if self.phase_field else UNSET
         return str(self.phase if phase is UNSET else phase)
 
-    def phases(self, block: Block, kind: str) -> dict[str, Sequence[Any]]:
+    def phases(self, block: Block, kind: str) -> dict[str, list[Any]]:
         """Return the records of *kind* in *block* by their phases."""
         found = block.phases.get(kind)
         if found is None:
             # Several rules need this of the same block.
-            found = block.phases[kind] = self._by_phase(block, kind)
+            found = block.phases[kind] = {}
+            records = [record for record in block.records if block.kinds[type(record)] == kind]
+            phases = list(map(attrgetter(self.phase_field or "phase"), records))
+            for phase in dict.fromkeys(phases):
+                alike = [record for record, its in zip(records, phases, strict=True) if its == phase]
+                found.setdefault(str(self.phase if phase is UNSET else phase), []).extend(alike)
         return found
-
-    def _by_phase(self, block: Block, kind: str) -> dict[str, Sequence[Any]]:
-        records = block.of(kind)
-        phases = list(map(attrgetter(self.phase_field or "phase"), records))
-        if len(set(phases)) == 1:
-            return {self._phase_named(phases[0]): records}
-        found: dict[str, list[Any]] = {}
-        for record, phase in zip(records, phases, strict=True):
-            found.setdefault(self._phase_named(phase), []).append(record)
-        return dict(found)
-
-    def _phase_named(self, phase: Any) -> str:
-        return str(self.phase if phase is UNSET else phase)
 
     def seen(self, kind: str) -> bool:
         """Return whether a record of a kind that a rule refers to was seen."""
@@ -178,14 +151,9 @@ def _wanted(profile: str) -> dict[str, list[str]]:
     return found
 
 
-def identity(name: str) -> str | bytes:
-    """Return *name*, or a short digest of a long one, to save memory."""
-    if len(name) <= 64:
-        return name
-    # Imported here: it takes a tenth of the start-up time, and long names are rare.
-    from hashlib import blake2b
-
-    return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+def identity(name: str) -> str | int:
+    """Return *name*, or the hash of a long one, to save memory."""
+    return name if len(name) <= 64 else hash(name)
 
 
 def shown_number(value: Any) -> str:
@@ -270,11 +238,6 @@ class First(Rule):
             return messages.run_start_missing(found=shortened(str(seen.kind)), kind=self._kind)
         return None
 
-    def after(self, block: Block) -> Any:
-        """Return the state if the first record was observed before."""
-        del block
-        return self.state or UNPROVEN
-
 
 class Once(Rule):
     """No second record of the kind."""
@@ -300,11 +263,6 @@ class Last(Rule):
             return messages.event_after_run_end(kind=self._kind, line=self.state)
         self.state = seen.line if seen.kind == self._kind else None
         return None
-
-    def after(self, block: Block) -> Any:
-        """Return the state if the run has not ended."""
-        del block
-        return UNPROVEN if self.state else self.state
 
     def reopen(self) -> None:
         """Forget the end."""
@@ -487,13 +445,15 @@ class Nested(Rule):
 
     def after(self, block: Block) -> Any:
         """Return the open regions if every exit in the block is from the region entered last."""
-        if self._off:
+        if self._off or not {self._enter, self._exit} & set(block.kinds.values()):
             return self.state
         found = list(self.state)
-        for enters, region, line in self._changes(block):
-            if enters:
+        for line, record in enumerate(block.records, block.line):
+            kind = block.kinds[type(record)]
+            if kind == self._enter:
+                region = getattr(record, self._field)
                 found.append((identity(region), shortened(region), line))
-            elif not found or found.pop()[0] != identity(region):
+            elif kind == self._exit and (not found or found.pop()[0] != identity(getattr(record, self._field))):
                 return UNPROVEN
             if len(found) > MAX_OPEN_REGIONS:
                 return UNPROVEN
@@ -502,18 +462,6 @@ class Nested(Rule):
     def reopen(self) -> None:
         """Follow the regions of the run that goes on; none of them is open."""
         self._off = False
-
-    def _changes(self, block: Block) -> list[tuple[bool, str, int]]:
-        """Return for each record of a region in *block* whether it enters, its region and its line."""
-        entering = {cls: kind == self._enter for cls, kind in block.kinds.items() if kind in (self._enter, self._exit)}
-        if not entering:
-            return []
-        records = block.records
-        places = [index for index, cls in enumerate(map(type, records)) if cls in entering]
-        return [
-            (entering[type(records[index])], getattr(records[index], self._field), block.line + index)
-            for index in places
-        ]
 
     def _push(self, region: str, line: int) -> Iterator[RecordFinding]:
         if len(self.state) == MAX_OPEN_REGIONS:
@@ -677,7 +625,7 @@ class NullNumber(Rule):
         """Return the state if a null was reported, or there is none in the block."""
         is_quiet = (
             self.state
-            or not block.may_hold_null
+            or not block.lines.hold_null
             or not any(_has_null(list(map(attrgetter(name), block.records))) for name in self._terms["fields"])
         )
         return self.state if is_quiet else UNPROVEN
@@ -745,6 +693,7 @@ class StreamRules:
         complete = STREAMS[profile].get("complete", {})
         self._closing: str | None = complete.get("last")
         self._reopening: str | None = complete.get("reopened_by", {}).get("kind")
+        self._has_begun = False
         self._ended = False
         self.loud = frozenset().union(*(rule.loud for rule in self._all))
         """The kinds of records that must be observed one by one."""
@@ -755,6 +704,7 @@ class StreamRules:
             self._ended = False
             for rule in self._all:
                 rule.reopen()
+        self._has_begun = True
         self._ended = self._ended or (seen.kind is not None and seen.kind == self._closing)
         rules = self._all
         concerned = self._concerned.get(seen.kind) or self._concerned[None]
@@ -765,8 +715,10 @@ class StreamRules:
     def pass_over(self, block: Block) -> bool:
         """Return whether *block*, which has no record of a loud kind, is proven to have no finding; if so, take it in.
 
-        If not, the state does not change.
+        If not, the state does not change. The first record, and what comes after the end, are observed one by one.
         """
+        if self._ended or not self._has_begun:
+            return False
         states = []
         for rule in self._all:
             state = rule.after(block)

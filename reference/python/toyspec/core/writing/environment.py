@@ -18,8 +18,9 @@ _DETACHED = "(detached)"
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
 # Only these are asked for: a list of all that is installed says little, and takes long.
 _MODULES: Final = (
-    "accelerate clu datasets deepspeed flax ignite jax keras lightgbm lightning numpy optax optuna peft pytorch_lightning "
-    "ray sklearn skorch stable_baselines3 tensorflow torch torch_xla torchtitan transformers trl xgboost"
+    "accelerate clu datasets deepspeed flax ignite jax keras lightgbm lightning numpy optax optuna peft "
+    "pytorch_lightning ray sklearn skorch stable_baselines3 tensorflow torch torch_xla torchtitan "
+    "transformers trl xgboost"
 )
 _RENAMED: Final = {"ignite": "pytorch-ignite", "sklearn": "scikit-learn"}
 """Names that are not those of their modules."""
