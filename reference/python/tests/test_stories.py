@@ -260,7 +260,7 @@ def test_a_sweep_of_a_hundred_runs_is_listed_sorted_filtered_and_compared() -> N
     assert ("s099", "s099") == (best.facts.run_id, _id(runs.best("best.val/acc")))
     order = [str(each.facts.run_id) for each in runs.sort("val/acc")]
     assert sorted(passed, key=lambda run_id: -passed[run_id]["val/acc"]) == order
-    assert 50 == len(runs.filter(**{"optim.name": "sgd"}))
+    assert 50 == len(runs.filter("optim.name = sgd"))
     for name in ("val/ac", "best.val/ac"):
         with pytest.raises(ValueError, match="did you mean"):
             runs.best(name)

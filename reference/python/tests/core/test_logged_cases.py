@@ -159,9 +159,9 @@ CASES = [
             run.step(1, loss=1.0)
             run.log({"return": 5.0, "frames": 8})
             run.log({"kl": 0.25, "frames": 9})
-        found = dict(toyspec.history("runs/a", "kl", x="frames"))
+        found = dict(toyspec.history("runs/a", ["frames", "kl"]))
         """,
-        {"frames": [8.0, 9.0], "kl": [None, 0.25]},
+        {"step": [1, 1], "frames": [8.0, 9.0], "kl": [None, 0.25]},
     ),
     Case(
         "the next day, checkpoint 5 of 15 is evaluated by `run.log(…, step=5)`, and a result is logged without a step",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -75,18 +76,15 @@ def test_run_without_metrics_has_no_table_of_them(tmp_path: Path) -> None:
     assert cells in open_run(path)._repr_html_()
 
 
-def test_history_is_shown_as_a_table() -> None:
-    """The first rows are there, aligned; a cell without a value is blank, and text of the log is inert."""
-    rows = 12
-    columns: dict[str, list[Any]] = {"step": [*range(rows)], "loss": [1 / 3, None] * 6, "text": ["a\n", "\x1b"] * 6}
-    assert repr(History(columns, 0)).split("\n") == [
-        "12 rows, the first 10 are shown",
-        "step      loss   text",
-        *(f"   {at}  0.333333  a\\x0a" if at % 2 == 0 else f"   {at}             \\x1b" for at in range(10)),
-    ]
-    assert History({"step": [1]}).damaged_bytes == 0
-    assert repr(History({"step": [1], "loss": [0.5]}, 0)) == "1 rows\nstep  loss\n   1   0.5"
-    assert repr(History({"step": [*range(10)]}, 0)).startswith("10 rows\n")
+def test_history_names_its_columns_and_what_it_lacks() -> None:
+    """Names of the log are inert, and what is in no cell is counted."""
+    columns: dict[str, list[Any]] = {"step": [1, 2], "loss": [1 / 3, None], "a\n\x1b": ["b", None]}
+    assert repr(History(columns)) == "2 rows of step, loss, a\\x0a\\x1b"
+    missing = {"left_out": Counter(a=2), "dropped": Counter(step=3)}
+    assert repr(History({"step": []}, 7, missing)) == (
+        "0 rows of step; 7 bytes of the log cannot be read; 2 values were left out of the log; "
+        "3 records were not written"
+    )
 
 
 def test_table_of_a_library_that_is_missing_says_how_to_install_it() -> None:

@@ -30,28 +30,26 @@ if TYPE_CHECKING:
 
     Place = tuple[int, int | float, int]
     """Number of the attempt, step, and number of the row at this step, from 0."""
-    Sort = Literal["number", "text"]
+    Sort = Literal["place", "number", "text"]
 
 Cell = float | int | str | None
 
-_SHOWN_ROWS = 10
 _EXACT = 1 << 53
-_PLACES = ("step", "time", "epoch")
+_PLACES = ("time", "epoch")
 
 
 def history(
     run: str | os.PathLike[str],
     metrics: Sequence[str] | str | None = None,
-    x: str = "step",
     *,
     attempts: AttemptView = "latest",
     dialect: DialectChoice | str | None = "auto",
 ) -> History:
     """Return every value that *run*, a run directory or a stream of any profile or dialect, has logged.
 
-    The first column is *x*: ``"step"``, ``"time"`` in seconds since the start of the run, ``"epoch"``, as records have
-    it or as a value that was logged, or a metric. A column follows for each metric, or for each of *metrics*, named as
-    everywhere: ``"loss"``, ``"val/acc"``; texts are columns too. There is one row for each step, in order; a metric
+    The first column is ``step``. A column follows for each metric, or for each of *metrics*, named as everywhere:
+    ``"loss"``, ``"val/acc"``; texts are columns too. Two names give more than metrics: ``"time"``, in seconds since the
+    start of the run, and ``"epoch"``, as records have it. There is one row for each step, in order; a metric
     that was logged more than once at a step has the other values in further rows of that step. What was logged by one
     call is in one row. A value without a step is at the last step of the run before it. Steps of another phase than the
     run's own, which count by themselves, are named after it: ``"decode/loss"``. With *attempts* ``"all"``, what a
@@ -69,13 +67,13 @@ def history(
     choice = DialectChoice.of(dialect)
     wanted = [metrics] if isinstance(metrics, str) else metrics
     path = locate_stream(public(os.fspath(run)), choice.stream_files)
-    table = _Table(wanted, x, attempts)
+    table = _Table(wanted, attempts)
     with read(path, mode="salvage", dialect=choice) as reading:
         reading.give_blocks(exact=True)
         table.take(reading)
         report = reading.report
     if table.placing.starts_late or (attempts == "latest" and table.attempts):
-        table = _Table(wanted, x, attempts, table.attempts)
+        table = _Table(wanted, attempts, table.attempts)
         with read(path, mode="salvage", profile=report.profile, dialect=choice) as reading:
             if report.dialect is None:
                 reading.give_blocks(exact=True, attempts=table.attempts)
@@ -135,20 +133,6 @@ class History(Mapping[str, Sequence[Cell]]):
         """Return a pandas DataFrame: numbers are NaN where a value is missing. Raise ImportError without pandas."""
         return table_library("pandas").DataFrame(self.to_numpy())
 
-    def to_polars(self) -> Any:
-        """Return a Polars DataFrame: null where a value is missing, NaN where it was not finite.
-
-        Raise ImportError without Polars.
-        """
-        return table_library("polars").DataFrame(self._columns, strict=False)
-
-    def to_arrow(self) -> Any:
-        """Return an Arrow table: null where a value is missing, NaN where it was not finite.
-
-        Raise ImportError without pyarrow.
-        """
-        return table_library("pyarrow").table(self._columns)
-
     def to_numpy(self) -> dict[str, Any]:
         """Return a NumPy array for each column: NaN where a value is missing or was not finite; texts are objects.
 
@@ -167,16 +151,11 @@ class History(Mapping[str, Sequence[Cell]]):
         return len(self._columns)
 
     def __repr__(self) -> str:
-        names = list(self._columns)
-        rows = list(islice(zip(*self._columns.values(), strict=True), _SHOWN_ROWS))
-        cells = [names, *(list(map(cell_text, row)) for row in rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells]
-        title = f"{self.rows} rows" + (f", the first {_SHOWN_ROWS} are shown" if self.rows > _SHOWN_ROWS else "")
+        title = f"{self.rows} rows of {', '.join(map(cell_text, self._columns))}"
         title += f"; {self.damaged_bytes} bytes of the log cannot be read" if self.damaged_bytes else ""
         for key, what in (("left_out", "values were left out of the log"), ("dropped", "records were not written")):
             title += f"; {number} {what}" if (number := self.missing[key].total()) else ""
-        return "\n".join([title, *lines])
+        return title
 
 
 class _Column:
@@ -186,9 +165,15 @@ class _Column:
         self.attempts: list[int] = []
         self.steps: list[int | float] = []
         self.values: list[Cell] = []
-        self.places: list[float | None] = []
         self.records: list[int] = []
         """Numbers of the records that the values are from."""
+
+    def add(self, attempt: int, step: float, value: Cell, record: int) -> None:
+        """Add a value."""
+        self.attempts.append(attempt)
+        self.steps.append(step)
+        self.values.append(value)
+        self.records.append(record)
 
     def repeated(self) -> set[tuple[int, int | float]]:
         """Return the attempts and steps that have more than one value."""
@@ -229,16 +214,14 @@ def _rows_of(columns: Iterable[_Column]) -> dict[int, int]:
 class _Table:
     """Columns that are made from the records of a run in order."""
 
-    def __init__(
-        self, wanted: Sequence[str] | None, x: str, view: AttemptView, attempts: Attempts | None = None
-    ) -> None:
+    def __init__(self, wanted: Sequence[str] | None, view: AttemptView, attempts: Attempts | None = None) -> None:
         self._learns = attempts is None
         self.attempts = Attempts() if attempts is None else attempts
         self.placing = Placing(self.attempts)
-        self._wanted, self._x, self._view = wanted, x, view
+        self._wanted, self._view = wanted, view
         self._columns: dict[tuple[Sort, str], _Column] = {}
+        self._places = {name: _Column() for name in _PLACES if wanted is not None and name in wanted}
         self._known: set[str] = set()
-        self._asked = None if wanted is None else {*wanted, x}
         self._number = 1
         self._records = 0
         self._first_time: float | None = None
@@ -273,17 +256,27 @@ class _Table:
         if not values and not texts:
             return
         self._records += 1
-        place = time if self._x == "time" else record.epoch if self._x == "epoch" else None
         parts: list[tuple[Sort, Mapping[str, Any]]] = [("number", values), ("text", texts)]
+        is_asked = False
         for sort, found in parts:
             for name, value in found.items():
                 column = self._column(sort, name)
                 if column is not None:
-                    column.attempts.append(self._number)
-                    column.steps.append(step)
-                    column.values.append(value if type(value) in (float, str) else _number(value))
-                    column.places.append(place)
-                    column.records.append(self._records)
+                    is_asked = True
+                    cell = value if type(value) in (float, str) else _number(value)
+                    column.add(self._number, step, cell, self._records)
+        if is_asked and self._places:
+            self._place("time", [step], None if time is None else [time])
+            self._place("epoch", [step], None if record.epoch is None else [record.epoch])
+
+    def _place(self, name: str, steps: Iterable[int | float], places: Iterable[float] | None) -> None:
+        """Add the times or epochs of records, the next ones."""
+        column = self._places.get(name)
+        if column is not None and places is not None:
+            begin = self._first_time or 0.0 if name == "time" else 0.0
+            for at, (step, place) in enumerate(zip(steps, places, strict=True)):
+                if not isnan(place):
+                    column.add(self._number, step, place - begin, self._records + at)
 
     def _take_block(self, block: StepBlock) -> None:
         numbers, columns = block.numbers, block.columns()
@@ -292,17 +285,20 @@ class _Table:
             self._first_time = numbers.times[0] if origin == "unix" else 0.0
         self.placing.take_block(numbers.kinds, numbers.steps, numbers.phase)
         self._records += 1
+        # A record has all metrics of a step, or is one scalar.
+        is_each, is_placed = block.profile == "kaun/v1", False
         for name, found in self.attempts.named(columns, numbers.phase).items():
             column, count = self._column("number", name), len(found.steps)
             if column is not None:
-                places = {"time": found.times, "epoch": found.epochs}.get(self._x)
                 column.attempts.extend(repeat(self._number, count))
                 column.steps.extend(found.steps)
                 column.values.extend(found.values)
-                column.places.extend(places or repeat(None, count))
                 column.records.extend(range(self._records, self._records + count))
-            # A record has all metrics of a step, or is one scalar.
-            self._records += count if block.profile == "kaun/v1" else 0
+                if is_each or not is_placed:
+                    self._place("time", found.steps, found.times)
+                    self._place("epoch", found.steps, found.epochs)
+                    is_placed = True
+            self._records += count if is_each else 0
         self._records += block.records
 
     def _column(self, sort: Sort, name: str) -> _Column | None:
@@ -310,60 +306,42 @@ class _Table:
         column = self._columns.get((sort, name))
         if column is None:
             self._known.add(name)
-            if self._asked is None or name in self._asked:
+            if self._wanted is None or name in self._wanted:
                 column = self._columns[sort, name] = _Column()
         return column
 
     def finished(self, damaged_bytes: int) -> History:
         """Return the table of what was added."""
-        names = [self._x] if self._wanted is None else [*self._wanted, self._x]
-        for name in names:
-            if name not in self._known and name not in _PLACES:
+        for name in self._wanted or ():
+            if name not in self._known and name not in ("step", *_PLACES):
                 raise _unknown(name, self._known)
-        row_of = _rows_of(self._columns.values())
-        keys = {name: column.keys(row_of) for name, column in self._columns.items()}
-        rows = sorted(set().union(*keys.values()))
+        row_of, ordered = _rows_of(self._columns.values()), self._ordered()
+        keys = [column.keys(row_of) for _, column in ordered]
+        rows = sorted(set().union(*keys))
         index = {key: at for at, key in enumerate(rows)}
-        is_place = self._x in _PLACES and not self._is_epoch_a_value
-        found: dict[str, Sequence[Cell]] = {self._x: self._x_column(rows, index, keys) if is_place else []}
+        found: dict[str, Sequence[Cell]] = {"step": [step for _, step, _ in rows]}
         if self._view == "all":
             found["attempt"] = [attempt for attempt, _, _ in rows]
-        for (sort, name), column in self._ordered():
+        for ((sort, name), column), places in zip(ordered, keys, strict=True):
             cells: list[Cell] = [None] * len(rows)
-            for key, value in zip(keys[sort, name], column.values, strict=True):
+            # Of several records in a row, the first one has its place.
+            for key, value in zip(reversed(places), reversed(column.values), strict=True):
                 cells[index[key]] = value
-            # The first column has a place already.
-            is_first = not is_place and name == self._x and not found[name]
-            found[name if is_first else _title(name, sort, found)] = cells
+            found[_title(name, sort, found)] = cells
         return History(found, damaged_bytes, self._missing, self._others)
 
-    @property
-    def _is_epoch_a_value(self) -> bool:
-        """True where the records have no epoch, and the run logged it as a metric."""
-        if self._x != "epoch" or ("number", "epoch") not in self._columns:
-            return False
-        return not any(_is_there(place) for column in self._columns.values() for place in column.places)
-
     def _ordered(self) -> list[tuple[tuple[Sort, str], _Column]]:
-        """Return the columns, those that were asked for in that order."""
+        """Return the columns, those that were asked for in that order; a place is a metric where only that is known."""
         items = list(self._columns.items())
         if self._wanted is None:
             return items
         order = {name: at for at, name in enumerate(self._wanted)}
-        return sorted(items, key=lambda item: order.get(item[0][1], len(order)))
-
-    def _x_column(
-        self, rows: Sequence[Place], index: Mapping[Place, int], keys: Mapping[Any, Sequence[Place]]
-    ) -> Sequence[Cell]:
-        if self._x == "step":
-            return [step for _, step, _ in rows]
-        cells: list[Cell] = [None] * len(rows)
-        begin = (self._first_time or 0.0) if self._x == "time" else 0.0
-        for name, column in self._columns.items():
-            for key, place in zip(keys[name], column.places, strict=True):
-                if place is not None and not isnan(place) and cells[index[key]] is None:
-                    cells[index[key]] = place - begin
-        return cells
+        places: list[tuple[tuple[Sort, str], _Column]] = [
+            (("place", name), column)
+            for name, column in self._places.items()
+            if column.values or name not in self._known
+        ]
+        return sorted([*places, *items], key=lambda item: order[item[0][1]])
 
 
 def _title(name: str, sort: str, taken: Mapping[str, object]) -> str:
@@ -383,10 +361,6 @@ def _number(value: float | None) -> float | int:
     if value is None:
         return nan
     return value if isinstance(value, int) and abs(value) > _EXACT else float(value)
-
-
-def _is_there(place: float | None) -> bool:
-    return place is not None and not isnan(place)
 
 
 def _array(numpy: Any, cells: Sequence[Cell]) -> Any:

@@ -132,13 +132,11 @@ class Run:
         """Return the records of the run, in order; damage is skipped, and counted in the ``report`` of the reading."""
         return read(self.path, mode="salvage", attempts=attempts, dialect=self._choice)
 
-    def history(
-        self, metrics: Sequence[str] | str | None = None, x: str = "step", *, attempts: AttemptView = "latest"
-    ) -> History:
+    def history(self, metrics: Sequence[str] | str | None = None, *, attempts: AttemptView = "latest") -> History:
         """Return every value that the run has logged, read from its stream: see ``toyspec.history``."""
         from toyspec.core.runs.history import history
 
-        return history(self.path, metrics, x, attempts=attempts, dialect=self._choice)
+        return history(self.path, metrics, attempts=attempts, dialect=self._choice)
 
     def report(self) -> ReadReport:
         """Return the account of every byte of the stream: records, gaps, and what follows the last record."""
@@ -284,28 +282,19 @@ class Runs(Sequence[Run]):
         self.skipped = skipped
         """Number of files of other formats below the roots."""
 
-    def filter(
-        self, condition: Callable[[Run], object] | Mapping[str, Any] | str | None = None, /, **fields: Any
-    ) -> Runs:
-        """Return the runs for which *condition* is true, and whose *fields* have the values that are named.
+    def filter(self, condition: Callable[[Run], object] | str) -> Runs:
+        """Return the runs for which *condition* is true.
 
-        *condition* may also be a filter as of ``toyspec ls`` and the viewer, ``"lr < 1e-3 and val/acc > .7"``, or a
-        mapping of fields: ``{"optim.lr": 3e-4}``. Raises ExpressionError if the filter cannot be read, or no run has a
-        field of that name. Metrics are read from the streams where only their ends were.
+        It is a function of a run, or a filter as of ``toyspec ls`` and the viewer: ``"lr < 1e-3 and val/acc > .7"``.
+        Raises ExpressionError if the filter cannot be read, or no run has a field of that name. Metrics are read from
+        the streams where only their ends were.
         """
-        wanted = {**condition, **fields} if isinstance(condition, Mapping) else fields
-        filters = [expression(condition)] if isinstance(condition, str) else []
-        names = [*wanted, *(name for each in filters for name in each.fields)]
-        found = [run.known(names) for run in self._runs]
-        require_fields(wanted, found, filters)
-        kept = [
-            run
-            for run, facts in zip(self._runs, found, strict=True)
-            if (not callable(condition) or condition(run))
-            and meets(facts, filters)
-            and all(value_of(facts, name) == value for name, value in wanted.items())
-        ]
-        return self._like(kept)
+        if callable(condition):
+            return self._like(list(filter(condition, self._runs)))
+        wanted = expression(condition)
+        found = [run.known(wanted.fields) for run in self._runs]
+        require_fields([], found, [wanted])
+        return self._like([run for run, facts in zip(self._runs, found, strict=True) if meets(facts, [wanted])])
 
     def sort(self, by: str | Callable[[Run], Any], *, reverse: bool = False) -> Runs:
         """Return the runs in the order of a field or a key; those without a value come last, whichever way round.
@@ -351,20 +340,6 @@ class Runs(Sequence[Run]):
         """Return a pandas DataFrame with one row for each run. Raise ImportError without pandas."""
         return table_library("pandas").DataFrame(self.rows())
 
-    def to_polars(self) -> Any:
-        """Return a Polars DataFrame with one row for each run. Raise ImportError without Polars."""
-        return table_library("polars").DataFrame(self._columns(), strict=False)
-
-    def to_arrow(self) -> Any:
-        """Return an Arrow table with one row for each run. Raise ImportError without pyarrow."""
-        return table_library("pyarrow").table(self._columns())
-
-    def _columns(self) -> dict[str, list[Any]]:
-        """Return the columns; one whose values are of several types becomes text: a table has one type a column."""
-        rows = self.rows()
-        columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
-        return {name: _of_one_type(values) for name, values in columns.items()}
-
     @overload
     def __getitem__(self, index: int) -> Run: ...
     @overload
@@ -381,12 +356,7 @@ class Runs(Sequence[Run]):
         return iter(self._runs)
 
     def __repr__(self) -> str:
-        cells = [_SHOWN_COLUMNS, *self._shown()]
-        widths = [max(len(row[at]) for row in cells) for at in range(len(_SHOWN_COLUMNS))]
-        lines = (
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-        )
-        return "\n".join([self._title(), *lines])
+        return "\n".join([self._title(), *map(repr, self._runs[:_SHOWN_RUNS])])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{name}</th>" for name in _SHOWN_COLUMNS)
@@ -446,10 +416,3 @@ def one_of_each_run(streams: Mapping[str, Stream]) -> list[Stream]:
 def _order(value: Any) -> tuple[bool, Any] | None:
     """Return a key that compares a column with values of several types: numbers before text; None for None."""
     return None if value is None else (not isinstance(value, int | float), value)
-
-
-def _of_one_type(values: list[Any]) -> list[Any]:
-    types = {type(value) for value in values if value is not None}
-    if len(types) <= 1 or types == {int, float}:
-        return values
-    return [value if value is None else str(value) for value in values]
