@@ -142,7 +142,7 @@ def test_settings_that_a_resumption_between_the_ends_changed_are_found(
     monkeypatch.setattr(run_ends, "_PIECE_BYTES", 1 << 10)
     path = write(tmp_path, _lines([*records, END | {"t": 4000.0}]))
     ends, whole = summarize_ends(path, checked_bytes=0), summarize_run(path)
-    assert not ends.extent.is_checked
+    assert ends.extent.records is None
     assert _facts(whole) == _facts(ends)
     assert (None, None) == (ends.facts.settings, ends.facts.progress)
     ends.settle()
@@ -192,7 +192,7 @@ def test_damage_between_the_ends_of_a_small_stream_shows(tmp_path: Path) -> None
     lines = _lines([START, *_steps(1, 2_000), END]).splitlines(keepends=True)
     path = write(tmp_path, b"".join([*lines[:1000], b'{"kind":"st\n', *lines[1000:]]))
     summary = summarize_ends(path)
-    assert ("damaged", 2002, True) == (summary.extent.state, summary.extent.records, summary.extent.is_checked)
+    assert ("damaged", 2002) == (summary.extent.state, summary.extent.records)
 
 
 @pytest.mark.parametrize("dialect", ["auto", None, "json-objects"])

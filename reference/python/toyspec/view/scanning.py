@@ -109,7 +109,7 @@ def quick_row(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
 def _row_of_ends(work: ScanWork, dialect: DialectChoice) -> dict[str, Any]:
     summary = summarize_ends(work.path, dialect=dialect, checked_bytes=0)
     # The rest of the stream is read next; this row is to be there before.
-    summary.find_changes, summary.knows_metrics = None, True
+    summary.is_settled = summary.knows_metrics = True
     row = row_of_work(summary, work)
     unknown = {"best": None, "count": 0, "nan": 0}
     return row | {"metrics": {name: facts | unknown for name, facts in row["metrics"].items()}}

@@ -21,7 +21,7 @@ from toyspec.core.runs.run_facts import RankState
 from toyspec.core.system_calls import is_locked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from toyspec.core.findings import Gap
     from toyspec.core.generated.runs import RunState
@@ -48,33 +48,29 @@ def ends_at(path: str, checked_bytes: int = WHOLE_BYTES) -> tuple[Ends, int] | N
     Return None where they hold no record, for gzip data, and where the stream cannot be read: reading all of it then
     says why.
     """
-    if is_address(path):
-        return _remote_ends(path)
     try:
+        if is_address(path):
+            return _remote_ends(path)
         descriptor = descriptor_of(path)
+        try:
+            size = os.fstat(descriptor).st_size
+            return _read_ends(path, partial(_read_at, descriptor), size, checked_bytes, (BLOCK_BYTES, _MOST_BYTES))
+        finally:
+            os.close(descriptor)
     except OSError:
         return None
-    try:
-        size = os.fstat(descriptor).st_size
-        ends = _read_ends(path, descriptor, size, checked_bytes)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-    return None if ends is None else (ends, size)
 
 
 class Ends:
     """The two ends of one stream, as records; there is no tail where the head is all."""
 
-    def __init__(self, path: str, head: bytes) -> None:
+    def __init__(self, path: str, head: bytes, tail: bytes | None = None) -> None:
         self._path = path
         feed = RecordFeed(detect=partial(detect_profile_at, path))
         self.head = records_among(feed.feed(head))
         """Its records."""
         self.tail: list[Record] = []
         """The records of the last bytes that were read."""
-        self._is_damaged = feed.gap_bytes > 0
         self.state = feed.state
         """The state of the stream, as far as the ends tell."""
         self.count: int | None = feed.records
@@ -85,6 +81,11 @@ class Ends:
         for record in self.head:
             if record.kind in _SHAPING:
                 self._phases.learn(record)
+        if tail is not None and self.head:
+            is_damaged, feed = feed.gap_bytes > 0, RecordFeed(profile=self.profile)
+            # The first line may have begun before.
+            self.tail = records_among(feed.feed(tail[tail.find(b"\n") + 1 :])) if b"\n" in tail else []
+            self.state, self.count = "damaged" if is_damaged else feed.state, None
 
     @property
     def is_doubtful(self) -> bool:
@@ -97,42 +98,40 @@ class Ends:
             return True
         return bool(self.head) and dialect.profile_of(self.head[0].raw + b"\n", self._path) is not None
 
-    def take_tail(self, tail: bytes) -> Literal["enough", "too little", "nothing"]:
-        """Take in the last bytes of the stream; return whether they tell where the run stands, or hold no record."""
-        feed = RecordFeed(profile=self.profile)
-        # The first line may have begun before.
-        self.tail = records_among(feed.feed(tail[tail.find(b"\n") + 1 :])) if b"\n" in tail else []
-        self.state = "damaged" if self._is_damaged else feed.state
-        self.count = None
-        if not self.is_resumed():
+    def tells(self) -> Literal["enough", "too little", "nothing"]:
+        """Return whether the tail tells where the run stands, or holds no record."""
+        if not self._is_resumed():
             telling = any(map(self._tells_loss, reversed(self.tail)))
             return "enough" if telling else "too little" if self.tail else "nothing"
         # What goes on from a step that was not read says too little, and no more of the end may say it.
-        behind = [record for record in self.latest(Attempts()) if record.line > len(self.head)]
+        behind = [record for record in self._latest(Attempts()) if record.line > len(self.head)]
         return "enough" if any(map(self._tells_loss, behind)) else "nothing"
 
-    def is_resumed(self) -> bool:
-        """Return whether the run was resumed."""
-        return bool(self._phases) or any(record.kind == "run_resume" for record in self.tail)
+    def records(self, attempts: Attempts) -> list[Record]:
+        """Return the records that count; *attempts* learns of all.
 
-    def latest(self, attempts: Attempts) -> list[Record]:
-        """Return the records that no later attempt supersedes; *attempts* learns of all."""
-        records = [*self.head, *self.tail]
-        for line, record in enumerate(records, 1):
-            # Lines of the tail were counted from its start.
-            record.line = line
-            attempts.learn(record)
-        return list(attempts.latest(records))
-
-    def telling(self, records: list[Record]) -> list[Record]:
-        """Return the *records* that count: up to the first step, ends and settings, and from the last step on."""
-        if self.profile == "kaun/v1":
+        Of a run that was resumed, these are those that no later attempt supersedes; of another one, those up to the
+        first step, ends and settings, and those from the last step on.
+        """
+        records = self._latest(attempts)
+        if self._is_resumed() or self.profile == "kaun/v1":
             return records
         last = next((at for at in range(len(records) - 1, -1, -1) if self._tells_loss(records[at])), 0)
         first = next((at for at in range(last) if self._is_step(records[at])), last)
         between = records[first + 1 : last]
         said = [record for record in between if record.end is not None or record.goes_on or record.changed_config]
         return [*records[: first + 1], *said, *records[max(first + 1, last) :]]
+
+    def _is_resumed(self) -> bool:
+        return bool(self._phases) or any(record.kind == "run_resume" for record in self.tail)
+
+    def _latest(self, attempts: Attempts) -> list[Record]:
+        records = [*self.head, *self.tail]
+        for line, record in enumerate(records, 1):
+            # Lines of the tail were counted from its start.
+            record.line = line
+            attempts.learn(record)
+        return list(attempts.latest(records))
 
     def _tells_loss(self, record: Record) -> bool:
         if record.profile == "kaun/v1":
@@ -148,50 +147,39 @@ def records_among(found: Iterable[Record | Gap]) -> list[Record]:
     return [item for item in found if isinstance(item, Record)]
 
 
-def _read_ends(path: str, descriptor: int, size: int, whole: int) -> Ends | None:
-    """Return the ends of an open file of *size* bytes, all of it up to *whole*; None where they hold no record."""
-    head = tail = BLOCK_BYTES if size > whole else size
-    ends = None
-    while head + tail < size and head <= _MOST_BYTES:
-        ends = Ends(path, _read_at(descriptor, 0, head))
-        if ends.head:
-            break
-        head *= _GROWTH
-    while ends is not None and ends.head and head + tail < size:
-        found = ends.take_tail(_read_at(descriptor, size - tail, tail))
-        if found == "enough" or tail * _GROWTH > _MOST_BYTES:
-            return None if found == "nothing" else ends
-        tail *= _GROWTH
-    if size > head + tail:
-        return None
-    data = _read_at(descriptor, 0, size)
-    return None if data.startswith(GZIP_MAGIC) else Ends(path, data)
+def _read_ends(
+    path: str, read_at: Callable[[int, int], bytes], size: int, whole: int, blocks: tuple[int, int]
+) -> tuple[Ends, int] | None:
+    """Return the ends of a stream of *size* bytes, all of it up to *whole*; None where they do not tell.
+
+    *blocks* are the numbers of bytes that are read of each end at first, and at most.
+    """
+    block, most = blocks
+    while size > whole and 2 * block < size:
+        ends = Ends(path, read_at(0, block), read_at(size - block, block))
+        found = ends.tells()
+        block *= _GROWTH
+        if found == "enough" or block > most:
+            return None if found == "nothing" else (ends, size)
+    data = read_at(0, size)
+    return None if data.startswith(GZIP_MAGIC) else (Ends(path, data), size)
 
 
 def _remote_ends(address: str) -> tuple[Ends, int] | None:
-    """Return the ends of the stream at *address* and its size; None if they do not tell, as of gzip data.
-
-    None also if it cannot be read: reading all of it then says why.
-    """
     # Imported with the first address: start-up time counts.
     from toyspec.core.places.place import place_of
 
-    try:
-        place = place_of(address)
-        head, entry = place.read_range(address, 0, REMOTE_BYTES, None)
-        if head.startswith(GZIP_MAGIC):
-            return None
-        ends = Ends(address, head)
-        if entry.size <= len(head):
-            return ends, entry.size
-        size = min(REMOTE_BYTES, entry.size - len(head))
-        tail = place.read_range(address, entry.size - size, size, entry.identity).data
-        if len(head) + size == entry.size:
-            return Ends(address, head + tail), entry.size
-    except OSError:
-        return None
-    # The end begins in a line; without a record in it, only the whole stream tells.
-    return None if not ends.head or ends.take_tail(tail) == "nothing" else (ends, entry.size)
+    place = place_of(address)
+    head, entry = place.read_range(address, 0, REMOTE_BYTES, None)
+
+    def read_at(offset: int, size: int) -> bytes:
+        held = head[offset : offset + size]
+        missing = size - len(held)
+        if not missing:
+            return held
+        return held + place.read_range(address, offset + len(held), missing, entry.identity).data
+
+    return _read_ends(address, read_at, entry.size, len(head), (REMOTE_BYTES, REMOTE_BYTES))
 
 
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:

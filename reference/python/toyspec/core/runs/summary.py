@@ -6,7 +6,7 @@ import os
 import re
 from array import array
 from contextlib import suppress
-from functools import cached_property, partial, reduce
+from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
 
@@ -67,11 +67,9 @@ class Extent(NamedTuple):
 
     state: State
     records: int | None
-    """Number of records; None where not all were read."""
+    """Number of records; None where not all were read: damage between the ends would not have been seen."""
     size: int
     """Size in bytes."""
-    is_checked: bool = True
-    """False where damage between the ends of the stream would not have been seen."""
 
 
 MOST_NAMES = 100_000
@@ -98,8 +96,8 @@ class RunSummary:
     """What the stream was read by, where that was chosen."""
     known_ranks: Sequence[RankState] | None = None
     """The states of the logs of its other ranks, where they were found out before: of a run in a store."""
-    find_changes: Callable[[], Iterable[Record]] | None = None
-    """Where only the ends of a long stream were read: finds all that change settings, in order, in the rest of it."""
+    is_settled = True
+    """False where only the ends of a long stream were read, whose settings may have been changed between them."""
 
     def __init__(self, path: str, *, attempts: Attempts | None = None, parts: int = 32) -> None:
         self._parts = parts
@@ -222,8 +220,7 @@ class RunSummary:
         now: dict[str, Any] = {key: getattr(said, key) or own[key] for key in ("name", "group", "notes")}
         now["tags"] = said.tags(own["tags"])
         # What was changed between the ends is searched for where it is asked for.
-        is_settled = self.find_changes is None
-        settings = settings_of(start) if is_settled else {}
+        settings = settings_of(start) if self.is_settled else {}
         planned = planned_of(settings)
         seconds, steps = self._seconds(), (self.first_step, self.last_step)
         loss, has_loss = self._final_loss()
@@ -243,20 +240,22 @@ class RunSummary:
             annotated=said.count > 0,
             said={key: own[key] for key in now if own[key] != now[key]} if said.count else {},
             dialect=self.dialect, **processes,
-            settings=settings if is_settled else None,
+            settings=settings if self.is_settled else None,
             metrics={name: self._metric_facts(name) for name in self.series} if self.knows_metrics else None,
             metrics_left_out=self.metrics_left_out,
         )  # fmt: skip
 
     def settle(self) -> None:
         """Search the middle of a long stream for what changes its settings."""
-        if self.find_changes is not None:
-            changes = list(self.find_changes())
-            self.start = reduce(start_after, changes, self.start)
-            sizes = [size for record in changes if (size := world_size_of(record)) is not None]
-            self.world_size = sizes[-1] if sizes else self.world_size
-            self.find_changes = None
+        if not self.is_settled:
+            self.is_settled = True
+            for record in _changes(self.path):
+                self._take_changes(record)
             self.__dict__.pop("facts", None)
+
+    def _take_changes(self, record: Record) -> None:
+        self.start = start_after(self.start, record)
+        self.world_size = world_size_of(record) or self.world_size
 
     def _processes(self) -> dict[str, Any]:
         """Return the number of processes, and which of the other ranks are not whole."""
@@ -367,8 +366,7 @@ class RunSummary:
             elif not self.start.keys() - {"config"}:
                 # A record before it, in a log whose first lines are lost, has settings alone.
                 self.start = _with_settings(start, self.start.get("config"))
-        self.start = start_after(self.start, record)
-        self.world_size = world_size_of(record) or self.world_size
+        self._take_changes(record)
         self.end = record.end or (None if record.goes_on else self.end)
         for name, goal in record.goal.items():
             self._keep_named("goals", self.goals, name, goal)
@@ -574,13 +572,9 @@ def _summary_of(path: str, found: tuple[Ends, int] | None, dialect: DialectChoic
         return summarize_run(path, dialect=dialect)
     summary = RunSummary(path, parts=0)
     summary.knows_metrics = False
-    if ends.is_resumed():
-        summary.take(ends.latest(summary.attempts))
-    else:
-        summary.take(ends.telling([*ends.head, *ends.tail]), learn="attempts")
-    summary.describe(ends.profile, Extent(ends.state, ends.count, size, ends.count is not None))
-    if not summary.extent.is_checked and ends.profile == "toy/v1" and not is_address(path):
-        summary.find_changes = partial(_changes, path)
+    summary.take(ends.records(summary.attempts))
+    summary.describe(ends.profile, Extent(ends.state, ends.count, size))
+    summary.is_settled = ends.count is not None or ends.profile != "toy/v1" or is_address(path)
     return summary
 
 
