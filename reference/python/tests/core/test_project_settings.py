@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import pytest
 
 from command_line import toyspec_within as toyspec
-from toyspec.core.reading.configuration import ConfigurationError, find_configuration, place_in_settings
+from toyspec.core.reading.configuration import ConfigurationError, find_configuration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,48 +86,3 @@ def test_nearest_settings_count(tmp_path: Path) -> None:
     beside = tmp_path / "a"
     assert (str(beside / "pyproject.toml"), (str(beside / "runs"), "s3://b/runs")) == (found.path, found.roots)
     assert ((str(beside / "p"),), ("run-end-missing",)) == (found.profiles, found.ignore)
-
-
-LINES = """roots = []
-[[health]]
-type = "bound"  # [[health]]
-text = \'\'\'
-[[health]]
-beyond = 1
-\'\'\'
-[[ health ]]
-"beyond" = 2
-when.x = 3
-[[alerts]]
-beyond = 4
-"""
-
-
-@pytest.mark.parametrize(
-    ("array", "at", "key", "place"),
-    [
-        ("health", 0, "type", "line 3, [[health]] key type"),
-        ("health", 0, "", "line 2, [[health]]"),
-        ("health", 0, "beyond", "line 2, [[health]] key beyond"),
-        ("health", 1, "beyond", "line 9, [[health]] key beyond"),
-        ("health", 1, "when", "line 10, [[health]] key when"),
-        ("health", 1, "", "line 8, [[health]]"),
-        ("health", 2, "", "[[health]]"),
-        ("alerts", 0, "beyond", "line 12, [[alerts]] key beyond"),
-        ("alerts", 0, "x.y", "line 11, [[alerts]] key x.y"),
-    ],
-)
-def test_place_of_a_key_in_the_settings(array: str, at: int, key: str, place: str, tmp_path: Path) -> None:
-    """Texts that look like tables are not, and a key that is missing is where its table is."""
-    path = tmp_path / "toyspec.toml"
-    path.write_text(LINES, encoding="utf-8")
-    assert place == place_in_settings(str(path), array, at, key)
-    path.write_text(re.sub(r"\[\[ ?(health|alerts) ?\]\]", r"[[tool.toyspec.\1]]", LINES), encoding="utf-8")
-    assert place == place_in_settings(str(path), array, at, key)
-
-
-def test_place_in_settings_that_cannot_be_read_is_the_table_alone(tmp_path: Path) -> None:
-    """The line is left out where there is none."""
-    assert "[[health]] key x" == place_in_settings(str(tmp_path / "none"), "health", 0, "x")
-    (tmp_path / "bytes").write_bytes(b"\xff")
-    assert "[[health]]" == place_in_settings(str(tmp_path / "bytes"), "health", 0, "")

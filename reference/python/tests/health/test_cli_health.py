@@ -34,14 +34,14 @@ def sick_run(tmp_path: Path) -> Path:
 def test_rules_of_the_settings_are_used(
     sick_run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Rules are those of toyspec.toml; a wrong one ends the command with its line and key."""
+    """Rules are those of toyspec.toml; a wrong one ends the command with its number and key."""
     monkeypatch.chdir(sick_run)
     (sick_run / "toyspec.toml").write_text('[[health]]\nname = "low"\ntype = "bound"\nbelow = 3\n')
     assert 0 == main(["guard", "."])
     assert "warning: low  step 1  loss is 2, below 3" in capsys.readouterr().err
     (sick_run / "toyspec.toml").write_text('[[health]]\nname = "low"\ntype = "bound"\nbelov = 3\n')
     assert 2 == main(["guard", "."])
-    assert "line 4, [[health]] key belov: a rule of type bound has no key 'belov'" in capsys.readouterr().err
+    assert "[[health]] 1 key belov: a rule of type bound has no key 'belov'" in capsys.readouterr().err
 
 
 def test_page_of_a_run_has_incidents_as_alerts(sick_run: Path) -> None:

@@ -17,7 +17,7 @@ from toyspec.core.errors import must_be_one_of, nearest
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.files import read_resource
 from toyspec.core.generated.runs import LOSS_NAMES
-from toyspec.core.reading.configuration import ConfigurationError, find_configuration, place_in_settings
+from toyspec.core.reading.configuration import ConfigurationError, find_configuration
 from toyspec.health import PRESETS
 
 if TYPE_CHECKING:
@@ -211,16 +211,15 @@ def read_each(
 ) -> list[Result]:
     """Return what *read* makes of each of the *tables* of the array *name*, from the settings at *path* or a program.
 
-    A wrong one raises ConfigurationError, which names file, line and key, or ValueError, which counts from 1.
+    A wrong one raises ConfigurationError, which names the file, or ValueError; both name the key, and count tables from 1.
     """
     found = []
     for at, table in enumerate(tables):
         try:
             found.append(read(table))
         except HealthRuleError as error:
-            if path is None:
-                raise ValueError(f"[[{name}]] {at + 1}: {error}") from None
-            raise ConfigurationError(path, f"{place_in_settings(path, name, at, error.key)}: {error}") from None
+            fact = f"[[{name}]] {at + 1}{error.key and f' key {error.key}'}: {error}"
+            raise (ValueError(fact) if path is None else ConfigurationError(path, fact)) from None
     return found
 
 

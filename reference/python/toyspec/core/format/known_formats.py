@@ -33,10 +33,6 @@ class Look(NamedTuple):
 
 
 _SOME_DIGITS = re.compile(rb"(?<!\w)[-+]?\d+(?:[.,]\d*)?(?!\w)[\s\S]*(?<!\w)[-+]?\d+(?:[.,]\d*)?(?!\w)")
-_PLAIN_NUMBER = re.compile(rb"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
-
-_NUMBERS = re.compile(rb"\[\s*[-+]?\.?\d[-+.\deE]*\s*(?:[,\]]|$)[^\"{\[]*")
-_COLUMN_ROWS = 20
 
 
 def look_of(head: bytes, keys: Iterable[str] | None, *, is_all: bool) -> Look:
@@ -57,8 +53,6 @@ def look_of(head: bytes, keys: Iterable[str] | None, *, is_all: bool) -> Look:
 
 def table_advice(head: bytes) -> str | None:
     """Return what to do with text of no known format that begins with *head*, and has numbers; None without any."""
-    first = head.lstrip(_SPACE).partition(b"\n")[0]
-    cells = re.split(rb"[,;\t]", first.strip())
     if b"\0" in head[:HEAD_BYTES] or not _SOME_DIGITS.search(head[:HEAD_BYTES]):
         return None
     try:
@@ -66,29 +60,10 @@ def table_advice(head: bytes) -> str | None:
         head[:HEAD_BYTES].decode("utf-8", "strict" if len(head) < HEAD_BYTES else "ignore")
     except UnicodeDecodeError:
         return "the text is not UTF-8: make it so with `iconv -f ISO-8859-1 -t UTF-8`, if it is Latin-1"
-    known = _unnamed_advice(head, first, cells)
-    return known or (
-        "`toyspec dialect new FILE` proposes how to read it; of a table, --step-key KEY names the column of the step"
+    return (
+        "`toyspec dialect new FILE` proposes how to read it; of a table, --step-key KEY names the column of the step, "
+        "and --columns step,loss names columns that have no header"
     )
-
-
-def _unnamed_advice(head: bytes, first: bytes, cells: list[bytes]) -> str | None:
-    """Return what to do with numbers without a name, or with W&B's summary; None for all else.
-
-    *first* is the first line of *head*, and *cells* are its parts.
-    """
-    if cells and all(
-        _PLAIN_NUMBER.fullmatch(line.strip()) for line in head[:HEAD_BYTES].split(b"\n")[:_COLUMN_ROWS] if line.strip()
-    ):
-        return "numbers without a name: say what they are, as in --columns loss"
-    if first.startswith(b"[") and _NUMBERS.match(first):
-        return "numbers without a name: `jq '{loss: .}' FILE > history.json` gives them one"
-    if first.startswith(b"{") and b'"_step"' in first and b'"_runtime"' in first:
-        return "W&B's summary of a run, with its last values alone; `toyspec import wandb DIR` reads the run in DIR"
-    if len(cells) > 1 and all(_PLAIN_NUMBER.fullmatch(cell.strip()) for cell in cells):
-        names = ",".join(["step", *(f"name{at}" for at in range(1, len(cells)))])
-        return f"a table without a header: name its columns, as in --columns {names}"
-    return None
 
 
 def known_start(head: bytes) -> Look | None:

@@ -21,14 +21,13 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Any
 
 import msgspec
 
 from toyspec.core.errors import ToyspecError
 from toyspec.core.escaping import printable
-from toyspec.core.files import open_file, open_text
+from toyspec.core.files import open_file
 from toyspec.core.places.addresses import is_address, public
 
 FILE = "toyspec.toml"
@@ -137,39 +136,6 @@ def _configuration(path: str, data: bytes) -> Configuration:
         health=_tables(path, document, "health"),
         alerts=_tables(path, document, "alerts"),
     )
-
-
-def place_in_settings(path: str, array: str, at: int, key: str) -> str:
-    """Return where the table *at* of ``[[array]]`` has *key*, as "line 7, [[health]] key beyond".
-
-    *key* "" is the table as a whole. A line that cannot be found is left out.
-    """
-    name = f"[[{array}]]" + (f" key {key}" if key else "")
-    try:
-        with open_text(path) as file:
-            lines = file.read().splitlines()
-    except (OSError, UnicodeDecodeError):
-        return name
-    header = re.compile(rf"\s*\[\[\s*(tool\s*\.\s*toyspec\s*\.\s*)?[\"']?{array}[\"']?\s*\]\]")
-    begin = next(
-        (n for n, line in enumerate(lines, 1) if header.match(line) and _tables_in(lines[:n], array) == at + 1), 0
-    )
-    if not begin:
-        return name
-    member = re.compile(rf"\s*[\"']?{re.escape(key)}[\"']?\s*[=.]")
-    found = (n for n in range(begin + 1, len(lines) + 1) if key and member.match(lines[n - 1]))
-    return f"line {next((n for n in found if _tables_in(lines[: n - 1], array) == at + 1), begin)}, {name}"
-
-
-def _tables_in(lines: list[str], array: str) -> int | None:
-    """Return how many tables ``[[array]]`` *lines* have; None where they end within a text, and so are not TOML."""
-    import tomllib
-
-    try:
-        document = tomllib.loads("\n".join(lines))
-    except tomllib.TOMLDecodeError:
-        return None
-    return len(document.get("tool", {}).get("toyspec", {}).get(array) or document.get(array) or [])
 
 
 def _tables(path: str, document: dict[str, Any], key: str) -> tuple[dict[str, Any], ...]:

@@ -6,7 +6,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, get_args
 
 import msgspec
@@ -116,10 +116,6 @@ class FollowedFeed:
     def is_by_lines(self) -> bool:
         """True once it is known how the file is read, and that each line is read by itself."""
         return self._held is None and self.feed_now.is_by_lines
-
-    def skip(self, size: int) -> None:
-        """Pass over *size* bytes of whole lines, which count as none; call it after an LF."""
-        self.feed_now.skip(size)
 
     def drop_fragment(self) -> None:
         """Drop the bytes after the last LF, as if they had not been fed."""
@@ -302,23 +298,41 @@ class Follower:
         self._stream.close()
 
     def _begin_stream(self, path: str) -> None:
-        self._feed = self._feed_of(path)
+        self._feed = self._new_feed_of(path)
         self._has_ended = False
-        self._skipped: SkippedBytes | None = None
+        self._skipped_lines: Callable[[], int] = lambda: 0
 
-    def _feed_of(self, path: str) -> FollowedFeed:
+    def _new_feed_of(self, path: str) -> FollowedFeed:
         return FollowedFeed(self._choice, self._new_feed, path, partial(detect_profile_at, path))
 
     def _skip(self, file: LiveBytes, records: int) -> None:
-        """Pass over what is before the last *records*, if that is much."""
-        try:
-            moved = skip_to_last(records, file, partial(self._feed_of, file.path), _CHUNK_BYTES)
-        except OSError:
-            # Reading from the start meets the error again, or does not need these bytes.
-            file.restart()
-            return
-        if moved is not None:
-            self._feed, self._skipped = moved
+        """Pass over what is before the last *records*, of which at least one more follows, if that is much.
+
+        Nothing is passed over in a file that has to be read from its start: it is short, is one document, ends within
+        its first bytes, or holds NUL bytes where it is looked at.
+        """
+        head = file.peek(_CHUNK_BYTES)
+        head = head[: head.rfind(b"\n") + 1]
+        size, length = file.status().st_size, _FIRST_BYTES
+        while 0 < len(head) < size - length and length <= _MOST_BYTES:
+            feed = self._new_feed_of(file.path)
+            found = _records(feed.feed(head))
+            tail = file.read(size - length, length)
+            may_skip = feed.is_by_lines and found and not any(map(_is_closing, found))
+            if not may_skip or b"\0" in head or len(tail) < length or b"\0" in tail:
+                return
+            cut = tail.find(b"\n") + 1
+            if cut and len(_records(feed.feed(tail[cut:]))) > records:
+                self._feed = self._new_feed_of(file.path)
+                self._feed.feed(head)
+                start = size - length + cut
+                self._feed.feed_now.skip(start - len(head))
+                file.take(head)
+                file.skip_to(start)
+                # They are counted only when a number is needed.
+                self._skipped_lines = cache(partial(file.count, b"\n", len(head), start))
+                return
+            length *= _GROWTH
 
     def _change(self, change: Change) -> None:
         file = self._stream.file
@@ -326,7 +340,11 @@ class Follower:
         if change == "begun":
             self._begin_stream(file.path)
             if self.last is not None:
-                self._skip(file, self.last)
+                try:
+                    self._skip(file, self.last)
+                except OSError:
+                    # Reading from the start meets the error again, or does not need these bytes.
+                    file.restart()
         elif change == "uncommitted-changed":
             self._feed.drop_fragment()
         else:
@@ -342,7 +360,7 @@ class Follower:
         for item in found:
             assert file is not None
             if isinstance(item, Gap):
-                line = item.line + (0 if self._skipped is None else self._skipped.lines)
+                line = item.line + self._skipped_lines()
                 gap = TailEvent("gap", file.path, line, item.offset, item.length, item.reason, item.message)
                 self._items.append(gap)
                 continue
@@ -391,7 +409,7 @@ def follow(  # noqa: PLR0913
     path = public(os.fspath(path))
     poll_seconds = checked_poll_seconds(path, poll_seconds)
     polling = Polling(
-        poll_seconds=poll_seconds, idle_seconds=idle_seconds, stop=stop or _never, sleep=sleep, clock=clock
+        poll_seconds=poll_seconds, idle_seconds=idle_seconds, stop=stop or (lambda: False), sleep=sleep, clock=clock
     )
     feed = partial(RecordFeed, profile=cast("Profile | None", profile), max_line_bytes=max_line_bytes)
     choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(None if profile else dialect)
@@ -416,73 +434,12 @@ def follow_last(
     return follower
 
 
-def _never() -> bool:
-    return False
-
-
-class SkippedBytes:
-    """The bytes of a file that were passed over. Their lines are counted only when a number is needed."""
-
-    def __init__(self, file: LiveBytes, start: int, end: int) -> None:
-        self._file = file
-        self._start = start
-        self._end = end
-        self._lines: int | None = None
-
-    @property
-    def lines(self) -> int:
-        """Number of LFs in these bytes."""
-        if self._lines is None:
-            self._lines = self._file.count(b"\n", self._start, self._end)
-        return self._lines
-
-
-def skip_to_last(
-    records: int, file: LiveBytes, new_feed: Callable[[], FollowedFeed], head_bytes: int
-) -> tuple[FollowedFeed, SkippedBytes] | None:
-    """Move *file* so that its last *records* follow, at least one more before them; return its feed, and what it left.
-
-    Return None, and move nothing, for a file that has to be read from its start: it is short, is one document, ends
-    within its first *head_bytes*, or holds NUL bytes where it is looked at.
-    """
-    head = file.peek(head_bytes)
-    head = head[: head.rfind(b"\n") + 1]
-    size = file.status().st_size
-    length = _FIRST_BYTES
-    while 0 < len(head) < size - length and length <= _MOST_BYTES:
-        feed = new_feed()
-        if b"\0" in head or not _is_passed(feed, head):
-            return None
-        tail = file.read(size - length, length)
-        cut = tail.find(b"\n") + 1
-        start = size - length + cut
-        if len(tail) < length or b"\0" in tail:
-            return None
-        if cut:
-            found = feed.feed(tail[cut:])
-            if sum(isinstance(item, Record) for item in found) > records:
-                return _moved(file, new_feed(), head, start)
-        length *= _GROWTH
-    return None
-
-
-def _is_passed(feed: FollowedFeed, head: bytes) -> bool:
-    """Feed *head*; return whether the lines after it are read each by itself, and the run goes on."""
-    found = feed.feed(head)
-    records = [item for item in found if isinstance(item, Record)]
-    return feed.is_by_lines and bool(records) and not any(_is_closing(record) for record in records)
+def _records(found: list[Any]) -> list[Record]:
+    return [item for item in found if isinstance(item, Record)]
 
 
 def _is_closing(record: Record) -> bool:
     return record.kind is not None and record.kind == closing_kind(record.profile)
-
-
-def _moved(file: LiveBytes, feed: FollowedFeed, head: bytes, start: int) -> tuple[FollowedFeed, SkippedBytes]:
-    feed.feed(head)
-    feed.skip(start - len(head))
-    file.take(head)
-    file.skip_to(start)
-    return feed, SkippedBytes(file, len(head), start)
 
 
 class Polling(msgspec.Struct, frozen=True, kw_only=True):

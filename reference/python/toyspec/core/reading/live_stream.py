@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from toyspec.core.errors import StreamError, StreamMissingError, StreamUnreadableError
 from toyspec.core.places.addresses import is_address
@@ -35,28 +34,25 @@ Content = Literal["same", "uncommitted-changed", "truncated", "replaced"]
 """
 
 
-class Status(Protocol):
-    """What is known of a file without reading it; ``os.stat_result`` is one."""
+class ObjectStatus(NamedTuple):
+    """The status of an object, as that of a file."""
 
-    @property
-    def st_size(self) -> int:
-        """Number of bytes."""
+    st_size: int
+    st_mtime_ns: int
+    """Made from the identity of the object, not from a time."""
+    st_nlink: int = 0
+    st_dev: int = 0
+    st_ino: int = 0
 
-    @property
-    def st_mtime_ns(self) -> int:
-        """Another number after each change of the content."""
 
-    @property
-    def st_nlink(self) -> int:
-        """Number of names that the file has."""
+Status: TypeAlias = "os.stat_result | ObjectStatus"
 
-    @property
-    def st_dev(self) -> int:
-        """The device."""
 
-    @property
-    def st_ino(self) -> int:
-        """Number of the file on its device."""
+def status_of(size: int, identity: str) -> ObjectStatus:
+    """Return the status of an object with *size* bytes and the *identity* that the store gives it."""
+    # Some stores quote an entity tag in an answer, and do not in a list.
+    mark = sha256(identity.removeprefix("W/").strip('"').encode()).digest()
+    return ObjectStatus(size, int.from_bytes(mark[:7], "big"))
 
 
 class LiveBytes(ABC):
@@ -68,6 +64,9 @@ class LiveBytes(ABC):
     path: str
     """Path of what is read."""
 
+    is_version = False
+    """True if what is read changes only when its status is asked for."""
+
     is_outdated = False
     """True if what was read ends early, since an object was replaced meanwhile; until its status is asked for again."""
 
@@ -75,18 +74,25 @@ class LiveBytes(ABC):
     def read(self, offset: int, size: int) -> bytes:
         """Return at most *size* bytes from *offset* on; the position does not change."""
 
-    @abstractmethod
     def peek(self, size: int) -> bytes:
         """Return at most *size* bytes from the position; none at the end."""
+        return self.read(self.position, size)
 
-    @property
-    @abstractmethod
-    def lost_fragment(self) -> bool:
-        """True when bytes after the last committed line were read, and have changed since."""
-
-    @abstractmethod
     def content(self) -> Content:
         """Compare what is there with what was read of it."""
+        first, last = self._first_line, self._last_committed
+        if self.committed:
+            if self.status().st_size < self.committed:
+                return "truncated"
+            if self.read(0, len(first)) != first or self.read(self.committed - len(last), len(last)) != last:
+                return "replaced"
+        return "same" if self.has_fragment() else "uncommitted-changed"
+
+    def has_fragment(self) -> bool:
+        """Return whether the bytes after the last committed line are still there, by both their ends."""
+        # A record that replaces a cut one may have the same bytes at its end.
+        end, start = self._uncommitted, self._fragment_start
+        return self.read(self.position - len(end), len(end)) == end and self.read(self.committed, len(start)) == start
 
     @abstractmethod
     def status(self) -> Status:
@@ -156,18 +162,6 @@ class LiveBytes(ABC):
             self._drop_fragment()
         else:
             self.restart()
-
-    def _has_fragment(self, read: Callable[[int, int], bytes]) -> bool:
-        """Return whether *read* gives the uncommitted bytes that were read, by both their ends."""
-        # A record that replaces a cut one may have the same bytes at its end.
-        end, start = self._uncommitted, self._fragment_start
-        return read(self.position - len(end), len(end)) == end and read(self.committed, len(start)) == start
-
-    def _has_committed(self, read: Callable[[int, int], bytes]) -> bool:
-        """Return whether *read* gives the committed lines that were read, by both their ends."""
-        first, last = self._first_line, self._last_committed
-        is_begun = not self.committed or read(0, len(first)) == first
-        return is_begun and read(self.committed - len(last), len(last)) == last
 
     def _drop_fragment(self) -> None:
         self._fragment_start = b""
@@ -397,7 +391,7 @@ class LiveStream:
         """Yield the content of *file* from its position on, as far as it can be trusted."""
         while data := file.peek(self._chunk_bytes):
             # Since it was read, a fragment may have been cut off and overwritten by other lines.
-            if b"\n" in data and file.lost_fragment:
+            if b"\n" in data and not (file.is_version or file.has_fragment()):
                 if file.content() != "uncommitted-changed":
                     self._seen = None
                     return
@@ -433,27 +427,14 @@ class LiveFile(LiveBytes):
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._descriptor = open_stream(path)
-        status = os.fstat(self._descriptor)
-        self._identity = (status.st_dev, status.st_ino)
+        self._descriptor = -1
+        self._use(open_stream(path))
         self.restart()
-
-    @property
-    def lost_fragment(self) -> bool:
-        """True when bytes after the last committed line were read, and have changed since."""
-        return self.position > self.committed and not self._has_fragment(self.read)
-
-    def peek(self, size: int) -> bytes:
-        """Return at most *size* bytes from the position; none at the end of the file."""
-        return _read_at(self._descriptor, self.position, size)
 
     def read(self, offset: int, size: int) -> bytes:
         """Return at most *size* bytes from *offset* on; the position does not change."""
-        return _read_at(self._descriptor, offset, size)
-
-    def content(self) -> Content:
-        """Compare the file with what was read of it."""
-        return self._content_of(self._descriptor)
+        os.lseek(self._descriptor, offset, os.SEEK_SET)
+        return os.read(self._descriptor, size)
 
     def status(self) -> os.stat_result:
         """Return the status of the open file, whatever its name is."""
@@ -473,11 +454,13 @@ class LiveFile(LiveBytes):
         descriptor = self._open_again()
         if descriptor is None:
             return False
-        if self._content_of(descriptor) in ("truncated", "replaced"):
-            os.close(descriptor)
-            return False
-        self._adopt(descriptor)
-        return True
+        before = self._descriptor
+        self._use(descriptor)
+        is_same = self.content() in ("same", "uncommitted-changed")
+        if not is_same:
+            self._use(before)
+        os.close(before if is_same else descriptor)
+        return is_same
 
     def reopen(self) -> None:
         """Open the path again if it still names this file; else do nothing.
@@ -486,7 +469,8 @@ class LiveFile(LiveBytes):
         """
         descriptor = self._open_again()
         if descriptor is not None:
-            self._adopt(descriptor)
+            self.close()
+            self._use(descriptor)
 
     def close(self) -> None:
         """Close the file; further calls do nothing."""
@@ -498,6 +482,12 @@ class LiveFile(LiveBytes):
         if hasattr(self, "_descriptor"):
             self.close()
 
+    def _use(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        status = os.fstat(descriptor)
+        # Asked once: a network file system may drop the descriptor.
+        self._identity = (status.st_dev, status.st_ino)
+
     def _open_again(self) -> int | None:
         try:
             descriptor = open_stream(self.path)
@@ -508,47 +498,9 @@ class LiveFile(LiveBytes):
         os.close(descriptor)
         return None
 
-    def _adopt(self, descriptor: int) -> None:
-        self.close()
-        self._descriptor = descriptor
-        status = os.fstat(descriptor)
-        self._identity = (status.st_dev, status.st_ino)
-
-    def _content_of(self, descriptor: int) -> Content:
-        read = partial(_read_at, descriptor)
-        if self.committed:
-            if os.fstat(descriptor).st_size < self.committed:
-                return "truncated"
-            if not self._has_committed(read):
-                return "replaced"
-        return "same" if self._has_fragment(read) else "uncommitted-changed"
-
-
-def _read_at(descriptor: int, offset: int, size: int) -> bytes:
-    os.lseek(descriptor, offset, os.SEEK_SET)
-    return os.read(descriptor, size)
-
 
 _NEW_BYTES = 1 << 16
 _MOST_BYTES = 1 << 22
-
-
-class ObjectStatus(NamedTuple):
-    """The status of an object, as that of a file."""
-
-    st_size: int
-    st_mtime_ns: int
-    """Made from the identity of the object, not from a time."""
-    st_nlink: int = 0
-    st_dev: int = 0
-    st_ino: int = 0
-
-
-def status_of(size: int, identity: str) -> ObjectStatus:
-    """Return the status of an object with *size* bytes and the *identity* that the store gives it."""
-    # Some stores quote an entity tag in an answer, and do not in a list.
-    mark = sha256(identity.removeprefix("W/").strip('"').encode()).digest()
-    return ObjectStatus(size, int.from_bytes(mark[:7], "big"))
 
 
 class LiveObject(LiveBytes):
@@ -558,6 +510,8 @@ class LiveObject(LiveBytes):
     the last committed bytes at the same place; they are read again with the first new ones, in one request. Opening
     raises StreamMissingError or StreamUnreadableError; everything else raises OSError.
     """
+
+    is_version = True
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -571,65 +525,53 @@ class LiveObject(LiveBytes):
             raise missing_or_unreadable(path, error) from error
         self._compared = self._entry.identity
 
-    @property
-    def lost_fragment(self) -> bool:
-        """True when bytes after the last committed line were read, and have changed since."""
-        return self.position > self.committed and self.content() != "same"
-
     def peek(self, size: int) -> bytes:
-        """Return at most *size* bytes from the position; none at the end of the object."""
+        """Return at most *size* bytes from the position; none at the end, and none of another version."""
+        kept = self._start + len(self._block) - self.position
         if self.position >= self._entry.size:
             return b""
-        if not self._start <= self.position < self._start + len(self._block):
+        if not 0 < kept <= len(self._block):
             # What reads the run again, as a check does, asks the store once.
             data = kept_block(self._entry, self.position)
-            if data is None:
-                try:
-                    data = self._place.read_range(
-                        self.path, self.position, self._request_bytes, self._entry.identity
-                    ).data
-                except ChangedError:
-                    # The next poll compares the new version with what was read.
-                    self.is_outdated = True
-                    return b""
-                keep_block(self._entry, self.position, data)
-            self._block, self._start = data, self.position
+            self._block, self._start = data or self._requested(self.position, self._request_bytes), self.position
+            if data is None and self._block:
+                keep_block(self._entry, self.position, self._block)
             self._request_bytes = min(2 * self._request_bytes, _MOST_BYTES)
-        begin = self.position - self._start
-        return self._block[begin : begin + size]
+            kept = len(self._block)
+        return self.read(self.position, min(size, kept))
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return at most *size* bytes from *offset* on; the position does not change."""
-        if self._start <= offset and offset + size <= self._start + len(self._block):
-            begin = offset - self._start
-            return self._block[begin : begin + size]
-        wanted = max(size, _NEW_BYTES)
-        self._block = self._place.read_range(self.path, offset, wanted, self._entry.identity).data
-        self._start = offset
-        return self._block[:size]
+        """Return at most *size* bytes from *offset* on, none of another version; the position does not change."""
+        if size and not self._start <= offset <= offset + size <= self._start + len(self._block):
+            self._block, self._start = self._requested(offset, max(size, _NEW_BYTES)), offset
+        begin = offset - self._start
+        return self._block[begin : begin + size]
+
+    def _requested(self, offset: int, size: int) -> bytes:
+        try:
+            return self._place.read_range(self.path, offset, size, self._entry.identity).data
+        except ChangedError:
+            # The next poll compares the new version with what was read.
+            self.is_outdated = True
+            return b""
 
     def content(self) -> Content:
-        """Compare the version that was seen last with what was read."""
+        """Compare the version that was seen last with what was read of another one, if it was."""
         if self._entry.identity == self._compared:
             return "same"
-        known = self._last_committed if self.committed else b""
-        if self._entry.size < self.committed:
-            return "truncated"
-        start = self.committed - len(known)
-        read = self.position - start
+        # One request has the last committed bytes, what follows them, and some that are new.
+        start = max(0, self.committed - FINGERPRINT_BYTES)
         self._request_bytes = _NEW_BYTES
-        try:
-            part = self._place.read_range(self.path, start, read + _NEW_BYTES, self._entry.identity)
-        except ChangedError:
-            # The next poll compares the version after it; until then nothing more is read.
-            return "same"
-        if not part.data.startswith(known):
-            return "replaced"
-        self._block, self._start = part.data, start
-        self._compared = self._entry.identity
-        fragment = part.data[len(known) : read]
-        is_same = fragment.startswith(self._fragment_start) and fragment.endswith(self._uncommitted)
-        return "same" if is_same and len(fragment) == self.position - self.committed else "uncommitted-changed"
+        self._block, self._start = self._requested(start, self.position - start + _NEW_BYTES), start
+        content = "same" if self.is_outdated else super().content()
+        if not self.is_outdated:
+            self._compared = self._entry.identity
+        return content
+
+    def take(self, data: bytes) -> None:
+        """Move past *data*; the first line of an object is not compared, since that costs a request."""
+        super().take(data)
+        self._first_line = b""
 
     def restart(self) -> None:
         """Go back to the first byte, as if nothing had been read."""
