@@ -137,7 +137,7 @@ def bundles(tmp_path: Path) -> Path:
     """Return a folder with a profile, a complete and a torn run of it, and a toy/v1 run."""
     (tmp_path / "scores").mkdir()
     probe = KINDS["probe"]["properties"] | {"score": {"type": ["number", "null"]}, "t": {"type": "number"}}
-    stream = {"profile": "scores/v1", "file": "scores.jsonl", "view": {"goals": {"score": "max"}}}
+    stream = {"profile": "scores/v1", "file": "scores.jsonl", "view": {"step": "n", "goals": {"score": "max"}}}
     start = {"properties": {"kind": {"const": "start"}, "model": {"type": "string"}}, "required": ["kind"]}
     written(
         tmp_path / "scores", stream, probe=KINDS["probe"] | {"properties": probe}, start={"type": "object", **start}

@@ -211,7 +211,7 @@ def read_each(
 ) -> list[Result]:
     """Return what *read* makes of each of the *tables* of the array *name*, from the settings at *path* or a program.
 
-    A wrong one raises ConfigurationError, which names the file, or ValueError; both name the key, and count tables from 1.
+    A wrong one raises ConfigurationError, which names the file, or ValueError; both name the key and the table, from 1.
     """
     found = []
     for at, table in enumerate(tables):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -35,8 +35,6 @@ _WITHOUT = ("$schema", "$id", "$defs")
 _UNTAGGED = "entry"
 _MAX_DEPTH = 64
 _NUMERIC = ("number", "integer")
-_USUAL_STEPS = ("step", "global_step", "iteration", "epoch")
-_USUAL_TIMES = ("t", "time", "timestamp", "elapsed_s")
 # The types of a field that a rule of this type compares.
 _COMPARED = {
     "monotone": ("number", "integer"),
@@ -44,21 +42,6 @@ _COMPARED = {
     "same-as-last": ("number", "integer"),
     "nested": ("string",),
 }
-
-
-class View(msgspec.Struct, frozen=True):
-    """How runs of a profile are listed, shown and compared."""
-
-    step: str | None
-    """The key of the step; None if no record has one."""
-    time: str | None
-    """The key of the time, in seconds; None if no record has one."""
-    goals: dict[str, str]
-    """The goal of each metric that has one, ``min``, ``max`` or ``none``."""
-    start: str | None
-    """The kind whose members are the settings of a run; None if there is none."""
-    shared: frozenset[str]
-    """Keys of several kinds: as metrics they are named ``kind/key``."""
 
 
 class OwnProfile(msgspec.Struct, frozen=True):
@@ -73,7 +56,6 @@ class OwnProfile(msgspec.Struct, frozen=True):
     """The schema of each kind, without references."""
     file: str
     """Name of the stream's file in a bundle."""
-    view: View
 
     def fits(self, first: Mapping[str, Any]) -> bool:
         """Return whether a stream may be of this profile by its first record."""
@@ -137,9 +119,8 @@ def load_profile(directory: str) -> OwnProfile:
         raise ProfileError(directory, f"without a tag the only kind is {_UNTAGGED}.json, found {', '.join(kinds)}")
     for rule in stream["rules"]:
         _check_rule(path, rule, kinds)
-    view = _view(path, stream, kinds)
-    profile = OwnProfile(stream["profile"], directory, stream["tag"], kinds, stream["file"], view)
-    _enter(profile, stream)
+    profile = OwnProfile(stream["profile"], directory, stream["tag"], kinds, stream["file"])
+    _enter(profile, stream, _mapping(path, stream, kinds))
     return profile
 
 
@@ -187,33 +168,37 @@ def _check_rule(path: str, rule: Schema, kinds: dict[str, Schema]) -> None:
             raise ProfileError(path, f"{rule['rule']}: {rule['field']!r} of {kind!r} must have the type {wanted}")
 
 
-def _view(path: str, stream: Schema, kinds: dict[str, Schema]) -> View:
-    """Return how runs are shown: as ``view`` says, else by the rules and the usual keys."""
-    said = stream.get("view", {})
-    types = [field_types(schema) for schema in kinds.values()]
+def _mapping(path: str, stream: Schema, kinds: dict[str, Schema]) -> RecordMapping:
+    """Return where the records have what the records of any log have, as ``view`` says."""
+    view, tag, types = stream.get("view", {}), stream["tag"], [field_types(schema) for schema in kinds.values()]
     for key in ("step", "time"):
-        if key in said and not any(said[key] in each for each in types):
-            raise ProfileError(path, f"view: no kind has the {key} {said[key]!r}")
-    ordered = [rule["field"] for rule in stream["rules"] if rule["type"] in ("sequence-per-phase", "monotone")]
-    first = next((rule["kind"] for rule in stream["rules"] if rule["type"] == "first"), None)
-    keys = [key for each in types for key, kind in each.items() if kind in _NUMERIC]
-    step = said.get("step") or _key([*ordered, *_USUAL_STEPS], types, ("integer",))
-    return View(
-        step=step,
-        time=said.get("time") or _key([key for key in (*ordered, *_USUAL_TIMES) if key != step], types, _NUMERIC),
-        goals=said.get("goals", {}),
-        start=first,
-        shared=frozenset(key for key in keys if keys.count(key) > 1),
+        if key in view and not any(view[key] in each for each in types):
+            raise ProfileError(path, f"view: no kind has the {key} {view[key]!r}")
+    step = view.get("step") or _usual("step", types, ("integer",))
+    time = view.get("time") or _usual("t", types, _NUMERIC)
+    kind_of = partial(KindMapping, values="tree", names="shared")
+    start = next((rule["kind"] for rule in stream["rules"] if rule["type"] == "first"), None)
+    last = stream.get("complete", {}).get("last")
+    roles: dict[Any, Any] = {start: kind_of(role="start"), last: kind_of(role="end")}
+    numbers = [key for each in types for key, kind in each.items() if kind in _NUMERIC]
+    return RecordMapping(
+        step=None if step is None else StepKey(step, "any"),
+        time=None if time is None else TimeKey(time, "seconds"),
+        epoch=None,
+        phase=None,
+        places=frozenset({step, time, tag} - {None}),
+        kinds={kind: role for kind, role in roles.items() if kind is not None},
+        others=kind_of(),
+        tag=tag,
+        goals=view.get("goals", {}),
+        shared=frozenset(key for key in numbers if numbers.count(key) > 1),
     )
 
 
-def _key(keys: list[str], types: list[dict[str, Any]], wanted: tuple[str, ...]) -> str | None:
-    """Return the first of *keys* that has one of the types *wanted* wherever it is declared."""
-    for key in keys:
-        declared = [each[key] for each in types if key in each]
-        if declared and all(kind in wanted for kind in declared):
-            return key
-    return None
+def _usual(key: str, types: list[dict[str, Any]], wanted: tuple[str, ...]) -> str | None:
+    """Return *key* if it has one of the types *wanted* wherever it is declared."""
+    declared = [each[key] for each in types if key in each]
+    return key if declared and all(kind in wanted for kind in declared) else None
 
 
 def _check_kind(path: str, name: str, schema: Schema, tag: str | None) -> None:
@@ -253,7 +238,7 @@ def _resolved(node: Any, root: Schema, registry: dict[str, Schema], path: str, d
     return _resolved(target, home, registry, path, depth + 1) | made
 
 
-def _enter(profile: OwnProfile, stream: Schema) -> None:
+def _enter(profile: OwnProfile, stream: Schema, mapping: RecordMapping) -> None:
     name = profile.name
     known = _LOADED.get(name)
     if known is not None and known.directory != profile.directory:
@@ -266,29 +251,7 @@ def _enter(profile: OwnProfile, stream: Schema) -> None:
     if name not in PROFILES[INTEGER_AS_FLOAT]:
         PROFILES[INTEGER_AS_FLOAT].append(name)
     profiles.enter_tag(name, profile.tag)
-    enter_mapping(name, _mapping(profile, stream))
-
-
-def _mapping(profile: OwnProfile, stream: Schema) -> RecordMapping:
-    """Return where the records have what the records of any log have."""
-    view, last = profile.view, stream.get("complete", {}).get("last")
-    others = KindMapping(values="tree", names="shared")
-    kinds = {} if view.start is None else {view.start: KindMapping(values="tree", names="shared", role="start")}
-    if last is not None:
-        kinds[last] = KindMapping(values="tree", names="shared", role="end")
-    places = frozenset(key for key in (view.step, view.time, profile.tag) if key is not None)
-    return RecordMapping(
-        step=None if view.step is None else StepKey(view.step, "any"),
-        time=None if view.time is None else TimeKey(view.time, "seconds"),
-        epoch=None,
-        phase=None,
-        places=places,
-        kinds=kinds,
-        others=others,
-        tag=profile.tag,
-        goals=view.goals,
-        shared=view.shared,
-    )
+    enter_mapping(name, mapping)
 
 
 def field_types(schema: Schema) -> dict[str, Any]:

@@ -120,10 +120,12 @@ class _Walk:
 
     def __init__(self, source: Source, mode: Mode, feed: NewFeed, attempts: AttemptView) -> None:
         self.source = source
-        self._attempts = attempts
         self.report: ReadReport | None = None
         self._mode = mode
         self._new_feed = feed
+        self._attempts = attempts
+        self._gaps: list[Gap] = []
+        self._unlisted = 0
 
     def give_blocks(self, **options: Any) -> None:
         """Switch to blocks."""
@@ -142,16 +144,37 @@ class _Walk:
 
     def _all(self) -> Generator[list[Record]]:
         """Yield every record, make the report and raise as the mode says."""
-        account = _Account(self._new_feed())
-        while chunk := self._read(account):
-            gap = account.take(chunk, "skip" if self._mode == "salvage" else "stop")
-            yield account.block
-            if gap is not None:
-                self._stop(account, gap)
-                return
-        self.report = account.at_end()
+        feed = self._new_feed()
+        records = gap_bytes = 0
+        while chunk := self._read(feed):
+            found: list[Any] = feed.feed(chunk)
+            if feed.gap_bytes != gap_bytes:
+                gaps = [item for item in found if isinstance(item, Gap)]
+                if self._mode != "salvage":
+                    found = found[: found.index(gaps[0])]
+                    yield found
+                    self._stop(feed, gaps[0], records + sum(getattr(item, "records", 1) for item in found))
+                    return
+                self._gaps += gaps[: MAX_LISTED_GAPS - len(self._gaps)]
+                self._unlisted += len(gaps)
+                found = [item for item in found if not isinstance(item, Gap)]
+            yield found
+            records, gap_bytes = feed.records, feed.gap_bytes
+        self.report = ReadReport(
+            state=feed.state,
+            profile=feed.profile,
+            records=feed.records,
+            committed_bytes=feed.committed - feed.gap_bytes,
+            fragment=feed.fragment(),
+            uncommitted=feed.uncommitted(),
+            gaps=self._gaps,
+            unlisted_gaps=self._unlisted - len(self._gaps),
+            gap_bytes=feed.gap_bytes,
+            size=feed.size,
+            dialect=_dialect(feed),
+        )
         if self._mode == "strict" and self.report.state != "complete":
-            raise _torn(self.source.name, self.report, account.feed.last)
+            raise _torn(self.source.name, self.report, feed.last)
 
     def _latest(self) -> Generator[list[Record]]:
         """Yield the records of the latest attempt at each step: one pass learns, a second one yields."""
@@ -162,117 +185,51 @@ class _Walk:
                 attempts.learn(record)
                 last = record.line
         self.source.rewind()
-        yield from ([record] for record in attempts.latest(self._again(last)))
+        feed = self._new_feed()
+        while chunk := self._read(feed):
+            records = [item for item in feed.feed(chunk) if isinstance(item, Record) and item.line <= last]
+            yield list(attempts.latest(records))
+            if feed.next_line > last:
+                # The rest was written meanwhile.
+                return
 
-    def _again(self, last: int) -> Generator[Record]:
-        """Yield the records of the source from its position to line *last*."""
-        account = _Account(self._new_feed())
-        while chunk := self._read(account):
-            for item in account.feed.feed(chunk):
-                if item.line > last:
-                    return
-                if isinstance(item, Record):
-                    yield item
-
-    def _read(self, account: _Account) -> bytes:
+    def _read(self, feed: RecordFeed | LogFeed) -> bytes:
         try:
-            return self.source.read(account.feed.chunk_bytes)
+            return self.source.read(feed.chunk_bytes)
         except OSError as error:
-            raise unreadable(self.source.name, error, offset=account.feed.size) from error
+            raise unreadable(self.source.name, error, offset=feed.size) from error
 
-    def _stop(self, account: _Account, gap: Gap) -> None:
-        account.note(gap)
+    def _stop(self, feed: RecordFeed | LogFeed, gap: Gap, records: int) -> None:
+        """Make the report of a reading that stopped at *gap*, the first, after *records*; raise as the mode says."""
         size = self.source.measure()
-        received = account.feed.size
+        received = feed.size
         # A source of unknown size is read to its end to be counted, but not by a reading that is about to raise.
-        while size is None and self._mode == "prefix" and (chunk := self._read(account)):
+        while size is None and self._mode == "prefix" and (chunk := self._read(feed)):
             received += len(chunk)
-        self.report = account.at_gap(gap, max(size or 0, received))
+        size = max(size or 0, received)
+        end = gap.offset + gap.length
+        rest = Gap(gap.line + 1, end, size - end, "stopped", f"{size - end} bytes after the damage were not read")
+        self.report = ReadReport(
+            state="damaged",
+            # The feed may have decoded records after the gap, which were not read.
+            profile=feed.profile if records else feed.profile_without_records(has_gap=True),
+            records=records,
+            committed_bytes=gap.offset,
+            fragment=None,
+            uncommitted=None,
+            gaps=[gap, rest] if rest.length else [gap],
+            unlisted_gaps=0,
+            gap_bytes=size - gap.offset,
+            size=size,
+            dialect=_dialect(feed),
+        )
         if self._mode != "prefix":
             fact = f"{gap.reason}: {gap.message}"
             raise DamagedStreamError(self.source.name, fact, line=gap.line, offset=gap.offset, report=self.report)
 
 
-class _Account:
-    """Counts during one pass over a stream."""
-
-    def __init__(self, feed: RecordFeed | LogFeed) -> None:
-        self.feed = feed
-        self.records = 0
-        self.block: list[Record] = []
-        """The records of the last chunk."""
-        self._gaps: list[Gap] = []
-        self._unlisted = 0
-        self._gap_bytes = 0
-
-    def take(self, chunk: bytes, damage: Literal["skip", "stop"]) -> Gap | None:
-        """Take in *chunk*; its records become the block, up to its first gap if that is returned."""
-        before, records = self.feed.gap_bytes, self.feed.records
-        found: list[Any] = self.feed.feed(chunk)
-        first = None
-        if self.feed.gap_bytes != before:
-            gaps = [item for item in found if isinstance(item, Gap)]
-            if damage == "stop":
-                first = gaps[0]
-                found = found[: found.index(first)]
-            else:
-                for gap in gaps:
-                    self.note(gap)
-                found = [item for item in found if not isinstance(item, Gap)]
-        self.block = found
-        self.records += (
-            self.feed.records - records if first is None else sum(getattr(item, "records", 1) for item in found)
-        )
-        return first
-
-    def note(self, gap: Gap) -> None:
-        self._gap_bytes += gap.length
-        if len(self._gaps) < MAX_LISTED_GAPS:
-            self._gaps.append(gap)
-        else:
-            self._unlisted += 1
-
-    def at_end(self) -> ReadReport:
-        """Return the report on a stream that was read to its end."""
-        return ReadReport(
-            state=self.feed.state,
-            profile=self.feed.profile,
-            records=self.records,
-            committed_bytes=self.feed.committed - self._gap_bytes,
-            fragment=self.feed.fragment(),
-            uncommitted=self.feed.uncommitted(),
-            gaps=self._gaps,
-            unlisted_gaps=self._unlisted,
-            gap_bytes=self._gap_bytes,
-            size=self.feed.size,
-            dialect=self._dialect(),
-        )
-
-    def at_gap(self, gap: Gap, size: int) -> ReadReport:
-        """Return the report on a stream of *size* bytes that was read up to *gap*, its first."""
-        end = gap.offset + gap.length
-        gaps = [gap]
-        if size > end:
-            gaps.append(
-                Gap(gap.line + 1, end, size - end, "stopped", f"{size - end} bytes after the damage were not read")
-            )
-        return ReadReport(
-            state="damaged",
-            # The feed may have decoded records after the gap, which were not read.
-            profile=self.feed.profile if self.records else self.feed.profile_without_records(has_gap=True),
-            records=self.records,
-            committed_bytes=gap.offset,
-            fragment=None,
-            uncommitted=None,
-            gaps=gaps,
-            unlisted_gaps=0,
-            gap_bytes=size - gap.offset,
-            size=size,
-            dialect=self._dialect(),
-        )
-
-    def _dialect(self) -> DialectUse | None:
-        return None if isinstance(self.feed, RecordFeed) else self.feed.use
+def _dialect(feed: RecordFeed | LogFeed) -> DialectUse | None:
+    return None if isinstance(feed, RecordFeed) else feed.use
 
 
 def read(  # noqa: PLR0913 - each is an option of its own
