@@ -6,6 +6,7 @@ import inspect
 import io
 import os
 import select
+import shlex
 import signal
 import socket
 import sqlite3
@@ -41,9 +42,9 @@ SPECIAL: dict[str, Callable[[Path], None]] = {
 """What may be in place of a file, by what puts it there."""
 STREAM = b'{"kind":"run_start","t":0.0,"run_id":"a","schema":"toy/v1"}\n{"kind":"step","t":1.0,"step":1,"loss":2.5}\n'
 OTHERS = {
-    "mirror": "{} --to tensorboard --into out --once", "view": None, "watch": None, "mcp": None, "train": None,
+    "mirror": "{} --to tensorboard --into out --backfill", "view": None, "watch": None, "mcp": None, "train": None,
     "guard": "{} --idle-timeout 0.1", "capture": None, "push": None, "pull": None, "sync": "{} copy",
-    "emit": "{} note hello", "emitter": None, "skill": None, "conform": None,
+    "emit": "{} note text=hello", "report": "{} -o out.html", "emitter": None, "skill": None, "conform": None,
     "completion": None, "schema": None, "explain": None, "query": "--catalog {} 'select 1'", "import": "{} --out in",
     "export": "csv {} --out out", "catalog": "build --out made {}", "tail": "--once {}", "plot": "{} -o out.svg",
     "evidence": "{} --json", "dialect": "new --dry-run {}", "repair": "--dry-run {}", "compare": "{} {}",
@@ -131,7 +132,7 @@ def lines(place: str) -> list[list[str]]:
         load(name)
         arguments = OTHERS.get(name, "{}")
         if arguments is not None:
-            found.append([name, *(word.strip("'").replace("{}", place) for word in arguments.split(" "))])
+            found.append([name, *(word.replace("{}", place) for word in shlex.split(arguments))])
     assert {each[0] for each in found} >= set(SUBJECTS) - {"explain"}
     return found
 

@@ -162,6 +162,20 @@ def test_a_git_of_the_working_directory_is_not_started(tmp_path: Path, monkeypat
     assert not (tmp_path / "ran").exists()
 
 
+def test_attacks_are_no_errors_of_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line that is refused for how it is written attacks nothing."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "events.jsonl").write_bytes(STREAM)
+    monkeypatch.chdir(tmp_path)
+    for words in lines("a"):
+        with contextlib.suppress(SystemExit):
+            main(words)
+        said = capsys.readouterr().err
+        assert not re.search("unexpected argument|required|is not NAME=VALUE|name the page", said), words
+
+
 # Special files in the place of every file that is read.
 
 
@@ -308,12 +322,16 @@ def test_only_a_fifo_that_is_named_is_waited_for(tmp_path: Path) -> None:
     writer.join()
 
 
-def test_files_are_opened_for_reading_in_one_place() -> None:
-    """Only core/files.py can refuse what is not a file. Resources are files of the package, and a number is open."""
+def test_files_are_opened_in_one_place() -> None:
+    """Only core/files.py can refuse what is not a file, and only core/directories.py what leads elsewhere.
+
+    The linter refuses the calls of ``os`` and ``shutil`` elsewhere, but not this one. Resources are files of the
+    package, and a number is open.
+    """
     package = Path(toyspec.__file__).parent
-    homes = {"core/files.py", "trainer/language_model.py", "core/command_line/main.py"}
-    reads = re.compile(r'(?<!def )(?<![\w.])open\((?!open_stream|"/(?:proc|sys)/)(?![^\n]*"[wax][+b]*")')
-    found = {str(path.relative_to(package)) for path in package.rglob("*.py") if reads.search(path.read_text("utf-8"))}
+    homes = {"core/directories.py", "core/files.py", "trainer/language_model.py", "core/command_line/main.py"}
+    opens = re.compile(r'(?<!def )(?<![\w.])open\((?!open_stream|"/(?:proc|sys)/)|\.(?:write_text|write_bytes)\(')
+    found = {str(path.relative_to(package)) for path in package.rglob("*.py") if opens.search(path.read_text("utf-8"))}
     assert homes == found
 
 
@@ -396,6 +414,69 @@ def test_what_is_written_beside_a_log_follows_no_link(tmp_path: Path, outside: P
         again.step(step=2, loss=1.0)
     toyspec.seal(run)
     assert before == contents(outside)
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "changes.diff", "media", "artifacts", "events.jsonl.torn-105"])
+def test_writer_follows_no_link(name: str, tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a run that goes on, is repaired or replaced: the log, what is beside it, and the folders of files."""
+    run = tmp_path / "run"
+    run.mkdir()
+    if name != "events.jsonl":
+        (run / "events.jsonl").write_bytes(STREAM + b"torn" * ("torn" in name))
+    (outside / "file").write_bytes(STREAM)
+    before = contents(outside)
+    (run / name).symlink_to(outside / "file" if "." in name else outside)
+    monkeypatch.setattr("toyspec.core.writing.evidence.uncommitted_changes", lambda _: "changed")
+    (tmp_path / "notes.txt").write_text("notes")
+    with toyspec.start_run(tmp_path, run_id="run", exist="resume", companions=[toyspec.Diff()]) as again:
+        again.log({"loss": 1.0, "note": toyspec.File(b"notes", "text/plain")}, step=2)
+        again.artifact(tmp_path / "notes.txt", copy=True)
+    for words in (["emit", "run", "note", "text=x"], ["repair", "run", "--yes"], ["seal", "run"]):
+        monkeypatch.chdir(tmp_path)
+        main(words)
+    with toyspec.start_run(tmp_path, run_id="run", exist="replace"):
+        pass
+    assert before == contents(outside)
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        (".toyspec", "mirror a --to tensorboard --into tb --backfill"),
+        ("tb/a", "mirror a --to tensorboard --into tb --backfill"),
+        ("copy/a", "sync . copy"),
+        ("in/a", "import log.csv --out in"),
+        ("in/.import-a", "import log.csv --out in"),
+        ("out/metrics.csv", "export csv a --out out"),
+        ("toyspec.toml", "dialect new lines.jsonl"),
+    ],
+)
+def test_commands_write_through_no_link(
+    link: str, words: str, tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is in the folder in which they write."""
+    folder = tmp_path / "a"
+    (folder / "a").mkdir(parents=True)
+    (folder / "a" / "events.jsonl").write_bytes(STREAM + b'{"kind":"run_end","t":2.0,"reason":"completed"}\n')
+    (folder / "log.csv").write_text("step,loss\n1,2.0\n")
+    (folder / "lines.jsonl").write_text('{"s":1,"l":2.0}\n{"s":2,"l":2.0}\n')
+    (folder / link).parent.mkdir(exist_ok=True)
+    (folder / link).symlink_to(outside / "new" if "." in link[1:] and "import" not in link else outside)
+    before = contents(outside)
+    monkeypatch.chdir(folder)
+    main(words.split())
+    assert before == contents(outside)
+
+
+def test_name_of_a_run_leads_nowhere(tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A destination makes folders of it, also while a run is mirrored."""
+    (tmp_path / "a").mkdir()
+    end = b'{"kind":"run_end","t":2.0,"reason":"completed"}\n'
+    (tmp_path / "a" / "events.jsonl").write_bytes(STREAM.replace(b'"a"', b'"../../outside/a"') + end)
+    before = contents(outside)
+    monkeypatch.chdir(tmp_path)
+    assert 0 == main(["mirror", "a", "--to", "tensorboard", "--into", "to/tb", "--backfill"])
+    assert (["outside-a"], before) == (os.listdir(tmp_path / "to" / "tb"), contents(outside))
 
 
 @pytest.mark.parametrize(

@@ -48,10 +48,10 @@ class FailingCalls:
         self.calls = SystemCalls(**{name: self._wrapped(name, getattr(SYSTEM_CALLS, name)) for name in names})
 
     def _wrapped(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*arguments: Any) -> Any:
+        def counted(*arguments: Any, **options: Any) -> Any:
             self.made.append(name)
             if not self._fails(name):
-                return call(*arguments)
+                return call(*arguments, **options)
             self.was_hit = True
             if name == "write" and self._effect == "short-write" and len(arguments[1]) > 1:
                 # The next one fails outright: a disk that is full takes what fits, then nothing.

@@ -23,7 +23,6 @@ from toyspec.convert import (
     importing,
     tensorboard_files,
 )
-from toyspec.convert.importing import safe_run_id
 from toyspec.core.command_line.commands import load as command_module
 from toyspec.core.command_line.main import main
 
@@ -184,15 +183,6 @@ def test_ended_adds_a_run_end(tmp_path: Path) -> None:
     event_file(tmp_path / "b", tensorboard_files.ending_event(WALL, is_success=False))
     report = accounted(import_runs([tmp_path / "a", tmp_path / "b"], tmp_path / "runs", ended="completed"))
     assert ["completed", "errored"] == [records(run.target)[-1]["reason"] for run in report.runs]
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("a", "a"), ("a b/c", "a-b-c"), ("..", "run"), ("con", "run-con"), ("é" * 9, "run"), ("x" * 300, "x" * 120)],
-)
-def test_any_name_gives_a_safe_run_id(name: str, expected: str) -> None:
-    """Names of other tools become names of directories."""
-    assert expected == safe_run_id(name)
 
 
 def test_every_format_in_a_folder_is_imported(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from conversions import SAMPLES, accounted
 from convert.test_convert_tensorboard import event_file, steps
 from toyspec.convert import import_runs, importing
-from toyspec.core import system_calls
+from toyspec.core import directories
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.core.workers.processes import DIED
@@ -89,7 +89,7 @@ def test_killed_worker_costs_an_import_a_retry(tmp_path: Path, monkeypatch: pyte
     here = document(import_runs(sources, tmp_path / "runs"))
     expected = tree(tmp_path / "runs")
     (tmp_path / "runs").rename(tmp_path / "whole")
-    write, sync = importing._write_stream, system_calls.sync_directory
+    write, sync = importing._write_stream, directories.sync_directory
 
     def half_written(*arguments: Any) -> None:
         write(*arguments)

@@ -352,3 +352,14 @@ def test_a_part_that_another_process_has_written_behind_stays(path: str, capfd: 
     assert b"liforeign line\n" == content(path)
     assert "another process is writing the file" in capfd.readouterr().err
     assert file.closed_because is not None
+
+
+def test_a_program_may_change_its_directory(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path is the one that it was when the file was opened, also when its directory is forced to the device."""
+    monkeypatch.chdir(os.path.dirname(path))
+    file = AppendFile.create("events.jsonl")
+    os.makedirs("elsewhere")
+    monkeypatch.chdir("elsewhere")
+    file.append(b"{}", sync="now")
+    file.close()
+    assert b"{}\n" == content(path)

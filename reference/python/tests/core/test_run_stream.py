@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import toyspec
 from files import content
 from run_streams import START, kinds, leave_by, with_stream
 from toyspec.core.checker.checking import check
@@ -225,3 +226,16 @@ def test_every_record_can_be_synced(directory: Path) -> None:
     for _ in range(3):
         run.step()
     assert 3 == counting.made.count("fsync") - before
+
+
+def test_files_of_a_run_follow_no_change_of_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path is the one that it was when the run began: media and artifacts are in its bundle."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "notes.txt").write_text("notes")
+    monkeypatch.chdir(tmp_path)
+    with toyspec.start_run("runs", run_id="a") as run:
+        monkeypatch.chdir("elsewhere")
+        run.log({"note": toyspec.File(b"abc", "text/plain")}, step=1)
+        run.artifact("notes.txt", copy=True)
+    assert ["artifacts", "events.jsonl", "media"] == sorted(os.listdir(tmp_path / "runs" / "a"))
+    assert ["notes.txt"] == os.listdir(tmp_path / "elsewhere")

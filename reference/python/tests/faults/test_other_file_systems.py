@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,8 +27,8 @@ from toyspec.core.writing.appending import repair
 def emulated_append() -> SystemCalls:
     """Return the calls of a client that has no append: it looks where the end is, and writes there."""
 
-    def open_without_append(path: str, flags: int, mode: int) -> int:
-        return os.open(path, flags & ~os.O_APPEND, mode)
+    def open_without_append(path: str, flags: int, mode: int, **at: Any) -> int:
+        return os.open(path, flags & ~os.O_APPEND, mode, **at)
 
     def write_at_the_end(descriptor: int, data: bytes | memoryview) -> int:
         os.lseek(descriptor, 0, os.SEEK_END)

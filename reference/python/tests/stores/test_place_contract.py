@@ -46,7 +46,7 @@ def of_folder(tmp_path: Path) -> tuple[Any, str]:
     for name, data in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(data)
-    return Folder(), f"file://{tmp_path}"
+    return Folder(f"file://{tmp_path}"), f"file://{tmp_path}"
 
 
 @pytest.fixture(params=["of_memory", "of_store", "of_folder"])

@@ -54,7 +54,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_bytes(data)
 
-        return Kept(Folder(), f"file://{root}", lambda name: (root / name).read_bytes(), write)
+        return Kept(Folder(f"file://{root}"), f"file://{root}", lambda name: (root / name).read_bytes(), write)
     from obstore.store import MemoryStore
 
     from toyspec.stores.object_stores import ObjectPlace
@@ -102,7 +102,7 @@ def test_object_grows_by_what_is_new(kept: Kept, tmp_path: Path) -> None:
 
 def test_system_may_take_a_part_of_a_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left of a block follows it."""
-    target, address, write = Folder(), f"file://{tmp_path}/p/x", os.write
+    target, address, write = Folder(f"file://{tmp_path}"), f"file://{tmp_path}/p/x", os.write
     with local(tmp_path / "f", b"one\n") as file:
         made = target.put(file, address, None)
     with local(tmp_path / "f", b"one\ntwo\nthree\n") as file:
@@ -123,7 +123,7 @@ def test_copy_has_the_content(kept: Kept) -> None:
 
 def test_file_of_a_folder_is_read_as_it_was_seen(tmp_path: Path) -> None:
     """A range of another identity has changed; what is not there, or is below a file, is not found."""
-    folder, path = Folder(), tmp_path / "x"
+    folder, path = Folder(f"file://{tmp_path}"), tmp_path / "x"
     path.write_bytes(b"012345")
     entry = folder.status(f"file://{path}")
     found = folder.read_range(entry.address, 2, 3, entry.identity)
@@ -148,7 +148,7 @@ def test_folder_that_another_program_holds_has_changed(tmp_path: Path, monkeypat
     def held(*_: object) -> None:
         raise BlockingIOError
 
-    target, address = Folder(), f"file://{tmp_path}/p/x"
+    target, address = Folder(f"file://{tmp_path}"), f"file://{tmp_path}/p/x"
     with local(tmp_path / "f", b"one\n") as file:
         made = target.put(file, address, None)
         monkeypatch.setattr(folders, "try_lock", held)
@@ -167,9 +167,9 @@ def test_leftovers_of_other_machines_go_after_a_day(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"")
         os.utime(tmp_path / name, (at, at))
     with local(tmp_path / "f", b"one\n") as file:
-        Folder().put(file, f"file://{tmp_path}/new", None)
+        Folder(f"file://{tmp_path}").put(file, f"file://{tmp_path}/new", None)
     assert {*stay, "f", "new"} - {".x.elsewhere.7.new"} == set(os.listdir(tmp_path))
-    listed = {os.path.basename(entry.address) for entry in Folder().entries(f"file://{tmp_path}")}
+    listed = {os.path.basename(entry.address) for entry in Folder(f"file://{tmp_path}").entries(f"file://{tmp_path}")}
     assert {".x.new", "x.elsewhere.7.new", "f", "new"} == listed
 
 

@@ -13,6 +13,7 @@ from toyspec.catalog.index import IndexComparison, is_text, read_index, records_
 from toyspec.catalog.layout import Manifest, read_manifest, write_manifest, writing
 from toyspec.catalog.reading_runs import Job, Plan, ReadRun, not_read, read_batch
 from toyspec.catalog.tables import ROWS, Tables, library, names_of
+from toyspec.core.directories import new_file
 from toyspec.core.errors import CatalogError
 from toyspec.core.escaping import encodable
 from toyspec.core.findings import PathError
@@ -174,7 +175,7 @@ def _read(found: IndexComparison, roots: Sequence[str], work: str, options: _Opt
         Job(stream, stream.path in found.old_rows and found.is_changed(stream.path)) for stream in found.streams(roots)
     )
     with (
-        open(os.path.join(work, ROWS), "wb") as rows,
+        new_file(os.path.join(work, ROWS)) as rows,
         closing(_results(jobs, plan, options.workers)) as results,
     ):
         for (stream, _), run in results:

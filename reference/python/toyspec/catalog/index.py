@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Literal
 
+from toyspec.core.directories import directory_of
 from toyspec.core.errors import CatalogError
 from toyspec.core.files import open_file
 from toyspec.core.findings import PathError
@@ -181,8 +182,8 @@ class IndexComparison:
     def write(self, path: str) -> None:
         """Write the index into the file *path*."""
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.writelines(kind.encode() + record + END for record, kind in self._kinds.items())
+        with directory_of(path) as (directory, name):
+            directory.write(name, [b"".join(kind.encode() + record + END for record, kind in self._kinds.items())])
 
 
 def read_index(path: str) -> dict[bytes, str]:

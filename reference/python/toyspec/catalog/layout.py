@@ -9,23 +9,15 @@ import contextlib
 import os
 import re
 import shlex
-import shutil
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.core.directories import Directory, directory_of
 from toyspec.core.errors import CatalogError
 from toyspec.core.files import open_file
 from toyspec.core.findings import PathError
-from toyspec.core.system_calls import (
-    NO_LINK,
-    SYSTEM_CALLS,
-    cause_of,
-    sync_directory,
-    sync_file,
-    try_lock,
-    write_new_file,
-)
+from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, sync_file, try_lock
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
@@ -129,25 +121,26 @@ def unreadable(catalog: str, manifest: Manifest, error: Exception) -> CatalogErr
 
 def write_manifest(catalog: str, manifest: Manifest) -> None:
     """Make the files of *manifest* the catalog, and remove all others."""
-    for name in (*manifest.runs, *manifest.names, *manifest.index):
-        descriptor = os.open(os.path.join(catalog, name), os.O_RDWR)
-        try:
-            sync_file(SYSTEM_CALLS, descriptor)
-        finally:
-            os.close(descriptor)
-    path = os.path.join(catalog, MANIFEST)
-    write_new_file(SYSTEM_CALLS, f"{path}.new", [msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"])
-    os.replace(f"{path}.new", path)
-    sync_directory(SYSTEM_CALLS, catalog)
-    _remove_others(catalog, {*manifest.runs, *manifest.names, *manifest.former, *manifest.index})
+    with Directory(catalog) as directory:
+        for path in (*manifest.runs, *manifest.names, *manifest.index):
+            place, name = path.split("/")
+            with directory.folder(place) as folder:
+                descriptor = folder.existing(name)
+            try:
+                sync_file(SYSTEM_CALLS, descriptor)
+            finally:
+                os.close(descriptor)
+        directory.replace(MANIFEST, [msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"])
+        directory.sync()
+        _remove_others(directory, {*manifest.runs, *manifest.names, *manifest.former, *manifest.index})
 
 
-def _remove_others(catalog: str, known: set[str]) -> None:
-    for folder in _FOLDERS:
-        with contextlib.suppress(FileNotFoundError):
-            for name in os.listdir(os.path.join(catalog, folder)):
-                if f"{folder}/{name}" not in known and name.endswith(_OWN):
-                    os.unlink(os.path.join(catalog, folder, name))
+def _remove_others(directory: Directory, known: set[str]) -> None:
+    for place in _FOLDERS:
+        with directory.folder(place) as folder:
+            for name in os.listdir(folder.path):
+                if f"{place}/{name}" not in known and name.endswith(_OWN):
+                    folder.delete(name)
 
 
 @contextlib.contextmanager
@@ -168,17 +161,17 @@ def writing(catalog: str) -> Iterator[str]:
         raise CatalogError(catalog, "the directory is not empty and not a catalog; name another one with --out")
     _refuse_links(catalog)
     lock = _locked(catalog)
-    work = os.path.join(catalog, _WORK)
-    try:
-        # What a killed build has left.
-        shutil.rmtree(work, ignore_errors=True)
-        os.mkdir(work)
-        yield work
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        if not _is_catalog(catalog):
-            _remove_beginning(catalog, made)
-        _unlock(lock)
+    with Directory(catalog) as directory:
+        try:
+            # What a killed build has left.
+            directory.delete_tree(_WORK)
+            with directory.folder(_WORK) as work:
+                yield work.path
+        finally:
+            directory.delete_tree(_WORK)
+            if not _is_catalog(catalog):
+                _remove_beginning(directory, made)
+            _unlock(lock)
 
 
 def _release_in_child() -> None:
@@ -196,7 +189,8 @@ def _locked(catalog: str) -> int:
     path = os.path.join(catalog, _LOCK)
     while True:
         os.makedirs(catalog, exist_ok=True)
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK | getattr(os, "O_CLOEXEC", 0), 0o666)
+        with directory_of(path) as (directory, name):
+            lock = directory.existing(name, os.O_CREAT)
         _held.add(lock)
         try:
             try_lock(SYSTEM_CALLS, lock)
@@ -225,16 +219,15 @@ def _missing(path: str) -> list[str]:
     return missing
 
 
-def _remove_beginning(catalog: str, made: Sequence[str]) -> None:
-    """Remove what a first build has written into the directory *catalog*, and the directories that it has *made*."""
+def _remove_beginning(directory: Directory, made: Sequence[str]) -> None:
+    """Remove what a first build has written into *directory*, and the directories that it has *made*."""
     with contextlib.suppress(OSError):
         for folder in _FOLDERS:
-            shutil.rmtree(os.path.join(catalog, folder), ignore_errors=True)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(catalog, f"{MANIFEST}.new"))
-        os.unlink(os.path.join(catalog, _LOCK))
-        for directory in made:
-            os.rmdir(directory)
+            directory.delete_tree(folder)
+        for name in (f"{MANIFEST}.new", _LOCK):
+            directory.delete(name)
+        for path in made:
+            os.rmdir(path)
 
 
 def _is_catalog(directory: str) -> bool:

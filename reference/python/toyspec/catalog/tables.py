@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.core.directories import Directory, new_file
 from toyspec.core.errors import CatalogError
 from toyspec.core.generated.runs import COLUMNS as RUN_COLUMNS
 
@@ -102,7 +103,7 @@ class Tables:
         """*old_rows* are the paths of streams whose rows do not count any more."""
         self._catalog = catalog
         self._work = work
-        with open(self._path(_OLD), "wb") as file:
+        with new_file(self._path(_OLD)) as file:
             file.writelines(msgspec.json.encode({"stream": stream}) + b"\n" for stream in old_rows)
         self.connection = connect(temporary=self._path("spilled"), threads=1)
 
@@ -127,7 +128,8 @@ class Tables:
         self._execute(f"CREATE TABLE old AS FROM {self._lines(_OLD, {'stream': 'VARCHAR'})}")
         self._execute(f"CREATE TABLE read AS SELECT * FROM {self._lines(ROWS, COLUMNS)}")
         # The table is on the disk too where it does not fit in memory.
-        os.unlink(self._path(ROWS))
+        with Directory(self._work) as directory:
+            directory.delete(ROWS)
         shown = [f"{name(column)}::VARCHAR AS {name(column)}" if kind == "JSON" else name(column)
                  for column, kind in COLUMNS.items()]  # fmt: skip
         self._execute(f"CREATE VIEW fresh AS SELECT {', '.join(shown)} FROM read")

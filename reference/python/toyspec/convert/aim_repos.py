@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 import tempfile
 from contextlib import redirect_stderr
 from functools import partial
@@ -19,6 +18,7 @@ from toyspec.convert.reports import (
     is_number,
 )
 from toyspec.convert.sources import needed
+from toyspec.core.directories import Directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +56,7 @@ def _repositories(path: str) -> Iterator[str]:
 def _records(repository: str, name: str, intake: Intake) -> Iterator[bytes]:
     aim = needed("aim", "aim", "an Aim repository")
     with tempfile.TemporaryDirectory(prefix="toyspec-") as folder:
-        _copy(repository, os.path.join(folder, _REPOSITORY), name)
+        _copy(repository, folder, name)
         copy = aim.Repo(folder)
         with redirect_stderr(StringIO()):
             copy._recreate_index()  # noqa: SLF001 - what its command `aim storage reindex` calls
@@ -67,14 +67,16 @@ def _records(repository: str, name: str, intake: Intake) -> Iterator[bytes]:
             copy.close()
 
 
-def _copy(repository: str, target: str, name: str) -> None:
-    """Copy *repository* with the run *name* alone."""
-
-    def others(directory: str, names: list[str]) -> list[str]:
-        is_list = os.path.basename(directory) == "chunks"
-        return [each for each in names if is_list and each != name]
-
-    shutil.copytree(repository, target, ignore=others)
+def _copy(repository: str, folder: str, run: str) -> None:
+    """Copy the regular files of *repository*, and those of *run* alone, into *folder*."""
+    with Directory(folder) as directory:
+        for place, folders, names in os.walk(repository):
+            if os.path.basename(place) == "chunks":
+                folders[:] = [each for each in folders if each == run]
+            below = [part for part in os.path.relpath(place, repository).split(os.sep) if part != "."]
+            with directory.folder(_REPOSITORY, *below) as target:
+                for name in names:
+                    target.copy(os.path.join(place, name), name)
 
 
 def _of_run(run: Any, intake: Intake) -> Iterator[bytes]:

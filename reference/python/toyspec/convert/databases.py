@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 from contextlib import closing
 from functools import lru_cache
@@ -13,6 +12,7 @@ from urllib.parse import quote
 
 from toyspec.convert.reports import DAMAGED, at_step
 from toyspec.convert.sources import files_below, head_of
+from toyspec.core.directories import Directory
 from toyspec.core.errors import SourceError
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ def _copied(path: str, _state: tuple[int, ...]) -> TemporaryDirectory[str]:
     directory = TemporaryDirectory()
     copy = os.path.join(directory.name, "copy.db")
     for ending in ("", _JOURNAL):
-        shutil.copyfile(path + ending, copy + ending)
+        with Directory(directory.name) as place:
+            place.copy(path + ending, f"copy.db{ending}")
     with closing(sqlite3.connect(copy)) as database:
         database.execute("PRAGMA schema_version")
     return directory

@@ -20,6 +20,7 @@ from toyspec.convert.formats import FileOwners, ForeignRun
 from toyspec.convert.intake import PHASES, earliest
 from toyspec.convert.reports import NO_PLACE, REPEATED, Cause, drop_damage, is_number
 from toyspec.convert.sources import files_below, is_file, name_below
+from toyspec.core.directories import new_file
 from toyspec.core.errors import StreamError
 from toyspec.core.files import open_file
 from toyspec.core.format.canonical import InvalidEventError, encode
@@ -130,7 +131,7 @@ class _Log(NamedTuple):
         lines = heapq.merge(*keyed, key=itemgetter(0)) if self.dialect.parts == "together" else chain(*keyed)
         with tempfile.TemporaryDirectory(prefix="toyspec-") as directory:
             path = os.path.join(directory, os.path.basename(self.files[0]))
-            with open(path, "xb") as file:
+            with new_file(path) as file:
                 file.writelines(line for _, line in lines)
             yield path
 

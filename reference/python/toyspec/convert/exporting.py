@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +15,6 @@ from toyspec.convert.destinations.destination import (
     exportable,
 )
 from toyspec.convert.formats import paths_of
-from toyspec.convert.importing import safe_run_id
 from toyspec.convert.reports import (
     CHANGED_SETTING,
     MAX_EXAMPLES,
@@ -28,6 +26,7 @@ from toyspec.convert.reports import (
     drop_damage,
 )
 from toyspec.convert.run_items import ItemRow, items_of, setting_items, start_items
+from toyspec.core.directories import Directory, delete_tree, directory_of
 from toyspec.core.errors import SourceError, StreamError
 from toyspec.core.escaping import encodable
 from toyspec.core.findings import PathError
@@ -39,6 +38,7 @@ from toyspec.core.reading.stream_files import locate_stream, stream_size
 from toyspec.core.runs.discovery import Stream, find_streams
 from toyspec.core.runs.summary import start_after
 from toyspec.core.watching import Total
+from toyspec.core.writing.run_ids import run_id_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -176,7 +176,7 @@ def export_runs(
     place, name = os.path.split(os.path.abspath(target))
     partial_folder = os.path.join(place, f"{_PARTIAL}{name}")
     made = os.path.join(partial_folder, "made")
-    shutil.rmtree(partial_folder, ignore_errors=True)
+    delete_tree(partial_folder)
     os.makedirs(made)
     report = ConversionReport(direction="export")
     try:
@@ -205,7 +205,7 @@ def export_runs(
             error.filename = target
         raise
     finally:
-        shutil.rmtree(partial_folder, ignore_errors=True)
+        delete_tree(partial_folder)
     return report
 
 
@@ -215,7 +215,7 @@ def _jobs(paths: list[str], report: ConversionReport) -> Iterator[ExportJob]:
     for path in paths:
         for found in find_streams(path):
             if isinstance(found, Stream):
-                yield ExportJob(found.path, found.size, _free_name(safe_run_id(_run_id(found.path)), names))
+                yield ExportJob(found.path, found.size, _free_name(run_id_from(_run_id(found.path)), names))
             else:
                 report.errors.append(found if isinstance(found, PathError) else PathError(path, _NO_RUN))
 
@@ -276,14 +276,15 @@ def settle(ledger: Ledger, rows: Sequence[ItemRow], losses: Sequence[Lost]) -> N
 def _move_all(folder: str, target: str) -> None:
     """Move what is in *folder* into the directory *target*; raise FileExistsError before that."""
     files = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
-    moves = [(file, os.path.join(target, os.path.relpath(file, folder))) for file in files]
-    for _, new in moves:
+    moves = [os.path.relpath(file, folder) for file in files]
+    for new in (os.path.join(target, path) for path in moves):
         if os.path.lexists(new):
             raise FileExistsError(17, "is there already; choose another directory for --out", new)
     if not os.path.lexists(target):
-        os.rename(folder, target)
+        with directory_of(folder) as (above, made), directory_of(target) as (place, name):
+            above.move(made, name, to=place)
         return
-    for old, new in moves:
-        os.makedirs(os.path.dirname(new), exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            os.rename(old, new)
+    with Directory(folder) as made_there, Directory(target) as place:
+        for *folders, name in (path.split(os.sep) for path in moves):
+            with made_there.folder(*folders) as source, place.folder(*folders) as below:
+                source.move(name, name, to=below)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import shutil
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +16,7 @@ from toyspec.convert.formats import paths_of
 from toyspec.convert.intake import Intake
 from toyspec.convert.reports import MAX_EXAMPLES, REPORT_FILE, ConversionReport, Ledger, RunConversion
 from toyspec.convert.sources import files_to_bring
+from toyspec.core.directories import Directory, delete_tree, sync_directory
 from toyspec.core.errors import SourceError, ToyspecError, UnknownFormatError
 from toyspec.core.escaping import encodable, shortened
 from toyspec.core.files import open_file
@@ -27,13 +26,13 @@ from toyspec.core.format.profiles import EVENTS_FILE
 from toyspec.core.places.addresses import is_address, public
 from toyspec.core.reading.annotations import read_annotations
 from toyspec.core.reading.log_detection import DialectChoice
-from toyspec.core.system_calls import PASSING_ERRORS, SYSTEM_CALLS, cause_of, is_locked, sync_directory
+from toyspec.core.system_calls import PASSING_ERRORS, SYSTEM_CALLS, cause_of, is_locked
 from toyspec.core.watching import Total
 from toyspec.core.workers.processes import Processes
 from toyspec.core.workers.running import Work, results_of
 from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import AppendFile
-from toyspec.core.writing.run_ids import check_run_id
+from toyspec.core.writing.run_ids import run_id_from
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -209,8 +208,6 @@ def _reported(source: str, report: ConversionReport) -> Iterator[None]:
 _PARTIAL = ".import-"
 # Not a name of a stream: what a killed import leaves is not listed as a run.
 _PARTIAL_STREAM = f"{EVENTS_FILE}.partial"
-_LONGEST_NAME = 120
-_NOT_ALLOWED = re.compile(r"[^A-Za-z0-9._-]+")
 _POLL_SECONDS = 0.05
 _BLOCK_BYTES = 1 << 20
 
@@ -261,7 +258,7 @@ class ImportPlan:
     def add(self, name: str, run: ForeignRun) -> PlannedImport:
         """Return the plan for *run*, found by the importer *name*."""
         sources = [encodable(os.path.abspath(source)) for source in (run.source, *run.other_sources)]
-        wanted = safe_run_id(run.name)
+        wanted = run_id_from(run.name)
         run_id, earlier = self._named(wanted, [(wanted, source, run.dialect or name) for source in sources])
         return PlannedImport(name, run, sources[0], run_id, earlier)
 
@@ -307,28 +304,34 @@ def make_bundle(plan: PlannedImport, options: ImportOptions) -> RunConversion:
         stream = os.path.join(directory, _PARTIAL_STREAM)
         _write_stream(stream, _lines(plan, options.ended, ledger, directory))
         made.take(ledger)
-        os.rename(stream, os.path.join(directory, EVENTS_FILE))
-        with open(os.path.join(directory, REPORT_FILE), "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
-        if plan.earlier is None:
-            os.rename(directory, target)
-        else:
-            _update(directory, target)
-        sync_directory(SYSTEM_CALLS, options.root)
+        _finish(directory, made, plan, options.root)
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        delete_tree(directory)
     return made
+
+
+def _finish(directory: str, made: RunConversion, plan: PlannedImport, place: str) -> None:
+    """Complete the bundle *directory*, and give it its name in the directory *place*."""
+    with Directory(place) as root, root.folder(os.path.basename(directory)) as bundle:
+        bundle.move(_PARTIAL_STREAM, EVENTS_FILE)
+        bundle.write(REPORT_FILE, [msgspec.json.format(msgspec.json.encode(made), indent=2), b"\n"])
+        if plan.earlier is None:
+            root.move(os.path.basename(directory), plan.run_id)
+        else:
+            with root.folder(plan.run_id) as target:
+                _update(bundle, target)
+    sync_directory(SYSTEM_CALLS, place)
 
 
 def discard_partial(root: str, run_id: str) -> None:
     """Remove what an import of *run_id* that was killed has left below *root*."""
     directory = os.path.join(root, _PARTIAL + run_id)
     if not is_locked(os.path.join(directory, _PARTIAL_STREAM)):
-        shutil.rmtree(directory, ignore_errors=True)
+        delete_tree(directory)
 
 
 def _lines(plan: PlannedImport, ended: Reason | None, ledger: Ledger, directory: str) -> Iterator[bytes]:
-    run, wanted = plan.run, safe_run_id(plan.run.name)
+    run, wanted = plan.run, run_id_from(plan.run.name)
 
     def completed(start: dict[str, Any]) -> dict[str, Any]:
         """Return *start* with its run id, and with what annotations of the source give in place of its members."""
@@ -347,15 +350,6 @@ def _lines(plan: PlannedImport, ended: Reason | None, ledger: Ledger, directory:
     if not intake.has_metrics:
         ledger.note("no metric was found in it")
     yield from intake.finish(ended)
-
-
-def safe_run_id(name: str) -> str:
-    """Return the run id nearest to *name* that is a safe directory name."""
-    cleaned = _NOT_ALLOWED.sub("-", name).strip("-._")[:_LONGEST_NAME].rstrip(".")
-    try:
-        return check_run_id(cleaned)
-    except ValueError:
-        return f"run-{cleaned}" if cleaned else "run"
 
 
 def _earlier(directory: str) -> RunConversion | None:
@@ -382,24 +376,24 @@ def _claim(directory: str, patience: float) -> str:
             if time.monotonic() >= end:
                 raise SourceError(directory, "another import writes this run now; wait for it, or choose another --out")
             time.sleep(_POLL_SECONDS)
-        shutil.rmtree(directory, ignore_errors=True)
+        delete_tree(directory)
     os.mkdir(directory)
     return directory
 
 
-def _update(directory: str, target: str) -> None:
+def _update(bundle: Directory, target: Directory) -> None:
     """Replace the stream, its files and the report in *target*; the earlier stream gets a free name beside it."""
-    stream = os.path.join(target, EVENTS_FILE)
+    stream = os.path.join(target.path, EVENTS_FILE)
     if os.path.lexists(stream):
         if is_locked(stream):
-            raise SourceError(target, f"{shortened(stream)} is being written; the run was not imported again")
+            raise SourceError(target.path, f"{shortened(stream)} is being written; the run was not imported again")
         opening.keep(stream, SYSTEM_CALLS)
     # A stream never names a file that is not there yet.
-    for old, new in files_to_bring(directory, target):
-        os.makedirs(os.path.dirname(new), exist_ok=True)
-        os.replace(old, new)
-    os.replace(os.path.join(directory, EVENTS_FILE), stream)
-    os.replace(os.path.join(directory, REPORT_FILE), os.path.join(target, REPORT_FILE))
+    for *folders, name in files_to_bring(bundle.path):
+        with bundle.folder(*folders) as source, target.folder(*folders) as place:
+            source.move(name, name, to=place)
+    for name in (EVENTS_FILE, REPORT_FILE):
+        bundle.move(name, name, to=target)
 
 
 def _write_stream(path: str, lines: Iterable[bytes]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import stat
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from toyspec.convert.reports import NO_PLACE, Cause
+from toyspec.core.directories import Directory
 from toyspec.core.files import open_file
 from toyspec.core.reading.run_files import MEDIA_FOLDER, parts_below
 from toyspec.core.writing.media import FOLDER, placed_file
@@ -138,11 +138,12 @@ def placed_artifact(path: str, name: str, directory: str) -> dict[str, Any]:
     if os.stat(path).st_size > MOST_COPIED_BYTES:
         found = placed_file(directory, os.path.abspath(path), copy=False)
         return {"kind": found.kind, **found.members}
-    target = os.path.join(directory, FOLDER, *(parts_below(name) or ["file"]))
-    if os.path.lexists(target):
-        target = next(free_names(target, first=2))
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    shutil.copyfile(path, target)
+    *folders, last = parts_below(name) or ["file"]
+    with Directory(directory, missing="make") as bundle, bundle.folder(FOLDER, *folders) as folder:
+        target = os.path.join(folder.path, last)
+        if os.path.lexists(target):
+            target = next(free_names(target, first=2))
+        folder.copy(path, os.path.basename(target))
     found = placed_file(directory, os.path.relpath(target, directory), copy=False)
     return {"kind": found.kind, **found.members}
 
@@ -159,13 +160,12 @@ def file_below(root: str, relative: object) -> str | None:
     return path if is_below and not os.path.isabs(relative) and os.path.isfile(path) else None
 
 
-def files_to_bring(partial: str, target: str) -> Iterator[tuple[str, str]]:
-    """Yield each file that an import brought into *partial*, and its place in the bundle *target*."""
+def files_to_bring(bundle: str) -> Iterator[list[str]]:
+    """Yield the parts of the path from *bundle* of each file that an import brought into it."""
     for folder in (MEDIA_FOLDER, FOLDER):
-        for place, _, names in os.walk(os.path.join(partial, folder)):
+        for place, _, names in os.walk(os.path.join(bundle, folder)):
             for name in sorted(names):
-                path = os.path.join(place, name)
-                yield path, os.path.join(target, os.path.relpath(path, partial))
+                yield os.path.relpath(os.path.join(place, name), bundle).split(os.sep)
 
 
 def needed(module: str, extra: str, purpose: str) -> Any:

@@ -38,6 +38,11 @@ def open_file(path: str | os.PathLike[str]) -> io.BufferedReader:
     return open(path, "rb", opener=lambda name, _: descriptor_of(name))
 
 
+def null_device(flags: int) -> int:
+    """Return a descriptor on the null device, open with *flags*."""
+    return os.open(os.devnull, flags)
+
+
 def open_text(path: str | os.PathLike[str], *, newline: str | None = None) -> io.TextIOWrapper:
     """Return what ``opened`` does, as UTF-8."""
     return io.TextIOWrapper(open_file(path), encoding="utf-8", newline=newline)

@@ -8,8 +8,7 @@ import os
 import stat
 import struct
 import sys
-from collections.abc import Callable, Iterable
-from typing import Literal
+from collections.abc import Callable
 
 import msgspec
 
@@ -20,9 +19,6 @@ try:
 except ImportError:  # Windows has no lock that readers do not feel.
     fcntl = None  # type: ignore[assignment]
 
-NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-"""Flag with which a file beside a log is opened for writing: a link there may lead anywhere."""
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | NO_LINK
 PASSING_ERRORS = frozenset(
     [errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EINTR, errno.EAGAIN]
 )
@@ -97,13 +93,13 @@ def is_locked(path: str) -> bool:
 class SystemCalls(msgspec.Struct, frozen=True, kw_only=True):
     """The calls that a writer makes. Replace one to see what happens when it fails."""
 
-    open: Callable[[str, int, int], int] = os.open
+    open: Callable[..., int] = os.open
     read: Callable[[int, int], bytes] = os.read
     write: Callable[[int, bytes | memoryview], int] = os.write
     fsync: Callable[[int], None] = os.fsync
     ftruncate: Callable[[int, int], None] = os.ftruncate
     close: Callable[[int], None] = os.close
-    replace: Callable[[str, str], None] = os.replace
+    replace: Callable[..., None] = os.replace
     lock: Callable[[int], None] = lock_exclusively
     lock_record: Callable[[int], None] = lock_record
 
@@ -139,58 +135,6 @@ def sync_file(calls: SystemCalls, descriptor: int) -> None:
     except OSError as error:
         if error.errno not in _NO_SYNC:
             raise
-
-
-def sync_directory(calls: SystemCalls, path: str) -> None:
-    """Force the names in the directory *path* to its device; do nothing on Windows, which needs none.
-
-    A directory that may be searched but not read cannot be synced either, which is not a failure.
-    """
-    if os.name == "nt":
-        return
-    try:
-        descriptor = calls.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, 0)
-    except PermissionError:
-        return
-    try:
-        sync_file(calls, descriptor)
-    finally:
-        calls.close(descriptor)
-
-
-def write_new_file(
-    calls: SystemCalls, path: str, blocks: Iterable[bytes], *, exist: Literal["overwrite", "fail"] = "overwrite"
-) -> None:
-    """Write the file *path* from *blocks* and force it to its device; remove what there is of it when that fails.
-
-    With *exist* ``"fail"``, raise FileExistsError where there is a file. A link is replaced, not followed.
-    """
-    if exist == "overwrite":
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-    descriptor = calls.open(path, _NEW_FILE, 0o666)
-    try:
-        _fill(calls, descriptor, path, blocks)
-    except BaseException as error:
-        if isinstance(error, OSError):
-            named(error, path)
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-        raise
-
-
-def _fill(calls: SystemCalls, descriptor: int, path: str, blocks: Iterable[bytes]) -> None:
-    try:
-        for block in blocks:
-            rest = memoryview(block)
-            while rest:
-                written = calls.write(descriptor, rest)
-                if written <= 0:
-                    raise OSError(errno.EIO, "the system accepted 0 bytes of a write", path)
-                rest = rest[written:]
-        sync_file(calls, descriptor)
-    finally:
-        calls.close(descriptor)
 
 
 def is_regular(descriptor: int) -> bool:

@@ -10,10 +10,11 @@ import time
 from errno import ENOENT
 from typing import TYPE_CHECKING
 
+from toyspec.core.directories import Directory
 from toyspec.core.errors import PlaceError
 from toyspec.core.files import open_file
 from toyspec.core.places.place import ChangedError, Entry, FetchedBytes
-from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, sync_directory, try_lock, write_new_file
+from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, try_lock
 from toyspec.stores.transfers import ShortenedError
 
 if TYPE_CHECKING:
@@ -25,13 +26,16 @@ _BLOCK_BYTES = 1 << 20
 _DAY_SECONDS = 86_400.0
 _HOST = re.sub(r"[^A-Za-z0-9-]", "-", platform.node()) or "host"
 _LEFTOVER = re.compile(r"\..+\.(?P<host>[A-Za-z0-9-]+)\.(?P<process>[0-9]+)\.new")
-_APPEND = os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class Folder:
     """Files by their addresses ``file:///…``; a place for reading too."""
 
     appends = True
+
+    def __init__(self, root: str) -> None:
+        """Write below the address *root*, and through no link there."""
+        self._root = root
 
     def entries(self, address: str) -> Iterator[Entry]:
         """See Place."""
@@ -75,34 +79,33 @@ class Folder:
 
     def _write(self, blocks: Iterator[bytes], address: str, known: Entry | None) -> None:
         """Write a file beside the one at *address*, and give it the name at once."""
-        path = _path(address)
-        directory, name = os.path.split(path)
-        new = os.path.join(directory, _new_name(name))
-        with _reported(address):
-            os.makedirs(directory, exist_ok=True)
+        with _reported(address), self._place(address) as (directory, name):
             _remove_leftovers(directory)
-            write_new_file(SYSTEM_CALLS, new, blocks)
+            new = _new_name(name)
+            directory.write(new, blocks)
             try:
-                self._name(new, path, address, known)
+                if known is not None:
+                    with self._locked(address, known):
+                        directory.move(new, name)
+                else:
+                    directory.link(new, name)
+            except FileExistsError:
+                raise ChangedError(address) from None
             finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(new)
-            sync_directory(SYSTEM_CALLS, directory)
+                directory.delete(new)
+            directory.sync()
 
-    def _name(self, new: str, path: str, address: str, known: Entry | None) -> None:
-        if known is not None:
-            with self._locked(address, known):
-                os.replace(new, path)
-            return
-        try:
-            os.link(new, path)
-        except FileExistsError:
-            raise ChangedError(address) from None
+    @contextlib.contextmanager
+    def _place(self, address: str) -> Iterator[tuple[Directory, str]]:
+        *folders, name = os.path.relpath(_path(address), _path(self._root)).split(os.sep)
+        with Directory(_path(self._root), missing="make") as root, root.folder(*folders) as directory:
+            yield directory, name
 
     @contextlib.contextmanager
     def _locked(self, address: str, known: Entry) -> Iterator[int]:
         """Open the file *known*, which no other process may have locked, for appending."""
-        descriptor = os.open(_path(address), _APPEND)
+        with self._place(address) as (directory, name):
+            descriptor = directory.existing(name, os.O_APPEND)
         try:
             try_lock(SYSTEM_CALLS, descriptor)
             if self.status(address).identity != known.identity:
@@ -138,14 +141,14 @@ def _new_name(name: str) -> str:
     return f".{name}.{_HOST}.{os.getpid()}.new"
 
 
-def _remove_leftovers(directory: str) -> None:
+def _remove_leftovers(directory: Directory) -> None:
     """Remove what processes that were killed have left in *directory*; those of other machines after a day."""
-    with os.scandir(directory) as entries:
-        found = [(entry.path, _LEFTOVER.fullmatch(entry.name)) for entry in entries]
-    for path, name in found:
+    with os.scandir(directory.path) as entries:
+        found = [(entry, _LEFTOVER.fullmatch(entry.name)) for entry in entries]
+    for entry, name in found:
         with contextlib.suppress(FileNotFoundError):
-            if name is not None and (_is_gone(name) or os.stat(path).st_mtime < time.time() - _DAY_SECONDS):
-                os.unlink(path)
+            if name is not None and (_is_gone(name) or entry.stat().st_mtime < time.time() - _DAY_SECONDS):
+                directory.delete(entry.name)
 
 
 def _is_gone(name: re.Match[str]) -> bool:

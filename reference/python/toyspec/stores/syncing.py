@@ -126,7 +126,7 @@ def target_of(address: str) -> Target:
     if scheme == "file":
         from toyspec.stores.folders import Folder
 
-        return Folder()
+        return Folder(address)
     if scheme in BUCKETS:
         return cast("ObjectPlace", place_of(address))
     if scheme == "hf":

@@ -17,14 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from gguf import GGUFReader, GGUFWriter, LlamaFileType
 
+from toyspec.core.directories import Directory, directory_of
 from toyspec.core.errors import ToyspecError
 from toyspec.core.format.profiles import METRICS_FILE
 from toyspec.core.metrics.log import MetricsLog
-from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, say, sync_directory
+from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, say
 from toyspec.core.writing.opening import keep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from toyspec.core.generated.metrics_v1 import MetricsEntry
     from toyspec.core.writing.run_writer import RunWriter
@@ -84,13 +85,14 @@ def save_checkpoint(directory: str, model: LanguageModel, progress: TrainingProg
 
     Raises OSError, and leaves nothing half written behind.
     """
-    os.makedirs(directory, exist_ok=True)
-    path = os.path.join(directory, f"step_{progress.step}.gguf")
-    with replaced(path) as unfinished:
-        _write(unfinished, model, progress, facts)
-    sync_directory(SYSTEM_CALLS, directory)
-    _point_to(directory, os.path.basename(path))
-    return path
+    name = f"step_{progress.step}.gguf"
+    os.makedirs(os.path.dirname(directory), exist_ok=True)
+    with directory_of(directory) as (above, last), above.folder(last) as weights:
+        with weights.replaced(name, beside=_unfinished(name)) as unfinished:
+            _write(unfinished, model, progress, facts)
+        weights.sync()
+        _point_to(weights, name)
+    return os.path.join(directory, name)
 
 
 def saved_steps(directory: str) -> list[int]:
@@ -186,33 +188,18 @@ def _moment(moment: str, name: str) -> str:
     return f"adamw.{moment}.{name}"
 
 
-def _point_to(directory: str, name: str) -> None:
+def _unfinished(name: str) -> str:
+    return f".{name}.unfinished"
+
+
+def _point_to(directory: Directory, name: str) -> None:
     try:
-        with replaced(os.path.join(directory, LATEST)) as unfinished:
+        with directory.replaced(LATEST, beside=_unfinished(LATEST)) as unfinished:
             os.symlink(name, unfinished)
     except (NotImplementedError, OSError) as error:
         # Without links, and for most users on Windows, the newest checkpoint is found by its number all the same.
         if os.name != "nt" and getattr(error, "errno", errno.ENOSYS) not in _NO_LINKS:
             raise
-
-
-@contextlib.contextmanager
-def replaced(path: str) -> Iterator[str]:
-    """Give another name in the directory of *path*; what was written under it then becomes *path*, at once.
-
-    When the body fails, *path* stays as it was and the other file is removed.
-    """
-    directory, name = os.path.split(path)
-    unfinished = os.path.join(directory, f".{name}.unfinished")
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(unfinished)
-    try:
-        yield unfinished
-        os.replace(unfinished, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(unfinished)
-        raise
 
 
 class TrainingFiles:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.core.directories import Directory, directory_of
 from toyspec.core.engine import native
 from toyspec.core.files import open_file
 from toyspec.core.reading.attempts import Attempts
@@ -215,13 +216,13 @@ class CurveStore:
                 if entry.name.startswith("toyspec-"):
                     with suppress(OSError):
                         status = entry.stat(follow_symlinks=False)
-                        found.append((status.st_mtime, status.st_size, entry.path))
+                        found.append((status.st_mtime, status.st_size, entry.name))
         total, now = 0, time.time()
-        for changed, size, path in sorted(found, reverse=True):
+        for changed, size, name in sorted(found, reverse=True):
             total += size
             if total > _MOST_BYTES or now - changed > _MOST_AGE:
-                with suppress(OSError):
-                    os.unlink(path)
+                with suppress(OSError), Directory(self.directory) as directory:
+                    directory.delete(name)
 
     def close(self) -> None:
         """Delete the directory if it is a temporary one."""
@@ -237,14 +238,10 @@ class CurveStore:
 
 def write_whole(path: str, data: bytes) -> None:
     """Write *data* beside *path* and rename it; leave what is there if that is impossible."""
-    beside = f"{path}.{os.getpid()}"
-    try:
-        with open(beside, "wb") as file:
+    with suppress(OSError), directory_of(path) as (directory, name):
+        beside = f"{name}.{os.getpid()}"
+        with directory.replaced(name, beside=beside), directory.new(beside) as file:
             file.write(data)
-        os.replace(beside, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(beside)
 
 
 def default_directory() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.objects import inert, inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
 from toyspec.core.command_line.terminal import tell
+from toyspec.core.directories import write_output
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable, printable
 from toyspec.core.files import open_file
@@ -74,7 +74,8 @@ def run(options: Namespace) -> int:
             sys.stdout.write(_json(now))
             return exit_codes.OK
         if document is None:
-            _write(file, evidence_page(now) if file.endswith((".html", ".htm")) else _json(now))
+            text = evidence_page(now) if file.endswith((".html", ".htm")) else _json(now)
+            write_output(file, text.encode())
             sys.stderr.write(f"wrote {shown(file)}; not recorded: {', '.join(now['not_recorded']) or 'nothing'}\n")
             return exit_codes.OK
     except StreamError as error:
@@ -108,11 +109,3 @@ def _document(file: str) -> dict[str, Any]:
 def _json(document: dict[str, Any]) -> str:
     lines = msgspec.json.format(msgspec.json.encode(document)).decode().split("\n")
     return "\n".join(map(inert, lines)) + "\n"
-
-
-def _write(file: str, text: str) -> None:
-    """Write *text* to *file*, whole or not at all."""
-    partial = f"{file}.partial"
-    with open(partial, "w", encoding="utf-8") as opened:
-        opened.write(text)
-    os.replace(partial, file)

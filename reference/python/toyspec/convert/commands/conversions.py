@@ -9,6 +9,7 @@ from toyspec.convert.reports import MAX_EXAMPLES, summary_of, text_of
 from toyspec.core.command_line.objects import inert
 from toyspec.core.command_line.parsers import number_from
 from toyspec.core.command_line.terminal import tell, without_ci_commands
+from toyspec.core.directories import write_output
 from toyspec.core.escaping import encodable
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ def add_report(parser: Parser) -> None:
 def show(report: ConversionReport, options: Namespace) -> None:
     """Print *report*, and write it into the file that the options name."""
     if options.report:
-        with open(options.report, "w", encoding="utf-8") as file:
-            file.write(_document(report))
+        write_output(options.report, _document(report).encode())
     sys.stdout.write(_document(report) if options.json else _text(report))
     for error in report.errors:
         tell(report.direction, f"{error.path}: {error.message}")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import os
 from collections import deque
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from toyspec.convert.destinations.destination import Destination, Lost, folder_of, null_as_nan
 from toyspec.convert.reports import NO_PLACE, Cause
+from toyspec.core.directories import new_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -98,5 +100,6 @@ class CsvTables(Destination):
 
     def _write(self, name: str, cells: list[object]) -> None:
         if name not in self._files:
-            self._files[name] = open(os.path.join(self._folder, name), "w", encoding="utf-8", newline="")  # noqa: SIM115
+            file = new_file(os.path.join(self._folder, name))
+            self._files[name] = TextIOWrapper(file, encoding="utf-8", newline="")
         csv.writer(self._files[name], lineterminator="\n").writerow(cells)

@@ -14,6 +14,7 @@ from toyspec.convert.sources import file_below
 from toyspec.core.errors import ToyspecError
 from toyspec.core.format.date_times import unix_seconds
 from toyspec.core.reading.run_files import media_file
+from toyspec.core.writing.run_ids import run_id_from
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -54,7 +55,7 @@ class RunHead(NamedTuple):
         folder = os.path.dirname(os.path.abspath(stream))
         name, group = (text if isinstance(text := start.get(key), str) else "" for key in ("run_id", "group"))
         return cls(
-            run_id=name or os.path.basename(folder),
+            run_id=run_id_from(name or os.path.basename(folder)),
             start=start,
             started=unix_seconds(start.get("started_at")),
             directory=folder,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import shutil
 import sqlite3
 import tempfile
 from contextlib import closing
@@ -27,6 +26,7 @@ from toyspec.convert.destinations.destination import (
 )
 from toyspec.convert.reports import NO_PLACE, REPEATED, Cause
 from toyspec.convert.sources import MISSING_FILE, needed
+from toyspec.core.directories import Directory
 from toyspec.core.reading.run_files import parts_below
 
 if TYPE_CHECKING:
@@ -197,8 +197,9 @@ class MlflowRuns(Destination):
                 relative = "/".join(["media", *parts_below(item.name), f"{step}-{file}"])
             yield from parts_left(item, "width", "height", "seconds")
         folder, _, base = relative.rpartition("/")
-        with tempfile.TemporaryDirectory() as place:
-            self._client.log_artifact(self._id, shutil.copyfile(path, os.path.join(place, base)), folder or None)
+        with tempfile.TemporaryDirectory() as scratch, Directory(scratch) as place:
+            place.copy(path, base)
+            self._client.log_artifact(self._id, os.path.join(scratch, base), folder or None)
 
     def _end(self, item: Item) -> Iterator[Lost]:
         yield from in_milliseconds(item, self.run)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from toyspec.convert.destinations.destination import Destination, Lost, folder_of, without_step
 from toyspec.convert.reports import BINARY32, NO_PLACE, NOT_FINITE, Cause
 from toyspec.convert.tensorboard_files import binary32
+from toyspec.core.directories import new_file
 from toyspec.core.format.canonical import encode
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
 from toyspec.core.generated.limits import BINARY32_LIMIT
@@ -46,9 +47,9 @@ class KaunStream(Destination):
         manifest |= {key: run.start[key] for key in ("tags", "config") if run.start.get(key)}
         if isinstance(run.start.get("group"), str):
             manifest["experiment"] = run.start["group"]
-        with open(os.path.join(folder, MANIFEST_FILE), "wb") as file:
+        with new_file(os.path.join(folder, MANIFEST_FILE)) as file:
             file.write(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
-        self._file: BinaryIO = open(os.path.join(folder, EVENTS_FILE), "wb")  # noqa: SIM115
+        self._file = new_file(os.path.join(folder, EVENTS_FILE))
         return None
 
     def carry(self, item: Item) -> Iterable[Lost]:
@@ -86,7 +87,7 @@ class MetricsStream(Destination):
         """Begin the log; its loss is the training loss of the run, as `toyspec show` finds it."""
         del place
         self._loss = loss_among(set(run.metrics)) or LOSS_NAMES[0]
-        self._file: BinaryIO = open(os.path.join(folder_of(str(self.into), run), METRICS_FILE), "wb")  # noqa: SIM115
+        self._file = new_file(os.path.join(folder_of(str(self.into), run), METRICS_FILE))
         return None
 
     def put(self, rows: Sequence[ItemRow]) -> list[Lost]:

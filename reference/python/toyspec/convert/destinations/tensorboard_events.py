@@ -10,6 +10,7 @@ from toyspec.convert import tensorboard_files
 from toyspec.convert.destinations.destination import Destination, Lost, null_as_nan, number_of, without_step
 from toyspec.convert.reports import BINARY32, NO_PLACE, Cause
 from toyspec.convert.sources import MISSING_FILE
+from toyspec.core.directories import Directory
 from toyspec.core.files import open_file
 
 if TYPE_CHECKING:
@@ -44,10 +45,10 @@ class TensorboardEvents(Destination):
         """Open the file; it begins again where no *place* in it is known."""
         self.run = run
         path = self._path(run)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
         is_known = isinstance(place, int) and os.path.isfile(path) and os.path.getsize(path) >= place
-        flags = os.O_WRONLY | os.O_CREAT | (0 if is_known else os.O_TRUNC)
-        self._descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), 0o666)
+        *_, folder, name = path.split(os.sep)
+        with Directory(str(self.into), missing="make") as into, into.folder(folder) as directory:
+            self._descriptor = directory.existing(name, os.O_CREAT | (0 if is_known else os.O_TRUNC))
         self.place = place if is_known else 0
         if is_known:
             return None

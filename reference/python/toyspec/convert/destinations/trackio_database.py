@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import shutil
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -23,6 +22,7 @@ from toyspec.convert.reports import NO_PLACE, REPEATED, Cause
 from toyspec.convert.shown_tables import rows_of
 from toyspec.convert.sources import MISSING_FILE, needed
 from toyspec.convert.trackio_store import HISTOGRAM, TABLE, TRACE
+from toyspec.core.directories import Directory
 from toyspec.core.programs import NOTHING, PIPE, start_python
 
 if TYPE_CHECKING:
@@ -156,10 +156,10 @@ class TrackioDatabase(Destination):
         elif group not in TYPES:
             yield Lost(NO_PLACE, item)
         else:
-            place = os.path.join(_project(self.run), self.run.key, str(item.step or 0), os.path.basename(path))
-            target = os.path.join(self._media, place)
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copyfile(path, target)
+            *folders, name = _project(self.run), self.run.key, str(item.step or 0), os.path.basename(path)
+            place = os.path.join(*folders, name)
+            with Directory(self._media, missing="make") as media, media.folder(*folders) as folder:
+                folder.copy(path, name)
             shown = {"_type": TYPES[group], "file_path": place, "caption": value.get("caption")}
             yield from self._value(item, item.name, shown)
             yield from parts_left(item, "caption", "width", "height", "seconds")

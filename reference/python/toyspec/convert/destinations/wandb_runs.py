@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import glob
 import os
-import shutil
 import time
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -23,6 +22,7 @@ from toyspec.convert.reports import NO_PLACE, REPEATED, Cause
 from toyspec.convert.shown_tables import rows_of
 from toyspec.convert.sources import MISSING_FILE, needed
 from toyspec.convert.wandb_files import read_records
+from toyspec.core.directories import Directory
 from toyspec.core.files import open_file
 
 if TYPE_CHECKING:
@@ -188,13 +188,17 @@ class WandbRuns(Destination):
         """Wait for the ends of the runs, and remove links and logs of the writer, which are not part of them."""
         del target
         root = os.path.join(str(self.into), "wandb")
-        for entry in list(os.scandir(root)) if os.path.isdir(root) else ():
-            if entry.is_symlink() or entry.is_file():
-                os.unlink(entry.path)
-                continue
-            _await_end(os.path.join(entry.path, f"run-{entry.name.split('-', 3)[-1]}.wandb"))
-            for name in ("logs", "tmp"):
-                shutil.rmtree(os.path.join(entry.path, name), ignore_errors=True)
+        if not os.path.isdir(root):
+            return
+        with Directory(root) as directory:
+            for entry in list(os.scandir(root)):
+                if entry.is_symlink() or entry.is_file():
+                    directory.delete(entry.name)
+                    continue
+                _await_end(os.path.join(entry.path, f"run-{entry.name.split('-', 3)[-1]}.wandb"))
+                with directory.folder(entry.name) as run:
+                    run.delete_tree("logs")
+                    run.delete_tree("tmp")
 
 
 def _await_end(path: str) -> None:

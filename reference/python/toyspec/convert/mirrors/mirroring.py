@@ -18,12 +18,13 @@ import msgspec
 from toyspec.convert.destinations.destination import BATCH, Ending, RunHead, ServiceRefusedError
 from toyspec.convert.mirrors.settings import Selecting, Service
 from toyspec.convert.run_items import Item, ItemRow, items_of, start_items
+from toyspec.core.directories import directory_of
 from toyspec.core.errors import ToyspecError
 from toyspec.core.files import open_file
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.follower import TailEvent, follow
 from toyspec.core.reading.stream_files import locate_stream
-from toyspec.core.system_calls import NO_LINK, SYSTEM_CALLS, cause_of, say, try_lock, write_new_file
+from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, say, try_lock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,24 +86,26 @@ class StateFile:
     def __init__(self, path: str, progress: MirrorProgress) -> None:
         """Open the file at *path*, which gets *progress* where it is new; raise MirrorBusyError, or OSError."""
         self.path = path
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | NO_LINK | getattr(os, "O_CLOEXEC", 0), 0o666)
+        place, self._name = os.path.split(path)
+        self._held = contextlib.ExitStack()
+        above, folder = self._held.enter_context(directory_of(place))
+        self._directory = self._held.enter_context(above.folder(folder))
+        self._lock = self._directory.existing(f"{self._name}.lock", os.O_CREAT)
         try:
             try_lock(SYSTEM_CALLS, self._lock)
         except BlockingIOError:
-            os.close(self._lock)
+            self.close()
             fact = f"another process mirrors this run to {progress.to}; wait until it has ended"
             raise MirrorBusyError(f"{path}: {fact}") from None
         self.progress = _read(path) or progress
 
     def save(self) -> None:
         """Write the progress: the file has the old content or the new one, whatever happens meanwhile."""
-        new = f"{self.path}.new"
-        write_new_file(SYSTEM_CALLS, new, [msgspec.json.encode(self.progress) + b"\n"])
-        os.replace(new, self.path)
+        self._directory.replace(self._name, [msgspec.json.encode(self.progress) + b"\n"])
 
     def close(self) -> None:
         """Let other processes have it."""
+        self._held.close()
         with contextlib.suppress(OSError):
             os.close(self._lock)
 

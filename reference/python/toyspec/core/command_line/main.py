@@ -13,6 +13,7 @@ from toyspec.core.command_line.parsers import UsageError, did_you_mean
 from toyspec.core.command_line.terminal import called, tell
 from toyspec.core.errors import EngineError, WorkersError
 from toyspec.core.escaping import shortened
+from toyspec.core.files import null_device
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def run() -> int:
         sys.stdout.flush()
     except OSError:
         # The error was reported; the interpreter would try to write, and report the error, once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(null_device(os.O_WRONLY), sys.stdout.fileno())
     if code == exit_codes.INTERRUPTED and "ray" in sys.modules:
         # The cluster's library ends the process at exit, with a status and a native stack of its own.
         os._exit(code)
@@ -65,7 +66,7 @@ def _open_closed() -> None:
 
 
 def _devnull(number: int, flags: int, mode: Literal["r", "w"]) -> TextIO:
-    opened = os.open(os.devnull, flags)
+    opened = null_device(flags)
     if opened != number:
         os.dup2(opened, number)
         os.close(opened)

@@ -21,6 +21,7 @@ from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.run_tables import STATES
 from toyspec.core.command_line.tables import Side, cut_start, joined, lined_up, padded, some_of, width, wrapped
 from toyspec.core.command_line.terminal import Terminal, columns, tell
+from toyspec.core.directories import new_file
 from toyspec.core.errors import StreamError, StreamMissingError, UnknownFormatError
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.format.record_mapping import said_in, with_lost_numbers
@@ -86,7 +87,7 @@ def run(options: Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="toyspec-") as folder:
         # A stream in a directory of this name would be checked as a run that has the name of the directory.
         path = os.path.join(folder, "stream")
-        with open(path, "wb") as copy:
+        with new_file(path) as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
         return _show(options, path)
 

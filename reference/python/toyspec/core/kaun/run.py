@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final, Self, SupportsIndex
 
 import msgspec
 
+from toyspec.core.directories import Directory
 from toyspec.core.format.canonical import InvalidEventError, encode, members_of
 from toyspec.core.format.decoding import typed
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE
 from toyspec.core.generated.kaun_v1 import RunManifest, Scalar
 from toyspec.core.generated.limits import MAX_SAFE_RUN_ID_CHARS
 from toyspec.core.reading.log_detection import read_manifest
-from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls, named, sync_directory, write_new_file
+from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls, named
 from toyspec.core.writing.append_file import AppendFile, Options
 from toyspec.core.writing.appending import open_to_append
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock
@@ -200,21 +201,20 @@ class KaunRun:
 
     def _fill(self) -> None:
         """Make the files of a new run in its directory; after an OSError, neither they nor the directory are there."""
-        path = os.path.join(self.directory, MANIFEST_FILE)
         text = encode(self.manifest, profile="kaun/v1", kind="run")
         try:
             self._file = AppendFile.create(self.events_path, options=Options(calls=self._calls))
-            # Under its own name the manifest is whole or not there.
-            write_new_file(self._calls, f"{path}.tmp", [msgspec.json.format(text, indent=2), b"\n"])
-            self._calls.replace(f"{path}.tmp", path)
-            sync_directory(self._calls, self.directory)
+            with Directory(self.directory, calls=self._calls) as directory:
+                # Under its own name the manifest is whole or not there.
+                beside = f"{MANIFEST_FILE}.tmp"
+                directory.replace(MANIFEST_FILE, [msgspec.json.format(text, indent=2), b"\n"], beside=beside)
+                directory.sync()
         except OSError:
             if self._file is not None:
                 with contextlib.suppress(OSError):
                     self._file.discard()
-            for name in (path, f"{path}.tmp"):
-                with contextlib.suppress(OSError):
-                    os.unlink(name)
+            with contextlib.suppress(OSError), Directory(self.directory) as directory:
+                directory.delete(MANIFEST_FILE)
             with contextlib.suppress(OSError):
                 os.rmdir(self.directory)
             raise

@@ -7,15 +7,14 @@ bundle, is in the format of sha256sum: see spec/bundle.md.
 from __future__ import annotations
 
 import errno
-import io
 import os
 import re
-import stat
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from toyspec.core.files import SpecialFileError, open_file
 from toyspec.core.format.profiles import SEAL_FILE
 from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.places.remote_files import RemoteFile
@@ -23,6 +22,7 @@ from toyspec.core.reading.run_files import files_of
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Callable, Sequence
 
 
@@ -74,14 +74,6 @@ def parts_of(name: bytes) -> tuple[bytes, ...] | None:
 
 
 _BLOCK_BYTES = 1 << 18
-_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_BINARY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # does not wait for the other end of a FIFO
-)
-
 # Annotations are added after the run was sealed.
 _NEVER_SEALED = re.compile(rb"(" + os.fsencode(SEAL_FILE) + rb"|annotations\.jsonl)(\.[^/]*)?")
 
@@ -137,7 +129,7 @@ def digest_in(
         )
 
 
-def _opened(directory: str, parts: Sequence[bytes] | None) -> io.RawIOBase:
+def _opened(directory: str, parts: Sequence[bytes] | None) -> io.RawIOBase | io.BufferedReader:
     """Return the file, open for reading; raise OSError, and _UnusableError for one that is not inside or regular."""
     if parts is None:
         raise _UnusableError("outside")
@@ -149,11 +141,10 @@ def _opened(directory: str, parts: Sequence[bytes] | None) -> io.RawIOBase:
     path = os.path.realpath(os.path.join(root, *parts), strict=True)
     if path != root and not path.startswith(os.path.join(root, b"")):
         raise _UnusableError("outside")
-    descriptor = os.open(path, _FLAGS)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise _UnusableError("irregular")
-    return io.FileIO(descriptor)
+    try:
+        return open_file(os.fsdecode(path))
+    except (IsADirectoryError, SpecialFileError):
+        raise _UnusableError("irregular") from None
 
 
 def covered_files(directory: str) -> list[tuple[bytes, int]]:

@@ -16,7 +16,7 @@ from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.annotations import Annotations, annotations_file, read_annotations
 from toyspec.core.reading.stream_files import STREAM_NAMES, locate_stream
-from toyspec.core.system_calls import NO_LINK, SYSTEM_CALLS, SystemCalls, named
+from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls, named
 from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import AppendFile, Options
 from toyspec.core.writing.appending import move_fragment
@@ -94,8 +94,7 @@ def _tags(given: Sequence[str]) -> list[str]:
 
 
 def _append(path: str, line: bytes, calls: SystemCalls) -> None:
-    at_place = msgspec.structs.replace(calls, open=lambda name, flags, mode: calls.open(name, flags | NO_LINK, mode))
-    options = Options(durability="fsync", calls=at_place)
+    options = Options(durability="fsync", calls=calls)
     try:
         file = opening.in_time(lambda: AppendFile.reopen(path, options=options), _WAIT_SECONDS)
         with contextlib.closing(file):

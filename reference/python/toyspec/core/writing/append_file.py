@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
 
 import msgspec
 
+from toyspec.core.directories import sync_directory
 from toyspec.core.errors import StreamClosedError, let_through
 from toyspec.core.system_calls import (
     PASSING_ERRORS,
@@ -26,7 +27,6 @@ from toyspec.core.system_calls import (
     is_at,
     named,
     say,
-    sync_directory,
     sync_file,
     unlock,
 )
@@ -135,7 +135,8 @@ class AppendFile:
         """True once a message on standard error has reported that the file is closed for good."""
         self._descriptor = opened.descriptor
         self._opened = opened
-        self._place = os.path.abspath(opened.path)
+        self.place = os.path.abspath(opened.path)
+        """The absolute path: the program may change its directory."""
         self.options = options
         self.calls = options.calls
         self._write = options.calls.write
@@ -221,7 +222,7 @@ class AppendFile:
             try:
                 sync_file(self.calls, self._descriptor)
                 if directory == "too":
-                    sync_directory(self.calls, os.path.dirname(self.path))
+                    sync_directory(self.calls, os.path.dirname(self.place))
             except OSError as error:
                 self._give_up(f"fsync failed ({cause_of(error)}); lines already written may be lost")
                 raise named(error, self.path) from None
@@ -326,14 +327,14 @@ class AppendFile:
         self._next_look = _monotonic() + self.options.look_seconds
         self._check_descriptor()
         try:
-            is_there = is_at(self._place, self._descriptor)
+            is_there = is_at(self.place, self._descriptor)
         except OSError as error:
             let_through(error)
             is_there = True
         if is_there:
             self._check_size()
             return
-        is_replaced = os.path.lexists(self._place)
+        is_replaced = os.path.lexists(self.place)
         if is_replaced and self._was_replaced:
             self._give_up(f"another program replaced the file twice; let one program write it; {self._kept()}")
             self._check_open()
@@ -383,7 +384,7 @@ class AppendFile:
         """Write all lines into a file beside the path, which something else has taken; say where they are."""
         lines = f"the {self.committed} bytes until here"
         try:
-            fresh = opening.create(next(opening.free_names(f"{self._place}.kept", first=1)), self.calls)
+            fresh = opening.create(next(opening.free_names(f"{self.place}.kept", first=1)), self.calls)
             self._copied_to(fresh)
             self.calls.close(fresh.descriptor)
         except OSError as error:
@@ -395,7 +396,7 @@ class AppendFile:
         try:
             copied = copy_bytes(self._descriptor, fresh.descriptor, self.committed, self.calls)
             sync_file(self.calls, fresh.descriptor)
-            sync_directory(self.calls, os.path.dirname(self._place))
+            sync_directory(self.calls, os.path.dirname(self.place))
         except BaseException:
             with contextlib.suppress(OSError):
                 self.calls.ftruncate(fresh.descriptor, 0)
@@ -406,8 +407,8 @@ class AppendFile:
         return copied
 
     def _start_again(self) -> None:
-        os.makedirs(os.path.dirname(self._place), exist_ok=True)
-        fresh = opening.replace(self._place, self.calls)
+        os.makedirs(os.path.dirname(self.place), exist_ok=True)
+        fresh = opening.replace(self.place, self.calls)
         copied = self._copied_to(fresh)
         old, self._descriptor, self._opened = self._descriptor, fresh.descriptor, fresh
         with contextlib.suppress(OSError):
@@ -430,7 +431,7 @@ class AppendFile:
         if not self._opened.has_changes:
             return
         with contextlib.suppress(OSError):
-            if self.size == 0 and is_at(self._place, self._descriptor):
+            if self.size == 0 and is_at(self.place, self._descriptor):
                 self._opened.take_back()
 
     def _check_open(self) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from toyspec.core.directories import Directory, directory_of
 from toyspec.core.errors import StreamMissingError, StreamRefusedError
 from toyspec.core.findings import Gap
 from toyspec.core.format.known_formats import look_of
@@ -24,7 +25,7 @@ from toyspec.core.generated.looks import HEAD_BYTES
 from toyspec.core.reading.log_detection import detect_profile_at
 from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.reading.stream_files import STREAM_NAMES, locate_stream
-from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls, named, say, sync_directory, write_new_file
+from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls, named, say
 from toyspec.core.writing.append_file import AppendFile, Options
 from toyspec.core.writing.opening import free_names, lift_seal
 
@@ -211,25 +212,28 @@ def move_fragment(file: AppendFile, offset: int) -> str | None:
         except OSError:
             with contextlib.suppress(OSError):
                 if file.size > offset:
-                    os.unlink(side_file)
+                    with directory_of(side_file) as (directory, name):
+                        directory.delete(name)
             raise
         return side_file
 
 
 def _copy(file: AppendFile, offset: int) -> str:
-    name = f"{file.path}.torn-{offset}"
-    for candidate in itertools.chain([name], free_names(name, first=2)):
-        try:
-            write_new_file(file.calls, candidate, _bytes_from(file, offset), exist="fail")
-        except FileExistsError:
-            continue
-        try:
-            sync_directory(file.calls, os.path.dirname(candidate))
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(candidate)
-            raise
-        return candidate
+    wanted = f"{file.path}.torn-{offset}"
+    with Directory(os.path.dirname(wanted), calls=file.calls) as directory:
+        for candidate in itertools.chain([wanted], free_names(wanted, first=2)):
+            name = os.path.basename(candidate)
+            try:
+                directory.write(name, _bytes_from(file, offset), exist="fail")
+            except FileExistsError:
+                continue
+            try:
+                directory.sync()
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    directory.delete(name)
+                raise
+            return candidate
     raise AssertionError("a free number always exists")
 
 

@@ -15,6 +15,7 @@ from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from toyspec.core.directories import directory_of
 from toyspec.core.escaping import shortened
 from toyspec.core.system_calls import say
 
@@ -235,7 +236,8 @@ class ForkedRecords:
                 closing = self._closing = weakref.finalize(self, os.close, self._descriptor)
                 # The run may end after the finalizers of the program.
                 closing.atexit = False
-                os.unlink(path)
+                with directory_of(path) as (directory, name):
+                    directory.delete(name)
 
     def add(self, kind: str) -> None:
         """Count a record of *kind* in a child."""

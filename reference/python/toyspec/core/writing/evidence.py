@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
+from toyspec.core.directories import directory_of
+from toyspec.core.files import open_file
 from toyspec.core.format.redaction import text_without_secrets
-from toyspec.core.system_calls import NO_LINK, cause_of, say
+from toyspec.core.system_calls import cause_of, say
 from toyspec.core.writing.companions import Companionship
 from toyspec.core.writing.environment import uncommitted_changes
 
@@ -45,7 +47,8 @@ class ConsoleLog(Companionship):
         self._file: TextIO | None = None
         self._streams: dict[str, _Both] = {}
         try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK, 0o666)
+            with directory_of(self._path) as (directory, name):
+                descriptor = directory.existing(name, os.O_CREAT | os.O_APPEND)
             self._file = os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
         except OSError as error:
             say(f"{self._path}: {cause_of(error)}; what the program prints is not kept")
@@ -111,18 +114,24 @@ class Diff(msgspec.Struct, frozen=True):
         data = text_without_secrets(changes).encode()
         path = os.path.join(run.directory, DIFF_FILE)
         try:
-            with open(path, "a+b") as file:
-                file.seek(0)
-                is_new = file.read() != data
+            with directory_of(path) as (directory, name):
+                is_new = not _has(path, data)
                 if is_new:
-                    file.truncate(0)
-                    file.write(data)
+                    directory.replace(name, [data], beside=f".{name}.{os.getpid()}")
         except OSError as error:
             say(f"{path}: {cause_of(error)}; it is not kept")
         else:
             if is_new:
                 run.artifact(DIFF_FILE, role="diff", media_type="text/x-diff")
         return Companionship()
+
+
+def _has(path: str, data: bytes) -> bool:
+    try:
+        with open_file(path) as file:
+            return file.read() == data
+    except FileNotFoundError:
+        return False
 
 
 _STOP_SECONDS = 2.0

@@ -11,7 +11,6 @@ import contextlib
 import io
 import json
 import os
-import shutil
 import threading
 import wave
 from datetime import date, time, timedelta
@@ -20,18 +19,20 @@ from hashlib import file_digest, sha256
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from toyspec.core.directories import Directory
 from toyspec.core.errors import let_through
 from toyspec.core.escaping import shortened
 from toyspec.core.files import open_file
 from toyspec.core.generated.media import EXTENSIONS
 from toyspec.core.places.addresses import is_address, without_secrets
 from toyspec.core.reading.run_files import MEDIA_FOLDER, media_file
-from toyspec.core.system_calls import SystemCalls, write_new_file
 from toyspec.core.writing.opening import free_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import SupportsFloat
+
+    from toyspec.core.system_calls import SystemCalls
 
 
 _BLOCK_BYTES: Final = 1 << 20
@@ -93,9 +94,8 @@ class Media:
         folder = os.path.join(directory, MEDIA_FOLDER)
         if os.path.islink(folder):
             raise _UnfitError(f"{folder} is a link; media lie in a folder of the bundle: remove it")
-        os.makedirs(folder, exist_ok=True)
         # The name of the file is known when it was read once, which a file that is still written may not be twice.
-        temporary = os.path.join(folder, f".{os.getpid()}-{threading.get_ident()}")
+        temporary = f".{os.getpid()}-{threading.get_ident()}"
         found, size = sha256(), 0
 
         def hashed() -> Iterator[bytes]:
@@ -108,13 +108,14 @@ class Media:
                 said = f"but the record says {self._digest}; leave it out"
                 raise _UnfitError(f"its sha256 is {found.hexdigest()}, {said}")
 
-        write_new_file(calls, temporary, hashed())
-        digest = found.hexdigest()
-        try:
-            calls.replace(temporary, os.path.join(directory, *str(media_file(digest, media_type)).split("/")))
-        except OSError:
-            os.unlink(temporary)
-            raise
+        with Directory(directory, missing="make", calls=calls) as bundle, bundle.folder(MEDIA_FOLDER) as place:
+            place.write(temporary, hashed())
+            digest = found.hexdigest()
+            try:
+                place.move(temporary, os.path.basename(str(media_file(digest, media_type))))
+            except OSError:
+                place.delete(temporary)
+                raise
         caption = {} if self._caption is None else {"caption": self._caption}
         return {**self._members, "sha256": digest, "size_bytes": size, **caption}
 
@@ -483,12 +484,11 @@ def _is_in(path: str, root: str) -> bool:
 
 
 def _copied(path: str, root: str) -> str:
-    folder = os.path.join(root, FOLDER)
-    os.makedirs(folder, exist_ok=True)
-    target = os.path.join(folder, os.path.basename(path))
-    if os.path.lexists(target):
-        target = next(free_names(target, first=2))
-    shutil.copyfile(path, target)
+    with Directory(root, missing="make") as bundle, bundle.folder(FOLDER) as folder:
+        target = os.path.join(folder.path, os.path.basename(path))
+        if os.path.lexists(target):
+            target = next(free_names(target, first=2))
+        folder.copy(path, os.path.basename(target))
     return target
 
 

@@ -6,10 +6,12 @@ No earlier file is ever overwritten or deleted: it gets a free name.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from toyspec.core.directories import NO_LINK
 from toyspec.core.errors import StreamRefusedError
 from toyspec.core.format.profiles import ANNOTATIONS_FILE, SEAL_FILE
 from toyspec.core.system_calls import SystemCalls, is_at, is_regular, say, try_lock
@@ -24,6 +26,7 @@ _FLAGS = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
     | getattr(os, "O_NONBLOCK", 0)  # does not wait for the other end of a FIFO
+    | NO_LINK
 )
 _MODE = 0o666
 # The file at a path may be replaced between opening and locking it; this many times in a row is not an accident.
@@ -83,7 +86,7 @@ def in_time(open_file: Callable[[], _T], seconds: float) -> _T:
 
 def create(path: str, calls: SystemCalls) -> Opened:
     """Create the file *path* and lock it; raise FileExistsError when there is one."""
-    descriptor = calls.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, _MODE)
+    descriptor = _opened(path, _FLAGS | os.O_CREAT | os.O_EXCL, calls)
     try:
         _lock_or_close(path, descriptor, calls)
     except StreamRefusedError:
@@ -107,7 +110,7 @@ def reopen(path: str, calls: SystemCalls, *, missing: Literal["create", "fail"] 
     """Open and lock the file that *path* names when this returns; raise StreamRefusedError if that is not allowed."""
     for _ in range(_ATTEMPTS):
         try:
-            descriptor = calls.open(path, _FLAGS, _MODE)
+            descriptor = _opened(path, _FLAGS, calls)
         except FileNotFoundError:
             if missing == "fail":
                 raise
@@ -211,6 +214,18 @@ def lift_seal(path: str, calls: SystemCalls) -> list[tuple[str, str]]:
         return []  # no seal covers it
     seal = os.path.join(os.path.dirname(path), SEAL_FILE)
     return keep(seal, calls) if os.path.lexists(seal) else []
+
+
+def _opened(path: str, flags: int, calls: SystemCalls) -> int:
+    is_link = not NO_LINK and os.path.islink(path)
+    try:
+        if not is_link:
+            return calls.open(path, flags, _MODE)
+    except OSError as error:
+        if error.errno != errno.ELOOP or not os.path.islink(path):
+            raise
+    fact = "a symbolic link, not a regular file; nothing is written through one: name the file that it leads to"
+    raise StreamRefusedError(path, "irregular", fact)
 
 
 def _ever_replaced(path: str) -> StreamRefusedError:

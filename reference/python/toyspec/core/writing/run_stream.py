@@ -115,6 +115,8 @@ class RunStream:
         settings wait, and OSError if they ask for it. Nothing is changed on the disk then.
         """
         self.path = path
+        self.directory = os.path.dirname(os.path.abspath(path))
+        """Of the bundle, absolute: the program may change its own."""
         self.settings = settings
         self._progress = RunProgress()
         self.run_start = b""
@@ -537,7 +539,7 @@ class RunStream:
         # Imported here: most runs log no media.
         from toyspec.core.writing.media import records_of
 
-        for name, found in records_of(media, os.path.dirname(self.path) or ".", self.settings.calls):
+        for name, found in records_of(media, self.directory, self.settings.calls):
             if not isinstance(found, str):
                 self._write({**found, **members})
             elif self.settings.on_error == "raise":

@@ -333,10 +333,10 @@ class RunWriter(EventMethods):
         from toyspec.core.writing.media import placed_file
 
         try:
-            kind, members = placed_file(os.path.dirname(self.events_path), path, copy=copy)
+            kind, members = placed_file(self._stream.directory, path, copy=copy)
         except OSError as error:
             say(f"{self.events_path}: {printable(os.fspath(path))} could not be copied ({cause_of(error)})")
-            kind, members = placed_file(os.path.dirname(self.events_path), path, copy=False)
+            kind, members = placed_file(self._stream.directory, path, copy=False)
         known = {"role": role, "size_bytes": size_bytes, "sha256": sha256, "step": step, "phase": phase}
         if kind == "artifact":
             known["media_type"] = media_type

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from toyspec.core.directories import Directory
 from toyspec.core.errors import StreamMissingError, StreamRefusedError, check_choice
 from toyspec.core.format.profiles import SEAL_FILE
 from toyspec.core.generated.limits import MAX_LINE_BYTES
@@ -20,8 +21,6 @@ from toyspec.core.system_calls import (
     SYSTEM_CALLS,
     SystemCalls,
     is_locked,
-    sync_directory,
-    write_new_file,
 )
 from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import AppendFile, Options
@@ -110,20 +109,18 @@ def write_seal(
     seal_path = os.path.join(directory, SEAL_FILE)
     if len(text) > MAX_LINE_BYTES:
         raise OSError(errno.EFBIG, f"the seal of {len(files)} files is longer than {MAX_LINE_BYTES} bytes", seal_path)
-    temporary = os.path.join(directory, TEMPORARY_FILE)
-    write_new_file(calls, temporary, [text])
     moves: list[tuple[str, str]] = []
-    try:
-        moves = opening.keep(seal_path, calls) if os.path.lexists(seal_path) else []
-        calls.replace(temporary, seal_path)
-        sync_directory(calls, directory)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        if not os.path.lexists(seal_path):
-            with contextlib.suppress(OSError):
-                opening.restore(moves)
-        raise
+    with Directory(directory, calls=calls) as place:
+        try:
+            with place.replaced(SEAL_FILE, beside=TEMPORARY_FILE):
+                place.write(TEMPORARY_FILE, [text])
+                moves = opening.keep(seal_path, calls) if os.path.lexists(seal_path) else []
+            place.sync()
+        except OSError:
+            if not os.path.lexists(seal_path):
+                with contextlib.suppress(OSError):
+                    opening.restore(moves)
+            raise
     return Seal(path=seal_path, files=len(files), bytes=total, earlier_path=moves[-1][1] if moves else None)
 
 

@@ -11,6 +11,7 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
+from toyspec.core.directories import directory_of
 from toyspec.core.escaping import printable
 from toyspec.core.files import open_file
 from toyspec.core.reading.configuration import FILE, find_configuration
@@ -109,8 +110,10 @@ def _write(name: str, text: str) -> str:
     known = configuration.path if configuration.path and os.path.basename(configuration.path) == FILE else FILE
     if any(each.name == name for each in configuration.dialects):
         raise UsageError(f"{shown(known)} has a dialect {name!r}; name another with --name")
-    with open(known, "a", encoding="utf-8") as file:
-        file.write(("\n" if os.path.exists(known) and os.path.getsize(known) else "") + text)
+    with directory_of(known) as (directory, file_name):
+        descriptor = directory.existing(file_name, os.O_CREAT | os.O_APPEND)
+    with os.fdopen(descriptor, "ab") as file:
+        file.write((("\n" if file.tell() else "") + text).encode())
     return shown(os.path.relpath(known))
 
 

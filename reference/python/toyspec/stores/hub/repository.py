@@ -18,6 +18,7 @@ from huggingface_hub.hf_api import RepoFile
 from huggingface_hub.utils import logging
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
+from toyspec.core.directories import new_file
 from toyspec.core.errors import PlaceError
 from toyspec.core.places.place import ChangedError, Entry, FetchedBytes, MalformedAnswerError
 from toyspec.stores.run_files import grows, run_above
@@ -186,7 +187,7 @@ class HubRepository:
         source = file.path
         if grows(os.path.basename(source)):
             source = os.path.join(self._scratch, f"{next(self._copies)}-{os.path.basename(source)}")
-            with open(source, "wb") as copied:
+            with new_file(source) as copied:
                 copied.writelines(file.blocks(_BLOCK_BYTES))
         with self._lock:
             self._staged[address] = _Staged(source, file.stop)

@@ -17,6 +17,7 @@ from toyspec.core.command_line.progress import Progress, time_left
 from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import printable
+from toyspec.core.files import null_device
 from toyspec.core.system_calls import cause_of, say
 from toyspec.trainer import INSTALLATION
 from toyspec.trainer.settings import (
@@ -91,7 +92,7 @@ class Display:
 def _discard(stream: TextIO) -> None:
     """Drop what is written to *stream* from now on, and what is in its buffer."""
     with contextlib.suppress(OSError):
-        null = os.open(os.devnull, os.O_WRONLY)
+        null = null_device(os.O_WRONLY)
         os.dup2(null, stream.fileno())
         os.close(null)
 

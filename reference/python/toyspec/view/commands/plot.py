@@ -14,6 +14,7 @@ from toyspec.core.command_line.figures import counted, shown
 from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean
 from toyspec.core.command_line.tables import cut_apart, some_of
 from toyspec.core.command_line.terminal import tell
+from toyspec.core.directories import write_output
 from toyspec.core.errors import ExpressionError, StreamError
 from toyspec.core.escaping import shortened
 from toyspec.core.places.addresses import public
@@ -127,8 +128,7 @@ def run(options: Namespace) -> int:
         return exit_codes.USAGE
     for note in dict.fromkeys(notes):
         tell("plot", note)
-    with open(options.output, "wb") as file:
-        file.write(data)
+    write_output(options.output, data)
     sys.stderr.write(f"wrote {shown(options.output)}\n")
     return exit_codes.OK
 

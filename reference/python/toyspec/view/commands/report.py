@@ -12,6 +12,7 @@ from toyspec.core.command_line.figures import shown, size
 from toyspec.core.command_line.parsers import Parser, number_from
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.terminal import tell
+from toyspec.core.directories import write_output
 from toyspec.core.errors import StreamError
 from toyspec.health.options import all_rules
 
@@ -61,7 +62,8 @@ def run(options: Namespace) -> int:
         return exit_codes.USAGE
     finally:
         progress.erase()
-    with open(options.output, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-    sys.stderr.write(f"wrote {shown(options.output)}, {size(len(text.encode()))}\n")
+    data = text.encode()
+    write_output(options.output, data)
+    sys.stderr.write(f"wrote {shown(options.output)}, {size(len(data))}
+")
     return exit_codes.OK
