@@ -74,7 +74,7 @@ def test_file_that_cannot_be_written_is_said(
     (tmp_path / "changes.diff").mkdir()
     finished(Run(tmp_path), Diff())
     path = tmp_path / "changes.diff"
-    assert f"toyspec: {path}: Is a directory; it is not kept\n" == capsys.readouterr().err
+    assert f"toyspec: {path}: a directory, not a regular file; it is not kept\n" == capsys.readouterr().err
 
 
 def test_what_is_printed_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,5 @@ def run(options: Namespace) -> int:
         progress.erase()
     data = text.encode()
     write_output(options.output, data)
-    sys.stderr.write(f"wrote {shown(options.output)}, {size(len(data))}
-")
+    sys.stderr.write(f"wrote {shown(options.output)}, {size(len(data))}\n")
     return exit_codes.OK
