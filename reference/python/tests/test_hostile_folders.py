@@ -162,7 +162,7 @@ def test_a_git_of_the_working_directory_is_not_started(tmp_path: Path, monkeypat
     assert not (tmp_path / "ran").exists()
 
 
-def test_attacks_are_no_errors_of_usage(
+def test_attacks_are_read_by_their_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A line that is refused for how it is written attacks nothing."""
