@@ -24,7 +24,6 @@ RESUMED = {
     "keras_model": 6,
     "lightgbm_rounds": 13,
     "lightning_module": 12,
-    "skorch_net": 5,
     "torch_loop": 14,
     "xgboost_rounds": 13,
 }

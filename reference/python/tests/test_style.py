@@ -40,7 +40,7 @@ PACKAGE = ROOT / "reference/python/toyspec"
 
 # A program imports one of them, by the name that its framework leads it to expect.
 OF_FRAMEWORKS = {
-    "ToyspecCallback": {f"integrations/{name}" for name in ("huggingface", "keras", "ray_tune", "skorch", "xgboost")},
+    "ToyspecCallback": {f"integrations/{name}" for name in ("huggingface", "keras", "ray_tune", "xgboost")},
     "Run": {"integrations/wandb", "core/runs/run"},
     "ToyspecLogger": {f"integrations/{name}" for name in ("ignite", "lightning", "torchtitan")},
 }

@@ -145,9 +145,8 @@ def test_threads_leave_to_others_what_they_do_not_read(tmp_path: Path) -> None:
     left: list[str] = []
     sizes: list[int] = []
 
-    def check_elsewhere(item: Any, on_size: Any) -> Skipped:
+    def check_elsewhere(item: Any) -> Skipped:
         left.append(Path(item.path).name)
-        on_size(7)
         return Skipped(item.path, "elsewhere")
 
     threads = NativeThreads(toyspec_engine, CheckOptions(), 2, sizes.append)
@@ -158,7 +157,7 @@ def test_threads_leave_to_others_what_they_do_not_read(tmp_path: Path) -> None:
     assert "No such file or directory" == getattr(verdicts[1], "message", None)
     # A file that is handed back counts with its size once it is done.
     assert 2 * len(START + END) + 80 == sizes[-1]
-    alone = NativeThreads(toyspec_engine, CheckOptions(dialect="csv"), 2, None)
+    alone = NativeThreads(toyspec_engine, CheckOptions(dialect="csv"), 2, sizes.append)
     assert [Skipped] == [type(verdict) for _, verdict in alone.check(found[:1], lambda *_: Skipped("", ""), walk="all")]
 
 

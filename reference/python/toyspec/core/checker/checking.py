@@ -44,9 +44,7 @@ if TYPE_CHECKING:
     from toyspec.core.watching import Watch
     from toyspec.core.workers.running import Workers
 
-    OnSize = Callable[[int], None] | None
-    """Is given the number of bytes that are done."""
-    Check = Callable[[Found, OnSize], "Verdict"]
+    Check = Callable[[Found], "Verdict"]
 
 
 Verdict = FileReport | PathError | Skipped
@@ -56,8 +54,6 @@ _CHUNK_BYTES = 1 << 18
 _CANDIDATES_HELP = (
     "name one of them with --step-key KEY, or describe it as a dialect in toyspec.toml: `toyspec dialect new FILE`"
 )
-# If every line has a finding, a chunk takes seconds; progress must be shown more often than that.
-_WATCHED_CHUNK_BYTES = 1 << 14
 # Ctrl-C is noticed between two waits.
 _WAIT_SECONDS = 0.05
 # Enough to keep the threads busy, few enough to keep reports in memory small.
@@ -202,9 +198,8 @@ def _verdicts(
 
     def watch(size: int) -> None:
         if on_progress:
-            on_progress(done + size, known)
+            on_progress(size, known)
 
-    on_size = watch if on_progress else None
     # Loading the names costs start-up time; a file that is named is checked whatever its name is.
     hints = cache(partial(usual_names, options.choice))
     streams = (each for found in _streams(paths, hints) for each in _with_ranks(found))
@@ -212,15 +207,14 @@ def _verdicts(
     # The threads of the engine open files by themselves.
     engine = None if options.choice.may_be_own or is_remote else native()
     if engine is not None and isinstance(workers, int):
-        yield from NativeThreads(engine, options, workers, on_size).check(streams, work, walk=walk)
+        yield from NativeThreads(engine, options, workers, watch).check(streams, work, walk=walk)
         return
     is_alone = workers == 1
-    checked = _one_by_one(streams, work, on_size) if is_alone else _in_parallel(streams, work, workers, is_remote)
+    checked = _one_by_one(streams, work) if is_alone else _in_parallel(streams, work, workers, is_remote)
     with closing(checked):
         for found, verdict in checked:
             done += _size_of(found)
-            if not is_alone:
-                watch(0)
+            watch(done)
             yield found, verdict
 
 
@@ -243,9 +237,9 @@ def _with_ranks(found: Found) -> Iterator[Found]:
             yield Stream(path, os.path.getsize(path), found.root)
 
 
-def _one_by_one(streams: Iterable[Found], check: Check, on_size: OnSize) -> Generator[tuple[Found, Verdict]]:
+def _one_by_one(streams: Iterable[Found], check: Check) -> Generator[tuple[Found, Verdict]]:
     for found in streams:
-        yield found, check(found, on_size)
+        yield found, check(found)
 
 
 def _in_parallel(
@@ -264,7 +258,7 @@ def _in_parallel(
     work: Work[Found, Verdict] = Work(partial(_check_batch, check=check), weight, _not_checked)
     for is_here, group in groupby(streams, lambda found: found.path == STANDARD_INPUT):
         if is_here:  # only this process can read it
-            yield from _one_by_one(group, check, None)
+            yield from _one_by_one(group, check)
             continue
         with closing(results_of(group, work, workers)) as results:
             yield from results
@@ -276,22 +270,22 @@ def weight(found: Found) -> int:
 
 
 def _check_batch(batch: list[Found], check: Check) -> list[Verdict]:
-    return [check(found, None) for found in batch]
+    return [check(found) for found in batch]
 
 
 def _not_checked(found: Found, reason: str) -> PathError:
     return PathError(found.path, f"not checked: {reason}; all others were checked")
 
 
-def _check_found(found: Found, on_size: OnSize, *, options: CheckOptions, walk: Walk) -> Verdict:
+def _check_found(found: Found, *, options: CheckOptions, walk: Walk) -> Verdict:
     if not isinstance(found, Stream):
         return _without_stream(found, options, walk)
     path, may_skip = found.path, (walk == "runs" and found.is_below) or found.is_hinted
     try:
         if path == STANDARD_INPUT:
-            return _check_file(sys.stdin.buffer, path, options, on_size)
+            return _check_file(sys.stdin.buffer, path, options)
         with _opened(found) as file:
-            return _check_file(file, path, options, on_size, may_skip=may_skip)
+            return _check_file(file, path, options, may_skip=may_skip)
     except StreamError as error:
         # No record has a key that the user named.
         return Skipped(path, error.fact) if may_skip else PathError(path, error.fact)
@@ -336,19 +330,15 @@ def _opened(found: Stream) -> BinaryIO:
     return cast("BinaryIO", RemoteFile(path))
 
 
-def _check_file(
-    file: BinaryIO, path: str, options: CheckOptions, on_size: OnSize, *, may_skip: bool = False
-) -> FileReport | Skipped:
+def _check_file(file: BinaryIO, path: str, options: CheckOptions, *, may_skip: bool = False) -> FileReport | Skipped:
     directory, name = os.path.split(path)
     is_sealed = name in STREAM_NAMES and options.reports(rules.SEAL_BROKEN)
     is_sealed = is_sealed and may_be_there(path_in(directory, SEAL_FILE))
     source = Source(file, name=path)
     head = source.peek(RECOGNIZED_BYTES)
     checker = open_checker(path, options, head)
-    while chunk := source.read(_WATCHED_CHUNK_BYTES if on_size else _CHUNK_BYTES):
+    while chunk := source.read(_CHUNK_BYTES):
         checker.feed(chunk)
-        if on_size:
-            on_size(source.received)
         if may_skip and not is_sealed and checker.is_look_settled:
             break
     is_document = _is_other_document(path, head, options)
@@ -491,14 +481,14 @@ def _finding(fields: toyspec_engine.FindingFields) -> Finding:
 class NativeThreads:
     """Threads of the compiled engine that check files."""
 
-    def __init__(self, engine: ModuleType, options: CheckOptions, number: int, on_size: OnSize) -> None:
-        """Start *number* threads; *on_size* is given the number of bytes that are done."""
+    def __init__(self, engine: ModuleType, options: CheckOptions, number: int, watch: Callable[[int], None]) -> None:
+        """Start *number* threads; *watch* is given the number of bytes that are done."""
         choice = options.choice
         self._batch: toyspec_engine.Batch = engine.Batch(
             _native_options(engine, options), number, choice.name == "auto"
         )
         self._most = number * _PENDING_PER_THREAD
-        self._on_size = on_size
+        self._watch = watch
         self._elsewhere = 0
         # A dialect is recognized by what is read first, so a named one needs no engine.
         self._is_used = not choice.may_be_own and choice.name in (None, "auto")
@@ -522,8 +512,9 @@ class NativeThreads:
         item = pending.popleft()
         verdict = self._waited(item.path) if self._takes(item) else None
         if verdict is None:
-            verdict = check(item, self._forward if self._on_size else None)
+            verdict = check(item)
             self._elsewhere += _size_of(item)
+            self._watch(self._batch.received + self._elsewhere)
         return item, verdict
 
     def _takes(self, found: Found) -> TypeGuard[Stream]:
@@ -536,7 +527,7 @@ class NativeThreads:
         outcome = None
         while outcome is None:
             outcome = self._batch.next(_WAIT_SECONDS)
-            self._forward(0)
+            self._watch(self._batch.received + self._elsewhere)
         if outcome["report"] is not None:
             return _report(path, outcome["report"])
         if outcome["skipped"] is not None:
@@ -545,7 +536,3 @@ class NativeThreads:
             return None
         number, words = outcome["failure"]
         return PathError(path, words if number is None or os.name == "nt" else os.strerror(number))
-
-    def _forward(self, size: int) -> None:
-        if self._on_size:
-            self._on_size(self._batch.received + self._elsewhere + size)
