@@ -1,4 +1,4 @@
-"""Trains a linear model with JAX and optax, logged by CLU's interface; a second start continues from the checkpoint."""
+"""Trains a linear model with JAX and optax; a second start continues from the checkpoint."""
 
 # --8<-- [start:program]
 import json
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from toyspec.integrations.clu import ToyspecWriter
+from toyspec import start_run
 
 numbers = jax.random.normal(jax.random.key(7), (160, 4))
 optimizer = optax.sgd(0.05)
@@ -23,21 +23,19 @@ def train_step(weights, state, batch):
     return optax.apply_updates(weights, updates), state, loss
 
 
-writer = ToyspecWriter("runs", run_id="line")
-writer.write_hparams({"lr": 0.05, "steps": 20})
 weights = jnp.zeros(4)
 done, state, reported = 0, optimizer.init(weights), []
 if os.path.exists("checkpoint"):
     with open("checkpoint", "rb") as file:
         done, weights, state, reported = pickle.load(file)
-for step in range(done + 1, 21):
-    weights, state, loss = train_step(weights, state, numbers[8 * (step - 1) : 8 * step])
-    writer.write_scalars(step, {"loss": loss, "lr": 0.05})
-    reported.append([step, "loss", float(loss)])
-    if step % 5 == 0:
-        with open("checkpoint", "wb") as file:
-            pickle.dump((step, weights, state, reported), file)
-writer.close()
+with start_run("runs", run_id="line", exist="resume", config={"lr": 0.05, "steps": 20}) as run:
+    for step in range(done + 1, 21):
+        weights, state, loss = train_step(weights, state, numbers[8 * (step - 1) : 8 * step])
+        run.log({"loss": loss, "lr": 0.05}, step=step)
+        reported.append([step, "loss", float(loss)])
+        if step % 5 == 0:
+            with open("checkpoint", "wb") as file:
+                pickle.dump((step, weights, state, reported), file)
 
 # --8<-- [end:program]
 with open("reported.json", "w", encoding="utf-8") as file:
