@@ -73,7 +73,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
 """What each command is asked of with each of its options."""
 NEEDED = {
     "tail": "--once", "repair": "--dry-run", "export": "--out out", "import": "--out out",
-    "query": "--catalog made", "dialect": "new --dry-run", "evidence": "--json", "seal": "--json",
+    "query": "--catalog made", "dialect": "new --dry-run", "evidence": "--json",
 }  # fmt: skip
 """What comes with each line of a command."""
 PREPARED = {
@@ -144,9 +144,9 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--ended": ("errored",),
     "--verify": ("sorts/whole/events.jsonl", "nowhere.json"),
     "--group": ("g", "''"),
-    "--tag": ("+x", "-kept", "x"),
+    "--tag": ("x",),
+    "--untag": ("kept",),
     "--notes": ("'a note'",),
-    "--by": ("ada",),
 }
 """What an option is given that names no choices."""
 OF_COMMAND: dict[tuple[str, str], tuple[str, ...]] = {
@@ -160,7 +160,7 @@ _FOREIGN = ("other", "parts", "entries", "whole")
 _OF_FOREIGN = ("--dialect", "--step-key", "--time-key", "--metric-key", "--value-key", "--columns")
 """Options that change how logs of other programs are read, and subjects that have such."""
 _WITHOUT_JSON = frozenset({
-    "--json", "--csv", "--md", "--format", "--color", "--quiet", "--verbose", "--raw", "--dialects",
+    "--json", "--csv", "--format", "--color", "--quiet", "--verbose", "--raw", "--dialects",
     "--sort", "--reverse", "--profile", *_OF_FOREIGN,
 })  # fmt: skip
 """Options about text, or whose effect the answers without --json show."""

@@ -107,9 +107,9 @@ def test_long_run_is_as_of_a_byte_until_it_ends(
         assert (1, 0, 0) == update_catalog(tmp_path / "catalog")[:3]
         (found,) = Catalog(tmp_path / "catalog").runs()
         assert (99, size, size) == (found.facts.last_step, found.facts.bytes, found.facts.as_of)
-    for form in ("--csv", "--color=never", "--md"):
+    for form in ("--json", "--color=never"):
         assert exit_codes.OK == main(["ls", "--catalog", str(tmp_path / "catalog"), form])
-        assert ("as of byte" in (text := capsys.readouterr().out)) == (form != "--csv"), text
+        assert ("as of byte" in (text := capsys.readouterr().out)) == (form != "--json"), text
     grow(long_run, END % 119)
     assert (1, 1, 0) == update_catalog(tmp_path / "catalog")[:3]
     (found,) = Catalog(tmp_path / "catalog").runs()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toyspec.core.command_line.tables import _spans, cut, cut_apart, cut_middle, cut_start, padded, width, wrapped
+from toyspec.core.command_line.tables import cut, cut_apart, cut_middle, cut_start, padded, width, wrapped
 
 
 @pytest.mark.parametrize(
@@ -28,15 +28,15 @@ def test_wrapped_counts_columns() -> None:
 
 
 def test_names_that_differ_stay_different() -> None:
-    """A name loses its middle, or the words that all share; where that does not fit, all names are whole."""
+    """A name loses its middle, or the words that all begin and end with; where that does not fit, all are whole."""
     assert ("llama-…1-001", "run") == (cut_middle("llama-20261121-001", 12), cut_middle("run", 12))
     dates = [f"{name}-20261121-001" for name in ("llama", "llava", "gemma")]
     assert ["llama-…1-001", "llava-…1-001", "gemma-…1-001"] == cut_apart(dates, 12)
-    assert ["run-a…", "run-b…"] == cut_apart(["run-a-and-more-last", "run-b-and-more-last"], 8)
+    assert ["…a…", "…b…"] == cut_apart(["run-a-and-more-last", "run-b-and-more-last"], 8)
     whole = ["run-a-and-more-last", "run-b-and-yet-more-last", "mlp"]
     assert whole == cut_apart(whole, 9)
     sweep = [f"llama-lr-{lr}-wd-{wd}-20261121" for lr in (1, 2) for wd in (1, 2)]
-    assert ["llama-lr-1…1…", "llama-lr-1…2…", "llama-lr-2…1…", "llama-lr-2…2…"] == cut_apart(sweep, 14)
+    assert ["…1-wd-1…", "…1-wd-2…", "…2-wd-1…", "…2-wd-2…"] == cut_apart(sweep, 14)
     assert ["same", "same"] == cut_apart(["same", "same"], 8)
 
 
@@ -46,12 +46,3 @@ def test_cut_names_are_distinct_and_fit_or_whole(names: list[str], limit: int) -
     found = cut_apart(names, limit)
     assert len(set(names)) == len(set(found))
     assert found == names or all(width(name) <= max(limit, 8) for name in found)
-
-
-@pytest.mark.parametrize(
-    ("flags", "spans"),
-    [("", []), ("1", [(0, 1)]), ("0", []), ("110100", [(0, 2), (3, 4)]), ("0011", [(2, 4)])],
-)
-def test_stretches_of_shared_words(flags: str, spans: list[tuple[int, int]]) -> None:
-    """Each stretch has the place where it begins and the one after its end."""
-    assert spans == list(_spans([flag == "1" for flag in flags]))

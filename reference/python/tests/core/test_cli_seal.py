@@ -76,7 +76,7 @@ def test_seal_that_no_longer_holds_is_replaced_on_request(
     (runs / "a" / ("notes" if change == "add" else "flow.json")).write_text("{ }")
     before = (runs / "a" / "SHA256SUMS").read_bytes()
     assert exit_codes.FINDINGS == main(["seal", "runs"])
-    assert f"toyspec seal: runs/a/SHA256SUMS: {fact}" in capsys.readouterr().err
+    assert f"toyspec seal: runs/a/events.jsonl: {fact}" in capsys.readouterr().err
     assert exit_codes.OK == main(["seal", "--again", "runs"])
     assert "    the earlier seal is now runs/a/SHA256SUMS.prev\n" in capsys.readouterr().out
     assert before == (runs / "a" / "SHA256SUMS.prev").read_bytes()

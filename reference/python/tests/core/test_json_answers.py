@@ -41,6 +41,10 @@ NO_ANSWER = {
     "emitter": "prints a program",
     "skill": "prints a text",
     "schema": "prints a schema",
+    "explain": "prints a page; schemas/rules.json has the facts",
+    "repair": "changes files; its status has the answer",
+    "seal": "changes files; its status has the answer",
+    "annotate": "changes files; ls has the annotated facts",
     "compare": "prints a table for people; ls has the same facts of each run",
     "completion": "prints a program",
 }
@@ -80,24 +84,14 @@ CALLS = {
     "export": ["kaun runs/a --out made", "csv runs --out made", "csv missing --out made", "kaun empty --out made"],
     "sync": ["runs copies", "--dry-run runs copies", "missing copies", "empty copies", "odd copies"],
     "push": [f"runs {HUB}", f"--dry-run runs/a {HUB}", f"missing {HUB}", "runs hf://me/no"],
-    "repair": ["--dry-run runs", "--yes runs/torn", "runs/torn", "--yes missing", "--yes runs/a runs/damaged"],
-    "seal": ["runs/a", "sealed", "runs", "missing", "runs/torn"],
     "evidence": ["runs/a", "runs/torn", "missing", "foreign/log.csv", "runs/a -o made.json"],
     "evidence --verify": ["runs/a evidence.json", "runs/b evidence.json", "runs/a missing", "missing evidence.json"],
-    "annotate": [
-        "runs/a",
-        "runs --name x --tag +good -bad --star",
-        "missing",
-        "s3://bucket/runs --name x",
-        "odd --hide",
-    ],
     "conform": [
         f"--adapter '{sys.executable} {ADAPTER}' --select toy-v1/step-skipped --role reader --jobs 1",
         "--adapter false",
         "",
         "list",
     ],
-    "explain": ["", "step-goes-backwards", "no-rule"],
 }
 """Arguments of each command with an answer: whole, torn, damaged, empty and foreign logs, and what fails."""
 

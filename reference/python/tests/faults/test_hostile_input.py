@@ -125,7 +125,7 @@ COMMANDS = [
     ["ls", "--json"],
     ["show"],
     ["compare"],
-    ["tail", "--once", "--all"],
+    ["tail", "--once", "-n", "9999"],
     ["repair", "--dry-run"],
 ]
 

@@ -31,7 +31,7 @@ def test_a_terminal_has_progress_and_the_result(monkeypatch: pytest.MonkeyPatch)
     display._progress._clock = lambda: 1e9
     display.step(3, 9.0)
     shown = terminal.getvalue().rpartition(ERASE)[2]
-    assert "training  step 3/10  loss 9.0000  0.5 steps/s  14 s left" == shown
+    assert "training  step 3/10  loss 9.0000  0.5 steps/s  14.0 s left" == shown
     display.result("done\x1b[2J")
     assert terminal.getvalue().endswith(f"{ERASE}done\\x1b[2J\n")
 

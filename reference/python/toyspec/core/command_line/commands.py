@@ -96,13 +96,9 @@ ANSWERS: dict[str, str] = {
     "export": "schemas/conversion/v1/conversion.json",
     "sync": "schemas/answers/v1/sync.json",
     "push": "schemas/answers/v1/sync.json",
-    "repair": "schemas/answers/v1/changes.json",
-    "seal": "schemas/answers/v1/changes.json",
     "evidence": "schemas/answers/v1/evidence.json",
     "evidence --verify": "schemas/answers/v1/verification.json",
-    "annotate": "schemas/answers/v1/changes.json",
     "conform": "conformance/schema/report.json",
-    "explain": "schemas/answers/v1/rules.json",
 }
 
 

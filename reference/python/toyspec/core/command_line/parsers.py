@@ -50,13 +50,9 @@ class Parser(argparse.ArgumentParser):
         self._positionals.title = "arguments"
         self.is_intermixed = False
         """True where options may come between arguments."""
-        self.signed = ""
-        """The option after which words may begin with a hyphen: ``--tag +a -b``."""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Return the options; raise UsageError for arguments that the command does not have."""
-        if self.signed:
-            args = self._with_signed(sys.argv[1:] if args is None else args)
         parse = self.parse_known_intermixed_args if self.is_intermixed else self.parse_known_args
         options, unknown = parse(args, namespace)
         if unknown:
@@ -65,21 +61,6 @@ class Parser(argparse.ArgumentParser):
             near = did_you_mean(word, known) if word.startswith("-") else ""
             raise UsageError(f"unexpected argument {unknown[0]!r}{near}")
         return options
-
-    def _with_signed(self, words: Iterable[str]) -> list[str]:
-        """Return *words* with each one after the option ``signed`` that begins with + or - as a value of it."""
-        found: list[str] = []
-        is_after = False
-        for word in words:
-            is_option = word.startswith("--") or word in self._option_string_actions
-            if is_after and word[:1] in ("+", "-") and not is_option:
-                if found[-1] == self.signed:
-                    found.pop()
-                found.append(f"{self.signed}={word}")
-                continue
-            is_after = word == self.signed
-            found.append(word)
-        return found
 
     def print_help(self, file: Any = None) -> None:
         """Write the help; raise OSError when that fails, which argparse ignores."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from math import ceil
 from typing import TYPE_CHECKING
 
-from toyspec.core.command_line.figures import size
+from toyspec.core.command_line.figures import duration, size
 from toyspec.core.command_line.tables import cut
 from toyspec.core.command_line.terminal import columns
 
@@ -22,9 +21,6 @@ _FIRST_SECONDS = 0.5
 _EVERY_SECONDS = 0.1
 # Reading this many records takes less time than that.
 _RECORDS = 256
-_MINUTE = 60
-# From here on, seconds are not shown.
-_LONG_MINUTES = 10
 _ERASE = "\r\x1b[K"
 
 
@@ -47,7 +43,7 @@ class Progress:
         if self.active and now >= self._next:
             share = f"{min(100 * done // total, 100):3d} % of {size(total)}" if total else size(done)
             speed = done / (now - self._started)
-            left = f"  {time_left((total - done) / speed)} left" if speed and done < total else ""
+            left = f"  {duration((total - done) / speed)} left" if speed and done < total else ""
             self.show(f"{share}  {size(int(speed))}/s{left}")
 
     def show(self, text: str) -> None:
@@ -83,14 +79,3 @@ class Progress:
             self._stream.write(_ERASE)
             self._stream.flush()
             self._visible = False
-
-
-def time_left(seconds: float) -> str:
-    """Return *seconds* in one or two units, rounded up, for example ``2 min 5 s``."""
-    whole = ceil(seconds)
-    if whole < _MINUTE:
-        return f"{whole} s"
-    minutes = ceil(whole / _MINUTE)
-    if whole < _LONG_MINUTES * _MINUTE:
-        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
-    return f"{minutes} min" if minutes < _MINUTE else f"{minutes // _MINUTE} h {minutes % _MINUTE} min"

@@ -1,14 +1,12 @@
-"""Runs as a table: text that fits the terminal, CSV, Markdown."""
+"""Runs as a table of text that fits the terminal."""
 
 from __future__ import annotations
 
 import os
-import sys
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.command_line.figures import cell, duration, figure, share, shown, when
-from toyspec.core.command_line.tables import Side, filled, fitted, joined, lined, wrapped, write_csv
+from toyspec.core.command_line.tables import Side, filled, fitted, joined, wrapped
 from toyspec.core.command_line.terminal import Style, Terminal, columns
 from toyspec.core.escaping import shortened
 from toyspec.core.generated.runs import TITLES
@@ -16,7 +14,7 @@ from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.runs.columns import value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from toyspec.core.generated.runs import RunState
     from toyspec.core.runs.run_facts import RunFacts
@@ -24,100 +22,65 @@ if TYPE_CHECKING:
 STATES: dict[RunState, Style] = {"complete": "good", "running": "good", "torn": "warning", "damaged": "error"}
 """The states of runs, the best first, each with its style."""
 
-_SHOWN = ("run", "state", "reason", "last_step", "final_loss", "seconds", "started_at")
-_TITLES = [TITLES[name] for name in _SHOWN]
-_SIDES: tuple[Side, ...] = ("left", "left", "left", "right", "right", "right", "left")
-# What a narrow terminal does without first.
+_SHOWN: dict[str, Side] = {
+    "run": "left", "state": "left", "reason": "left", "last_step": "right", "final_loss": "right", "seconds": "right",
+    "started_at": "left",
+}  # fmt: skip
+# What a narrow terminal does without first, before the columns that were asked for; and what last.
 _HIDDEN_FIRST = ("seconds", "reason", "started_at", "last_step")
-_CSV_FACTS = _SHOWN[1:]
+_HIDDEN_LAST = ("final_loss", "state")
 _BY_ENDS = "? only the start and end of a large stream were read; --full reads everything"
 
 
-class ShownTable:
-    """Rows of runs, with the usual columns and those that were asked for."""
+def print_runs(
+    runs: Sequence[RunFacts], terminal: Terminal, *, roots: Sequence[str], more: Sequence[str] = (), left_out: int = 0
+) -> None:
+    """Print a row for each of *runs*, found below *roots*, with the columns *more*; no line is wider than a terminal.
 
-    def __init__(
-        self, runs: Sequence[RunFacts], roots: Sequence[str], more: Sequence[str] = (), *, left_out: int = 0
-    ) -> None:
-        """Show *runs*, found below *roots*, with the columns *more*; *left_out* is the number of runs not shown."""
-        self._runs = runs
-        self._root = common_root(roots)
-        self._more = more
-        self._left_out = left_out
-        self._warnings = [each.warnings for each in runs]
+    *left_out* is the number of runs not shown.
+    """
+    root = _common_root(roots)
+    titles = [*(TITLES[name] for name in _SHOWN), *map(shortened, more)]
+    rows = [titles, *(_row(facts, root, more) for facts in runs)]
+    sides = list(_SHOWN.values())
+    sides += ["right"] * len(more)
+    # A pipe gets the table alone and whole; a program can ask for JSON, which has the same mark for each run.
+    hidden = fitted(rows, columns(), _droppable(len(more))) if terminal.interactive else []
+    cells = [
+        list(filled(column, side))
+        for at, (column, side) in enumerate(zip(zip(*rows, strict=True), sides, strict=True))
+        if at not in hidden
+    ]
+    if terminal.colored and 1 not in hidden:
+        styles = ["dim", *(STATES[colored_as(each.state, each.warnings)] for each in runs)]
+        cells[1] = [*cells[1][:1], *map(terminal.styled, cells[1][1:], styles[1:])]
+    head, *lines = map(joined, zip(*cells, strict=True))
+    terminal.line(terminal.styled(head, "dim"))
+    terminal.lines(lines)
+    if not terminal.interactive:
+        return
+    notes = [f"{len(runs)} of {len(runs) + left_out} runs"] if left_out else []
+    if hidden:
+        notes.append(f"hidden for lack of room: {', '.join(titles[at] for at in hidden)}; a pipe gets every column")
+    notes += [_BY_ENDS] if any(each.read == "ends" for each in runs) else []
+    for note in notes:
+        terminal.lines(terminal.styled(line, "dim") for line in wrapped(note, columns(), "  "))
 
-    def print_text(self, terminal: Terminal) -> None:
-        """Print the table; on a terminal no line is longer than it is wide."""
-        titles = [*_TITLES, *(shortened(name) for name in self._more)]
-        table = [list(column) for column in zip(titles, *self._rows(), strict=True)]
-        sides: list[Side] = list(_SIDES)
-        sides += ["right"] * len(self._more)
-        notes: list[str] = []
-        if terminal.interactive:
-            rows = list(map(list, zip(*table, strict=True)))
-            hidden = fitted(rows, columns(), _droppable(len(self._more)))
-            notes = self._notes([titles[index] for index in hidden])
-            kept = [index for index in range(len(titles)) if index not in hidden]
-            table = [[row[index] for row in rows] for index in kept]
-            titles, sides = [titles[index] for index in kept], [sides[index] for index in kept]
-        lines = self._colored(table, sides, terminal) if terminal.colored else lined(table, sides)
-        terminal.line(terminal.styled(next(lines), "dim"))
-        terminal.lines(lines)
-        for note in notes:
-            for line in wrapped(note, columns(), "  "):
-                terminal.line(terminal.styled(line, "dim"))
 
-    def _colored(self, table: list[list[str]], sides: Sequence[Side], terminal: Terminal) -> Iterator[str]:
-        """Yield the lines of a table that is given by its columns, with each state in its colour."""
-        cells = list(map(list, map(filled, table, sides)))
-        place = next((index for index, column in enumerate(table) if column[0] == "state" and index), None)
-        if place is not None:
-            states = [colored_as(*each) for each in zip((run.state for run in self._runs), self._warnings, strict=True)]
-            cells[place][1:] = map(terminal.styled, cells[place][1:], map(STATES.__getitem__, states))
-        return map(joined, zip(*cells, strict=True))
-
-    def print_csv(self) -> None:
-        """Print CSV: whole numbers, seconds, and times as the run gives them."""
-        facts = (
-            [_relative(each, self._root), *(_csv_cell(value_of(each, name)) for name in (*_CSV_FACTS, *self._more))]
-            for each in self._runs
-        )
-        write_csv(sys.stdout, chain([["run", *_CSV_FACTS, *self._more]], facts))
-
-    def print_markdown(self) -> None:
-        """Print a Markdown table, in which the text of a log is text."""
-        from toyspec.core.runs.markup import escaped, table_line
-
-        lines = [table_line([*_TITLES, *map(escaped, self._more)])]
-        rules = ["---:" if side == "right" else "---" for side in _SIDES]
-        lines.append(table_line([*rules, *(["---:"] * len(self._more))]))
-        lines += [table_line([escaped(cell) for cell in row]) for row in self._rows()]
-        sys.stdout.write("\n".join(lines) + "\n")
-
-    # A pipe gets the table alone; a program can ask for JSON, which has the same mark for each run.
-    def _notes(self, hidden: Sequence[str]) -> list[str]:
-        notes = [f"{len(self._runs)} of {len(self._runs) + self._left_out} runs"] if self._left_out else []
-        notes += [f"hidden for lack of room: {', '.join(hidden)}; --csv and --md have every column"] if hidden else []
-        return notes + ([_BY_ENDS] if any(each.read == "ends" for each in self._runs) else [])
-
-    def _rows(self) -> list[list[str]]:
-        """Return the cells for people, a list for each run."""
-        return [self._row(facts, warnings) for facts, warnings in zip(self._runs, self._warnings, strict=True)]
-
-    def _row(self, facts: RunFacts, warnings: Sequence[str]) -> list[str]:
-        name = "" if facts.name == facts.run else f' "{shortened(facts.name)}"'
-        state = f"{facts.state_text}{'?' if facts.read == 'ends' else ''}{', sealed' if facts.sealed else ''}"
-        state += "" if facts.as_of is None else f", as of byte {facts.as_of:,}"
-        return [
-            shown(_relative(facts, self._root)) + name + (" *" if facts.starred else ""),
-            ", ".join([state, *warnings]) + (_ahead(facts) if facts.state == "running" else ""),
-            cell(facts.reason),
-            cell(facts.last_step),
-            figure(facts.final_loss) if facts.final_loss is not None or facts.loss_not_finite else "",
-            cell(facts.seconds, duration),
-            cell(facts.started_at, when),
-            *(_cell(value_of(facts, name)) for name in self._more),
-        ]
+def _row(facts: RunFacts, root: str | None, more: Sequence[str]) -> list[str]:
+    name = "" if facts.name == facts.run else f' "{shortened(facts.name)}"'
+    state = f"{facts.state_text}{'?' if facts.read == 'ends' else ''}{', sealed' if facts.sealed else ''}"
+    state += "" if facts.as_of is None else f", as of byte {facts.as_of:,}"
+    return [
+        shown(_relative(facts, root)) + name + (" *" if facts.starred else ""),
+        ", ".join([state, *facts.warnings]) + (_ahead(facts) if facts.state == "running" else ""),
+        cell(facts.reason),
+        cell(facts.last_step),
+        figure(facts.final_loss) if facts.final_loss is not None or facts.loss_not_finite else "",
+        cell(facts.seconds, duration),
+        cell(facts.started_at, when),
+        *(_cell(value_of(facts, name)) for name in more),
+    ]
 
 
 def colored_as(state: RunState, warnings: Sequence[str]) -> RunState:
@@ -133,12 +96,12 @@ def _ahead(facts: RunFacts) -> str:
 
 def _droppable(more: int) -> list[int]:
     """Return the columns in the order of being hidden: the usual ones before the *more* that were asked for."""
-    usual = [_SHOWN.index(name) for name in _HIDDEN_FIRST]
-    asked = range(len(_SHOWN) + more - 1, len(_SHOWN) - 1, -1)
-    return [*usual, *asked, _SHOWN.index("final_loss"), _SHOWN.index("state")]
+    usual = list(_SHOWN)
+    asked = range(len(usual) + more - 1, len(usual) - 1, -1)
+    return [*map(usual.index, _HIDDEN_FIRST), *asked, *map(usual.index, _HIDDEN_LAST)]
 
 
-def common_root(roots: Sequence[str]) -> str | None:
+def _common_root(roots: Sequence[str]) -> str | None:
     """Return the beginning of the paths of runs that is not shown: that of a directory if it is the only root."""
     is_directory = len(roots) == 1 and (is_address(roots[0]) or os.path.isdir(roots[0]))
     return path_in(roots[0], "") if is_directory else None
@@ -159,9 +122,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
         return figure(", ".join(value))
     return cell(value)
-
-
-def _csv_cell(value: Any) -> Any:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return value if value is None or isinstance(value, str | int | float) else figure(value)

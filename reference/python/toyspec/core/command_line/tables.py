@@ -5,18 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import re
-from itertools import groupby, repeat
+from itertools import repeat
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.core.escaping import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import TextIO
+    from collections.abc import Collection, Iterator, Sequence
 
 
-# Fewer letters of a start say nothing.
-_LEAST_KEPT = 3
 _ELLIPSIS = "…"
 # A point is part of a number.
 _WORDS = re.compile(r"([-_/ ]+)")
@@ -58,43 +55,26 @@ def cut_middle(text: str, limit: int) -> str:
 def cut_apart(texts: Sequence[str], limit: int) -> list[str]:
     """Return *texts*, cut to *limit* columns, at least 8; all are whole where cuts would make different ones alike.
 
-    Each is cut in its middle. Where that makes two alike, what all share is cut, word by word.
+    Each is cut in its middle. Where that makes two alike, the words that all begin and end with are cut before that.
     """
     limit = max(limit, 8)
-    different = list(dict.fromkeys(texts))
-    found = {text: cut_middle(text, limit) for text in different}
-    if len(set(found.values())) < len(different):
-        found = _without_shared_words(different, limit) or {text: text for text in different}
-    return [found[text] for text in texts]
+    words = {text: _WORDS.split(text) for text in texts}
+    begin, end = _shared(words.values()), _shared([each[::-1] for each in words.values()])
+    kept = {
+        text: "".join(["…" * (begin > 1), *each[begin : len(each) - end], "…" * (end > 1)])
+        for text, each in words.items()
+    }
+    for shown in (words.keys(), kept.values()):
+        cuts = {text: cut_middle(each, limit) for text, each in zip(words, shown, strict=True)}
+        if len(set(cuts.values())) == len(words):
+            return [cuts[text] for text in texts]
+    return list(texts)
 
 
-def _without_shared_words(texts: Sequence[str], limit: int) -> dict[str, str] | None:
-    """Return the cut of each of *texts*, which differ in some of equally many words; None if they do not fit so."""
-    words = [_WORDS.split(text) for text in texts]
-    if len(set(map(len, words))) > 1:
-        return None
-    first = list(words[0])
-    shared = [len(set(column)) == 1 for column in zip(*words, strict=True)]
-    # The start of a name says most; a date and a number at its end say least.
-    for begin, end in reversed([span for span in _spans(shared) if width("".join(words[0][slice(*span)])) > 1]):
-        for each in words:
-            each[begin:end] = [_ELLIPSIS, *([""] * (end - begin - 1))]
-        found = ["".join(each) for each in words]
-        room = limit - max(map(width, found))
-        if room >= 0:
-            # Of a shared start as much is kept as fits.
-            kept = _fitting("".join(first[:end]), room) if begin == 0 and room >= _LEAST_KEPT else ""
-            return {text: kept + cut_text for text, cut_text in zip(texts, found, strict=True)}
-    return None
-
-
-def _spans(flags: Sequence[bool]) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each stretch of true *flags*."""
-    at = 0
-    for is_true, stretch in groupby(flags):
-        begin, at = at, at + len(list(stretch))
-        if is_true:
-            yield begin, at
+def _shared(words: Collection[Sequence[str]]) -> int:
+    """Return the number of words that all begin with; at least one word of each is not among them."""
+    columns = list(zip(*words, strict=False))[: min(map(len, words), default=1) - 1]
+    return next((at for at, column in enumerate(columns) if len(set(column)) > 1), len(columns))
 
 
 def some_of(names: Sequence[str], most: int) -> str:
@@ -148,11 +128,6 @@ def lined_up(rows: Sequence[Sequence[str]], sides: Sequence[Side]) -> Iterator[l
     return map(list, zip(*columns, strict=True))
 
 
-def lined(columns: Sequence[Sequence[str]], sides: Sequence[Side]) -> Iterator[str]:
-    """Yield the line of each row of a table that is given by its *columns*, as ``joined`` of ``lined_up`` does."""
-    return map(str.rstrip, map(_GAP.join, zip(*map(filled, columns, sides), strict=True)))
-
-
 def filled(column: Sequence[str], side: Side) -> Iterator[str]:
     """Yield the cells of a column, filled to one width."""
     if "".join(column).isascii():
@@ -199,11 +174,6 @@ def csv_row(cells: Sequence[Cell]) -> str:
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(map(_inert, cells))
     return line.getvalue()
-
-
-def write_csv(stream: TextIO, rows: Iterable[Sequence[Cell]]) -> None:
-    """Write *rows* as lines of ``csv_row``."""
-    csv.writer(stream, lineterminator="\n").writerows(map(_inert, row) for row in rows)
 
 
 def _inert(cell: Cell) -> str | float | None:

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
     from toyspec.core.command_line.parsers import Parser
 
-SHELLS = ("bash", "zsh", "fish", "tcsh")
-
-# The metrics that most runs have: to read those of a run at each Tab would take its time.
-METRICS = ("loss", "val/loss", "val/acc", "grad_norm", "lr")
-"""Names that a shell offers for a metric."""
+SHELLS = ("bash", "zsh", "fish")
 
 _INSTALL = """\
 Write the script to a file that the shell reads at its start, for example
@@ -25,7 +21,6 @@ Write the script to a file that the shell reads at its start, for example
   bash  ~/.local/share/bash-completion/completions/toyspec
   zsh   _toyspec, in a directory of $fpath
   fish  ~/.config/fish/completions/toyspec.fish
-  tcsh  ~/.tcshrc, at its end
 
 examples:
   toyspec completion fish > ~/.config/fish/completions/toyspec.fish"""
@@ -36,7 +31,7 @@ def configure(parser: Parser) -> None:
     parser.usage = "toyspec completion SHELL"
     parser.description = "Print a script that completes commands, options, rules and paths in a shell."
     parser.epilog = _INSTALL
-    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh, fish or tcsh")
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
 
 
 def run(options: Namespace) -> int:
@@ -60,7 +55,7 @@ def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPar
 
 
 def _complete(action: argparse.Action) -> None:
-    """Complete *action* with what its metavar names, such as paths, rules, columns or usual metrics."""
+    """Complete *action* with what its metavar names, such as paths, rules or columns."""
     import shtab
 
     from toyspec.core.commands import schema
@@ -75,8 +70,6 @@ def _complete(action: argparse.Action) -> None:
     elif action.metavar in ("RULE", "RULE[,RULE…]"):
         action.choices = tuple(SUMMARY)
     elif action.metavar in ("COLUMN", "COLUMN[,COLUMN…]"):
-        action.choices = tuple(dict.fromkeys([*ORDERS, *COLUMNS, *METRICS]))
-    elif action.metavar == "METRIC":
-        action.choices = METRICS
+        action.choices = tuple(dict.fromkeys([*ORDERS, *COLUMNS]))
     elif action.metavar == "KIND":
         action.choices = schema.kinds("toy/v1")

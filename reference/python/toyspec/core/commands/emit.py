@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean, local_path, seconds
+from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean, local_path
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.escaping import shortened
 from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError
@@ -28,8 +28,6 @@ from toyspec.core.writing.settings import Settings
 
 if TYPE_CHECKING:
     from argparse import Namespace
-
-    from toyspec.core.writing.settings import Exist
 
 _DESCRIPTION = """\
 Append one event to the stream of a run, from a shell script. Each call resumes
@@ -49,7 +47,8 @@ _EPILOG = """\
 exit status:
   0  the event is in the stream
   1  the event was refused: it is invalid, or not allowed after the last one
-  2  wrong usage, or the stream cannot be written: locked, damaged, complete
+  2  wrong usage, or the stream cannot be written: locked for five seconds,
+     damaged, complete
 
 examples:
   toyspec emit runs/a run_start model.arch=llama config.lr=3e-4
@@ -72,16 +71,6 @@ def configure(parser: Parser) -> None:
     parser.add_argument("kind", metavar="KIND", help="kind of the event; `toyspec schema` lists them")
     parser.add_argument("members", metavar="NAME=VALUE", nargs="*", default=[], help="members of the event")
     parser.add_argument("--json", metavar="OBJECT", help="take members from a JSON object; - reads it from stdin")
-    parser.add_argument(
-        "--replace", action="store_true", help="run_start: move an existing stream to events.jsonl.prev"
-    )
-    parser.add_argument(
-        "--wait",
-        metavar="SECONDS",
-        type=seconds,
-        default=_LOCK_SECONDS,
-        help=f"how long to wait for another writer to close the stream; default: {_LOCK_SECONDS:g}",
-    )
 
 
 def run(options: Namespace) -> int:
@@ -91,10 +80,10 @@ def run(options: Namespace) -> int:
     for remark in unknown_members(event):
         tell("emit", remark)
     path = os.path.join(options.directory, EVENTS_FILE)
-    _validate(options, path)
+    if options.kind != "run_start" and not os.path.exists(path):
+        raise UsageError(f"{path}: no such stream; begin it with `toyspec emit {options.directory} run_start`")
     try:
-        exist: Exist = "replace" if options.replace else "resume"
-        stream = RunStream(path, settings=Settings(exist=exist, on_error="raise", wait_seconds=options.wait))
+        stream = RunStream(path, settings=Settings(exist="resume", on_error="raise", wait_seconds=_LOCK_SECONDS))
         try:
             stream.progress.go_on()
             stream.write(_filled(event, stream, options.directory))
@@ -107,13 +96,6 @@ def run(options: Namespace) -> int:
         tell("emit", f"{path}: {cause_of(error)}; nothing was written")
         return exit_codes.USAGE
     return exit_codes.OK
-
-
-def _validate(options: Namespace, path: str) -> None:
-    if options.replace and options.kind != "run_start":
-        raise UsageError(f"--replace applies to run_start only, not to {options.kind}; leave it out")
-    if options.kind != "run_start" and not os.path.exists(path):
-        raise UsageError(f"{path}: no such stream; begin it with `toyspec emit {options.directory} run_start`")
 
 
 def _filled(event: dict[str, Any], stream: RunStream, directory: str) -> dict[str, Any]:

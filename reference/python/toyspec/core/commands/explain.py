@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
@@ -14,7 +12,7 @@ from toyspec.core.generated.rules import LAYER, SEVERITY, SUMMARY
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
 _MAX_COLUMNS = 100
 _CODE = " " * 4
@@ -26,16 +24,12 @@ def configure(parser: Parser) -> None:
     parser.description = "Explain a rule: what it checks, why, and how to fix a finding.\nWithout RULE, list all rules."
     parser.epilog = "examples:\n  toyspec explain\n  toyspec explain step-goes-backwards"
     parser.add_argument("rule", metavar="RULE", nargs="?", help="name of a rule, as a finding shows it")
-    parser.add_argument("--json", action="store_true", help="print an array of objects, one for each rule")
     add_color(parser)
 
 
 def run(options: Namespace) -> int:
     """Print the page or the list and return an exit code."""
     terminal = Terminal(color=options.color)
-    if options.json and options.rule in (None, *SUMMARY):
-        _print_json(SUMMARY if options.rule is None else [options.rule])
-        return exit_codes.OK
     if options.rule is None:
         _list(terminal)
         return exit_codes.OK
@@ -44,21 +38,6 @@ def run(options: Namespace) -> int:
     for line in page(options.rule, min(columns(), _MAX_COLUMNS), title=lambda text: terminal.styled(text, "strong")):
         terminal.line(line)
     return exit_codes.OK
-
-
-def _print_json(rules: Iterable[str]) -> None:
-    """Print what ``schemas/answers/v1/rules.json`` describes."""
-    from toyspec.core.generated.rule_texts import TEXTS
-    from toyspec.core.generated.rules import HELP, PROFILES
-
-    for at, rule in enumerate(rules):
-        found = {
-            "rule": rule, "layer": LAYER[rule], "severity": SEVERITY[rule], "profiles": PROFILES[rule],
-            "summary": SUMMARY[rule], "help": HELP[rule],
-            "texts": [{"title": title, "lines": lines} for title, lines in TEXTS[rule].items()],
-        }  # fmt: skip
-        sys.stdout.write(("," if at else "[") + "\n" + json.dumps(found))
-    sys.stdout.write("\n]\n")
 
 
 def page(rule: str, width: int, *, title: Callable[[str], str] = str) -> Iterator[str]:

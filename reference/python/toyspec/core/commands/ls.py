@@ -16,7 +16,7 @@ from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.objects import inert_json, run_object
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from
 from toyspec.core.command_line.progress import Progress
-from toyspec.core.command_line.run_tables import ShownTable
+from toyspec.core.command_line.run_tables import print_runs
 from toyspec.core.command_line.terminal import Terminal, tell
 from toyspec.core.errors import CatalogError, ExpressionError
 from toyspec.core.places.addresses import is_address, public
@@ -73,14 +73,15 @@ _DESCRIPTION = (
     "one with an asterisk. Hidden runs are left out, unless --hidden or a filter such\n"
     "as 'hidden = true' asks for them.\n"
     "\n"
-    "On a terminal, columns that do not fit are hidden; --csv and --md have them all."
+    "On a terminal, columns that do not fit are hidden; a pipe gets them all."
 )
 _EXAMPLES = (
     "examples:\n"
     "  toyspec ls runs/\n"
     "  toyspec ls --sort started --json runs/ | jq '.[0]'\n"
     "  toyspec ls --sort val/loss -n 5 --columns lr runs/\n"
-    "  toyspec ls --where 'lr < 1e-3 and val/acc > .7' --csv runs/ > best.csv\n"
+    "  toyspec ls --where 'lr < 1e-3 and val/acc > .7' runs/\n"
+    "  toyspec ls --json runs/ | jq -r '.[] | [.run, .final_loss] | @csv'\n"
     "  toyspec ls --where 'state != complete or nan.loss > 0' runs/\n"
     "  toyspec ls --where 'alerts > 0' --columns alerts runs/"
 )
@@ -105,10 +106,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument("--hidden", action="store_true", help="list runs too that `toyspec annotate --hide` hides")
     parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
     parser.add_argument("--full", action="store_true", help="read every byte of every stream")
-    forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--json", action="store_true", help="print an array of objects, in the same order")
-    forms.add_argument("--csv", action="store_true", help="print CSV; an apostrophe precedes what would be a formula")
-    forms.add_argument("--md", action="store_true", help="print a Markdown table, for a pull request")
+    parser.add_argument("--json", action="store_true", help="print an array of objects, in the same order")
     add_profile(parser)
     add_dialect(parser, has_columns=False)
     add_color(parser)
@@ -164,8 +162,9 @@ def _list(options: Namespace) -> int:
     hidden, shown_runs = len(met) - len(seen), seen[: options.number]
     if options.json:
         _print_json(shown_runs, columns)
-    elif seen or options.csv:
-        _print(ShownTable(shown_runs, options.roots, columns, left_out=len(seen) - len(shown_runs)), options)
+    elif seen:
+        terminal, left_out = Terminal(color=options.color), len(seen) - len(shown_runs)
+        print_runs(shown_runs, terminal, roots=options.roots, more=columns, left_out=left_out)
         _report_others(found)
     elif number and not hidden:
         tell("ls", f"none of {number} runs meets the conditions")
@@ -230,15 +229,6 @@ def _from_catalog(options: Namespace, asked: Sequence[str]) -> _Found:
     has_named = options.json or not OWN_FIELDS.issuperset(asked)
     runs = (facts for facts, _ in catalog.rows(has_named=has_named))
     return _Found(runs, manifest.errors, manifest.skipped)
-
-
-def _print(table: ShownTable, options: Namespace) -> None:
-    if options.csv:
-        table.print_csv()
-    elif options.md:
-        table.print_markdown()
-    else:
-        table.print_text(Terminal(color=options.color))
 
 
 def _report_others(found: _Found) -> None:

@@ -6,10 +6,10 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.figures import counted, shown
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
-from toyspec.core.commands.stream_changes import StreamChanges
+from toyspec.core.command_line.terminal import Terminal
+from toyspec.core.commands.stream_changes import change_each
 from toyspec.core.escaping import printable_bytes, shortened
 from toyspec.core.files import open_file
 from toyspec.core.runs.discovery import find_streams
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from toyspec.core.runs.discovery import Stream
 
-Outcome = Literal["sound", "repaired", "torn", "refused", "failed"]
+Outcome = Literal["sound", "repaired", "planned", "torn", "refused", "failed"]
 Asks = Literal["plan", "ask", "cut"]
 
 _DESCRIPTION = """\
@@ -47,6 +47,7 @@ examples:
 _HEAD_BYTES = 60
 _OUTCOMES: dict[Outcome, str] = {
     "repaired": "repaired",
+    "planned": "with a fragment",
     "torn": "with a fragment",
     "sound": "without a fragment",
     "refused": "left unchanged",
@@ -62,7 +63,6 @@ def configure(parser: Parser) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="*", type=local_path, help="what to repair")
     parser.add_argument("-n", "--dry-run", action="store_true", help="show what would be done, change nothing")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    parser.add_argument("--json", action="store_true", help="print an object; needs --yes or --dry-run")
 
 
 def run(options: Namespace) -> int:
@@ -73,31 +73,26 @@ def run(options: Namespace) -> int:
         raise UsageError("standard input cannot be repaired; name a file or a directory")
     if not options.dry_run and not options.yes and not sys.stdin.isatty():
         raise UsageError("cannot ask: standard input is not a terminal; add --yes or --dry-run")
-    if options.json and not (options.dry_run or options.yes):
-        raise UsageError("--json asks nothing; add --yes or --dry-run")
-    changes = StreamChanges("repair", "json" if options.json else "text")
     asks: Asks = "plan" if options.dry_run else "cut" if options.yes else "ask"
-    repaired = partial(_repaired, asks=asks, changes=changes)
-    for path in options.paths:
-        for found in find_streams(path):
-            changes.take(found, repaired)
-    code = changes.finish("stream", _OUTCOMES, least=0)
-    return exit_codes.FINDINGS if not code and changes.count("torn") and not options.dry_run else code
+    found = (each for path in options.paths for each in find_streams(path))
+    return change_each("repair", found, partial(_repaired, asks=asks), noun="stream", titles=_OUTCOMES, least=0)
 
 
-def _repaired(stream: Stream, *, asks: Asks, changes: StreamChanges) -> None:
+def _repaired(stream: Stream, *, asks: Asks) -> Outcome:
     """Repair one stream, or only plan it, and print what was done."""
     plan = repair_stream(stream.path, dry_run=True)
-    outcome: Outcome = "sound" if plan.change == "none" else "torn"
-    torn_path = None
-    if outcome == "torn":
-        fragment = counted(plan.fragment_bytes, "byte")
-        changes.line(f"{shown(stream.path)}: {fragment} after {_records(plan)}: {_head(plan)}")
-        if asks == "cut" or (asks == "ask" and _agreed()):
-            outcome, torn_path = "repaired", repair_stream(stream.path).torn_path
-    if torn_path is not None:
-        changes.line(f"    moved to {shown(torn_path)}")
-    changes.done(stream.path, outcome, records=plan.records, fragment_bytes=plan.fragment_bytes, torn_path=torn_path)
+    if plan.change == "none":
+        return "sound"
+    terminal = Terminal(color="never")
+    fragment = counted(plan.fragment_bytes, "byte")
+    terminal.line(f"{shown(stream.path)}: {fragment} after {_records(plan)}: {_head(plan)}")
+    if asks == "plan":
+        return "planned"
+    if asks == "ask" and not _agreed():
+        return "torn"
+    if path := repair_stream(stream.path).torn_path:
+        terminal.line(f"    moved to {shown(path)}")
+    return "repaired"
 
 
 def _records(plan: Repair) -> str:

@@ -232,7 +232,6 @@ class JsonFormat(ReportFormat):
 
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_HELP_COLUMNS = 100
 
 
 class SarifFormat(ReportFormat):
@@ -304,7 +303,7 @@ def relative_address(path: str) -> str:
 
 def _rule(rule: str) -> dict[str, Any]:
     # Imported here: start-up time counts.
-    from toyspec.core.commands.explain import page, shown_severity
+    from toyspec.core.commands.explain import shown_severity
 
     severity, _ = shown_severity(rule)
     text = HELP[rule]
@@ -313,7 +312,6 @@ def _rule(rule: str) -> dict[str, Any]:
         "id": rule,
         "shortDescription": {"text": SUMMARY[rule]},
         "fullDescription": {"text": f"{SUMMARY[rule]}; {advice}"},
-        "help": {"text": "\n".join(page(rule, _HELP_COLUMNS))},
         "defaultConfiguration": {"level": _level(severity)},
         "properties": {"tags": [LAYER[rule]]},
     }

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from toyspec.core.command_line.figures import counted, shown, size
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
 from toyspec.core.command_line.progress import Progress
-from toyspec.core.commands.stream_changes import StreamChanges
+from toyspec.core.command_line.terminal import Terminal
+from toyspec.core.commands.stream_changes import change_each
+from toyspec.core.errors import StreamError, StreamRefusedError
 from toyspec.core.findings import PathError
 from toyspec.core.format.profiles import SEAL_FILE
 from toyspec.core.runs.discovery import NoStream, find_streams
@@ -61,7 +63,6 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--again", action="store_true", help="replace a seal that is there; it moves to SHA256SUMS.prev"
     )
-    parser.add_argument("--json", action="store_true", help="print an object")
 
 
 def run(options: Namespace) -> int:
@@ -70,11 +71,8 @@ def run(options: Namespace) -> int:
         raise UsageError("no run given; name a run directory, a stream, or a directory of runs")
     if "-" in options.paths:
         raise UsageError("standard input cannot be sealed; name a run directory")
-    changes = StreamChanges("seal", "json" if options.json else "text")
-    sealed = partial(_sealed, existing="keep" if options.again else "refuse", changes=changes)
-    for found in _runs(options.paths):
-        changes.take(found, sealed)
-    return changes.finish("run", _OUTCOMES, least=2)
+    sealed = partial(_sealed, existing="keep" if options.again else "refuse")
+    return change_each("seal", _runs(options.paths), sealed, noun="run", titles=_OUTCOMES)
 
 
 def _runs(paths: list[str]) -> Iterator[Found]:
@@ -88,43 +86,40 @@ def _runs(paths: list[str]) -> Iterator[Found]:
                 seen.add(directory)
 
 
-def _sealed(stream: Stream, *, existing: Existing, changes: StreamChanges) -> None:
+def _sealed(stream: Stream, *, existing: Existing) -> Outcome:
     """Seal one run, and print what was done."""
     # Imported here: the help needs none of it.
     from toyspec.core.writing.sealing import seal
 
     directory = os.path.dirname(stream.path) or "."
     if existing == "refuse" and os.path.lexists(os.path.join(directory, SEAL_FILE)):
-        return _earlier(stream.path, directory, changes)
+        return _earlier(stream.path, directory)
     progress = Progress("sealing")
     try:
         done = seal(stream.path, existing=existing, on_progress=progress.update)
     finally:
         progress.erase()
-    changes.line(f"{shown(done.path)}: {counted(done.files, 'file')}, {size(done.bytes)}")
+    terminal = Terminal(color="never")
+    terminal.line(f"{shown(done.path)}: {counted(done.files, 'file')}, {size(done.bytes)}")
     if done.earlier_path is not None:
-        changes.line(f"    the earlier seal is now {shown(done.earlier_path)}")
-    return changes.done(
-        stream.path, "sealed", seal=done.path, files=done.files, bytes=done.bytes, earlier_path=done.earlier_path
-    )
+        terminal.line(f"    the earlier seal is now {shown(done.earlier_path)}")
+    return "sealed"
 
 
-def _earlier(path: str, directory: str, changes: StreamChanges) -> None:
-    """Report whether the seal that is there is intact and covers every file, or what it does not."""
+def _earlier(path: str, directory: str) -> Outcome:
+    """Report that the seal that is there is intact and covers every file; raise StreamRefusedError if it does not."""
     from toyspec.core.checker import check
     from toyspec.core.checker.sidecars import unsealed_files
     from toyspec.core.generated import rules
 
     report = check(path, select=[rules.SEAL_BROKEN])
     if report.errors:
-        return changes.failed(path, report.errors[0].message)
-    seal_path = os.path.join(directory, SEAL_FILE)
+        raise StreamError(path, report.errors[0].message)
     if not report.files[0].valid:
         fact = "the run changed since it was sealed: `toyspec check` lists how; --again seals it as it is"
-        return changes.refused(seal_path, fact)
-    left = unsealed_files(directory)
-    if left:
+        raise StreamRefusedError(path, "foreign", fact)
+    if left := unsealed_files(directory):
         fact = f"the seal lacks {counted(len(left), 'file')}, for example {left[0]}; --again adds what is new"
-        return changes.refused(seal_path, fact)
-    changes.line(f"{shown(seal_path)}: sealed before, unchanged")
-    return changes.done(path, "intact", seal=seal_path)
+        raise StreamRefusedError(path, "foreign", fact)
+    Terminal(color="never").line(f"{shown(os.path.join(directory, SEAL_FILE))}: sealed before, unchanged")
+    return "intact"

@@ -53,7 +53,7 @@ _DESCRIPTION = (
     "A directory with runs stands for those that it has at the start.\n"
     "Ends when all runs have ended. Unreadable lines, and a stream that is truncated\n"
     "or replaced, are reported on standard error; tail goes on. Of a long stream only\n"
-    "the end is read, unless --all asks for all of it.\n"
+    "the end is read.\n"
     "\n"
     "Where each process of a run logs, name the file of a rank to follow it."
 )
@@ -87,7 +87,6 @@ def configure(parser: Parser) -> None:
         default=_DEFAULT_LINES,
         help=f"begin with the last N events; default: {_DEFAULT_LINES}",
     )
-    parser.add_argument("--all", action="store_true", help="begin with the first event of the stream")
     parser.add_argument("--once", action="store_true", help="print the events there are and exit")
     parser.add_argument(
         "--raw", action="store_true", help="forward the lines byte for byte; a terminal gets the same JSON in ASCII"
@@ -161,7 +160,7 @@ class _Tail:
         self._place = place
         self._due = 0.0
         # Until the end of the stream is reached, only the last records are kept, and the notes between them.
-        self._last = None if options.all else options.lines
+        self._last: int | None = options.lines
         idle = 0.0 if options.once else options.idle_timeout
         self._follower = follow_last(place, self._last, idle_seconds=idle, dialect=choice)
         self._is_said = False

@@ -12,8 +12,9 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.figures import duration
 from toyspec.core.command_line.parsers import UsageError, local_path, number_from
-from toyspec.core.command_line.progress import Progress, time_left
+from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import printable
@@ -56,7 +57,7 @@ class Display:
             self._first = step
         if self._progress.active:
             rate = (step - self._first + 1) / max(time.monotonic() - self._began, 1e-9)
-            left = time_left((self._steps - step) / rate)
+            left = duration((self._steps - step) / rate)
             self._show(f"step {step}/{self._steps}  loss {loss:.4f}  {rate:.1f} steps/s  {left} left")
         else:
             self._show(f"step {step}: loss={loss:.4f}\n")
