@@ -583,8 +583,8 @@ def test_run_that_goes_on_counts_what_forked_processes_log(tmp_path: Path) -> No
     """An ended run does not, and it does again from its next record on."""
     run = begun(tmp_path)
     run.run_end()
-    counted = [run._stream._forked._is_open]
+    counted = [run._stream._forked.is_open]
     run.note("again")
-    counted.append(run._stream._forked._is_open)
+    counted.append(run._stream._forked.is_open)
     assert [False, True] == counted
     run.abandon()

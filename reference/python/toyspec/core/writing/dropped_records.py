@@ -20,7 +20,7 @@ from toyspec.core.escaping import shortened
 from toyspec.core.system_calls import say
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from toyspec.core.writing.logged_values import LeftOut
 
@@ -63,7 +63,7 @@ class DroppedRecords:
         self.cause = ""
         """Why records are being dropped; empty while they are written."""
         self._outages = 0
-        self._said: tuple[str, ...] = ()
+        self._said = 0
         self._values: Counter[str] = Counter()
         self._unnoted_values: Counter[str] = Counter()
         self._unnoted_records: Counter[str] = Counter()
@@ -144,15 +144,14 @@ class DroppedRecords:
         The key is *fact* by default. After a hundred different ones, nothing more is reported.
         """
         self._count(kind)
-        what = key or fact
-        self._learn(what, f"{kind} ({fact})")
-        self.say_once(what, f"invalid record not written, nor later ones like it: {fact}")
+        if self._learn(key or fact, f"{kind} ({fact})"):
+            self._say(f"invalid record not written, nor later ones like it: {fact}")
 
     def say_once(self, what: str, fact: str) -> None:
         """Report a *fact* the first time that *what* happens, of the first hundred of them."""
-        if what not in self._said and len(self._said) < _MOST_SAID:
-            self._said += (what,)
-            say(f"{self._path}: {fact}")
+        if what not in self._known:
+            self._known.add(what)
+            self._say(fact)
 
     def count_forked(self, records: Mapping[str, int]) -> None:
         """Count *records* by kind that children of this process were asked to write, which each of them reported."""
@@ -195,6 +194,11 @@ class DroppedRecords:
         self.count += 1
         self._unnoted_records[kind] += 1
 
+    def _say(self, fact: str) -> None:
+        self._said += 1
+        if self._said <= _MOST_SAID:
+            say(f"{self._path}: {fact}")
+
     def _learn(self, what: str, fact: str) -> bool:
         """Return whether *what* is left out for the first time, which a note is to say."""
         if what in self._known:
@@ -212,30 +216,27 @@ def _records(count: int) -> str:
 class ForkedRecords:
     """The records of one stream that children of its process were asked to write."""
 
-    __slots__ = ("__weakref__", "_closing", "_descriptor", "_is_open", "_taken", "is_child")
+    __slots__ = ("__weakref__", "_descriptor", "_owner", "_taken", "is_open")
 
     def __init__(self) -> None:
-        self.is_child = False
-        """True in a process that was forked off the one that has the stream; asking the system would take longer."""
+        self.is_open = True
+        """Whether records are counted: the stream is open."""
+        self._owner = os.getpid()
         self._descriptor: int | None = None
-        self._closing: Callable[[], Any] | None = None
-        self._is_open = True
         self._taken = 0
         _watched.add(self)
         _watch()
 
-    def open(self) -> None:
-        """Count again after ``close``."""
-        self._is_open = True
+    @property
+    def is_child(self) -> bool:
+        """True in a process that was forked off the one that has the stream."""
+        return os.getpid() != self._owner
 
     def prepare(self) -> None:
         """Let a child that is about to be forked count; where there is no room for that, it only reports."""
-        if self._is_open and self._descriptor is None:
+        if self.is_open and self._descriptor is None:
             with contextlib.suppress(OSError):
                 self._descriptor, path = tempfile.mkstemp(prefix="toyspec-")
-                closing = self._closing = weakref.finalize(self, os.close, self._descriptor)
-                # The run may end after the finalizers of the program.
-                closing.atexit = False
                 with directory_of(path) as (directory, name):
                     directory.delete(name)
 
@@ -247,22 +248,22 @@ class ForkedRecords:
 
     def taken(self) -> Counter[str]:
         """Return the number of records by kind that were counted since the last call."""
-        if self._descriptor is None:
-            return Counter()
-        with contextlib.suppress(OSError):
-            size = os.fstat(self._descriptor).st_size
-            found = os.pread(self._descriptor, size - self._taken, self._taken).decode()
-            self._taken = size
-            return Counter(found.splitlines())
-        return Counter()
+        found = b""
+        if self._descriptor is not None:
+            with contextlib.suppress(OSError):
+                size = os.fstat(self._descriptor).st_size
+                found = os.pread(self._descriptor, size - self._taken, self._taken)
+        self._taken += len(found)
+        return Counter(found.decode().splitlines())
 
     def close(self) -> None:
         """Count no more."""
-        self._is_open = False
-        if self._closing is not None:
-            self._closing()
-            self._closing = self._descriptor = None
-            self._taken = 0
+        self.is_open = False
+        descriptor, self._descriptor, self._taken = self._descriptor, None, 0
+        if descriptor is not None:
+            os.close(descriptor)
+
+    __del__ = close
 
 
 _watched: weakref.WeakSet[ForkedRecords] = weakref.WeakSet()
@@ -273,12 +274,7 @@ def _watch() -> None:
     global _is_watching  # noqa: PLW0603 - the hook is set once for a process
     if not _is_watching and hasattr(os, "register_at_fork") and hasattr(os, "pread"):
         _is_watching = True
-        os.register_at_fork(before=_prepare_all, after_in_child=_begin_children)
-
-
-def _begin_children() -> None:
-    for each in list(_watched):
-        each.is_child = True
+        os.register_at_fork(before=_prepare_all)
 
 
 def _prepare_all() -> None:

@@ -120,11 +120,7 @@ def check_record(line: bytes, kind: str | None) -> None:
     try:
         event = typed(line, kind, "toy/v1")
     except msgspec.ValidationError as error:
-        place, found, choices = _PLACE.search(str(error)), _found_at(str(error), line), _choices_at(str(error), kind)
-        fact = f"{error}, which is {found}" if found else str(error)
-        if place and found and choices:
-            fact = f"{place[1]} is {found}; {choices}"
-        raise InvalidEventError(f"{kind} is invalid: {fact}") from error
+        raise InvalidEventError(f"{kind} is invalid: {_what_is_wrong(error, line, kind)}") from error
     for key in DATE_TIMES["toy/v1"].get(kind, ()):
         text = getattr(event, key)
         if isinstance(text, str) and not is_date_time(text):
@@ -132,27 +128,24 @@ def check_record(line: bytes, kind: str | None) -> None:
             raise InvalidEventError(f"{kind} is invalid: {key} {shown} must be an RFC 3339 date-time with a zone")
 
 
-def _found_at(fact: str, line: bytes) -> str:
-    """Return the value at the place that *fact* names at its end, as text; empty for an object."""
-    place = _PLACE.search(fact)
+def _what_is_wrong(error: msgspec.ValidationError, line: bytes, kind: str) -> str:
+    """Return the text of *error*, with the value at the place that it names, and what is allowed there."""
+    place = _PLACE.search(str(error))
     value: Any = msgspec.json.decode(line)
+    types = [type_info(event_types("toy/v1")[kind])]
     for key in place[1].split(".") if place else ():
         if not isinstance(value, dict) or key not in value:
-            return ""
+            return str(error)
         value = value[key]
-    return "" if isinstance(value, dict | list) else shortened(repr(value))
-
-
-def _choices_at(fact: str, kind: str) -> str:
-    """Return the texts that are allowed at the place that *fact* names, as a part of a sentence; empty if any is."""
-    place = _PLACE.search(fact)
-    found = [type_info(event_types("toy/v1")[kind])]
-    for key in place[1].split(".") if place else ():
-        fields = [field for each in found if isinstance(each, StructType) for field in each.fields]
-        types = [field.type for field in fields if field.encode_name == key]
-        found = [part for each in types for part in (each.types if isinstance(each, UnionType) else [each])]
-    values = [value for each in found if isinstance(each, LiteralType) for value in each.values]
-    return must_be_one_of(values) if len(values) > 1 else ""
+        fields = [field for each in types if isinstance(each, StructType) for field in each.fields]
+        found = [field.type for field in fields if field.encode_name == key]
+        types = [part for each in found for part in (each.types if isinstance(each, UnionType) else [each])]
+    if place is None or isinstance(value, dict | list):
+        return str(error)
+    choices = [choice for each in types if isinstance(each, LiteralType) for choice in each.values]
+    if len(choices) > 1:
+        return f"{place[1]} is {shortened(repr(value))}; {must_be_one_of(choices)}"
+    return f"{error}, which is {shortened(repr(value))}"
 
 
 def given_members(kind: str, members: dict[str, Any]) -> dict[str, Any]:

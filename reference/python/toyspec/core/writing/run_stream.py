@@ -7,13 +7,12 @@ import os
 import re
 import threading
 from collections.abc import Mapping
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET
 
-from toyspec.core.errors import StreamClosedError, StreamRefusedError, let_through, must_be_one_of
+from toyspec.core.errors import StreamClosedError, StreamRefusedError, let_through
 from toyspec.core.escaping import shortened
 from toyspec.core.format.canonical import (
     Event,
@@ -35,17 +34,9 @@ from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile
 from toyspec.core.writing.appending import StreamScan, clear_from, open_to_append, remaining_lines
 from toyspec.core.writing.clocks import Stopwatch, utc_text
 from toyspec.core.writing.dropped_records import DroppedRecords, ForkedRecords
-from toyspec.core.writing.events import PHASES, check_record, is_phase
-from toyspec.core.writing.logged_values import (
-    LeftOut,
-    as_value,
-    is_step,
-    members_in,
-    prepared,
-    step_number,
-    whole,
-    writable,
-)
+from toyspec.core.writing.events import check_record
+from toyspec.core.writing.lenience import goes_back, make_values, number_step, place
+from toyspec.core.writing.logged_values import LeftOut, is_step, prepared, writable
 from toyspec.core.writing.run_ids import make_directories, remove_directories
 from toyspec.core.writing.run_progress import COUNTED, LoggedNames, Resumption, RunProgress
 
@@ -65,8 +56,6 @@ _MOST_NAMED: Final = 5
 _OF_RECORD: Final = (InvalidEventError, RecordRefusedError)
 # Without these, no later record would be valid, so they are written late rather than dropped.
 _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
-_GIVEN_STEP: Final = "given_step"
-"""Name of what was passed as a step and is none."""
 # What follows in a message is the value that was found.
 _FOUND_VALUE: Final = re.compile(r", (?:got|which is) | is (?=['\"])|(?<=\Astep) \d+ after step ")
 _encode = msgspec.json.Encoder().encode
@@ -118,6 +107,8 @@ class RunStream:
         self.directory = os.path.dirname(os.path.abspath(path))
         """Of the bundle, absolute: the program may change its own."""
         self.settings = settings
+        self._resumes_by_itself = settings.resuming == "by-itself"
+        self._takes_steps_back = self._resumes_by_itself and settings.is_lenient
         self._progress = RunProgress()
         self.run_start = b""
         """The first record; empty while there is none."""
@@ -188,7 +179,7 @@ class RunStream:
     def can_end(self) -> bool:
         """True when a run_end is allowed next."""
         progress = self.progress
-        return progress.can_end or (progress.must_resume and self.settings.resuming == "by-itself")
+        return progress.can_end or (progress.must_resume and self._resumes_by_itself)
 
     @property
     def is_open(self) -> bool:
@@ -220,13 +211,7 @@ class RunStream:
         """Return the settings of *config*, as they would be written, that differ from those of the run so far."""
         record = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "config": config}
         self._hide_secrets(record)
-        try:
-            line = encode(record)
-        except (InvalidEventError, RecordRefusedError):
-            if self.settings.on_error == "raise":
-                raise
-            kept, _ = writable("run_start", record, lambda members: len(encode(members)))
-            line = encode(kept)
+        line, _ = self._line_of("run_start", record, encode, [])
         return self._progress.changed(msgspec.json.decode(line).get("config") or {})
 
     def close(self) -> None:
@@ -271,16 +256,46 @@ class RunStream:
 
     def _perform(self, action: Callable[..., None], *arguments: Any) -> None:
         """Call *action* in a turn of the file, which is opened again where the run goes on."""
-        file = self._file if self._file is not None or not self._goes_on_for(action) else self._reopened()
-        if file is None:
-            self._pass_over(action, arguments)
-            return
-        if self._forked.is_child:
-            self._leave_to_parent(file, action, arguments)
-            return
+        file = self._file
+        if file is None or file.closed_because is OF_THE_PARENT:
+            file = self._file_again(file, action, arguments)
+            if file is None:
+                return
         file.in_turn(self._act, file, action, arguments)
         while self._afterwards and not file.is_busy:
             self._afterwards.pop(0)()
+
+    def _file_again(
+        self, dead: AppendFile | None, action: Callable[..., None], arguments: tuple[Any, ...]
+    ) -> AppendFile | None:
+        """Return the file of a run that goes on for *action*, opened again; else drop or refuse its record: None.
+
+        In a forked child, which has a *dead* file of its parent or none, nothing is written: the run counts it.
+        """
+        is_end = action == self._end
+        is_over = self._state == "closed" or (self._state == "ended" and not is_end)
+        if self._forked.is_child:
+            kind = _kind_of(arguments)
+            if not is_end and action not in {self._leave_out, self._close}:
+                self._forked.add(kind)
+            if dead is not None:
+                error = StreamClosedError(self.path, f"cannot write: {OF_THE_PARENT}")
+                self._dropped.tell_caller(cause_of(error), kind=kind)
+                if not self._survives(error, dead):
+                    raise error
+                return None
+        elif is_over and self._resumes_by_itself:
+            return self._reopened()
+        if self._state == "taken over":
+            raise InvalidEventError("the run was started again; log into the run that the later start_run returned")
+        if self._state == "lost" and action != self._leave_out:
+            self._dropped.count += 1
+        elif self._state == "ended" and action != self._leave_out and not (is_end and self._resumes_by_itself):
+            fact = "the run has ended; resume it with exist='resume', or start a new run"
+            if self.settings.on_error == "raise":
+                raise InvalidEventError(fact)
+            self._dropped.leave_out(fact)
+        return None
 
     def _act(self, file: AppendFile, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
         if file is not self._file:  # it was closed while this waited for its turn
@@ -299,21 +314,6 @@ class RunStream:
             self._dropped.leave_out(str(error), key=_what_is_wrong(error), kind=kind)
             self._note_news(file)
 
-    def _leave_to_parent(self, file: AppendFile, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        """Write nothing in a forked child, which reports it; the run counts it."""
-        error = StreamClosedError(self.path, f"cannot write: {OF_THE_PARENT}")
-        kind = _kind_of(arguments)
-        if action not in {self._end, self._leave_out}:
-            self._forked.add(kind)
-        self._dropped.tell_caller(cause_of(error), kind=kind)
-        if not self._survives(error, file):
-            raise error
-
-    def _goes_on_for(self, action: Callable[..., None]) -> bool:
-        """Return whether a run that was ended or closed is opened again for *action*."""
-        is_over = self._state == "closed" or (self._state == "ended" and action != self._end)
-        return is_over and self.settings.resuming == "by-itself" and not self._forked.is_child
-
     def _reopened(self) -> AppendFile | None:
         """Open the file again, whose run goes on; None where that fails, which is reported."""
         with self._reopening:
@@ -330,26 +330,10 @@ class RunStream:
                     raise
                 return None
             self._watch.last = max(self._watch.last, self._progress.time)
-            self._forked.open()
+            self._forked.is_open = True
         if self.on_reopening is not None:
             self.on_reopening()
         return self._file
-
-    def _pass_over(self, action: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-        """Drop or refuse a record after the file was closed."""
-        if self._forked.is_child and action not in {self._end, self._close, self._leave_out}:
-            self._forked.add(_kind_of(arguments))
-        if self._state == "taken over":
-            raise InvalidEventError("the run was started again; log into the run that the later start_run returned")
-        if action == self._leave_out:
-            return
-        if self._state == "lost":
-            self._dropped.count += 1
-        elif self._state == "ended" and (action != self._end or self.settings.resuming == "by-call"):
-            fact = "the run has ended; resume it with exist='resume', or start a new run"
-            if self.settings.on_error == "raise":
-                raise InvalidEventError(fact)
-            self._dropped.leave_out(fact)
 
     def _go_on(self, step: object = UNSET, kind: str = "note") -> None:
         """Write the run_resume that comes before the first record of a resumed stream, and correct it once.
@@ -357,7 +341,7 @@ class RunStream:
         *step* is that of a record of *kind* ``step`` or ``scalars`` in phase train: the first of these says where the
         run goes on. What is before it goes on from the last step.
         """
-        if self.settings.resuming == "by-call":
+        if not self._resumes_by_itself:
             return
         progress, resumption = self._progress, self.resumption
         if kind == "run_resume":
@@ -385,7 +369,7 @@ class RunStream:
     @property
     def _is_early(self) -> bool:
         """True between a resumption and the first train step after it, which may go back further."""
-        return self.settings.resuming != "by-call" and self.resumption.is_early(self._progress)
+        return self._resumes_by_itself and self.resumption.is_early(self._progress)
 
     def _leave_out(self, name: str, why: str) -> None:
         self._go_on()
@@ -395,7 +379,7 @@ class RunStream:
 
     def _end(self, make_event: Callable[[RunProgress], Event]) -> None:
         self._take_forked()
-        if self._progress.had_ended and self._progress.must_resume and self.settings.resuming == "by-itself":
+        if self._progress.had_ended and self._progress.must_resume and self._resumes_by_itself:
             # Nothing was added to a run that had ended.
             self._close()
             return
@@ -461,7 +445,9 @@ class RunStream:
         if not isinstance(kind, str):
             raise InvalidEventError('the event has no kind; add the member kind, for example "note"')
         is_counted = given.get("step") is COUNTED
-        kind, first_step = self._place(kind, given)
+        kind, first_step, left_out = place(
+            kind, given, self._progress, self.resumption, is_lenient=self.settings.is_lenient
+        )
         if kind == "artifact":
             _check_path(given.get("path"))
         self._go_on(first_step, kind)
@@ -469,6 +455,7 @@ class RunStream:
         hidden = self._hide_secrets(given) if kind in _REDACTED_KINDS else []
         ready = prepared(kind, given, is_lenient=self.settings.is_lenient)
         given = ready.members
+        ready.left_out[:0] = left_out
         given.setdefault("t", self._watch.seconds())
         line, given = self._line_of(kind, given, encoder, ready.left_out)
         is_needed = not ready.left_out and not ready.media
@@ -489,10 +476,10 @@ class RunStream:
             self._dropped.leave_out_values(ready.left_out, kind)
             self._note_news(self._file)
         if ready.texts or ready.media:
-            place: dict[str, Any] = {key: given[key] for key in ("step", "phase") if key in given}
+            where: dict[str, Any] = {key: given[key] for key in ("step", "phase") if key in given}
             if ready.texts:
-                self._write({"kind": "scalars", **place, "values": {}, "texts": ready.texts})
-            self._write_media(ready.media, place)
+                self._write({"kind": "scalars", **where, "values": {}, "texts": ready.texts})
+            self._write_media(ready.media, where)
 
     def _hide_secrets(self, given: dict[str, Any]) -> list[str]:
         """Replace the secrets in the members *given* of a record about the run; return their names."""
@@ -504,33 +491,6 @@ class RunStream:
         if names:
             shown = ", ".join(shortened(name) for name in names[:_MOST_NAMED])
             say(f"{self.path}: written as ***: {shown}; to write a setting unchanged, name it in unredacted")
-
-    def _place(self, kind: str, given: dict[str, Any]) -> tuple[str, object]:
-        """Give the members *given* a phase and a step that can be written.
-
-        Return the kind that they then are of, and the step if it may say where a resumed run goes on, else UNSET.
-        """
-        is_lenient = self.settings.is_lenient
-        is_of_another = "phase" in given and "phase" in FIELDS["toy/v1"].get(kind, ()) and not is_phase(given["phase"])
-        if is_of_another and is_lenient and self._progress.records:
-            kind = self._give_a_phase(kind, given)
-        if kind == "scalars" and is_lenient and given.get("step", COUNTED) is not COUNTED:
-            number, values = self._number_of(given["step"], kind), members_in(given.get("values"))
-            if number is None and values is not None:
-                given["values"] = {**values, _GIVEN_STEP: as_value(given["step"])}
-            given["step"] = COUNTED if number is None else number
-        phase = given.get("phase") or self._progress.phase
-        is_at_last = False
-        if given.get("step") is COUNTED:
-            is_at_last = self._progress.is_resumed_by_steps
-            given["step"] = self._progress.log_step(phase)
-            if given["step"] is UNSET:
-                del given["step"]
-        # Values that were given another phase have a count of their own, which says nothing about the run.
-        is_train = kind in {"step", "scalars"} and phase == "train" and not is_of_another
-        step = whole(given.get("step")) if is_train and not is_at_last else UNSET
-        is_added = kind == "scalars" and self.resumption.adds(given.get("values"), step, self._progress)
-        return kind, UNSET if is_added else step
 
     def _write_media(self, media: Mapping[str, list[Media]], members: Mapping[str, Any]) -> None:
         """Write a record of each of *media*, with *members* that all of them have, after its file."""
@@ -600,12 +560,10 @@ class RunStream:
         progress = self._progress
         phase: str = progress.phase if event.phase is None else event.phase
         if numbering == "given" and not is_step(event.step) and self.settings.is_lenient:
-            number = self._number_of(event.step, "step")
-            if number is None:
+            left_out = number_step(event)
+            if left_out is not None:
                 numbering = "counted"
-                event.extra = {**(members_in(event.extra) or {}), _GIVEN_STEP: as_value(event.step)}  # type: ignore[dict-item]
-            else:
-                event.step = number
+                self._dropped.leave_out_values([left_out], "step")
         if not progress.is_running or self.resumption.awaits_first_step or progress.is_resumed_before_steps:
             self._go_on(event.step if numbering == "given" and phase == "train" else UNSET, "step")
             progress.admit_kind("step")
@@ -617,61 +575,18 @@ class RunStream:
             return
         if numbering == "counted":
             event.step = progress.next_step(phase)
-        elif self._goes_back(event.step, phase):
+        elif self._takes_steps_back and goes_back(event.step, progress.last_of(phase)):
             self._write_values_of(event)
             return
         event.t = self._watch.seconds()
         self._write_ready_step(event)
 
-    def _number_of(self, step: object, kind: str) -> int | None:
-        """Return *step* as a number; report and return None for one that cannot be, which the values have then."""
-        number = step_number(step)
-        if number is None:
-            got = f"got {type(step).__name__} {as_value(step)!r}"
-            fact = f"it must be an integer ≥ 0, {got}; its values are where they are without a step"
-            self._dropped.leave_out_values([LeftOut("step", f"{fact}, beside {_GIVEN_STEP}")], kind)
-        return number
-
-    def _give_a_phase(self, kind: str, given: dict[str, Any]) -> str:
-        """Leave out the phase of *given*, which is none of the format, and name values after it; return the kind.
-
-        Readers name the values of another phase in the same way.
-        """
-        phase = given.pop("phase")
-        found = as_value(phase.value if isinstance(phase, Enum) else phase)
-        if found is None or is_phase(found):
-            given.update({} if found is None else {"phase": found})
-            return kind
-        named = shortened(str(found))
-        fact = f"{must_be_one_of(PHASES)}, got {named}"
-        if kind == "step":
-            if isinstance(given.get("step"), int):
-                self._progress.pass_step(given["step"], str(phase))
-            _make_values(given)
-            kind = "scalars"
-        if kind == "scalars":
-            given["values"] = {named: given.get("values", {})}
-            if isinstance(given.get("texts"), Mapping):
-                given["texts"] = {f"{named}/{key}": text for key, text in given["texts"].items()}
-            fact = f"{fact}; the values are named after it, as {named}/loss"
-        elif kind == "eval":
-            given["phase"] = "eval"
-        self._dropped.leave_out_values([LeftOut("phase", fact)], kind)
-        return kind
-
-    def _goes_back(self, step: object, phase: str) -> bool:
-        """Return whether a step is not after the last one, where a program may log it nevertheless."""
-        if self.settings.resuming == "by-call" or self.settings.on_error == "raise":
-            return False
-        last = self._progress.last_of(phase)
-        return type(step) is int and last is not None and 0 <= step <= last
-
     def _write_values_of(self, event: Step) -> None:
         """Write the numbers of a step that goes back as plain values, which may come in any order."""
         members = members_of(event)
-        _make_values(members)
+        make_values(members)
         fact = "it is written as plain values; to repeat steps, call run_resume(from_step) first"
-        self._dropped.say_once("step", f"step {event.step} is not after the last one: {fact} (reported once)")
+        self._dropped.say_once("goes back", f"step {event.step} is not after the last one: {fact} (reported once)")
         self._write(members)
 
     def _write_ready_step(self, event: Step) -> None:
@@ -815,16 +730,6 @@ def _check_path(path: object) -> None:
     if isinstance(path, str) and leaves_bundle(path):
         fact = f"the path {shortened(path)} of the artifact leaves the bundle"
         raise InvalidEventError(f"{fact}: use run.artifact, which copies the file or writes a reference")
-
-
-def _make_values(members: dict[str, Any]) -> None:
-    """Make the *members* of a step those of plain values, at the same place."""
-    extra = members.pop("extra", None)
-    place = {key: members.pop(key) for key in ("step", "phase") if key in members}
-    values = {key: value for key, value in members.items() if key not in {"kind", "t", "nonfinite"}}
-    values |= members_in(extra) or {}
-    members.clear()
-    members.update(kind="scalars", **place, values=values)
 
 
 def _what_is_wrong(error: Exception) -> str:

@@ -1,0 +1,128 @@
+"""Gives what a program logs the kind, the phase and the step of a record, and says what it leaves out for that.
+
+It writes nothing: the stream asks it before each record. Made to fit, a phase that the format does not have names the
+values, and a step that is not an integer ≥ 0 is one of them, under a name of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import UNSET
+
+from toyspec.core.errors import must_be_one_of
+from toyspec.core.escaping import shortened
+from toyspec.core.generated.fields import FIELDS
+from toyspec.core.writing.events import PHASES, is_phase
+from toyspec.core.writing.logged_values import LeftOut, as_value, is_step, members_in, step_number, whole
+from toyspec.core.writing.run_progress import COUNTED
+
+if TYPE_CHECKING:
+    from toyspec.core.generated.toy_v1 import Step
+    from toyspec.core.writing.run_progress import Resumption, RunProgress
+
+_GIVEN_STEP: Final = "given_step"
+"""Name of what was passed as a step and is none."""
+
+
+class Placed(NamedTuple):
+    """Where a record is."""
+
+    kind: str
+    """The kind that it is of now."""
+    first_step: object
+    """The step that may say where a resumed run goes on; UNSET for none."""
+    left_out: list[LeftOut]
+
+
+def place(
+    kind: str, given: dict[str, Any], progress: RunProgress, resumption: Resumption, *, is_lenient: bool
+) -> Placed:
+    """Give the members *given* of a record of *kind* a phase and a step, those that can be written if *is_lenient*."""
+    left_out: list[LeftOut] = []
+    is_of_another = "phase" in given and "phase" in FIELDS["toy/v1"].get(kind, ()) and not is_phase(given["phase"])
+    if is_of_another and is_lenient and progress.records:
+        kind = _give_a_phase(kind, given, progress, left_out)
+    if kind == "scalars" and is_lenient and given.get("step", COUNTED) is not COUNTED:
+        number, values = step_number(given["step"]), members_in(given.get("values"))
+        if number is None:
+            left_out.append(_no_step(given["step"]))
+            given["values"] = given.get("values") if values is None else _with_given_step(values, given["step"])
+        given["step"] = COUNTED if number is None else number
+    phase = given.get("phase") or progress.phase
+    is_at_last = False
+    if given.get("step") is COUNTED:
+        is_at_last = progress.is_resumed_by_steps
+        given["step"] = progress.log_step(phase)
+        if given["step"] is UNSET:
+            del given["step"]
+    # Values that were given another phase have a count of their own, which says nothing about the run.
+    is_train = kind in {"step", "scalars"} and phase == "train" and not is_of_another
+    step = whole(given.get("step")) if is_train and not is_at_last else UNSET
+    is_added = kind == "scalars" and resumption.adds(given.get("values"), step, progress)
+    return Placed(kind, UNSET if is_added else step, left_out)
+
+
+def number_step(event: Step) -> LeftOut | None:
+    """Give *event* the number that its step can be, and return None; else move what was passed to its ``extra``."""
+    number = step_number(event.step)
+    if number is not None:
+        event.step = number
+        return None
+    event.extra = _with_given_step(members_in(event.extra) or {}, event.step)
+    return _no_step(event.step)
+
+
+def goes_back(step: object, last: int | None) -> bool:
+    """Return whether *step* is the number of a step, and not after the *last* one."""
+    return is_step(step) and last is not None and step <= last
+
+
+def make_values(members: dict[str, Any]) -> None:
+    """Make the *members* of a step those of plain values, at the same place."""
+    extra = members.pop("extra", None)
+    place = {key: members.pop(key) for key in ("step", "phase") if key in members}
+    values = {key: value for key, value in members.items() if key not in {"kind", "t", "nonfinite"}}
+    values |= members_in(extra) or {}
+    members.clear()
+    members.update(kind="scalars", **place, values=values)
+
+
+def _with_given_step(values: Mapping[Any, Any], step: object) -> dict[Any, Any]:
+    return {**values, _GIVEN_STEP: as_value(step)}
+
+
+def _no_step(step: object) -> LeftOut:
+    got = f"got {type(step).__name__} {as_value(step)!r}"
+    fact = f"it must be an integer ≥ 0, {got}; its values are where they are without a step"
+    return LeftOut("step", f"{fact}, beside {_GIVEN_STEP}")
+
+
+def _give_a_phase(kind: str, given: dict[str, Any], progress: RunProgress, left_out: list[LeftOut]) -> str:
+    """Leave out the phase of *given*, which is none of the format, and name values after it; return the kind.
+
+    Readers name the values of another phase in the same way.
+    """
+    phase = given.pop("phase")
+    found = as_value(phase.value if isinstance(phase, Enum) else phase)
+    if found is None or is_phase(found):
+        given.update({} if found is None else {"phase": found})
+        return kind
+    named = shortened(str(found))
+    fact = f"{must_be_one_of(PHASES)}, got {named}"
+    if kind == "step":
+        if isinstance(given.get("step"), int):
+            progress.pass_step(given["step"], str(phase))
+        make_values(given)
+        kind = "scalars"
+    if kind == "scalars":
+        given["values"] = {named: given.get("values", {})}
+        if isinstance(given.get("texts"), Mapping):
+            given["texts"] = {f"{named}/{key}": text for key, text in given["texts"].items()}
+        fact = f"{fact}; the values are named after it, as {named}/loss"
+    elif kind == "eval":
+        given["phase"] = "eval"
+    left_out.append(LeftOut("phase", fact))
+    return kind
