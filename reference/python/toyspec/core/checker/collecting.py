@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from io import BytesIO
 from itertools import accumulate
@@ -115,8 +114,13 @@ class Location(msgspec.Struct, gc=False):
 
 class _Tally(msgspec.Struct):
     finding: Finding
-    count: int
-    message: Callable[[int], str]
+    fact: str
+    suggestion: str
+    count: int = 1
+
+    def counted(self) -> Finding:
+        times = "" if self.count == 1 else messages.times(count=self.count)
+        return msgspec.structs.replace(self.finding, message=self.fact + times + self.suggestion)
 
 
 class Collector:
@@ -199,14 +203,12 @@ class Collector:
         else:
             self.add(rules.UNTERMINATED_LINE, place, messages.unterminated_line(count=fragment.length))
 
-    def tally(
-        self, rule: str, key: str | int, place: Callable[[], Location], message: Callable[[int], str], pointer: str
-    ) -> None:
-        """Count a finding that is listed once for each *key*, at its first place, with its count."""
-        if not self.tallied(rule, key):
+    def tally(self, found: RecordFinding, key: str | int, place: Location, suggestion: str) -> None:
+        """Count a finding that is listed once for each *key*, its count between its message and *suggestion*."""
+        if not self.tallied(found.rule, key):
             # Only listed keys are kept, so that a log full of invented keys takes no memory.
-            self.add(rule, place(), message(1), pointer=pointer)
-            self._tallies[rule, key] = _Tally(self.findings[-1], 1, message)
+            self.add(found.rule, place, found.message + suggestion, pointer=found.pointer)
+            self._tallies[found.rule, key] = _Tally(self.findings[-1], found.message, suggestion)
 
     def tallied(self, rule: str, key: str | int) -> bool:
         """Count one more finding of *key*; return False, and count nothing, if it is to be listed."""
@@ -218,12 +220,9 @@ class Collector:
 
     def settle(self) -> None:
         """Write the final counts into the messages of tallied findings, and sort all by line."""
-        grown = {id(tally.finding): tally.message(tally.count) for tally in self._tallies.values() if tally.count > 1}
-        found = self.findings
-        found[:] = [
-            msgspec.structs.replace(each, message=grown[id(each)]) if id(each) in grown else each for each in found
-        ]
-        found.sort(key=lambda finding: finding.line)
+        grown = {id(tally.finding): tally.counted() for tally in self._tallies.values()}
+        self.findings[:] = [grown.get(id(each), each) for each in self.findings]
+        self.findings.sort(key=lambda finding: finding.line)
 
     def arrange(self, start: int) -> None:
         """Sort the findings from index *start* on, all of one line, by place and rule."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import msgspec
 
 from toyspec.core.checker.collecting import Collector, Location, RecordFinding, and_parent, by_place, offset_at
-from toyspec.core.checker.stream_rules import NOTHING_BAD, Observation, identity, shown_times
+from toyspec.core.checker.stream_rules import NOTHING_BAD, Observation, identity
 from toyspec.core.errors import nearest
 from toyspec.core.escaping import shortened
 from toyspec.core.files import read_resource
@@ -316,14 +316,11 @@ class RecordChecker:
     def _report_tag(self, kind: str | None, value: dict[str, Any], place: Location) -> None:
         tag = self._tag
         if kind is not None:
-            meant = _suggestion(kind, self._kinds)
-            self._collector.tally(
-                rules.UNKNOWN_KIND,
-                identity(kind),
-                lambda: self.locate(place, f"/{tag}"),
-                lambda count: messages.unknown_kind(kind=shortened(kind)) + shown_times(count) + meant,
-                f"/{tag}",
-            )
+            key = identity(kind)
+            if not self._collector.tallied(rules.UNKNOWN_KIND, key):
+                found = RecordFinding(rules.UNKNOWN_KIND, f"/{tag}", messages.unknown_kind(kind=shortened(kind)))
+                suggestion = _suggestion(kind, self._kinds)
+                self._collector.tally(found, key, self.locate(place, found.pointer), suggestion)
         elif tag in value:
             message = messages.unexpected(path=tag, found=typed(value[tag]), expected=messages.EXPECTED_STRING)
             self._collector.add(rules.WRONG_TYPE, self.locate(place, f"/{tag}"), message, pointer=f"/{tag}")
@@ -369,15 +366,8 @@ class RecordChecker:
         return not self._collector.tallied(rules.UNKNOWN_KEY, identity(f"{kind} {path}"))
 
     def _tally_key(self, kind: str, key: UnknownKey, place: Location) -> None:
-        fact = messages.unknown_key(key=shortened(key.path), kind=kind)
-        meant = _suggestion(key.key, key.others)
-        self._collector.tally(
-            rules.UNKNOWN_KEY,
-            identity(f"{kind} {key.path}"),
-            lambda: place,
-            lambda count: fact + shown_times(count) + meant,
-            key.pointer,
-        )
+        found = RecordFinding(key.rule, key.pointer, messages.unknown_key(key=shortened(key.path), kind=kind))
+        self._collector.tally(found, identity(f"{kind} {key.path}"), place, _suggestion(key.key, key.others))
 
 
 def whole_float_message(pointer: str, data: bytes, byte: int) -> str:

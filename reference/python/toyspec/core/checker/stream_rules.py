@@ -165,11 +165,6 @@ def shown_number(value: Any) -> str:
     )
 
 
-def shown_times(count: int) -> str:
-    """Return *count* as text for a message, empty for 1."""
-    return "" if count == 1 else messages.times(count=count)
-
-
 UNPROVEN = object()
 """In place of a state: the rule must observe each record."""
 
