@@ -28,5 +28,4 @@ def facts(path: Path) -> tuple[Any, ...] | str:
         run.report,
         curves,
         measured,
-        run.left_out,
     )

@@ -136,7 +136,6 @@ def _rank_steps(last: int, seconds: float = 1.0, **more: Any) -> list[dict[str, 
     return [each | more for each in steps]
 
 
-_ENTERED = {"kind": "region_enter", "t": 9.5, "region": "backward"}
 _INTERRUPTED = {"kind": "run_end", "t": 60.0, "reason": "interrupted"}
 _WENT_ON = [
     {"kind": "run_resume", "t": 20.0, "from_step": 9, "world_size": 2},
@@ -148,9 +147,6 @@ RANK_LOGS = {
         for rank in (0, 1, 3)
     },
     "steps-take-longest": {rank: _rank_log(rank, _rank_steps(9, 1.5 if rank == 2 else 1.0)) for rank in (0, 1, 2)},
-    "fewer-regions": {
-        rank: _rank_log(rank, [*_rank_steps(9), *([] if rank == 1 else [_ENTERED]), _INTERRUPTED]) for rank in (0, 1, 2)
-    },
     "without-an-end": {rank: _rank_log(rank, _rank_steps(9) + [_INTERRUPTED] * (rank != 2)) for rank in (0, 1, 2)},
     "went-on-with-fewer": {
         rank: _rank_log(

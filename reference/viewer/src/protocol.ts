@@ -352,8 +352,6 @@ export interface Ranks {
   errors: string[];
   first_to_stop: { rank: number; why: string } | null;
   slowest: { rank: number; factor: number; by: string } | null;
-  /** The last value of each metric over the ranks that have it. */
-  metrics: { [name: string]: { ranks: number; mean: number | null; smallest: number | null; smallest_rank: number; largest: number | null; largest_rank: number } };
   /** Metrics that rank 0 does not have. */
   metrics_elsewhere: string[];
 }

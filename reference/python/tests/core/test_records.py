@@ -262,4 +262,4 @@ def test_metrics_beyond_the_limit_are_counted(tmp_path: Path, monkeypatch: pytes
     path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     summary = summarize_run(str(path))
     assert (["a", "b", "loss"], 2) == (list(summary.series), summary.metrics_left_out)
-    assert {"kinds": 3, "goals": 1} == summary.left_out
+    assert (2, 2) == (len(summary.kinds), len(summary.goals))

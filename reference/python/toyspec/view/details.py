@@ -409,7 +409,7 @@ def _shown(path: str, run: str) -> dict[str, Any]:
     found = ranks_row(ranks_of(path))
     for each in found["ranks"]:
         name = os.path.basename(each.pop("path"))
-        del each["regions"], each["last_at"]
+        del each["last_at"]
         each["run"] = f"{run}/{name}" if each["rank"] else run
     found["errors"] = [f"{os.path.basename(each['path'])}: {each['message']}" for each in found["errors"]]
     del found["directory"], found["run_id"]

@@ -27,7 +27,6 @@ export interface RankStream {
 /** What the records of a rank show beside its row. */
 interface RankLog {
   lastAt: number | null;
-  regions: number;
   stepTimes: number[];
   computeTimes: number[];
 }
@@ -59,7 +58,7 @@ export async function ranksOf(streams: readonly RankStream[], unread: readonly {
     missing: Array.from({ length: Math.min(size, MOST_RANKS) }, (_, rank) => rank).filter((rank) => !known.has(rank)),
     errors: unread.map(({ error }) => error),
     first_to_stop: firstToStop(own, own.map((each) => logs[ranks.indexOf(each)]!)), slowest: slowestOf(own),
-    metrics: spreadsOf(latest), metrics_elsewhere: [...new Set(streams.flatMap(({ scan }) => [...scan.latest.keys()]))].filter((name) => !first.has(name)),
+    metrics_elsewhere: [...new Set(streams.flatMap(({ scan }) => [...scan.latest.keys()]))].filter((name) => !first.has(name)),
   };
 }
 
@@ -72,7 +71,6 @@ async function logOf(stream: Stream, scan: Scan): Promise<RankLog> {
 
 class LogReader implements RankLog {
   lastAt: number | null = null;
-  regions = 0;
   readonly stepTimes: number[] = [];
   readonly computeTimes: number[] = [];
   private base: readonly [number, number] | null = null;
@@ -93,10 +91,9 @@ class LogReader implements RankLog {
       this.step = null;
     }
     if (kind !== "run_end" && this.base) this.lastAt = this.base[0] + time - this.base[1];
-    if (kind === "region_enter" || kind === "region_exit") this.regions++;
     if (step === null || (kind !== "step" && kind !== "scalars")) return;
     if (this.step && step > this.step[0]) this.stepTimes.push((time - this.step[1]) / (step - this.step[0]));
-    if (!this.step || step > this.step[0]) [this.step, this.regions] = [[step, time], 0];
+    if (!this.step || step > this.step[0]) this.step = [step, time];
     const compute = numberIn(value["compute_us"]);
     if (compute !== null) this.computeTimes.push(compute / 1e6);
   }
@@ -117,18 +114,14 @@ function firstToStop(ranks: readonly RankProgress[], logs: readonly RankLog[]): 
     const came = left[0]!.last_step === null ? "it has no step" : `its last is step ${lowest}`;
     return { rank: left[0]!.rank, why: `${came}, and the furthest rank came to step ${furthest}` };
   }
-  return firstAt(left, lowest, ranks, logs);
+  return firstAt(left, ranks, logs);
 }
 
 /** Returns which of the ranks that came to the lowest step stopped first. */
-function firstAt(left: readonly RankProgress[], step: number, ranks: readonly RankProgress[], logs: readonly RankLog[]): Ranks["first_to_stop"] {
+function firstAt(left: readonly RankProgress[], ranks: readonly RankProgress[], logs: readonly RankLog[]): Ranks["first_to_stop"] {
   const unended = left.filter(({ state }) => state === "torn" || state === "damaged");
   if (unended.length === 1 && left.length > 1) return { rank: unended[0]!.rank, why: "it has no run_end, and the others have one" };
   const logOfRank = (rank: RankProgress) => logs[ranks.indexOf(rank)]!;
-  if (left.length === ranks.length) {
-    const [first, second] = [...left].sort((a, b) => logOfRank(a).regions - logOfRank(b).regions) as [RankProgress, RankProgress];
-    if (logOfRank(first).regions < logOfRank(second).regions) return { rank: first.rank, why: `it entered and left fewer regions after ${step < 0 ? "its start" : `step ${step}`} than the others` };
-  }
   const times = (unended.length > 0 ? unended : left)
     .flatMap((each): [number, number][] => (logOfRank(each).lastAt === null ? [] : [[logOfRank(each).lastAt!, each.rank]]))
     .sort((a, b) => a[0] - b[0] || a[1] - b[1]);
@@ -146,19 +139,6 @@ function slowestOf(ranks: readonly RankProgress[]): Ranks["slowest"] {
     if (others > 0 && seconds / others >= SLOWER) return { rank, factor: seconds / others, by };
   }
   return null;
-}
-
-function spreadsOf(streams: readonly RankStream[]): Ranks["metrics"] {
-  const values = new Map<string, [number, number][]>();
-  for (const { rank, scan } of streams) {
-    for (const [name, { final }] of scan.latest) if (Number.isFinite(final)) values.set(name, [...(values.get(name) ?? []), [final, rank]]);
-  }
-  const several = [...values].filter(([, each]) => each.length > 1);
-  return Object.fromEntries(several.map(([name, each]) => {
-    const ordered = [...each].sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-    const [[smallest, smallest_rank], [largest, largest_rank]] = [ordered[0]!, ordered.at(-1)!];
-    return [name, { ranks: each.length, mean: each.reduce((sum, [value]) => sum + value / each.length, 0), smallest, smallest_rank, largest, largest_rank }];
-  }));
 }
 
 function median(values: readonly number[]): number | null {

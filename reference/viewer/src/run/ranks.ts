@@ -13,7 +13,6 @@ import { dataTable } from "./lists.js";
 import type { Part } from "./run-view.js";
 
 const MOST_RANKS = 1024;
-const MOST_METRICS = 200;
 const MOST_MISSING = 20;
 const MOST_KEYS = 14;
 const MANNERS: readonly (readonly [RankManner, string])[] = [["range", "mean and range"], ["each", "each rank"], ["first", "rank 0 alone"]];
@@ -36,13 +35,7 @@ export function ranksSection(ranks: Ranks | null): Part | null {
   // A column without anything in it is left out.
   const kept = columns.filter(([, text]) => all.some((rank) => text(rank) !== ""));
   const numbers = new Set(kept.flatMap(([head], at) => (["State", "End", "Error"].includes(head) ? [] : [at])));
-  const spread = Object.entries(ranks.metrics);
-  const value = (number: number | null) => (number === null ? "not finite" : short(number));
-  const last = spread.slice(0, MOST_METRICS).map(([name, { mean, smallest, smallest_rank, largest, largest_rank }]) => [
-    plain(name, 200), value(mean), value(smallest), grouped(smallest_rank), value(largest), grouped(largest_rank),
-  ]);
   const more = ranks.ranks.length - all.length;
-  const moreMetrics = spread.length - last.length;
   return {
     title: "Ranks",
     count: ranks.ranks.length,
@@ -52,9 +45,6 @@ export function ranksSection(ranks: Ranks | null): Part | null {
       html("ul", { class: "ranks-facts" }, ...factsOf(ranks).map((fact) => html("li", {}, fact))),
       dataTable(kept.map(([head]) => head), all.map((rank) => kept.map(([, text]) => text(rank))), numbers),
       more > 0 && html("p", { class: "count" }, `${counted(more, "rank")} more`),
-      last.length > 0 && html("h3", {}, "Last values"),
-      last.length > 0 && dataTable(["Metric", "Mean", "Smallest", "of rank", "Largest", "of rank"], last, new Set([1, 2, 3, 4, 5])),
-      moreMetrics > 0 && html("p", { class: "count" }, `${counted(moreMetrics, "metric")} more`),
     ),
   };
 }

@@ -406,12 +406,11 @@ def _rank_facts(ranks: Ranks) -> Iterator[str]:
 
 def _why_not_known(rows: list[RankProgress]) -> str:
     steps = {each.last_step for each in rows}
-    more = "log the regions of a step, as run.region does, to see more"
     if len(steps) == 1:
-        return f"all came to step {steps.pop()}; {more}"
+        return f"all came to step {steps.pop()}"
     if any(each.state == "running" for each in rows):
         return "those behind are still being written"
-    return f"those behind stopped within a second of each other; {more}"
+    return "those behind stopped within a second of each other"
 
 
 def _rank(row: RankProgress, *, is_latest: bool) -> list[str]:

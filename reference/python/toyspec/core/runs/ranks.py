@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from datetime import datetime
-from statistics import fmean, median
+from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from toyspec.core.reading.records import Record
-    from toyspec.core.runs.summary import RunSummary
 
 _MICROSECONDS = 1e6
 # started_at has whole seconds, and clocks of machines differ.
@@ -53,8 +52,6 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True):
     last_step: int | None
     behind: int | None
     """Number of steps that it lacks to the rank that came furthest; None without steps, and of an earlier attempt."""
-    regions: int
-    """Number of regions that it entered and left after its last step."""
     step_seconds: float | None
     """Median time from one step to the next, in seconds; None with fewer than two steps."""
     compute_seconds: float | None
@@ -63,17 +60,6 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True):
     """Time of its last record before ``run_end``, in seconds since 1970; None where ``started_at`` is missing."""
     silent_seconds: float | None
     """Time from then to the last record of any rank, in seconds; None for a rank of an earlier attempt."""
-
-
-class RankSpread(NamedTuple):
-    """The last value of a metric over the ranks that have it."""
-
-    ranks: int
-    mean: float
-    smallest: float
-    smallest_rank: int
-    largest: float
-    largest_rank: int
 
 
 class FirstToStop(NamedTuple):
@@ -111,8 +97,6 @@ class Ranks(msgspec.Struct, frozen=True, kw_only=True):
     """Among those that the last attempt has. None where all came equally far, or nothing tells them apart."""
     slowest: Slowest | None
     """None where no two ranks tell how long a step takes, or they differ by less than a tenth."""
-    metrics: dict[str, RankSpread]
-    """The last value of each metric that two or more ranks of the last attempt have."""
     metrics_elsewhere: list[str]
     """Names of metrics that the first of the ranks does not have."""
 
@@ -157,7 +141,6 @@ def ranks_of(run: str | os.PathLike[str]) -> Ranks:
         errors=tuple(errors),
         first_to_stop=_first_to_stop(own),
         slowest=_slowest(own),
-        metrics=_spreads({rank: log.summary for rank, log in latest.items()}),
         metrics_elsewhere=list(
             dict.fromkeys(name for log in logs.values() for name in log.summary.series if name not in first.series)
         ),
@@ -171,7 +154,6 @@ def ranks_row(ranks: Ranks) -> dict[str, Any]:
     found["ranks"] = [msgspec.to_builtins(each) | {"path": encodable(each.path)} for each in ranks.ranks]
     found["first_to_stop"] = None if ranks.first_to_stop is None else ranks.first_to_stop._asdict()
     found["slowest"] = None if ranks.slowest is None else ranks.slowest._asdict()
-    found["metrics"] = {name: spread._asdict() for name, spread in ranks.metrics.items()}
     found["errors"] = [{"path": encodable(each.path), "message": each.message} for each in ranks.errors]
     return found
 
@@ -184,7 +166,6 @@ class _RankLog:
         self.last_at: float | None = None
         self._base: tuple[float, float] | None = None
         self._step: tuple[float, float] | None = None
-        self.regions = 0
         self.step_times: list[float] = []
         self.compute_times: list[float] = []
         with read(path, mode="salvage", attempts="latest") as reading:
@@ -202,13 +183,12 @@ class _RankLog:
             self._step = None
         if record.kind != "run_end" and self._base is not None:
             self.last_at = self._base[0] + time - self._base[1]
-        self.regions += record.kind in ("region_enter", "region_exit")
         if step is None or record.kind not in ("step", "scalars"):
             return
         if self._step is not None and step > self._step[0]:
             self.step_times.append((time - self._step[1]) / (step - self._step[0]))
         if self._step is None or step > self._step[0]:
-            self._step, self.regions = (step, time), 0
+            self._step = (step, time)
         compute = number(record.get("compute_us"))
         if compute is not None:
             self.compute_times.append(compute / _MICROSECONDS)
@@ -243,7 +223,6 @@ def _progress(rank: int, log: _RankLog, latest: Mapping[int, _RankLog]) -> RankP
         first_step=summary.first_step,
         last_step=summary.last_step,
         behind=None if summary.last_step is None or not is_latest else furthest - summary.last_step,
-        regions=log.regions,
         step_seconds=median(log.step_times) if log.step_times else None,
         compute_seconds=median(log.compute_times) if log.compute_times else None,
         last_at=log.last_at,
@@ -263,7 +242,7 @@ def _first_to_stop(rows: Sequence[RankProgress]) -> FirstToStop | None:
     if len(left) == 1 and lowest < furthest:
         came = "it has no step" if left[0].last_step is None else f"its last is step {lowest}"
         return FirstToStop(left[0].rank, f"{came}, and the furthest rank came to step {furthest}")
-    return _first_at(left, lowest, are_all=len(left) == len(rows))
+    return _first_at(left)
 
 
 def _came_to(row: RankProgress) -> int:
@@ -271,26 +250,16 @@ def _came_to(row: RankProgress) -> int:
     return -1 if row.last_step is None else row.last_step
 
 
-def _first_at(rows: Sequence[RankProgress], step: int, *, are_all: bool) -> FirstToStop | None:
-    """Return which of *rows*, whose last step is *step*, stopped first."""
+def _first_at(rows: Sequence[RankProgress]) -> FirstToStop | None:
+    """Return which of *rows*, which came to the same step, stopped first."""
     unended = [each for each in rows if each.state in ("torn", "damaged")]
     if len(unended) == 1 < len(rows):
         return FirstToStop(unended[0].rank, "it has no run_end, and the others have one")
-    fewest = _fewest_regions(rows) if are_all else None
-    if fewest is not None:
-        after = "its start" if step < 0 else f"step {step}"
-        return FirstToStop(fewest, f"it entered and left fewer regions after {after} than the others")
     times = sorted((each.last_at, each.rank) for each in unended or rows if each.last_at is not None)
     apart = times[1][0] - times[0][0] if len(times) > 1 else 0.0
     if apart <= _CLOCK_SECONDS:
         return None
     return FirstToStop(times[0][1], f"its last record is {apart:.1f} s before that of the next")
-
-
-def _fewest_regions(rows: Sequence[RankProgress]) -> int | None:
-    """Return the one rank that came less far than all others within a step; None if there is no such rank."""
-    first, second, *_ = sorted(rows, key=lambda each: each.regions)
-    return first.rank if first.regions < second.regions else None
 
 
 def _has_stopped(row: RankProgress) -> bool:
@@ -316,16 +285,3 @@ def _slowest(rows: Sequence[RankProgress]) -> Slowest | None:
         if others > 0 and known[rank] / others >= _SLOWER:
             found = Slowest(rank, known[rank] / others, by)
     return found
-
-
-def _spreads(summaries: Mapping[int, RunSummary]) -> dict[str, RankSpread]:
-    values: dict[str, list[tuple[float, int]]] = {}
-    for rank, summary in summaries.items():
-        for name, curve in summary.series.items():
-            if curve.last is not None and curve.last[1] is not None:
-                values.setdefault(name, []).append((curve.last[1], rank))
-    return {
-        name: RankSpread(len(each), fmean(value for value, _ in each), *min(each), *max(each))
-        for name, each in values.items()
-        if len(each) > 1
-    }

@@ -73,7 +73,7 @@ class Extent(NamedTuple):
 
 
 MOST_NAMES = 100_000
-"""Number of metrics, kinds, evaluations and goals that are kept, each; what is left out is counted."""
+"""Number of metrics, kinds, evaluations and goals that are kept, each; metrics that are left out are counted."""
 
 _MOST_COUNTED = 1_000_000
 _MAX_WALL = 1e11
@@ -124,8 +124,6 @@ class RunSummary:
         self._time_origin: str | None = None
         self._step_loss: tuple[float | None] | None = None
         """Loss of the last step of toy/v1 that has one, None where it was not finite."""
-        self.left_out: dict[str, int] = {}
-        """Number of records whose kind, goal or evaluation is not kept, by what was left out; see ``MOST_NAMES``."""
         self._beyond: set[int] = set()
         self.evals: dict[str, dict[str, Any]] = {}
         """The last eval event of each name."""
@@ -315,7 +313,7 @@ class RunSummary:
         self.profile, self.extent = profile, extent
         self.__dict__.pop("facts", None)
         for name, goal in mapping_of(profile).goals.items():
-            self._keep_named("goals", self.goals, name, goal)
+            _keep(self.goals, name, goal)
         if self.dialect is not None:
             self.start = manifest_start(os.path.dirname(self.path), self.dialect.name) | self.start
         if profile == "kaun/v1":
@@ -369,13 +367,13 @@ class RunSummary:
         self._take_changes(record)
         self.end = record.end or (None if record.goes_on else self.end)
         for name, goal in record.goal.items():
-            self._keep_named("goals", self.goals, name, goal)
+            _keep(self.goals, name, goal)
         if record.kind == "define" and record.profile == "toy/v1":
             name, step_name = record.get("name"), record.get("step_name")
             if isinstance(name, str) and isinstance(step_name, str):
-                self._keep_named("step names", self.step_names, name, step_name)
+                _keep(self.step_names, name, step_name)
         if record.kind == "eval" and record.profile == "toy/v1" and isinstance(record.get("name"), str):
-            self._keep_named("evals", self.evals, record["name"], record.value)
+            _keep(self.evals, record["name"], record.value)
         count_missing(self.missing, record)
 
     def axis_of(self, metric: str) -> str | None:
@@ -397,23 +395,14 @@ class RunSummary:
             if curve is not None:
                 curve.add(step, value, epoch)
 
-    def _keep_named(self, what: str, kept: dict[str, Any], name: str, value: Any) -> None:
-        if name in kept or len(kept) < MOST_NAMES:
-            kept[name] = value
-        else:
-            self.left_out[what] = self.left_out.get(what, 0) + 1
-
     def _count(self, name: str, number_of: int) -> None:
-        if name in self.kinds:
-            self.kinds[name] += number_of
-        else:
-            self._keep_named("kinds", self.kinds, name, number_of)
+        _keep(self.kinds, name, self.kinds.get(name, 0) + number_of)
 
     def _take_block(self, block: StepBlock) -> None:
         """Add many records at once."""
         self.take_numbers(block.extremes(), block.profile)
         for name, minimize in block.numbers.minimized:
-            self._keep_named("goals", self.goals, name, "min" if minimize else "max")
+            _keep(self.goals, name, "min" if minimize else "max")
         if not self._parts and block.profile != "kaun/v1":
             return
         for name, column in self.attempts.named(block.columns(), block.numbers.phase).items():
@@ -468,6 +457,11 @@ class RunSummary:
         if origin == self._time_origin:
             self.first_time = seconds if self.first_time is None else self.first_time
             self.last_time = seconds
+
+
+def _keep(kept: dict[str, Any], name: str, value: Any) -> None:
+    if name in kept or len(kept) < MOST_NAMES:
+        kept[name] = value
 
 
 def _text(value: Any) -> str | None:
