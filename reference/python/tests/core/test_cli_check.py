@@ -105,15 +105,13 @@ def test_walk_that_finds_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_directory_with_a_log_that_nothing_recognizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is a finding, with the files that may be logs; a key that is named makes one of them a run."""
+    """What it has is counted, and `toyspec doctor` says more; a key that is named makes one of the files a run."""
     (tmp_path / "losses.csv").write_bytes(b"a,b\n1,2.5\n2,2.25\n")
     (tmp_path / "notes.txt").write_bytes(b"nothing to see\n")
-    assert main(["check", str(tmp_path)]) == exit_codes.FINDINGS
-    first, advice, last = capsys.readouterr().out.splitlines()
-    assert f"{tmp_path}: stream-missing  no stream, and no log that is recognized; " in first
-    assert first.endswith("these files may be logs: losses.csv")
-    assert "--step-key" in advice
-    assert last == "1 run: without a stream · 1 error · 2 files of another format skipped (see -v)"
+    assert main(["check", str(tmp_path)]) == exit_codes.USAGE
+    first, last = capsys.readouterr().out.splitlines()
+    assert first.endswith("below it; `toyspec doctor` names what is there")
+    assert "2 files of another format skipped (see -v)" in last
     assert main(["check", "--step-key", "a", str(tmp_path)]) == exit_codes.OK
     assert main(["check", "--step-key", "NOPE", str(tmp_path / "losses.csv")]) == exit_codes.USAGE
     assert "no record has the key NOPE; the records have: a, b" in capsys.readouterr().out

@@ -18,7 +18,6 @@ import msgspec
 from toyspec.core.checker.collecting import CheckOptions, Collector, Location, severity_of
 from toyspec.core.engine import native
 from toyspec.core.errors import StreamError
-from toyspec.core.escaping import printable
 from toyspec.core.files import NamedFile, open_file
 from toyspec.core.findings import Excerpt, FileReport, Finding, PathError, Profile, Report, Skipped
 from toyspec.core.format.profiles import SEAL_FILE, detect_profile
@@ -51,9 +50,6 @@ Verdict = FileReport | PathError | Skipped
 Walk = Literal["all", "runs"]
 """Whether all files are reported, or only runs: files of other formats below a directory are skipped."""
 _CHUNK_BYTES = 1 << 18
-_CANDIDATES_HELP = (
-    "name one of them with --step-key KEY, or describe it as a dialect in toyspec.toml: `toyspec dialect new FILE`"
-)
 # Ctrl-C is noticed between two waits.
 _WAIT_SECONDS = 0.05
 # Enough to keep the threads busy, few enough to keep reports in memory small.
@@ -298,15 +294,11 @@ def _without_stream(found: NoStream | NotALog | PathError, options: CheckOptions
         return found
     if isinstance(found, NotALog):
         return Skipped(found.path, "no log is recognized in it; `toyspec doctor` says what it is")
-    if walk == "runs" and not found.is_bundle and not found.candidates:
+    if walk == "runs" and not found.is_bundle:
         fact = messages.NO_STREAM_AT_ADDRESS if is_address(found.path) else messages.NO_STREAM
         return PathError(found.path, fact)
     collector = Collector(options)
-    fact, advice = messages.STREAM_MISSING, None
-    if found.candidates:
-        named = ", ".join(printable(os.path.relpath(path, found.path)) for path in found.candidates)
-        fact, advice = f"no stream, and no log that is recognized; these files may be logs: {named}", _CANDIDATES_HELP
-    collector.add(rules.STREAM_MISSING, Location(1, 0), fact, advice=advice)
+    collector.add(rules.STREAM_MISSING, Location(1, 0), messages.STREAM_MISSING)
     return FileReport(
         path=found.path,
         profile=None,

@@ -128,15 +128,11 @@ def _show_another(options: Namespace, path: str, choice: DialectChoice, error: S
     """Show the one log in the directory *path* if its content says which that is, else report *error*."""
     fact, advice = printable(error.fact), ""
     if os.path.isdir(path) and isinstance(error, StreamMissingError | UnknownFormatError):
-        logs, candidates = logs_in(path, usual_names(choice))
+        logs = logs_in(path, usual_names(choice))
         if len(logs) == 1:
             return _show(options, logs[0])
         if logs:
             fact, advice = "the directory has several logs", f"name one: {', '.join(map(shown, logs[:_MAX_LISTED]))}"
-        elif candidates:
-            named = ", ".join(map(shown, candidates))
-            fact = f"no run, and no log that is recognized; these files may be logs: {named}"
-            advice = f"`toyspec dialect new {shown(candidates[0])}` says how to read such a file"
     if not advice and isinstance(error, StreamMissingError) and (os.path.isdir(path) or is_address(path)):
         advice = f"`toyspec ls {shown(path)}` lists the runs below it"
     tell("show", f"{shown(options.run)}: {fact}", advice)

@@ -15,7 +15,6 @@ import msgspec
 
 from toyspec.core.engine import native
 from toyspec.core.errors import StreamError
-from toyspec.core.files import open_file
 from toyspec.core.findings import PathError
 from toyspec.core.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE, SEAL_FILE
 from toyspec.core.places.addresses import WEB, is_address, parts_of, path_in, public
@@ -91,8 +90,6 @@ class NoStream(msgspec.Struct, frozen=True):
     path: str
     is_bundle: bool = False
     """True where it has other files of a run."""
-    candidates: tuple[str, ...] = ()
-    """Some of the files in it that may be logs, though no dialect fits."""
 
 
 class NotALog(msgspec.Struct, frozen=True):
@@ -223,9 +220,6 @@ def version_of(status: os.stat_result) -> str:
 # Few enough for little memory, enough that a call costs nothing.
 _BATCH = 1024
 _EVERY = ("*",)
-_MOST_CANDIDATES = 5
-_NUMBERED_BYTES = 4096
-_NUMBERS = re.compile(rb"(?<![\w.])[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?(?!\w)", re.ASCII)
 MAY_BE_LOGS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".log", ".txt", ".out", ".err", ".dat")
 """Ends of the names of text that may be a log."""
 
@@ -256,9 +250,8 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
         yield Stream(path, status.st_size, identity=version, version=version)
         return
     anything = False
-    candidates: list[str] = []
     for found in _walked(path, _EVERY if isinstance(hints, LogNames) else hints):
-        if isinstance(hints, LogNames) and not _is_taken(found, hints, candidates):
+        if isinstance(hints, LogNames) and not _is_taken(found, hints):
             if isinstance(found, Stream) and _may_be_counted(found):
                 yield NotALog(found.path)
             continue
@@ -266,58 +259,24 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
         yield found
     if not anything:
         is_bundle = any(os.path.lexists(os.path.join(path, name)) for name in (*SIDECARS, SEAL_FILE))
-        yield NoStream(path, is_bundle, tuple(candidates))
+        yield NoStream(path, is_bundle)
 
 
-class LogsIn(NamedTuple):
-    """What a directory has that may be shown as a run."""
-
-    logs: list[str]
-    """The streams and recognized logs in the directory itself."""
-    candidates: tuple[str, ...]
-    """Up to five files in it or below that may be logs, where there is no log."""
+def logs_in(directory: str, hints: Sequence[str]) -> list[str]:
+    """Return the streams and recognized logs in *directory* itself, a place on this machine; see ``find_streams``."""
+    found = (each.path for each in find_streams(directory, hints=hints) if isinstance(each, Stream))
+    return [path for path in found if os.path.dirname(path) == directory.rstrip(os.sep)]
 
 
-def logs_in(directory: str, hints: Sequence[str]) -> LogsIn:
-    """Return what *directory*, a place on this machine, has; *hints* are as for ``find_streams``."""
-    logs: list[str] = []
-    candidates: tuple[str, ...] = ()
-    for found in find_streams(directory, hints=hints):
-        if isinstance(found, Stream) and os.path.dirname(found.path) == directory.rstrip(os.sep):
-            logs.append(found.path)
-        elif isinstance(found, NoStream):
-            candidates = found.candidates
-    return LogsIn(logs, candidates)
-
-
-def _is_taken(found: Stream | PathError, names: LogNames, candidates: list[str]) -> bool:
-    """Return whether *found* is not a file that only its content could show to be a log, and does not.
-
-    Some of those that have the name of a log are added to *candidates*.
-    """
+def _is_taken(found: Stream | PathError, names: LogNames) -> bool:
+    """Return whether *found* is not a file that only its content could show to be a log, and does not."""
     if not isinstance(found, Stream) or not found.is_hinted or os.path.isdir(found.path):
         return True
-    if found.size and names.has_log(found.path, found.version):
-        return True
-    if len(candidates) < _MOST_CANDIDATES and found.path.endswith(MAY_BE_LOGS) and _has_numbers(found.path):
-        candidates.append(found.path)
-    return False
+    return found.size > 0 and names.has_log(found.path, found.version)
 
 
 def _may_be_counted(found: Stream) -> bool:
     return found.size > 0 and found.path.endswith(MAY_BE_LOGS) and os.path.basename(found.path) not in OF_A_BUNDLE
-
-
-def _has_numbers(path: str) -> bool:
-    """Return whether the file *path*, which is not a part of a run, begins with text that has several numbers."""
-    if os.path.basename(path) in OF_A_BUNDLE:
-        return False
-    try:
-        with open_file(path) as file:
-            head = file.read(_NUMBERED_BYTES)
-    except OSError:
-        return False
-    return b"\0" not in head and len(_NUMBERS.findall(head)) > 1
 
 
 def _walked(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
