@@ -135,7 +135,6 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--where": ("'loss < 1 and not state = damaged'", "'group ~ k or tags ~ kept'", "'loss <'", "'nothing = 1'"),
     "--number": ("1", "3"),
     "--since": ("x",),
-    "--around": ("4", "999"),
     "--tokens": ("200", "600"),
     "--name": ("first",),
     "--buckets": ("2",),

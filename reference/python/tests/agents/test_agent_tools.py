@@ -159,19 +159,17 @@ def test_command_serves_over_standard_input(root: Path) -> None:
     assert 1 == json.loads(text)["more_runs"]
 
 
-def test_resources_are_the_skill_and_the_runs(root: Path) -> None:
-    """The server offers both as resources."""
+def test_resource_is_the_skill(root: Path) -> None:
+    """The server offers it."""
 
     async def read() -> list[str]:
         async with Client(tool_server(str(root))) as client:
             uris = sorted(str(each.uri) for each in (await client.list_resources()).resources)
-            assert ["toyspec://runs", "toyspec://skill"] == uris
+            assert ["toyspec://skill"] == uris
             contents: Any = [(await client.read_resource(uri)).contents[0] for uri in uris]
             return [content.text for content in contents]
 
-    runs, text = anyio.run(read)
-    assert 2 == len(json.loads(runs)["runs"])
-    assert skill() == text
+    assert [skill()] == anyio.run(read)
 
 
 def test_a_folder_is_needed(tmp_path: Path) -> None:

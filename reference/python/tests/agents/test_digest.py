@@ -185,18 +185,11 @@ def test_settings_of_several_runs_are_those_that_differ(tmp_path: Path) -> None:
     ]
 
 
-def test_values_around_a_step_come_early(tmp_path: Path) -> None:
-    """--around shows two values up to the step and two after it."""
-    made = digest([write(tmp_path, [float(step) for step in range(1, 50)])], around=20)
-    (loss,) = (item for item in made.items if (item.section, item.name) == ("around", "loss"))
-    assert [19.0, 20.0, 21.0, 22.0] == [point.value for point in loss.points]
-
-
 def test_command_prints_json_that_follows_its_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The schema describes the output, which is ASCII; a wrong command has exit status 2."""
     path = write(tmp_path, [1.0, nan, 3.0, 2.0])
     schema = json.loads(read_resource("schemas", "answers", "v1", "digest.json"))
-    for options in ([], ["--tokens", "600"], ["--around", "2"]):
+    for options in ([], ["--tokens", "600"]):
         assert 0 == main(["digest", "--json", *options, path])
         output = capsys.readouterr().out
         assert output.isascii()
@@ -255,11 +248,10 @@ def test_ranks_are_reported(tmp_path: Path) -> None:
             if rank == 2:
                 run.abandon()
     items = answered(str(tmp_path / "a"), ENOUGH).items
-    said = [(item.name, item.facts) for item in items if item.section == "ranks" and item.name != "slowest"]
+    said = [(item.name, item.facts) for item in items if item.section == "ranks"]
     assert [
         ("", {"logs": 3, "world_size": 4, "without_log": [3]}),
         ("stopped-first", {"rank": 2}),
-        ("rank", {"rank": 2, "state": "torn", "last_step": 2, "behind": 1}),
     ] == said
     assert [("run-end-missing", "events.rank-2.jsonl")] == [
         (item.name, item.facts["stream"]) for item in items if item.section == "findings"
@@ -276,7 +268,7 @@ def test_text_of_a_log_is_inert(tmp_path: Path) -> None:
     made = digest([tmp_path / "a"])
     items = json.loads(made.render("json"))["items"]
     found = {item["section"]: item for item in items}
-    assert [name] * 4 == [found[section]["name"] for section in ("alerts", "extremes", "settings", "curves")]
+    assert [name] * 3 == [found[section]["name"] for section in ("alerts", "extremes", "settings")]
     assert (name, "\x1b") == (found["alerts"]["facts"]["metric"], found["settings"]["text"])
     for section in ("notes", "alerts"):
         assert text == found[section]["text"] + text[-found[section]["cut_chars"] :]

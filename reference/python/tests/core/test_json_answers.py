@@ -84,7 +84,7 @@ CALLS = {
     "export": ["kaun runs/a --out made", "csv runs --out made", "csv missing --out made", "kaun empty --out made"],
     "sync": ["runs copies", "--dry-run runs copies", "missing copies", "empty copies", "odd copies"],
     "push": [f"runs {HUB}", f"--dry-run runs/a {HUB}", f"missing {HUB}", "runs hf://me/no"],
-    "evidence": ["runs/a", "runs/torn", "missing", "foreign/log.csv", "runs/a -o made.json"],
+    "evidence": ["runs/a", "runs/torn", "missing", "foreign/log.csv"],
     "evidence --verify": ["runs/a evidence.json", "runs/b evidence.json", "runs/a missing", "missing evidence.json"],
     "conform": [
         f"--adapter '{sys.executable} {ADAPTER}' --select toy-v1/step-skipped --role reader --jobs 1",
@@ -142,9 +142,10 @@ def _make_others(folder: Path, whole: bytes) -> None:
     shutil.copytree(folder / "runs/a", folder / "sealed")
     for words in (
         ("catalog", "build", "runs", "--out", "catalog"), ("seal", "sealed"),
-        ("evidence", "runs/a", "-o", "evidence.json"),
-    ):  # fmt: skip
+    ):
         toyspec_within(*words, cwd=folder)
+    made = toyspec_within("evidence", "runs/a", "--json", cwd=folder)
+    (folder / "evidence.json").write_bytes(made.stdout)
 
 
 @pytest.fixture

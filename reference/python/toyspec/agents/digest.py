@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from functools import partial
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -52,11 +52,9 @@ MOST_METRICS: Final = 10_000
 """Metrics beyond these are counted, and not kept."""
 MOST_RECORDS: Final = 10_000
 """Notes and resumptions beyond these, each, are counted, and not kept."""
-_SPREAD = 8
-_BESIDE = 2
 _CURSOR = re.compile(r"c1(-[0-9]{1,18}\.[0-9a-f]{6})+")
 
-Role = Literal["first", "last", "lowest", "highest", "not finite", "between", "at or before", "after"]
+Role = Literal["first", "last", "not finite", "lowest", "highest"]
 """Why a point is in a digest. ``not finite`` is the first value that is NaN, infinite or null."""
 
 
@@ -82,7 +80,7 @@ def places_of(cursor: str) -> list[LogPlace]:
     return [LogPlace(int(line), digest) for line, _, digest in parts]
 
 
-class DigestPoint(msgspec.Struct, frozen=True, omit_defaults=True):
+class DigestPoint(msgspec.Struct, frozen=True):
     """One value of a record, exactly."""
 
     value: float | int | str | None
@@ -90,22 +88,18 @@ class DigestPoint(msgspec.Struct, frozen=True, omit_defaults=True):
     step: float | int
     line: int
     """Number of the line, counted from 1."""
-    role: Role = "between"
+    role: Role
 
 
 class MetricPoints:
-    """The points of one metric that a digest may show, in memory that does not grow."""
+    """The points of one metric that a digest shows."""
 
     def __init__(self) -> None:
         self.count = 0
         self.not_finite = 0
         self._ends: dict[Role, DigestPoint] = {}
-        self._spread: list[DigestPoint] = []
-        self._stride = 1
-        self.before: list[DigestPoint] = []
-        self.after: list[DigestPoint] = []
 
-    def add(self, value: float | None, step: float, line: int, around: float | None) -> None:
+    def add(self, value: float | None, step: float, line: int) -> None:
         """Take in *value* of the record at *line*."""
         ends, shown = self._ends, _exact(value)
         if not _is_finite(value):
@@ -119,39 +113,18 @@ class MetricPoints:
                 ends["highest"] = DigestPoint(shown, step, line, "highest")
         ends.setdefault("first", DigestPoint(shown, step, line, "first"))
         ends["last"] = DigestPoint(shown, step, line, "last")
-        if self.count % self._stride == 0:
-            self._spread.append(DigestPoint(shown, step, line))
-            if len(self._spread) > 2 * _SPREAD:
-                self._spread = self._spread[::2]
-                self._stride *= 2
         self.count += 1
-        if around is not None:
-            self._keep_beside(shown, step, line, around)
 
     @property
-    def extremes(self) -> list[DigestPoint]:
-        """The first value that is not finite, the lowest and the highest, as far as there are such."""
-        return [self._ends[role] for role in ("not finite", "lowest", "highest") if role in self._ends]
-
-    @property
-    def curve(self) -> list[DigestPoint]:
-        """The first and the last point and some between, in the order of the log; extremes have a role."""
-        points = {point.line: point for point in self._spread}
-        points |= {point.line: point for point in self._ends.values()}
-        return [points[line] for line in sorted(points)]
-
-    def _keep_beside(self, shown: Any, step: float, line: int, around: float) -> None:
-        if step <= around:
-            kept = sorted([*self.before, DigestPoint(shown, step, line, "at or before")], key=_place)
-            self.before = kept[-_BESIDE:]
-        else:
-            self.after = sorted([*self.after, DigestPoint(shown, step, line, "after")], key=_place)[:_BESIDE]
+    def points(self) -> list[DigestPoint]:
+        """The first and the last value, and the extremes: the first that is not finite, the lowest and the highest."""
+        return [self._ends[role] for role in get_args(Role) if role in self._ends]
 
 
 class DigestedRun:
     """What the lines of one run say, after *since* and up to its end."""
 
-    def __init__(self, summary: RunSummary, since: LogPlace | None, around: float | None) -> None:
+    def __init__(self, summary: RunSummary, since: LogPlace | None) -> None:
         """*summary* is that of the whole run, whose resumptions say which records count."""
         self.summary = summary
         self.path = path = summary.path
@@ -171,7 +144,6 @@ class DigestedRun:
         self.last_step_before: int | None = None
         """The last step of the lines before."""
         self.last_step: int | None = None
-        self._around = around
         self._unnamed: set[str] = set()
         self._attempts = summary.attempts
         self._placing = Placing(self._attempts)
@@ -217,7 +189,7 @@ class DigestedRun:
         for name, value in self._attempts.named_values(record).items():
             points = self.metrics.get(name) or self._new_metric(name)
             if points is not None:
-                points.add(value, step, line, self._around)
+                points.add(value, step, line)
 
     def _keep(self, kept: list[Record], record: Record) -> None:
         if len(kept) < MOST_RECORDS:
@@ -243,10 +215,6 @@ def _exact(value: float | None) -> float | int | str | None:
 def _is_finite(value: float | None) -> bool:
     # An integer of any size is, also one that no float has.
     return isinstance(value, int) or (value is not None and isfinite(value))
-
-
-def _place(point: DigestPoint) -> tuple[float, int]:
-    return (point.step, point.line)
 
 
 def _first_line(path: str) -> str:
@@ -307,17 +275,15 @@ def digest(  # noqa: PLR0913 - options that are keyword-only
     *,
     tokens: int = DEFAULT_TOKENS,
     since: str | None = None,
-    around: float | None = None,
     form: DigestForm = "json",
     rules: Sequence[AnyRule] | None = None,
     dialect: DialectChoice | None = None,
 ) -> Digest:
     """Return what there is to say about *runs* in at most *tokens* tokens of *form*.
 
-    *since* is the cursor of an earlier digest of the same runs, and asks for what is new. The values around the step
-    *around* come early. *rules* are health rules, by default those of the preset ``default``. Raises
-    TooFewTokensError, ValueError for a wrong cursor, and StreamError for a run that cannot be read or that was replaced
-    since.
+    *since* is the cursor of an earlier digest of the same runs, and asks for what is new. *rules* are health rules, by
+    default those of the preset ``default``. Raises TooFewTokensError, ValueError for a wrong cursor, and StreamError
+    for a run that cannot be read or that was replaced since.
     """
     from toyspec.health.rules import rules_of
 
@@ -326,10 +292,7 @@ def digest(  # noqa: PLR0913 - options that are keyword-only
     if len(places) != len(runs):
         raise ValueError(f"the cursor is about {len(places)} runs, {len(runs)} are named; name the same runs")
     paths = [locate_stream(public(os.fspath(run)), choice.stream_files) for run in runs]
-    read = [
-        DigestedRun(summarize_run(path, dialect=choice), place, around)
-        for path, place in zip(paths, places, strict=True)
-    ]
+    read = [DigestedRun(summarize_run(path, dialect=choice), place) for path, place in zip(paths, places, strict=True)]
     for each in read:
         each.read(choice)
     return _packed(list(_items(read, checked, choice)), read, tokens, form)
@@ -378,11 +341,11 @@ def _items(read: list[DigestedRun], rules: Sequence[AnyRule], choice: DialectCho
     """Yield everything that there is to say, in order."""
     runs = list(enumerate(read))
     yield from (_end(at, each) for at, each in runs)
-    for of_run in (_around, partial(_alerts, rules, choice), partial(_findings, choice), _ranks, _extremes):
+    for of_run in (partial(_alerts, rules, choice), partial(_findings, choice), _ranks, _extremes):
         for at, each in runs:
             yield from of_run(at, each)
     yield from _settings(read)
-    for of_run in (_notes, _curves, _changes):
+    for of_run in (_notes, _changes):
         for at, each in runs:
             yield from of_run(at, each)
 
@@ -420,24 +383,10 @@ def _end(at: int, each: DigestedRun) -> DigestItem:
     return _item("ends", at, "", facts.pop("error"), line=each.end_line, **facts)
 
 
-def _around(at: int, each: DigestedRun) -> Iterator[DigestItem]:
-    for name in losses_first(each.metrics):
-        beside = [*each.metrics[name].before, *each.metrics[name].after]
-        if beside:
-            yield _item("around", at, name, points=beside)
-
-
 def _extremes(at: int, each: DigestedRun) -> Iterator[DigestItem]:
     for name in losses_first(each.metrics):
         found = each.metrics[name]
-        yield _item(
-            "extremes", at, name, values=found.count, not_finite=found.not_finite or None, points=found.extremes
-        )
-
-
-def _curves(at: int, each: DigestedRun) -> Iterator[DigestItem]:
-    for name in losses_first(each.metrics):
-        yield _item("curves", at, name, points=each.metrics[name].curve)
+        yield _item("extremes", at, name, values=found.count, not_finite=found.not_finite or None, points=found.points)
 
 
 def _alerts(rules: Sequence[AnyRule], choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[DigestItem]:
@@ -474,7 +423,7 @@ def _stream(path: str, each: DigestedRun) -> str | None:
 
 
 def _ranks(at: int, each: DigestedRun) -> Iterator[DigestItem]:
-    """Yield how many processes logged, which one stopped first or is slowest, and those that did not end well."""
+    """Yield how many processes logged, and which one stopped first."""
     if not ranks_beside(each.path):
         return
     found = ranks_of(each.path)
@@ -484,12 +433,6 @@ def _ranks(at: int, each: DigestedRun) -> Iterator[DigestItem]:
     if found.first_to_stop is not None:
         rank, why = found.first_to_stop
         yield _item("ranks", at, "stopped-first", why, rank=rank)
-    if found.slowest is not None:
-        yield _item("ranks", at, "slowest", **found.slowest._asdict())
-    for row in found.latest:
-        if row.rank > 0 and (row.state, row.reason) != ("complete", "completed"):
-            facts = {name: getattr(row, name) for name in ("rank", "state", "reason", "last_step", "behind")}
-            yield _item("ranks", at, "rank", row.error, **facts)
 
 
 def _settings(read: list[DigestedRun]) -> Iterator[DigestItem]:

@@ -75,9 +75,9 @@ class RunTools:
                 rows.append({"path": self._paths.name(run.path).removesuffix(f"{os.sep}{EVENTS_FILE}")} | facts)
         return _answer({"runs": rows, "more_runs": count - len(rows), "folders_with_links_outside": left_out})
 
-    def digest(self, runs: list[str], tokens: int = 2000, since: str = "", around: int | None = None) -> str:
+    def digest(self, runs: list[str], tokens: int = 2000, since: str = "") -> str:
         """Say what there is to say about runs in at most `tokens` tokens; `since` is a cursor of an earlier answer."""
-        made = digest(self._within(runs), tokens=tokens, since=since or None, around=around, dialect=self._choice)
+        made = digest(self._within(runs), tokens=tokens, since=since or None, dialect=self._choice)
         return f"{UNTRUSTED}\n{made.render('json')}"
 
     def compare(self, runs: list[str], metric: str = "loss", points: int = 10) -> str:
@@ -275,13 +275,6 @@ def tool_server(root: str) -> MCPServer[Any]:
     for tool in (tools.list_runs, tools.digest, tools.compare, tools.curve, tools.findings, tools.query):
         server.add_tool(_answering(tool, asked), annotations=reads, structured_output=False)
     server.resource("toyspec://skill", mime_type="text/markdown")(skill)
-    about = {"name": "runs", "description": "List the runs, best first.", "mime_type": "application/json"}
-    list_runs = _answering(tools.list_runs, asked)
-
-    def runs() -> str:
-        return list_runs()
-
-    server.resource("toyspec://runs", **about)(runs)
     return server
 
 

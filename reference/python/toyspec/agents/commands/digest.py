@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
 from toyspec.agents.digest import COUNTING_RULE, DEFAULT_TOKENS, TooFewTokensError, digest
@@ -23,18 +22,17 @@ if TYPE_CHECKING:
 _LINE_COLUMNS = 78
 _DESCRIPTION = (
     "Print what there is to say about runs in at most N tokens, for a program that\n"
-    "reads them: how they ended, alerts, findings, the extremes of each metric,\n"
-    "settings (of several runs those that differ), notes, curves in few points, and\n"
-    "what changed. Each number of a record is exact and has its line; a value\n"
-    "without a line is computed. How a run ended and the extremes of its loss are\n"
-    "always there. What there is no room for is counted."
+    "reads them: how they ended, alerts, findings, the ends and extremes of each\n"
+    "metric, settings (of several runs those that differ), notes, and what changed.\n"
+    "Each number of a record is exact and has its line; a value without a line is\n"
+    "computed. How a run ended and the extremes of its loss are always there. What\n"
+    "there is no room for is counted."
 )
 _RULE = "\n".join(wrapped(f"Tokens are counted by a rule: {COUNTING_RULE}.", _LINE_COLUMNS, ""))
 _EPILOG = (
     "examples:\n"
     "  toyspec digest runs/llama-003\n"
     "  toyspec digest --json --tokens 500 runs/llama-003\n"
-    "  toyspec digest --around 4100 runs/llama-003\n"
     "  toyspec digest --since c1-4096.5f2a91 runs/llama-003\n"
     "\n"
     "exit status: 0 if the digest is printed, 2 if the command is wrong, N is too\n"
@@ -51,7 +49,6 @@ def configure(parser: Parser) -> None:
         "runs", metavar="RUN", nargs="+", type=public, help="runs, or directories with runs, also s3://…"
     )
     parser.add_argument("--since", metavar="CURSOR", help="what is new since the digest that printed it")
-    parser.add_argument("--around", metavar="STEP", type=_step, help="begin with the values around this step")
     parser.add_argument(
         "--tokens",
         metavar="N",
@@ -80,7 +77,6 @@ def run(options: Namespace) -> int:
             runs,
             tokens=options.tokens,
             since=options.since,
-            around=options.around,
             form="json" if options.json else "text",
             rules=rules,
             dialect=choice,
@@ -94,10 +90,3 @@ def run(options: Namespace) -> int:
         return exit_codes.USAGE
     sys.stdout.write(made.render("json" if options.json else "text"))
     return exit_codes.OK
-
-
-def _step(text: str) -> float:
-    try:
-        return int(text)
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} must be an integer") from None

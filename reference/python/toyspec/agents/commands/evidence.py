@@ -13,7 +13,6 @@ from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.objects import inert, inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
 from toyspec.core.command_line.terminal import tell
-from toyspec.core.directories import write_output
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable, printable
 from toyspec.core.files import open_file
@@ -23,64 +22,55 @@ if TYPE_CHECKING:
     from typing import Any
 
 _DESCRIPTION = """\
-Write what an auditor asks about a run, from its log and the files beside it:
-command, code (commit, changes), data, environment, settings, machines, how the
-run ended, what each metric comes to, notes (who decided what) with their lines,
-files with their digests, those that the log names and the run lacks, and the
-seal. What the log does not have is listed as not_recorded.
+Print what an auditor asks about a run as one document in JSON, made from its
+log and the files beside it: command, code (commit, changes), data, environment,
+settings, machines, how the run ended, what each metric comes to, notes (who
+decided what) with their lines, files with their digests, and the seal. What the
+log does not have is listed as not_recorded.
 
 --verify compares a document with the run, without a network: each part that
-differs is named. A page (.html) is for people and cannot be verified."""
+differs is named. Keep the document out of the folder of the run: it would be
+one of its files."""
 _EPILOG = """\
 examples:
-  toyspec evidence runs/llama-003 -o evidence.json
-  toyspec evidence runs/llama-003 -o evidence.html
+  toyspec evidence --json runs/llama-003 > evidence.json
   toyspec evidence runs/llama-003 --verify evidence.json
-  toyspec evidence runs/llama-003 --json | jq .not_recorded
+  toyspec evidence --json runs/llama-003 | jq .not_recorded
 
-exit status: 0 if it is written, or the document holds; 1 if it does not hold;
-2 if the command is wrong, or a path cannot be read or written"""
+exit status: 0 if it is printed, or the document holds; 1 if it does not hold;
+2 if the command is wrong, or a path cannot be read"""
 _MOST_SHOWN = 30
 
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec evidence RUN -o FILE\n       toyspec evidence RUN --verify FILE [--json]\n"
-    parser.usage += "       toyspec evidence RUN --json"
+    parser.usage = "toyspec evidence RUN --json\n       toyspec evidence RUN --verify FILE [--json]"
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
     parser.add_argument("run", metavar="RUN", type=local_path, help="a run directory, or a stream")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("-o", "--output", metavar="FILE", type=local_path, help="where to write JSON, or a page (.html)")
-    what.add_argument("--verify", metavar="FILE", type=local_path, help="compare this document with the run")
+    parser.add_argument("--verify", metavar="FILE", type=local_path, help="compare this document with the run")
     parser.add_argument("--json", action="store_true", help="print the document; with --verify, what differs")
     add_profile(parser)
     add_dialect(parser)
 
 
 def run(options: Namespace) -> int:
-    """Write or verify the document and return an exit code."""
-    from toyspec.agents.evidence import differences, evidence_of, evidence_page
+    """Print or verify the document and return an exit code."""
+    from toyspec.agents.evidence import differences, evidence_of
 
-    if options.output and options.json:
-        raise UsageError("-o writes the document and --json prints it; leave out one of the two")
-    if not (options.output or options.verify or options.json):
-        raise UsageError("say what to do: -o FILE writes the document, --json prints it, --verify FILE compares it")
-    file = options.output or options.verify
+    file = options.verify
+    if not (file or options.json):
+        raise UsageError("say what to do: --json prints the document, --verify FILE compares it")
     try:
-        document = _document(file) if options.verify else None
-        now = evidence_of(options.run, leave_out=file, dialect=dialect_choice(options))
-        if file is None:
-            sys.stdout.write(_json(now))
-            return exit_codes.OK
-        if document is None:
-            text = evidence_page(now) if file.endswith((".html", ".htm")) else _json(now)
-            write_output(file, text.encode())
-            sys.stderr.write(f"wrote {shown(file)}; not recorded: {', '.join(now['not_recorded']) or 'nothing'}\n")
-            return exit_codes.OK
+        document = _document(file) if file else None
+        now = evidence_of(options.run, dialect=dialect_choice(options))
     except StreamError as error:
         tell("evidence", str(error))
         return exit_codes.USAGE
+    if document is None:
+        lines = msgspec.json.format(msgspec.json.encode(now)).decode().split("\n")
+        sys.stdout.write("\n".join(map(inert, lines)) + "\n")
+        return exit_codes.OK
     found = differences(document, now)
     if options.json:
         sys.stdout.write(inert_json({"file": encodable(file), "holds": not found, "differences": found}) + "\n")
@@ -104,8 +94,3 @@ def _document(file: str) -> dict[str, Any]:
     if not isinstance(found, dict) or found.get("form") != FORM:
         raise UsageError(f"{shown(file)} must be a document in JSON that `toyspec evidence` wrote")
     return found
-
-
-def _json(document: dict[str, Any]) -> str:
-    lines = msgspec.json.format(msgspec.json.encode(document)).decode().split("\n")
-    return "\n".join(map(inert, lines)) + "\n"
