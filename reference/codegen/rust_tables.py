@@ -233,7 +233,8 @@ def _stream_rule(rule: dict[str, Any]) -> str:
         "sequence-per-phase": lambda: _sequence(rule, name),
         "same-as-last": lambda: (
             f"StreamRule::SameAsLast {{ {name}, {_texts(rule, 'kind', 'field')}, of_kind: {_text(rule['of']['kind'])}"
-            f", of_field: {_text(rule['of']['field'])}, of_phase: {_text(rule['of']['phase'])} }}"
+            f", of_field: {_text(rule['of']['field'])}, of_phase: {_text(rule['of']['phase'])}"
+            f", smaller: {str('smaller' in rule).lower()} }}"
         ),
         "nested": lambda: f"StreamRule::Nested {{ {name}, {_texts(rule, 'enter', 'exit', 'field', 'closed_by')} }}",
         "requires": lambda: _requires(rule, name),

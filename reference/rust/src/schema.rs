@@ -229,6 +229,8 @@ pub enum StreamRule {
         of_kind: &'static str,
         of_field: &'static str,
         of_phase: &'static str,
+        /// Whether the field may also be smaller.
+        smaller: bool,
     },
     Nested {
         rule: Rule,

@@ -90,7 +90,7 @@ pub enum Rule {
     StepGoesBackwards,
     /// a step is missing between two
     StepSkipped,
-    /// run_end.final_step is not the last train step
+    /// run_end.final_step is greater than the last train step
     FinalStepMismatch,
     /// run_end.final_loss is not the loss of the last train step
     FinalLossMismatch,
@@ -166,7 +166,7 @@ pub(crate) static RULE_FACTS: [RuleFacts; 50] = [
     ("time-goes-backwards", ["take t from a monotonic clock and clamp it; after a restart continue from the last t", "take t from a monotonic clock and clamp it; after a restart continue from the last t", "take t from a monotonic clock and clamp it; after a restart continue from the last t"], [Error, Error, Error], None),
     ("step-goes-backwards", ["write a run_resume event before repeating steps", "log from one process only; write a restarted training to a new file", "write a run_resume event before repeating steps"], [Error, Warning, Error], None),
     ("step-skipped", ["record every step, or set config.subsample in run_start", "record every step, or set config.subsample in run_start", "record every step, or set config.subsample in run_start"], [Warning, Warning, Warning], None),
-    ("final-step-mismatch", ["nothing to do if final_step counts a part of the steps; else write the step of the last train step event", "nothing to do if final_step counts a part of the steps; else write the step of the last train step event", "nothing to do if final_step counts a part of the steps; else write the step of the last train step event"], [Info, Info, Info], None),
+    ("final-step-mismatch", ["write the step of the last train step event; if it is right, the last step events are missing", "write the step of the last train step event; if it is right, the last step events are missing", "write the step of the last train step event; if it is right, the last step events are missing"], [Warning, Warning, Warning], None),
     ("final-loss-mismatch", ["nothing to do if final_loss is a smoothed or evaluated loss", "nothing to do if final_loss is a smoothed or evaluated loss", "nothing to do if final_loss is a smoothed or evaluated loss"], [Info, Info, Info], None),
     ("region-not-nested", ["leave regions in the reverse order of entering them, all before run_end", "leave regions in the reverse order of entering them, all before run_end", "leave regions in the reverse order of entering them, all before run_end"], [Warning, Warning, Warning], None),
     ("compare-without-baseline", ["set compare_to in run_start to the run id of the baseline", "set compare_to in run_start to the run id of the baseline", "set compare_to in run_start to the run id of the baseline"], [Warning, Warning, Warning], None),
@@ -583,8 +583,8 @@ pub static PROFILES: [ProfileTable; 3] = [
             StreamRule::Present { rule: Rule::RunEndMissing, kind: "run_end" },
             StreamRule::Monotone { rule: Rule::TimeGoesBackwards, field: "t", repeats: true, cleared: false },
             StreamRule::Sequence { rule: Rule::StepGoesBackwards, kind: "step", field: "step", skipped: Rule::StepSkipped, unless: "/config/subsample", restart_kind: "run_resume", restart_field: "from_step", restart_phase: "train" },
-            StreamRule::SameAsLast { rule: Rule::FinalStepMismatch, kind: "run_end", field: "final_step", of_kind: "step", of_field: "step", of_phase: "train" },
-            StreamRule::SameAsLast { rule: Rule::FinalLossMismatch, kind: "run_end", field: "final_loss", of_kind: "step", of_field: "loss", of_phase: "train" },
+            StreamRule::SameAsLast { rule: Rule::FinalStepMismatch, kind: "run_end", field: "final_step", of_kind: "step", of_field: "step", of_phase: "train", smaller: true },
+            StreamRule::SameAsLast { rule: Rule::FinalLossMismatch, kind: "run_end", field: "final_loss", of_kind: "step", of_field: "loss", of_phase: "train", smaller: false },
             StreamRule::Nested { rule: Rule::RegionNotNested, enter: "region_enter", exit: "region_exit", field: "region", closed_by: "run_end" },
             StreamRule::Requires { rule: Rule::CompareWithoutBaseline, kind: "compare", when: None, needs_kind: Some("run_start"), needs: "compare_to" },
             StreamRule::Requires { rule: Rule::ErrorNotExplained, kind: "run_end", when: Some(("reason", "errored")), needs_kind: None, needs: "error" },

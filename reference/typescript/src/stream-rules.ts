@@ -246,7 +246,7 @@ const MAKERS: { [type: string]: (rule: StreamRule, facts: Facts) => Rule } = {
         const value = member(seen, rule.field!);
         const silent = done || facts.gapSeen || !value || !last;
         done = true;
-        if (silent || isSame(value, last, valueOf)) return NO_HITS;
+        if (silent || isSame(value, last, valueOf) || (rule.smaller && valueOf(value)! < valueOf(last)!)) return NO_HITS;
         const [found, expected] = [shownNumber(valueOf(value) ?? null), shownNumber(valueOf(last) ?? null)];
         const message = messages.differsFromLast({ field: rule.field!, found, expected, phase: of.phase, kind: of.kind });
         return [{ rule: rule.rule, pointer: `/${rule.field}`, message }];

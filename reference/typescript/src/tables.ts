@@ -55,6 +55,7 @@ export interface StreamRule {
   repeats?: string;
   cleared_by_gap?: boolean;
   silenced_by_gap?: boolean;
+  smaller?: { allowed: boolean };
   skipped?: { rule: string; unless: { kind: string; pointer: string } };
   restart?: { kind: string; field: string; phase: string };
   of?: { kind: string; field: string; phase: string };
@@ -584,13 +585,13 @@ export const RULES: RuleTable[] = [
   "id": "final-step-mismatch",
   "layer": "stream",
   "severity": {
-   "toy/v1": "info"
+   "toy/v1": "warning"
   },
   "profiles": [
    "toy/v1"
   ],
-  "summary": "run_end.final_step is not the last train step",
-  "help": "nothing to do if final_step counts a part of the steps; else write the step of the last train step event"
+  "summary": "run_end.final_step is greater than the last train step",
+  "help": "write the step of the last train step event; if it is right, the last step events are missing"
  },
  {
   "id": "final-loss-mismatch",
@@ -1094,6 +1095,10 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
      "kind": "step",
      "field": "step",
      "phase": "train"
+    },
+    "smaller": {
+     "allowed": true,
+     "x-since": "1.4"
     },
     "silenced_by_gap": true
    },

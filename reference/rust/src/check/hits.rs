@@ -206,6 +206,14 @@ impl Scalar {
         Scalar::Float(text.parse().unwrap_or(f64::NAN))
     }
 
+    /// Returns whether this is a smaller number than another; integers have no sign.
+    pub fn is_less(&self, other: &Scalar) -> bool {
+        match (self, other) {
+            (Scalar::Integer(one), Scalar::Integer(two)) => (one.len(), one) < (two.len(), two),
+            _ => self.value() < other.value(),
+        }
+    }
+
     pub fn shown(&self) -> String {
         match self {
             Scalar::Null => "null".to_string(),

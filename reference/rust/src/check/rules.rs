@@ -331,7 +331,7 @@ fn same_as_last(
     phase: &str,
     hits: &mut Hits,
 ) {
-    let StreamRule::SameAsLast { rule, kind, field, of_kind, of_field, of_phase } = rule else { return };
+    let StreamRule::SameAsLast { rule, kind, field, of_kind, of_field, of_phase, smaller } = rule else { return };
     if seen.is(of_kind) && phase == *of_phase {
         *last = seen.scalar(of_field);
     }
@@ -339,7 +339,7 @@ fn same_as_last(
         return;
     }
     if let (Some(value), Some(own), Some(last)) = (seen.field(field), seen.scalar(field), last) {
-        if own != *last {
+        if own != *last && !(*smaller && own.is_less(last)) {
             let message = || messages::differs_from_last(field, own.shown(), last.shown(), of_phase, of_kind);
             hits.at(*rule, field, value, message);
         }

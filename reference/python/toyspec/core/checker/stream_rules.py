@@ -372,11 +372,12 @@ class SequencePerPhase(Rule):
 
 
 class SameAsLast(Rule):
-    """A field equals that of the last record of another kind."""
+    """A field equals that of the last record of another kind, or is smaller where that is allowed."""
 
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
         super().__init__(rule, facts)
         self._of = rule["of"]
+        self._may_be_smaller = "smaller" in rule
         self.kinds = frozenset({self._kind, self._of["kind"]})
         self.state = UNSET
         self._done = False
@@ -390,7 +391,7 @@ class SameAsLast(Rule):
         value = seen.field(self._field)
         silent = self._done or self._facts.gap_seen or value is UNSET or self.state is UNSET
         self._done = True
-        if silent or value == self.state:
+        if silent or value == self.state or (self._may_be_smaller and value < self.state):
             return None
         found, expected = shown_number(value), shown_number(self.state)
         return messages.differs_from_last(

@@ -966,20 +966,22 @@ TEXTS: dict[str, dict[str, list[str]]] = {
  },
  "final-step-mismatch": {
   "final-step-mismatch": [
-   "`run_end.final_step` is not the last train step.",
+   "`run_end.final_step` is greater than the last train step.",
    "",
    "layer   severity  profiles",
-   "stream  info      toy/v1"
+   "stream  warning   toy/v1"
   ],
   "What it checks": [
-   "A checker MUST report a `final_step`, in a `run_end` that ends the run, that differs from the `step` of the last `step` event of phase train before it.",
+   "A checker MUST report a `final_step`, in a `run_end` that ends the run, that is greater than the `step` of the last `step` event of phase train before it.",
    "",
    "Nothing is reported if there is no such event, if its `step` is invalid, if `final_step` is absent or invalid, or if there is a gap anywhere before the run_end. The last event is the last one in the order of the stream, even after a run_resume.",
    "",
    "The pointer is `/final_step`."
   ],
   "Why": [
-   "The two numbers come from different places in the program. If they differ, the last records were lost, a count is off by one, or the program counts a part of the run alone: Toy's `gtx --retrofit` writes all steps, and as `final_step` those of the retrofit. The last is intended, so the finding has level info since revision 1.4; before, it was a warning."
+   "The two numbers come from different places in the program. If `final_step` is greater, the last records were lost, or a count is off by one.",
+   "",
+   "A smaller one is not reported since revision 1.4, because a program may count a part of the run: Toy's `gtx --retrofit` writes all steps, and as `final_step` those of the retrofit. Earlier revisions reported any other number."
   ],
   "Example": [
    "    {\"kind\":\"run_start\",\"schema\":\"toy/v1\",\"t\":0.0,\"run_id\":\"demo\"}",
@@ -990,7 +992,7 @@ TEXTS: dict[str, dict[str, list[str]]] = {
    "Finding: line 4, pointer `/final_step`."
   ],
   "What to do": [
-   "Nothing, if `final_step` counts a part of the steps on purpose. Otherwise write the number of the last step event. Steps are counted from 1, so a loop counter that starts at 0 may be one too small."
+   "Write the number of the last step event. Steps are counted from 1, so a loop counter that starts at 0 may be one too small. If `final_step` is right, the last step events are missing from the log."
   ]
  },
  "final-loss-mismatch": {
