@@ -11,7 +11,7 @@
 
 static const char hello[] =
     "{\"hello\":{\"protocol\":1,\"name\":\"toyspec-c\",\"language\":\"C\",\"version\":\"0.1.0\",\"profiles\":[\"toy/v1\",\"metrics/v1\",\"kaun/v1\"],"
-    "\"roles\":[\"reader\",\"summarizer\",\"writer\",\"canonical-writer\"],\"lines\":true,"
+    "\"revisions\":[\"1.4\"],\"roles\":[\"reader\",\"summarizer\",\"writer\",\"canonical-writer\"],\"lines\":true,"
     "\"capabilities\":[\"line_limit\",\"bundle\",\"ranks\",\"session\",\"media\",\"own_kinds\"]}}";
 
 struct out {

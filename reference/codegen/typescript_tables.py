@@ -62,7 +62,7 @@ export interface StreamRule {
   repeats?: string;
   cleared_by_gap?: boolean;
   silenced_by_gap?: boolean;
-  smaller?: { allowed: boolean };
+  smaller?: { allowed: boolean; "x-since": string };
   skipped?: { rule: string; unless: { kind: string; pointer: string } };
   restart?: { kind: string; field: string; phase: string };
   of?: { kind: string; field: string; phase: string };

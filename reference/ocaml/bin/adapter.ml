@@ -12,6 +12,7 @@ let hello : json =
         `Assoc
           [ ("protocol", `Int 1); ("name", `String "toyspec-ocaml"); ("language", `String "OCaml"); ("version", `String "0.1.0");
             ("roles", strings [ "reader"; "summarizer"; "writer"; "canonical-writer" ]); ("profiles", strings (List.map fst Tables.profiles));
+            ("revisions", strings [ "1.4" ]);
             ("lines", `Bool true); ("capabilities", strings [ "line_limit"; "bundle"; "ranks"; "session"; "media"; "latest_attempt"; "own_kinds" ]) ] ) ]
 
 let tags = [ "int"; "float"; "f32"; "object" ]

@@ -10,7 +10,7 @@ let own_phase records =
 let digits record name : string option =
   match member record name with Some (`Int i) -> Some (string_of_int i) | Some (`Intlit digits) -> Some digits | _ -> None
 
-let frame = [ Some "run_start"; Some "run_resume"; Some "run_end" ]
+let frame = [ Some "run_start"; Some "run_resume"; Some "run_config"; Some "run_end" ]
 
 let is_replaced ~own limit (record : Reader.record) =
   match digits record "step" with

@@ -12,6 +12,7 @@ const HELLO = {
     language: "TypeScript",
     version: "0.1.0",
     profiles: ["toy/v1", "metrics/v1", "kaun/v1"],
+    revisions: ["1.4"],
     roles: ["reader", "writer", "canonical-writer", "checker", "summarizer"],
     lines: true,
     capabilities: ["line_limit", "bundle", "session", "own_kinds", "findings_offset", "ranks", "media"],

@@ -3,7 +3,7 @@
 module Toyspec
   # Finds the latest attempt of a toy/v1 run: a run_resume replaces the earlier events of train steps after its from_step.
   class Attempts
-    FRAME = %w[run_start run_resume run_end].freeze
+    FRAME = %w[run_start run_resume run_config run_end].freeze
 
     # Returns the records of the latest attempt, in order. Records are those of the whole stream.
     def self.latest(records)

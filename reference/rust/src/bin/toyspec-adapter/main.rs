@@ -41,7 +41,7 @@ fn main() -> ExitCode {
 fn hello() -> Json {
     json!({"hello": {"protocol": 1, "name": "toyspec-rs", "language": "Rust", "version": env!("CARGO_PKG_VERSION"),
         "roles": ["reader", "summarizer", "writer", "canonical-writer", "checker", "follower"],
-        "profiles": ["toy/v1", "metrics/v1", "kaun/v1"], "lines": true,
+        "profiles": ["toy/v1", "metrics/v1", "kaun/v1"], "revisions": ["1.4"], "lines": true,
         "capabilities": ["line_limit", "bundle", "ranks", "seal", "session", "latest_attempt", "findings_offset", "own_kinds", "media"]}})
 }
 
