@@ -401,14 +401,20 @@ def test_alert_is_on_the_strip(opened: Opened) -> None:
     runs[7].files["events.jsonl"] = b"xxxxxALERT\nxx"
     page, _ = opened(runs, "#charts?focus=loss")
     drawn(page)
-    page.wait_for_timeout(500)
-    plot = page.evaluate("JSON.parse(document.querySelector('.chart-canvas').dataset.plot)")
-    box, area = plot["box"], page.locator(".chart-overlay").bounding_box()
-    assert area
-    at = area["x"] + box["left"] + box["width"] * 49 / 99, area["y"] + box["top"] + box["height"] + 9
-    page.mouse.move(*at)
-    expect(page.locator(".tooltip-anomaly")).to_contain_text("r07 alert loss-spike at step 50")
-    page.mouse.click(*at)
+
+    def place() -> tuple[float, float]:
+        plot = page.evaluate("JSON.parse(document.querySelector('.chart-canvas').dataset.plot)")
+        box, area = plot["box"], page.locator(".chart-overlay").bounding_box()
+        assert area
+        return area["x"] + box["left"] + box["width"] * 49 / 99, area["y"] + box["top"] + box["height"] + 9
+
+    def is_named() -> bool:
+        page.mouse.move(*place())
+        return page.locator(".tooltip-anomaly", has_text="r07 alert loss-spike at step 50").is_visible()
+
+    # The chart finds its size after it was drawn first.
+    assert until(page, is_named)
+    page.mouse.click(*place())
     expect(page.locator(".chart-line")).to_contain_text("line 52")
     expect(page.locator(".chart-line .raw")).to_have_text("ALERT")
 

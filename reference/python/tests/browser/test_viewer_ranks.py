@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from browser.axe import findings, need_axe
 from browser.test_viewer_media import png
 from browser.test_viewer_served import Viewed, viewed
-from browser.viewer_pages import at_rest, pixels, until
+from browser.viewer_pages import arrived, at_rest, pixels, until
 from browser.watching import Watch
 from toyspec.core.reading.run_files import media_file
 from toyspec.view.report import html_report
@@ -250,7 +250,7 @@ def test_nothing_in_a_report_is_in_the_way_of_assistive_technology(reported: Cal
     """No view of the file has a finding of axe, however small."""
     need_axe()
     page = reported(hash_)
-    page.wait_for_timeout(500)
+    arrived(page, hash_)
     assert [] == findings(page)
 
 
