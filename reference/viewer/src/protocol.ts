@@ -313,7 +313,6 @@ export interface Detail {
   op_timings: OpTiming[];
   regions: Region[];
   files: { path: string; bytes: number }[];
-  seal: { state: "none" | "whole" | "broken" | "unchecked"; files: number };
   /** What the log lacks by its own notes: values by name, and records by kind. */
   missing?: { left_out: { [name: string]: number }; dropped: { [kind: string]: number } };
   /** What health rules find in the stream. */

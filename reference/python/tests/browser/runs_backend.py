@@ -87,7 +87,6 @@ class MadeRun:
             "account": {"records": row["last_step"], "committed": row["bytes"], "size": row["bytes"]}
             | {"fragment": 0, "gap_bytes": 0},
             **{name: [] for name in LISTS},
-            "seal": {"state": "none", "files": 0},
             "left_out": {},
         } | self.detail
 

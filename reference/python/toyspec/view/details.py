@@ -16,8 +16,7 @@ import msgspec
 from toyspec.convert.reports import REPORT_FILE, RunConversion
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable
-from toyspec.core.format.profiles import EVENTS_FILE, SEAL_FILE, stream_name
-from toyspec.core.generated.rules import SEAL_BROKEN
+from toyspec.core.format.profiles import EVENTS_FILE, stream_name
 from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import count_missing, nothing_missing
@@ -31,7 +30,7 @@ from toyspec.view.curve_frames import tokens_at
 from toyspec.view.opened_files import identity_at, open_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from toyspec.core.findings import FileReport, ReadReport
     from toyspec.core.reading.log_detection import DialectChoice
@@ -74,8 +73,8 @@ def detail_of(
     run cannot be read.
     """
     found = _Collected()
-    checked = _checked(path, report)
-    places = _Places(checked["findings"], tokens)
+    findings = _findings_of(path, report)
+    places = _Places(findings, tokens)
     health = RecordHealth(project_rules())
     reading = read(path, mode="salvage", dialect=dialect)
     with reading:
@@ -107,7 +106,7 @@ def detail_of(
         "histograms": list(found.histograms.values()),
         "regions": found.all_regions(),
         "files": _files(path, found),
-        **checked,
+        "findings": findings,
         "missing": {key: dict(counts) for key, counts in found.missing.items()},
         "imported": _import_of(path),
         "left_out": found.left_out,
@@ -361,11 +360,9 @@ def files_beside(path: str) -> Iterator[RunFile]:
             yield RunFile(name, path, identity_at(path)[2])
 
 
-def _checked(path: str, report: FileReport | None) -> dict[str, Any]:
-    """Return the findings of a check and the state of the seal."""
+def _findings_of(path: str, report: FileReport | None) -> list[dict[str, Any]]:
     findings = [] if report is None else report.findings
-    listed: Iterable[Any] = findings[:MOST_ITEMS]
-    items = [
+    return [
         {
             "rule": finding.rule,
             "severity": finding.severity,
@@ -376,25 +373,8 @@ def _checked(path: str, report: FileReport | None) -> dict[str, Any]:
             "message": finding.message,
             "help": finding.help,
         }
-        for finding in listed
+        for finding in islice(findings, MOST_ITEMS)
     ]
-    state = "none"
-    files = _count_lines(path_in(os.path.dirname(path), SEAL_FILE))
-    if files is not None:
-        is_broken = any(finding.rule == SEAL_BROKEN for finding in findings)
-        state = "unchecked" if report is None else "broken" if is_broken else "whole"
-    return {"findings": items, "seal": {"state": state, "files": files or 0}}
-
-
-def _count_lines(path: str) -> int | None:
-    """Return the number of lines of the file or object at *path*; None without one."""
-    if os.path.islink(path):
-        return None
-    try:
-        with closing(open_file(path)) as file:
-            return sum(block.count(b"\n") for block in file.blocks(0, file.size))
-    except (OSError, StreamError):
-        return None
 
 
 def shown_ranks(path: str, run: str) -> dict[str, Any] | None:

@@ -44,7 +44,7 @@ export async function detailOf(stream: Stream, scan: Scan, row: Run, { report, p
     account: { records: account.records, committed: account.committed, fragment: account.fragment, gap_bytes: account.gapBytes, size: account.size },
     findings, gaps: account.gaps, ...found.lists(), histograms: [...found.histograms.values()], regions: found.regions,
     files: [{ path: stream.name, bytes: stream.blob!.size }, ...stream.sidecars.flatMap(({ name, blob }) => (blob ? [{ path: name, bytes: blob.size }] : []))],
-    seal: sealOf(stream, report), missing: found.missing, imported: await importOf(stream),
+    missing: found.missing, imported: await importOf(stream),
     left_out: { ...found.leftOut, ...more("findings", totalOf(report) - findings.length), ...more("gaps", scan.gapNumber - account.gaps.length) },
   };
 }
@@ -87,12 +87,6 @@ async function importOf({ imported }: Stream): Promise<NonNullable<Detail["impor
   } catch {
     return null;
   }
-}
-
-function sealOf({ sealed }: Stream, report: FileReport | null): Detail["seal"] {
-  if (!sealed) return { state: "none", files: 0 };
-  const isBroken = report?.findings.some(({ rule }) => rule === "seal-broken");
-  return { state: report === null ? "unchecked" : isBroken ? "broken" : "whole", files: sealed.files.size };
 }
 
 /** Gives findings a place on each axis: that of the record of the line, or of the last one before it. */

@@ -1,7 +1,7 @@
 /** Settings, metadata and files of a run. */
 
 import { html } from "../../../typescript/page/elements.js";
-import type { Detail, Json } from "../protocol.js";
+import type { Detail, Json, Run } from "../protocol.js";
 import type { Store } from "../store.js";
 import { grouped, plain, prose, size, valueText } from "../text.js";
 import { dataTable } from "./lists.js";
@@ -20,10 +20,10 @@ export function configSection({ config }: { config: Json }): Part | null {
 }
 
 /** Returns where, with what and how the run ran and ended. */
-export function metadataSection({ metadata, end, account, seal, resumes, gaps, left_out }: Detail): Part {
+export function metadataSection({ row, metadata, end, account, findings, resumes, gaps, left_out }: Detail): Part {
   const reading: { [key: string]: Json } = {
     records: account.records, committed_bytes: account.committed, fragment_bytes: account.fragment, unreadable_bytes: account.gap_bytes,
-    unreadable_places: gaps.length + (left_out["gaps"] ?? 0), resumed: resumes.length + (left_out["resumes"] ?? 0), seal: seal.state === "none" ? "none" : `${seal.state}, ${seal.files} files`,
+    unreadable_places: gaps.length + (left_out["gaps"] ?? 0), resumed: resumes.length + (left_out["resumes"] ?? 0), seal: sealOf(row, findings),
   };
   const whole: { [key: string]: Json } = { ...metadata, ...(end ? { end } : {}), log: reading };
   return { title: "Metadata", element: html("div", { class: "tree" }, tree(whole, 0)) };
@@ -73,4 +73,10 @@ function link(store: Store, run: string, path: string): HTMLElement | string {
   if (store.backend.kind !== "served") return plain(path, 300);
   const address = `files?${new URLSearchParams({ run, path }).toString()}`;
   return html("a", { href: address, download: path.split("/").at(-1) }, plain(path, 300));
+}
+
+/** Returns what is known of the seal of a run; one whose findings are not counted yet may be broken. */
+function sealOf({ sealed, findings: counts }: Run, findings: Detail["findings"]): string {
+  if (!sealed) return "none";
+  return findings.some(({ rule }) => rule === "seal-broken") ? "broken" : counts === null ? "not compared yet" : "whole";
 }
