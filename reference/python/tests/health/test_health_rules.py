@@ -75,7 +75,7 @@ def test_rules_of_the_settings_change_those_of_the_preset(tmp_path: Path) -> Non
 def test_rules_may_be_in_pyproject(tmp_path: Path) -> None:
     """The same tables are read from pyproject.toml, below tool.toyspec."""
     text = '[project]\nname = "x"\n\n[[tool.toyspec.health]]\nname = "a"\ntype = "stall"\ntims = 3\n'
-    with pytest.raises(ConfigurationError, match=r"line 7, \[\[health\]\] key tims: .*did you mean 'times'"):
+    with pytest.raises(ConfigurationError, match=r"\[\[health\]\] \d+ key tims: .*did you mean 'times'"):
         rules_by(_written(tmp_path, text, "pyproject.toml"))
 
 
@@ -88,37 +88,52 @@ def test_project_without_rules_has_those_of_the_preset_default() -> None:
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        ('name = "a"\ntype = "spik"', r"line 5, \[\[health\]\] key type: unknown type 'spik'; did you mean 'spike'\?"),
+        ('name = "a"\ntype = "spik"', r"\[\[health\]\] \d+ key type: unknown type 'spik'; did you mean 'spike'\?"),
         (
             'name = "a"\ntype = "spike"\nbeyond = "far"',
-            r"line 6, .* key beyond: beyond: Expected `float`, got `str`",
+            r"\[\[health\]\] \d+ key beyond: beyond: Expected `float`, got `str`",
         ),
-        ('name = "a"\ntype = "spike"\nbeyond = -1', r"line 6, \[\[health\]\] key beyond"),
-        ('name = "a"\ntype = "spike"\n\n# closer\n"metrik" = "x"', r"line 8, .* key metrik: .*did you mean 'metric'"),
-        ('name = "a"\ntype = "bound"', r"line 3, \[\[health\]\]: a rule of type bound needs above or below"),
-        ('name = "a"\ntype = "bound"\nabove = 1\nbelow = 0', r"line 3, .*not both"),
-        ('name = "A b"\ntype = "stall"', r"line 4, \[\[health\]\] key name"),
-        ('type = "stall"', r"line 3, \[\[health\]\]: a rule needs a name"),
-        ('name = "a"', r"line 3, \[\[health\]\]: a rule needs a type: nonfinite, spike"),
-        ('preset = "defualt"', r"line 4, \[\[health\]\] key preset: .*did you mean 'default'"),
-        ('name = "a"\ntype = "bound"\nabove = nan', r"line 6, .* key above: above is nan; it must be a finite number"),
-        ('name = "a"\ntype = "spike"\nmetric = 3', r"line 6, .* key metric: metric is 3; it must be a name, or a list"),
-        ('name = "a"\ntype = "stall"\nlevel = "fatal"', r"line 6, .* key level: .*known are info, warning, error"),
+        ('name = "a"\ntype = "spike"\nbeyond = -1', r"\[\[health\]\] \d+ key beyond"),
+        (
+            'name = "a"\ntype = "spike"\n\n# closer\n"metrik" = "x"',
+            r"\[\[health\]\] \d+ key metrik: .*did you mean 'metric'",
+        ),
+        ('name = "a"\ntype = "bound"', r"\[\[health\]\] \d+: a rule of type bound needs above or below"),
+        ('name = "a"\ntype = "bound"\nabove = 1\nbelow = 0', r"\[\[health\]\] \d+: .*not both"),
+        ('name = "A b"\ntype = "stall"', r"\[\[health\]\] \d+ key name"),
+        ('type = "stall"', r"\[\[health\]\] \d+: a rule needs a name"),
+        ('name = "a"', r"\[\[health\]\] \d+: a rule needs a type: nonfinite, spike"),
+        ('preset = "defualt"', r"\[\[health\]\] \d+ key preset: .*did you mean 'default'"),
+        (
+            'name = "a"\ntype = "bound"\nabove = nan',
+            r"\[\[health\]\] \d+ key above: above is nan; it must be a finite number",
+        ),
+        (
+            'name = "a"\ntype = "spike"\nmetric = 3',
+            r"\[\[health\]\] \d+ key metric: metric is 3; it must be a name, or a list",
+        ),
+        (
+            'name = "a"\ntype = "stall"\nlevel = "fatal"',
+            r"\[\[health\]\] \d+ key level: .*known are info, warning, error",
+        ),
         (
             'name = "a"\ntype = "stall"\n[[health]]\nname = "a"\ntype = "nonfinite"',
-            r"line 7, .* key name: a table before has the name 'a' too",
+            r"\[\[health\]\] \d+ key name: a table before has the name 'a' too",
         ),
         (
             'preset = "rl"\nlevel = "info"',
-            r"line 5, .* key level: a table with preset has nothing else; put rules into",
+            r"\[\[health\]\] \d+ key level: a table with preset has nothing else; put rules into",
         ),
-        ("preset = 3", r"line 4, \[\[health\]\] key preset"),
-        ('name = "b"\noff = true', r"line 4, \[\[health\]\] key name: no rule 'b' to turn off"),
-        ('name = "a"\ntype = "stall"\ndescription = """\n[[health]]\n"""\nsecond = 1', r"line 9, .*key second"),
+        ("preset = 3", r"\[\[health\]\] \d+ key preset"),
+        ('name = "b"\noff = true', r"\[\[health\]\] \d+ key name: no rule 'b' to turn off"),
+        (
+            'name = "a"\ntype = "stall"\ndescription = """\n[[health]]\n"""\nsecond = 1',
+            r"\[\[health\]\] \d+ key second",
+        ),
     ],
 )
-def test_wrong_rule_is_reported_with_line_and_key(tmp_path: Path, table: str, expected: str) -> None:
-    """An error names the file, the line, the key, and what was expected."""
+def test_wrong_rule_is_reported_with_its_number_and_key(tmp_path: Path, table: str, expected: str) -> None:
+    """An error names the file, the number of the table, the key, and what was expected."""
     with pytest.raises(ConfigurationError, match=r"toyspec\.toml: " + expected):
         rules_by(_written(tmp_path, f'[[health]]\npreset = "default"\n[[health]]\n{table}\n[[alerts]]\nline = true\n'))
 
@@ -135,7 +150,7 @@ def test_program_names_rules_as_a_preset_or_a_list() -> None:
     assert (rule_of({"name": "a", "type": "stall"}),) == rules_of([{"name": "a", "type": "stall"}])
     with pytest.raises(ValueError, match="unknown preset of health rules 'x'; known are default, rl, strict"):
         rules_of("x")
-    with pytest.raises(ValueError, match=r"\[\[health\]\] 1: a rule of type stall has no key 'x'"):
+    with pytest.raises(ValueError, match=r"\[\[health\]\] 1 key x: a rule of type stall has no key 'x'"):
         rules_of([{"name": "a", "type": "stall", "x": 1}])
     with pytest.raises(TypeError, match="pass the name of a preset"):
         rules_of(3)  # type: ignore[arg-type]
@@ -246,13 +261,13 @@ def test_action_gets_its_levels_and_rules(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_action_is_refused(table: dict[str, Any], expected: str, tmp_path: Path) -> None:
-    """A wrong table is an error that says what was expected; in a file with its line."""
+    """A wrong table is an error that says what was expected; in a file with the number of the table."""
     with pytest.raises(HealthRuleError, match=expected) as refused:
         action_of(table)
     assert refused.value.key in {"", *table}
     lines = [f"{key} = {json.dumps(value)}" for key, value in table.items()]
     (tmp_path / "toyspec.toml").write_text("\n".join(["[[alerts]]", *lines]))
-    with pytest.raises(ConfigurationError, match=rf"toyspec\.toml: line \d, \[\[alerts\]\].*{expected}"):
+    with pytest.raises(ConfigurationError, match=rf"toyspec\.toml: \[\[alerts\]\] 1.*{expected}"):
         actions_by(find_configuration(str(tmp_path)))
 
 

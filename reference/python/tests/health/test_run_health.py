@@ -201,7 +201,7 @@ def test_settings_of_the_project_are_used(tmp_path: Path) -> None:
         run.step(1, loss=1.0)
     assert ["low"] == [event["rule"] for event in events(Path("runs/a")) if event["kind"] == "alert"]
     (tmp_path / "toyspec.toml").write_text('[[alerts]]\ncomand = "x"\n')
-    with pytest.raises(toyspec.ToyspecError, match=r"line 2, \[\[alerts\]\] key comand"):
+    with pytest.raises(toyspec.ToyspecError, match=r"\[\[alerts\]\] \d+ key comand"):
         _start("b")
     assert not Path("runs/b").exists()
 

@@ -20,7 +20,7 @@ from toyspec.core.format.redaction import text_without_secrets
 from toyspec.core.programs import run_command
 from toyspec.core.reading.configuration import ALLOWED, distrust
 from toyspec.core.system_calls import cause_of, say
-from toyspec.health.rules import HealthRuleError, Level, is_among, meant, misplaced, read_each
+from toyspec.health.rules import HealthRuleError, Level, demand_known, is_among, misplaced, read_each
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
@@ -56,10 +56,7 @@ def actions_by(configuration: Configuration, runs: str | None = None) -> tuple[A
 
 def action_of(table: Mapping[str, Any]) -> AlertAction:
     """Return the action in *table*; raise HealthRuleError, which names the key, for a wrong one."""
-    known = AlertAction.__struct_fields__
-    for key in table:
-        if key not in known:
-            raise HealthRuleError(str(key), f"[[alerts]] has no key {key!r}{meant(str(key), known)}")
+    demand_known(table, AlertAction.__struct_fields__, "[[alerts]]")
     if table.get("command") is None:
         raise HealthRuleError("", "[[alerts]] needs a command")
     given = {

@@ -21,7 +21,7 @@ from toyspec.core.reading.configuration import ConfigurationError, find_configur
 from toyspec.health import PRESETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from toyspec.core.reading.configuration import Configuration
 
@@ -273,11 +273,7 @@ def rule_of(table: Mapping[str, Any]) -> AnyRule:
     if "name" not in table:
         raise HealthRuleError("", 'a rule needs a name, for example name = "loss-spike"')
     known = {field.encode_name for field in msgspec.structs.fields(_TYPES[kind])} | {"type"}
-    for key in table:
-        if key not in known:
-            raise HealthRuleError(
-                str(key), f"a rule of type {kind} has no key '{shortened(str(key))}'{meant(key, known)}"
-            )
+    demand_known(table, known, f"a rule of type {kind}")
     given = _given(table)
     try:
         rule: AnyRule = msgspec.convert(given, AnyRule)
@@ -286,6 +282,13 @@ def rule_of(table: Mapping[str, Any]) -> AnyRule:
     if isinstance(rule, BoundRule) and (rule.above is None) == (rule.below is None):
         raise HealthRuleError("", "a rule of type bound needs above or below, and not both")
     return rule
+
+
+def demand_known(table: Mapping[str, Any], known: Collection[str], what: str) -> None:
+    """Raise HealthRuleError for a key of *table* that is not *known*; *what* has no such key."""
+    for key in table:
+        if key not in known:
+            raise HealthRuleError(str(key), f"{what} has no key '{shortened(str(key))}'{meant(str(key), known)}")
 
 
 def _given(table: Mapping[str, Any]) -> dict[str, Any]:
