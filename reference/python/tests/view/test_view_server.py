@@ -242,10 +242,11 @@ def test_one_run_whole(tmp_path: Path) -> None:
     toyspec.seal(run.directory)
     with served(tmp_path / "runs", tmp_path / "cache") as client:
         found = client.json("/api/run", run="whole")
-    assert ({"optim": {"lr": 0.1}}, "completed", "whole") == (
+    assert ({"optim": {"lr": 0.1}}, "completed", True, []) == (
         found["config"],
         found["end"]["reason"],
-        found["seal"]["state"],
+        found["row"]["sealed"],
+        [each["rule"] for each in found["findings"]],
     )
     assert (["warm-up is over"], ["val"]) == (
         [each["text"] for each in found["notes"]],
