@@ -195,7 +195,7 @@ def test_defect_of_a_rule_ends_the_watch_and_not_the_training(
 
 
 def test_settings_of_the_project_are_used(tmp_path: Path) -> None:
-    """health=True takes the rules of toyspec.toml, and a wrong one is refused with its number before anything is made."""
+    """health=True takes the rules of toyspec.toml, and refuses a wrong one before anything is made."""
     (tmp_path / "toyspec.toml").write_text('[[health]]\nname = "low"\ntype = "bound"\nbelow = 3\n')
     with _start(health=True) as run:
         run.step(1, loss=1.0)
