@@ -141,7 +141,8 @@ def _make_others(folder: Path, whole: bytes) -> None:
     (folder / "empty.txt").write_text("\n")
     shutil.copytree(folder / "runs/a", folder / "sealed")
     for words in (
-        ("catalog", "build", "runs", "--out", "catalog"), ("seal", "sealed"),
+        ("catalog", "build", "runs", "--out", "catalog"),
+        ("seal", "sealed"),
     ):
         toyspec_within(*words, cwd=folder)
     made = toyspec_within("evidence", "runs/a", "--json", cwd=folder)
