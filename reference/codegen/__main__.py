@@ -35,7 +35,6 @@ from codegen.tables import (
     redaction_module,
     rules_module,
     streams_module,
-    telemetry_module,
     viewer_media,
 )
 from codegen.typescript_tables import typescript_tables
@@ -58,7 +57,6 @@ _MODULES: dict[str, Callable[[], str]] = {
     "event_methods": event_methods_module,
     "records": records_module,
     "runs": runs_module,
-    "telemetry": telemetry_module,
 }
 _TYPES = {"": types_module, "strict_": strict_module}
 

@@ -77,22 +77,6 @@ def redaction_module() -> str:
     return marked("schemas/redaction.json", "Which settings are secrets.", "\n".join(body))
 
 
-def telemetry_module() -> str:
-    """Return the module of what metrics are called in OpenTelemetry and Prometheus."""
-    facts = sources.load(sources.SCHEMAS / "telemetry.json")
-    body = [
-        "from typing import Any\n",
-        table("SETTINGS", "dict[str, list[str]]", facts["settings"])
-        + '"""Settings that each attribute is taken from."""',
-        table("OF_REINFORCEMENT_LEARNING", "list[str]", facts["of_reinforcement_learning"])
-        + '"""Attributes that only a run of reinforcement learning has."""',
-        table("METRICS", "list[dict[str, Any]]", facts["metrics"]) + '"""The metrics that have a name there."""',
-        table("RUN", "dict[str, dict[str, Any]]", facts["run"]) + '"""What is sent of each run beside its metrics."""',
-    ]
-    docstring = "What the metrics of a run are called in OpenTelemetry and Prometheus."
-    return marked("schemas/telemetry.json", docstring, "\n".join(body) + "\n")
-
-
 def media_module() -> str:
     """Return the module of the extensions of media files."""
     document = sources.load(sources.SCHEMAS / "media.json")

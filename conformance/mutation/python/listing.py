@@ -27,7 +27,6 @@ tests of the package do not install."""
 NEEDED = {
     "convert/aim_repos": "aim",
     "convert/destinations/mlflow_runs": "mlflow",
-    "convert/destinations/trackio_database": "trackio",
 }
 """Modules that are little but calls of a package. Where it is not installed their tests are skipped; `nox -s interop`
 installs it."""

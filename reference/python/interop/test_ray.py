@@ -16,11 +16,9 @@ ray = pytest.importorskip("ray")
 # The workers of the cluster find this module.
 os.environ["PYTHONPATH"] = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
 
-import msgspec
 from ray.cluster_utils import Cluster
 
 from toyspec import CatalogError, check
-from toyspec.convert import import_runs
 from toyspec.core.workers.running import Work, results_of
 from toyspec.stores import Ray
 
@@ -69,50 +67,6 @@ def test_cluster_writes_the_bytes_of_one_process(cluster, runs, tmp_path):
     assert files
     for file in files:
         assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes(), file
-
-
-@pytest.fixture
-def logs(tmp_path):
-    """Write 30 logs, some of which want the same run id."""
-    for number in range(30):
-        directory = tmp_path / "logs" / str(number) / f"run-{number % 20}"
-        directory.mkdir(parents=True)
-        lines = (f'{{"step":{step},"loss":{step}.5,"lr":0.25}}\n' for step in range(1_000 if number % 10 else 20_000))
-        (directory / "metrics.jsonl").write_text("".join(lines))
-    return sorted((tmp_path / "logs").glob("*/*"))
-
-
-def tree(root):
-    """Return every file below *root* with its content."""
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
-
-
-def test_node_that_is_killed_costs_an_import_a_retry(cluster, logs, tmp_path, monkeypatch):
-    """Nodes are lost while runs are imported: files and reports are those of one process."""
-    started, _ = cluster
-    lost = []
-
-    def losing():
-        node = started.add_node(num_cpus=1)
-        lost.append(0)
-
-        def watch(*_):
-            lost[-1] += 1
-            if lost[-1] == 3:
-                started.remove_node(node, allow_graceful=False)
-
-        return watch
-
-    made = []
-    for name in ("here", "there"):
-        (tmp_path / name).mkdir()
-        monkeypatch.chdir(tmp_path / name)
-        options = {} if name == "here" else {"workers": Ray(started.address)}
-        reports = [import_runs(logs, "runs", **options, **({"watch": losing()} if options else {}))]
-        made.append(([msgspec.to_builtins(report) for report in reports], tree(tmp_path / name)))
-    assert made[0] == made[1]
-    assert [30] == [len(report["runs"]) for report in made[0][0]]
-    assert all(count > 3 for count in lost)
 
 
 def slowly(items, *, seen="", poison=frozenset()):
@@ -168,17 +122,6 @@ def test_work_that_raises(cluster):
 def refuse(items):
     """Raise an exception, for 1 one that does not survive being passed."""
     raise CatalogError("place", "a fact") if items[0] else ValueError("a fact")
-
-
-@pytest.mark.usefixtures("logs")
-def test_command_with_a_cluster_of_its_own(tmp_path):
-    """``--ray local`` imports what is at relative paths; a source that cannot be read is an error of its own."""
-    (tmp_path / "logs" / "none").mkdir()
-    command = [sys.executable, "-m", "toyspec", "import", "--ray", "local", "logs/1", "logs/none", "logs/2"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 2
-    assert done.stderr.startswith("toyspec import: logs/none: no known format")
-    assert ["run-1", "run-2"] == sorted(os.listdir(tmp_path / "runs"))
 
 
 def test_cluster_that_is_not_there(tmp_path):

@@ -31,7 +31,6 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "evidence": ("sorts/broken", "odd"),
     "repair": ("sorts/whole", "more/torn", "more/damaged"),
     "seal": ("sorts/broken",),
-    "dialect": ("logs/shapes.txt", "logs/table.txt", "sorts/other/log.csv"),
     "query": (
         "'select run, tags, annotated, profile, state, ended, reason, final_loss, errors from runs order by path'",
         (
@@ -57,10 +56,9 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "doctor": ("more",),
     "repair": ("sorts/broken",),
     "seal": ("sorts/whole",),
-    "export": ("csv sorts/whole", "csv sorts/broken sorts/resumed", "kaun odd", "nothing odd"),
+    "export": ("csv sorts/whole", "csv sorts/broken sorts/resumed", "tensorboard odd", "nothing odd"),
     "import": ("sorts/other/log.csv", "more/others/log.jsonl more/others/metrics.csv"),
     "explain": ("step-goes-backwards",),
-    "dialect": ("more/others/log.jsonl",),
     "sync": ("sorts copy",),
     "catalog": ("build --out out sorts more", "update made"),
     "query": (
@@ -73,7 +71,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
 """What each command is asked of with each of its options."""
 NEEDED = {
     "tail": "--once", "repair": "--dry-run", "export": "--out out", "import": "--out out",
-    "query": "--catalog made", "dialect": "new --dry-run", "evidence": "--json",
+    "query": "--catalog made", "evidence": "--json",
 }  # fmt: skip
 """What comes with each line of a command."""
 PREPARED = {
@@ -151,7 +149,6 @@ VALUES: dict[str, tuple[str, ...]] = {
 OF_COMMAND: dict[tuple[str, str], tuple[str, ...]] = {
     ("check", "--format"): ("json", "github"),  # sarif names every rule: check-sorts.txt has one
     ("ls", "--columns"): ("lr,loss,best.val/acc,nan.loss,errors,alerts,config.opt.name", "nothing"),
-    ("dialect", "--name"): ("mine", "csv"),
     ("check", "--color"): ("always",),
 }
 """What it is given with one command."""
@@ -159,7 +156,7 @@ _FOREIGN = ("other", "parts", "entries", "whole")
 _OF_FOREIGN = ("--dialect", "--step-key", "--time-key", "--metric-key", "--value-key", "--columns")
 """Options that change how logs of other programs are read, and subjects that have such."""
 _WITHOUT_JSON = frozenset({
-    "--json", "--csv", "--format", "--color", "--quiet", "--verbose", "--raw", "--dialects",
+    "--json", "--csv", "--format", "--color", "--quiet", "--verbose", "--raw",
     "--sort", "--reverse", "--profile", *_OF_FOREIGN,
 })  # fmt: skip
 """Options about text, or whose effect the answers without --json show."""

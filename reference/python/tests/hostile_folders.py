@@ -47,7 +47,7 @@ OTHERS = {
     "emit": "{} note text=hello", "report": "{} -o out.html", "emitter": None, "skill": None, "conform": None,
     "completion": None, "schema": None, "explain": None, "query": "--catalog {} 'select 1'", "import": "{} --out in",
     "export": "csv {} --out out", "catalog": "build --out made {}", "tail": "--once {}", "plot": "{} -o out.svg",
-    "evidence": "{} --json", "dialect": "new --dry-run {}", "repair": "--dry-run {}", "compare": "{} {}",
+    "evidence": "{} --json", "repair": "--dry-run {}", "compare": "{} {}",
 }  # fmt: skip
 """Arguments of commands that need more than a place; None for what reads no folder, or serves."""
 

@@ -66,10 +66,8 @@ def test_files_of_the_working_directory_are_not_imported(command: list[str], tmp
     """No library that a command needs is found there; export and import need most of them."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "events.jsonl").write_bytes(STREAM)
-    (tmp_path / "runs.parquet").write_bytes(table("run_id", "run_start"))
-    (tmp_path / "values.parquet").write_bytes(table("run_id", "t", "step", "name", "value", "record"))
     marks = hostile_modules(tmp_path, OPTIONAL)
-    exports = [["export", "a", "--to", name, "-o", f"to-{name}"] for name in ("parquet", "trackio", "wandb", "mlflow")]
+    exports = [["export", "a", "--to", name, "-o", f"to-{name}"] for name in ("wandb", "mlflow")]
     for words in (["doctor", "."], ["import", ".", "-o", "in"], *exports, ["view", "--help"], ["query", "SELECT 1"]):
         subprocess.run([*command, *words], cwd=tmp_path, check=False, capture_output=True, timeout=120)
     assert [] == os.listdir(marks)
@@ -448,7 +446,6 @@ def test_writer_follows_no_link(name: str, tmp_path: Path, outside: Path, monkey
         ("in/a", "import log.csv --out in"),
         ("in/.import-a", "import log.csv --out in"),
         ("out/metrics.csv", "export csv a --out out"),
-        ("toyspec.toml", "dialect new lines.jsonl"),
     ],
 )
 def test_commands_write_through_no_link(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
@@ -71,21 +70,6 @@ def history(path: Path) -> list[tuple[int, dict[str, Any]]]:
 def numbers(value: float | None) -> float | None:
     """Return *value*, None for what is not finite."""
     return None if value is None or not math.isfinite(value) else value
-
-
-def test_trackio(tmp_path: Path) -> None:
-    """The storage of Trackio has every row once, with its step and time."""
-    pytest.importorskip("trackio")
-    sent_with_kills(tmp_path / "a", "--to", "trackio", "--into", str(tmp_path / "t"), "--project", "g", seconds=4)
-    program = (
-        "import json; from trackio.sqlite_storage import SQLiteStorage as S\n"
-        "print(json.dumps([S.get_logs('g', 'a'), S.get_run_config('g', 'a')]))"
-    )
-    environment = {**os.environ, "TRACKIO_DIR": str(tmp_path / "t"), "HF_HUB_OFFLINE": "1"}
-    printed = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True).stdout
-    rows, config = json.loads(printed.splitlines()[-1])
-    assert EXPECTED == [(row["step"], numbers(row["loss"])) for row in rows]
-    assert ("2026-05-31T09:30:00.500000+00:00", 0.1) == (rows[0]["timestamp"], config["lr"])
 
 
 def test_tensorboard(tmp_path: Path) -> None:

@@ -8,13 +8,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conversions import exported, imported, losses, records, scalars, write_run
+from conversions import imported, losses, records, scalars
 from toyspec import list_runs
 
 names = st.text("abcxyz_0", min_size=1, max_size=8).filter(lambda name: name not in ("step", "x0") and name[0] != "_")
@@ -28,14 +27,6 @@ def expected_scalars(rows: list[dict[str, float]]) -> list[tuple[str, int, float
         for step, row in enumerate(rows)
         for name, value in sorted(row.items())
     ]
-
-
-RUN: list[dict[str, Any]] = [
-    {"config": {"lr": 0.5, "net": {"depth": 2, "name": "gpt: x"}}, "group": "g", "name": "first"},
-    {"kind": "scalars", "t": 0.25, "step": 1, "values": {"acc": 0.1, "train/loss": 2.5}},
-    {"kind": "scalars", "t": 0.5, "step": 2, "values": {"acc": 0.2, "train/loss": None}},
-    {"kind": "run_end", "t": 1.0, "reason": "completed"},
-]
 
 
 @settings(max_examples=3)
@@ -82,7 +73,7 @@ def test_run_that_trackio_resumed(tmp_path: Path) -> None:
 
 
 def test_media_alerts_and_traces_of_trackio_come_back(tmp_path: Path) -> None:
-    """Pictures, histograms, tables, texts, alerts and traces are in the run, and in what is exported from it."""
+    """Pictures, histograms, tables, texts, alerts and traces are in the run."""
     pytest.importorskip("trackio")
     pytest.importorskip("pandas")
     program = (
@@ -101,38 +92,16 @@ def test_media_alerts_and_traces_of_trackio_come_back(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True)
     (made,) = imported(tmp_path / "t", tmp_path / "runs").runs
     assert {} == losses(made)
-    out = exported("trackio", made.target, tmp_path / "out")
-    assert {"no-place"} >= losses(out).keys()
-    (again,) = imported(tmp_path / "out", tmp_path / "again").runs
-    for target in (made.target, again.target):
-        found = {(each["kind"], each.get("name")): each for each in records(target)}
-        image = found["media", "img"]
-        assert ("one", 3, "image/png") == (image["caption"], image["step"], image["media_type"])
-        table = Path(target) / "media" / f"{found['media', 't']['sha256']}.csv"
-        assert "a,b\n1,x\n2,y\n" == table.read_text(encoding="utf-8")
-        assert [1.0, 1.5, 2.0, 2.5, 3.0] == found["histogram", "h"]["edges"]
-        alert, sample = found["alert", None], found["sample", None]
-        assert ("title", "warning", "some") == (alert["rule"], alert["level"], alert["text"])
-        assert ("q", "a", "tr", 4) == (sample["prompt"], sample["text"], sample["group"], sample["step"])
-        assert [{"said": "hello"}] == [each["texts"] for each in records(target) if each.get("texts")]
-
-
-def test_read_by_trackio(tmp_path: Path) -> None:
-    """Trackio's own storage reads the rows with steps, times and settings."""
-    pytest.importorskip("trackio")
-    made = exported("trackio", write_run(tmp_path / "a", *RUN), tmp_path / "out")
-    assert {"null": 1, "no-place": 1} == losses(made)
-    program = (
-        "import json; from trackio.sqlite_storage import SQLiteStorage as S\n"
-        "print(json.dumps([S.get_logs('g', 'first'), S.get_run_config('g', 'first')]))"
-    )
-    environment = {**os.environ, "TRACKIO_DIR": str(tmp_path / "out"), "HF_HUB_OFFLINE": "1"}
-    printed = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True).stdout
-    rows, config = json.loads(printed.splitlines()[-1])
-    assert [(1, 0.1), (2, 0.2)] == [(row["step"], row["acc"]) for row in rows]
-    assert math.isnan(rows[1]["train/loss"])
-    assert "2026-05-31T09:30:00.250000+00:00" == rows[0]["timestamp"]
-    assert 0.5 == config["lr"]
+    found = {(each["kind"], each.get("name")): each for each in records(made.target)}
+    image = found["media", "img"]
+    assert ("one", 3, "image/png") == (image["caption"], image["step"], image["media_type"])
+    table = Path(made.target) / "media" / f"{found['media', 't']['sha256']}.csv"
+    assert "a,b\n1,x\n2,y\n" == table.read_text(encoding="utf-8")
+    assert [1.0, 1.5, 2.0, 2.5, 3.0] == found["histogram", "h"]["edges"]
+    alert, sample = found["alert", None], found["sample", None]
+    assert ("title", "warning", "some") == (alert["rule"], alert["level"], alert["text"])
+    assert ("q", "a", "tr", 4) == (sample["prompt"], sample["text"], sample["group"], sample["step"])
+    assert [{"said": "hello"}] == [each["texts"] for each in records(made.target) if each.get("texts")]
 
 
 @settings(max_examples=5)
@@ -178,17 +147,3 @@ def test_written_by_mlperf_logging(tmp_path: Path) -> None:
     logger.event(key="submission_org", value="us")
     (run,) = imported(tmp_path / "result_0.txt", tmp_path / "runs").runs
     assert ("eval_accuracy", 0.5) in [(name, value) for name, _, value in scalars(run.target)]
-
-
-def test_tables_are_read_by_duckdb_and_polars(tmp_path: Path) -> None:
-    """Both Parquet files have what the page says, and a join gives the best value of each run."""
-    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
-    made = exported("parquet", write_run(tmp_path / "a", *RUN), tmp_path / "out")
-    assert made.items == made.carried
-    runs, values = str(tmp_path / "out" / "runs.parquet"), str(tmp_path / "out" / "values.parquet")
-    query = f"SELECT r.name, max(v.value) FROM '{runs}' r JOIN '{values}' v USING (run_id) GROUP BY 1, v.name"
-    assert {("first", 0.2), ("first", 2.5)} == set(duckdb.sql(query).fetchall())
-    table = polars.read_parquet(values).filter(polars.col("name") == "train/loss")
-    assert [2.5, None] == table["value"].to_list()
-    assert [1, 2] == table["step"].to_list()
-    assert {"lr": 0.5, "net": {"depth": 2, "name": "gpt: x"}} == json.loads(polars.read_parquet(runs)["config"][0])

@@ -288,12 +288,12 @@ def test_wrong_use_is_explained(tmp_path: Path, arguments: tuple[str, ...], mess
 
 
 def test_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
-    """Whoever lacks pyarrow learns what to install."""
-    (tmp_path / "pyarrow.py").write_text("raise ImportError")
+    """Whoever lacks MLflow learns what to install."""
+    (tmp_path / "mlflow.py").write_text("raise ImportError")
     write_run(tmp_path / "a", {})
-    done = toyspec("export", "parquet", "a", "--out", "out", cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    done = toyspec("export", "mlflow", "a", "--out", "out", cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
     assert 2 == done.returncode
-    assert "Parquet needs pyarrow: pip install 'toyspec[parquet]'" in done.stderr.decode()
+    assert "writing to MLflow needs mlflow: pip install 'toyspec[mlflow]'" in done.stderr.decode()
 
 
 def test_damaged_source_is_exit_status_1(tmp_path: Path) -> None:

@@ -122,18 +122,15 @@ def test_values_without_a_usable_step_are_kept(step: Any) -> None:
 
 
 def test_end_is_the_last_one_and_comes_last() -> None:
-    """A later end replaces one before; a run that goes on after it has a resumption instead."""
+    """A later end replaces one before."""
     ledger = Ledger()
     taken = intake(ledger)
     lines = list(taken.begin(0.0))
-    taken.end("errored", 1.0, exit_code=3)
-    lines += taken.resume({"t": 2.0, "from_step": 4}, "here")
     taken.end("aborted", 3.0)
     taken.end("completed", 4.0)
     lines += taken.values(9.0, 5, {"a": 1}, "row")
     lines += taken.finish("interrupted")
     found = [(each["kind"], each.get("reason"), each["t"]) for each in map(json.loads, lines)]
-    assert ("run_resume", "exit code 3", 2.0) == found[1]
     assert ("run_end", "completed", 9.0) == found[-1]
     assert 1 == sum(kind == "run_end" for kind, _, _ in found)
     assert ledger.is_settled

@@ -238,13 +238,14 @@ def test_bins_of_wandb_are_those_of_the_log() -> None:
         assert ([-1.0, -0.5, 0.0], [1.0, 2.0]) == (made["edges"], made["counts"])
 
 
-def test_table_of_wandb_is_csv(files: Path, tmp_path: Path) -> None:
-    """Its rows are the cells of the file, whose name says what it is."""
+def test_table_of_wandb_is_its_file(files: Path, tmp_path: Path) -> None:
+    """The file with its columns and rows arrives unchanged."""
     object_ = {"_type": "table-file", "path": "t.table.json", "ncols": 1, "nrows": 1, "log_mode": "IMMUTABLE"}
     intake = Intake(Ledger(), str(tmp_path / "b"))
     (line,) = lines_of(object_, "m", {"t": 0.0}, (str(files), "here"), intake)
     made = json.loads(line)
-    assert ("text/csv", b"n\n5\n") == (made["media_type"], next((tmp_path / "b" / "media").iterdir()).read_bytes())
+    kept = next((tmp_path / "b" / "media").iterdir()).read_bytes()
+    assert ("application/json", (files / "t.table.json").read_bytes()) == (made["media_type"], kept)
 
 
 def test_members_of_an_object_are_taken_from_its_row() -> None:
@@ -254,45 +255,20 @@ def test_members_of_an_object_are_taken_from_its_row() -> None:
     assert {"b": 1, "ab.c": 2, "a": 3} == found
 
 
-def test_artifact_is_copied_or_named(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its path stays below the folder, a name that is taken gets a number, and a large file stays where it is."""
-    monkeypatch.setattr(sources, "MOST_COPIED_BYTES", 9)
-    ledger, target = Ledger(), str(tmp_path / "bundle")
-    intake = Intake(ledger, target)
-    made: list[dict[str, Any]] = []
-    for name in ("w/a.png", "w/a.png", "../../w/./b", "..", ""):
-        made += map(json.loads, intake.artifact(str(files / "a.png"), name, "here"))
-    paths = ["w/a.png", "w/a.png-2", "w/b", "file", "file-2"]
-    assert [f"artifacts/{path}" for path in paths] == [each["path"] for each in made]
-    assert [("artifact", 0.0, 5)] * 5 == [(each["kind"], each["t"], each["size_bytes"]) for each in made]
-    assert (5, {}) == (ledger.carried, lost(ledger))
-    (files / "a.png").write_bytes(b"0123456789")
-    (line,) = intake.artifact(str(files / "a.png"), "l", "here")
-    large = json.loads(line)
-    assert ("reference", (files / "a.png").as_uri(), 10) == (large["kind"], large["uri"], large["size_bytes"])
-    assert {"large-file": [("here", "10 bytes", str(files / "a.png"))]} == lost(ledger)
-    brought = list(sources.files_to_bring(target))
-    found = ["/".join(path) for path in brought]
-    assert [f"artifacts/{path}" for path in ("file", "file-2", "w/a.png", "w/a.png-2", "w/b")] == found
-    assert all(os.path.isfile(os.path.join(target, *path)) for path in brought)
-
-
-def test_file_that_is_gone_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_that_is_gone_is_counted(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no record then; a system that is only busy is not blamed on the file."""
     ledger = Ledger()
     intake = Intake(ledger, str(tmp_path))
-    assert [] == list(intake.artifact(str(tmp_path / "none"), "n", "here"))
     assert [] == list(intake.media({"t": 0.0}, "m", [(File(5), {})], "there"))
     fact = "a file is a path or bytes, and not of type int"
-    expected = [("here", "No such file or directory", None), ("there", fact, None)]
-    assert {"missing-file": expected} == lost(ledger)
+    assert {"missing-file": [("there", fact, None)]} == lost(ledger)
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("toyspec.convert.intake.placed_artifact", full)
+    monkeypatch.setattr(File, "placed", full)
     with pytest.raises(OSError, match="No space left"):
-        list(intake.artifact(str(tmp_path), "n", "here"))
+        list(intake.media({"t": 0.0}, "m", [(File(str(files / "a.png")), {})], "there"))
 
 
 def test_files_below_are_found_in_their_order(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

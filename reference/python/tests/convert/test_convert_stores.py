@@ -14,7 +14,7 @@ import pytest
 
 from conversions import SAMPLES, imported, records
 from toyspec.convert import export_runs, exportable, importable, mlflow_store, trackio_store
-from toyspec.convert.destinations.mlflow_runs import MlflowRuns, image_name
+from toyspec.convert.destinations.mlflow_runs import MlflowRuns
 from toyspec.convert.finding import importer
 from toyspec.convert.importing import import_runs
 from toyspec.convert.intake import Intake
@@ -119,40 +119,30 @@ def _take_names(runs: Iterator[ForeignRun], found: list[str]) -> None:
 
 
 def test_files_beside_a_database_of_mlflow(tmp_path: Path) -> None:
-    """Those of its store come along, pictures as media; those elsewhere are named, and datasets have no place."""
-    store = tmp_path / "store"
-    (store / "art" / "images").mkdir(parents=True)
-    picture = image_name("val/pred", 7, 1790000000000, "a.png")
-    assert "images/val~pred+step+7+timestamp+1790000000000+a.png" == picture
-    for name in (picture, picture.replace("~", "#").replace("7", "8", 1), "m.txt"):
-        (store / "art" / name).write_text(name)
-    (tmp_path / "else").mkdir()
-    (tmp_path / "else" / "n.txt").write_text("n")
-    (store / "art" / "link.txt").symlink_to(tmp_path / "else" / "n.txt")
+    """Those on this machine are references, which the report counts; datasets have no place."""
+    for name in ("art/m.txt", "else/n.txt"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("nine bits")
     path = database(
-        store / "x.db",
+        tmp_path / "x.db",
         "CREATE TABLE runs (run_uuid, artifact_uri)",
         "CREATE TABLE datasets (dataset_uuid, name)",
         "CREATE TABLE inputs (source_id, destination_type, destination_id)",
         "INSERT INTO datasets VALUES ('d', 'mnist')",
         "INSERT INTO inputs VALUES ('d', 'RUN', 'r'), ('d', 'RUN', 'q'), ('d', 'MODEL', 'r')",
-        f"INSERT INTO runs VALUES ('r', '{store / 'art'}'), ('r', '{(tmp_path / 'else').as_uri()}'), ('r', 's3://b/x')",
+        f"INSERT INTO runs VALUES ('r', '{tmp_path / 'art'}'), ('r', '{(tmp_path / 'else').as_uri()}'), "
+        "('r', 's3://b/x')",
     )
     ledger = Ledger()
     found = list(map(json.loads, mlflow_store._others(str(path), "r", Intake(ledger, str(tmp_path / "bundle")))))
-    kinds = {each.get("path", each.get("step", each.get("uri"))): each["kind"] for each in found}
-    assert {
-        "artifacts/m.txt": "artifact",
-        7: "media",
-        8: "media",
-        (store / "art" / "link.txt").as_uri(): "reference",
-        (tmp_path / "else" / "n.txt").as_uri(): "reference",
-    } == kinds
-    assert {"val/pred"} == {each["name"] for each in found if each["kind"] == "media"}
+    files = [(tmp_path / name).as_uri() for name in ("art/m.txt", "else/n.txt")]
+    assert [("reference", "artifact", uri) for uri in files] == [
+        (each["kind"], each["role"], each["uri"]) for each in found
+    ]
     assert ["artifacts at s3://b/x were not looked for: bring them to this machine to keep them"] == ledger.notes
-    assert ([("dataset", "mnist")], 6) == (
-        [(each.place, each.value) for loss in ledger.losses for each in loss.examples], ledger.items,
-    )  # fmt: skip
+    assert {"no-place": [("dataset", "mnist")], "file-stays": [("m.txt", "9 bytes"), ("n.txt", "9 bytes")]} == {
+        loss.cause: [(each.place, each.value) for each in loss.examples] for loss in ledger.losses
+    }
 
 
 def test_database_of_mlflow_without_its_columns_is_counted(tmp_path: Path) -> None:

@@ -158,3 +158,14 @@ def test_other_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run-a.wandb").write_bytes(b":W&B\xe1\xbe\x07")
     (error,) = import_runs([tmp_path], tmp_path / "runs").errors
     assert "a W&B run file of version e1be07; only e1be00 (version 0) is known" == error.message
+
+
+def test_each_process_of_a_resumed_run_is_a_run(tmp_path: Path) -> None:
+    """Each has the rows of its file, and the second one's name says that it is another run of that id."""
+    for clock in (1, 2):
+        directory = tmp_path / "wandb" / f"offline-run-20260922_08000{clock}-a"
+        directory.mkdir(parents=True)
+        run_file(directory / "run-a.wandb", field(2, item("loss", str(clock)) + item("_step", "0")))
+    first, second = imported(tmp_path / "wandb", tmp_path / "runs").runs
+    assert ["a", "a-2"] == [first.run_id, second.run_id]
+    assert [[("loss", 0, 1.0)], [("loss", 0, 2.0)]] == [scalars(run.target) for run in (first, second)]

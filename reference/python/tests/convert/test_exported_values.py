@@ -97,8 +97,6 @@ def test_items_are_those_of_the_record(tmp_path: Path, name: str) -> None:
     [
         ("csv", {}),
         ("tensorboard", {}),
-        ("kaun", {"not-finite": 1, "without-step": 0}),
-        ("metrics", {"not-finite": 1}),
     ],
 )
 def test_what_was_nan_is_nan_or_reported(tmp_path: Path, format_: str, causes: dict[str, int]) -> None:

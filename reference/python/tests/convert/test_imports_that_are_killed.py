@@ -12,7 +12,7 @@ import pytest
 
 from conversions import imported
 from convert.test_convert_tensorboard import event_file, steps
-from toyspec import list_runs
+from toyspec import import_runs, list_runs
 
 # The progress of an import is what it has read, so the kill is in the middle of its work whatever the machine.
 KILLED = """
@@ -86,3 +86,27 @@ def test_import_that_goes_on_skips_what_is_done(tmp_path: Path) -> None:
     assert [("a", "done-before"), ("b", "converted"), ("c", "converted")] == [
         (run.run_id, run.status) for run in report.runs
     ]
+
+
+def test_interrupted_import_goes_on(tmp_path: Path) -> None:
+    """What was made before Ctrl-C is whole and is kept; the rest follows, under the names that it would have had."""
+    for number in range(8):
+        event_file(tmp_path / "logs" / str(number) / "same", *steps(3 + number))
+    sources = [tmp_path / "logs" / str(number) / "same" for number in range(8)]
+    import_runs(sources, tmp_path / "whole")
+
+    def interrupt(done: int, total: int) -> None:
+        if done > total / 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_runs(sources, tmp_path / "runs", watch=interrupt)
+    before = os.listdir(tmp_path / "runs")
+    assert before
+    assert not [name for name in before if name.startswith(".")]
+    report = import_runs(sources, tmp_path / "runs")
+    assert {"done-before"} == {run.status for run in report.runs if run.run_id in before}
+    streams = {path.relative_to(tmp_path / "whole"): path for path in (tmp_path / "whole").rglob("events.jsonl")}
+    assert {name: path.read_bytes() for name, path in streams.items()} == {
+        name: (tmp_path / "runs" / name).read_bytes() for name in streams
+    }

@@ -136,7 +136,5 @@ def test_choices_that_cannot_be_are_refused(options: dict[str, Any], fact: str) 
 
 def test_unknown_service_is_refused() -> None:
     """The message lists those that there are."""
-    with pytest.raises(
-        ValueError, match="to is 'comet'; it must be one of 'wandb', 'mlflow', 'trackio', 'tensorboard'"
-    ):
+    with pytest.raises(ValueError, match="to is 'comet'; it must be one of 'wandb', 'mlflow', 'tensorboard', 'otel'"):
         Mirror(to="comet")  # type: ignore[arg-type]

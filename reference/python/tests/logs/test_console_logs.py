@@ -460,10 +460,10 @@ def test_a_long_progress_bar_is_read_to_its_end(tmp_path: Path) -> None:
     ("text", "advice"),
     [
         ("0.5\n0.25\n0.125\n", "--columns step,loss"),
-        ("[0.5, 0.25, 0.125]", "toyspec dialect new FILE"),
-        ("[2026-05-31 09:30:00,250] skipped=0 momentum=[0.9, 0.95]\n", "toyspec dialect new FILE"),
+        ("[0.5, 0.25, 0.125]", "describe it as a dialect in toyspec.toml"),
+        ("[2026-05-31 09:30:00,250] skipped=0 momentum=[0.9, 0.95]\n", "describe it as a dialect in toyspec.toml"),
         ("1,0.5,0.25\n2,0.5,0.25\n", "--columns step,loss"),
-        ("1 0.5 0.25\n2 0.5 0.25\n", "toyspec dialect new FILE"),
+        ("1 0.5 0.25\n2 0.5 0.25\n", "describe it as a dialect in toyspec.toml"),
     ],
 )
 def test_numbers_without_a_name_come_with_what_names_them(text: str, advice: str, tmp_path: Path) -> None:

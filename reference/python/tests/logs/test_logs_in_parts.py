@@ -87,14 +87,14 @@ def test_a_cut_file_does_not_take_the_next_one_with_it(tmp_path: Path) -> None:
     assert "damaged" in {loss.cause for loss in made.losses}
 
 
-def test_run_that_another_process_resumed_is_one_run(tmp_path: Path) -> None:
-    """Directories with parts of one run follow one another in the order of their times, those of others do not."""
+def test_each_process_of_a_resumed_run_is_a_run(tmp_path: Path) -> None:
+    """The fragments of a directory are those of a process, and each id is a run."""
     inbox = tmp_path / "inbox"
     write(inbox / "b", _00000000=record(0))
     write(inbox / "a", _00000000=record(1, minute=5))
     write(inbox / "c", _00000000=record(7, "other"))
     runs = sorted(steps_of(inbox, tmp_path / "out"))
-    assert [[0, 1], [7]] == [[step for step, _ in run] for run in runs]
+    assert [[0], [1], [7]] == [[step for step, _ in run] for run in runs]
 
 
 @pytest.mark.parametrize("is_late", [False, True])

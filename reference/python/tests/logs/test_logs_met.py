@@ -133,21 +133,6 @@ def test_stream_whose_line_has_no_end_is_still_torn(tmp_path: Path) -> None:
     assert ("torn", "unterminated-line") == (report.state, report.findings[0].rule)
 
 
-def test_doctor_proposes_a_dialect_for_several_files_of_one_kind(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Console lines of an unknown form, in files whose names differ by a number, may be described once."""
-    for number in (1, 2, 3):
-        lines = (f"<<{step}>> return~{step * 1.5:.3f} len~{step}\n" for step in range(40))
-        (tmp_path / f"robot-{number}.log").write_text("".join(lines))
-        (tmp_path / f"prose-{number}.txt").write_text("In the year 1999 there were 3 of them.\nNo more.\n")
-    assert 0 == main(["doctor", str(tmp_path)])
-    said = capsys.readouterr().out
-    first = tmp_path / "robot-1.log"
-    assert f"{first} and 2 files like it may be logs: `toyspec dialect new {first}` describes them" in said
-    assert "prose" not in said
-
-
 def test_search_of_foreign_files_reads_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No file is opened whose name says that it is not a log; of others that are not text, the first page is read."""
     for number in range(20):
@@ -240,7 +225,7 @@ def test_usual_name_does_not_hide_the_log_beside_it(tmp_path: Path, capsys: pyte
     [
         ("a.csv", b"1,2.0\n2,1.5\n", "--columns step,name1"),
         ("a.csv", "step,pr\xe4zision\n1,2.0\n2,1.5\n".encode("latin-1"), "iconv -f ISO-8859-1"),
-        ("a.log", b"objective of -0.15 over 1000 frames\n", "toyspec dialect new FILE"),
+        ("a.log", b"objective of -0.15 over 1000 frames\n", "describe it as a dialect in toyspec.toml"),
         ("a.csv", "step,loss\n1,2\n".encode("utf-16"), "iconv -f UTF-16"),
     ],
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache, partial
+from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,7 +20,7 @@ from toyspec.core.format.flattening import flattened
 from toyspec.logs.mapping import not_finite
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from toyspec.convert.intake import Intake
     from toyspec.convert.reports import Ledger
@@ -107,12 +108,15 @@ def _latest(path: str, known: set[str], intake: Intake) -> Iterator[bytes]:
 
 
 # PyYAML reads YAML 1.1, so its rules for what a plain scalar is are replaced.
-_INTEGER = re.compile(r"[-+]?[0-9]{1,400}$")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,400}")
 _FLOAT = re.compile(
-    r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$|[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"
+    r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
 )
-_BOOLEAN = re.compile(r"(?:true|True|TRUE|false|False|FALSE)$")
-_NULL = re.compile(r"(?:null|Null|NULL|~|)$")
+_WORDS = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("null", "Null", "NULL", "~", "")),
+}
 
 
 def parsed(text: str) -> dict[str, Any]:
@@ -123,74 +127,52 @@ def parsed(text: str) -> dict[str, Any]:
     """
     yaml = needed("yaml", "dvclive", "reading params.yaml")
     try:
-        document = yaml.load(text, Loader=_loader())
+        events = yaml.parse(text, Loader=yaml.SafeLoader)
+        documents = [_value_of(next(events), events) for event in events if isinstance(event, yaml.DocumentStartEvent)]
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         fact = getattr(error, "problem", None) or "not YAML"
         raise ValueError(f"line {mark.line + 1}: {fact}" if mark is not None else fact) from None
     except RecursionError:
         raise ValueError("maps or lists are nested too deep") from None
-    if document is None:
+    if not documents or documents == [None]:
         return {}
-    if not isinstance(document, dict):
-        raise ValueError("not a map")  # noqa: TRY004 - the text is wrong, not what the caller has passed
-    return dict(document)
+    if len(documents) > 1 or not isinstance(documents[0], dict):
+        raise ValueError("not a map")
+    return documents[0]
 
 
-@cache
-def _loader() -> Any:
-    """Return a loader of the scalars, lists and maps of YAML 1.2."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):  # type: ignore[misc] # its types are not there for every user
-        """See ``parsed``."""
-
-        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - its class adds to it
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            if self.check_event(yaml.AliasEvent):
-                mark = self.peek_event().start_mark
-                raise yaml.composer.ComposerError(problem="an alias, which is not read", problem_mark=mark)
-            return super().compose_node(parent, index)
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
-            # As they are written: 1, 1.0 and true would be one key.
-            made: dict[str, Any] = {}
-            for key, value in node.value:
-                fact = None
-                if not isinstance(key, yaml.ScalarNode):
-                    fact = "a key that is not a text"
-                elif key.value in made:
-                    fact = "a key that comes twice"
-                if fact is not None:
-                    raise yaml.constructor.ConstructorError(problem=fact, problem_mark=key.start_mark)
-                made[key.value] = self.construct_object(value, deep=deep)
-            return made
-
-    makers: dict[str, tuple[re.Pattern[str], Callable[[str], Any]]] = {
-        "bool": (_BOOLEAN, _boolean),
-        "null": (_NULL, _null),
-        "int": (_INTEGER, int),
-        "float": (_FLOAT, _float),
-    }
-    for tag, (pattern, make) in makers.items():
-        name = f"tag:yaml.org,2002:{tag}"
-        Loader.add_implicit_resolver(name, pattern, None)
-        Loader.add_constructor(name, partial(_made, make))
-    return Loader
+def _value_of(event: Any, events: Iterator[Any]) -> Any:
+    """Return the value that begins with *event* of YAML, and ends in *events*; raise ValueError."""
+    fact, name = None, type(event).__name__
+    if name == "AliasEvent":
+        fact = "an alias, which is not read"
+    elif event.tag not in (None, "!"):
+        fact = f"a value with the tag {event.tag}"
+    if fact is not None:
+        raise ValueError(f"line {event.start_mark.line + 1}: {fact}")
+    if name == "ScalarEvent":
+        return _plain(event.value) if event.implicit[0] else event.value
+    if name == "SequenceStartEvent":
+        return [_value_of(each, events) for each in takewhile(_is_inner, events)]
+    # Keys are as they are written: 1, 1.0 and true would be one key.
+    made: dict[str, Any] = {}
+    for key in takewhile(_is_inner, events):
+        if type(key).__name__ != "ScalarEvent" or key.value in made:
+            fact = "a key that comes twice" if type(key).__name__ == "ScalarEvent" else "a key that is not a text"
+            raise ValueError(f"line {key.start_mark.line + 1}: {fact}")
+        made[key.value] = _value_of(next(events), events)
+    return made
 
 
-def _made(make: Callable[[str], Any], loader: Any, node: Any) -> Any:
-    return make(loader.construct_scalar(node))
+def _is_inner(event: Any) -> bool:
+    return type(event).__name__ not in ("SequenceEndEvent", "MappingEndEvent")
 
 
-def _boolean(text: str) -> bool:
-    return text.lower() == "true"
-
-
-def _null(text: str) -> None:
-    del text
-
-
-def _float(text: str) -> float:
-    return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+def _plain(text: str) -> Any:
+    """Return the value of a scalar without quotes."""
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+    return _WORDS.get(text, text)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from toyspec.convert.formats import FileOwners, Format, converters
 from toyspec.convert.sources import files_below, head_of
 from toyspec.core.errors import SourceError, ToyspecError
-from toyspec.core.files import open_file
 from toyspec.core.findings import PathError
 from toyspec.core.reading import readers
 from toyspec.core.reading.log_detection import DialectChoice, usual_names
@@ -42,7 +41,12 @@ FORMATS = {
             "mlflow_store",
             "no run of MLflow: neither a database with runs nor a directory `mlruns`",
         ),
-        Format("trackio", "Trackio", "trackio_store", "no database of Trackio and no fragments of its JSON Lines mode"),
+        Format(
+            "trackio",
+            "Trackio",
+            "trackio_store",
+            "no database of Trackio and no fragments of its JSON Lines mode",
+        ),
         Format("dvclive", "DVCLive", "dvclive_files", "no directory with metrics.json and plots/metrics"),
         Format("aim", "Aim", "aim_repos", "no repository of Aim: a directory .aim with runs is expected", needs="aim"),
         Format("kaun", "kaun/v1", "own_formats:KAUN", "no run of kaun/v1"),
@@ -55,7 +59,7 @@ ANY_LOG = "log"
 """Stands for whichever dialect is recognized."""
 
 _OWN_NAMES = ("*.db", "*.sqlite", "*.wandb", "*tfevents*", "metrics.json", "meta.yaml")
-_PARQUET, _DATABASE = b"PAR1", b"SQLite format 3\0"
+_DATABASE = b"SQLite format 3\0"
 # Of MLflow and Trackio.
 _TABLES = frozenset(["runs", "metrics", "experiments", "configs"])
 
@@ -181,8 +185,6 @@ def damage_of(path: str) -> str | None:
         head = head_of(path, len(_DATABASE))
         if head == _DATABASE:
             return _damage_of_database(path)
-        if head.startswith(_PARQUET) and not _ends_with(path, _PARQUET):
-            return "the Parquet file is cut off: it does not end with its footer"
         if path.endswith(".gz"):
             unpacked_head(path, 1)
     except OSError as error:
@@ -190,12 +192,6 @@ def damage_of(path: str) -> str | None:
     except ToyspecError as error:
         return getattr(error, "fact", str(error))
     return None
-
-
-def _ends_with(path: str, end: bytes) -> bool:
-    with open_file(path) as file:
-        file.seek(max(0, os.path.getsize(path) - len(end)))
-        return file.read() == end
 
 
 def _damage_of_database(path: str) -> str | None:

@@ -54,8 +54,6 @@ class ForeignRun(NamedTuple):
     """Name of the dialect that was recognized; empty for other formats."""
     parts: tuple[str, ...] = ()
     """The files and directories that the run is made of; empty if the source is all."""
-    other_sources: tuple[str, ...] = ()
-    """Paths that were the source of this run for an import that did not find all of its parts."""
 
     @classmethod
     def of(  # noqa: PLR0913 - each is a fact of its own
@@ -68,7 +66,6 @@ class ForeignRun(NamedTuple):
         *,
         share: int = 1,
         parts: Sequence[str] = (),
-        other_sources: tuple[str, ...] = (),
         dialect: str = "",
     ) -> ForeignRun:
         """Return the run in *files*, which may have *share* runs, each with a *mark* of its own; raise OSError.
@@ -76,7 +73,7 @@ class ForeignRun(NamedTuple):
         *parts* is what it is made of, if these are not its files.
         """
         size = sum(map(os.path.getsize, files)) // share
-        return cls(name, source, identity_of(files, mark), size, records, dialect, tuple(parts or files), other_sources)
+        return cls(name, source, identity_of(files, mark), size, records, dialect, tuple(parts or files))
 
 
 class Importer(Protocol):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -28,23 +26,16 @@ from toyspec.core.reading.annotations import read_annotations
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.system_calls import PASSING_ERRORS, SYSTEM_CALLS, cause_of, is_locked
 from toyspec.core.watching import Total
-from toyspec.core.workers.processes import Processes
-from toyspec.core.workers.running import Work, results_of
 from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import AppendFile
 from toyspec.core.writing.run_ids import run_id_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from toyspec.convert.formats import ForeignRun
     from toyspec.core.watching import Watch
-    from toyspec.core.workers.running import Workers
     from toyspec.core.writing.events import Reason
-
-
-# A worker that is lost together with its machine may go on for a moment.
-_PATIENCE_SECONDS = 20.0
 
 
 def import_runs(  # noqa: PLR0913 - each is an option of its own
@@ -55,7 +46,6 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     ended: Reason | None = None,
     max_examples: int = MAX_EXAMPLES,
     watch: Watch | None = None,
-    workers: int | Workers = 1,
     dialect: DialectChoice | str | None = "auto",
 ) -> ConversionReport:
     """Import every run at *sources* into a directory of its own below *out*, and return what became of each.
@@ -65,10 +55,9 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     since, it is imported again, and the earlier stream stays beside it as ``events.jsonl.prev``. A run whose source
     does not say how it ended has no run_end, or with *ended* one with that reason. The report has *max_examples*
     for each cause. *watch* is called with the bytes that were read so far and in all. A source that cannot be read is
-    in ``errors``. *workers* is a number of processes or a Ray cluster; what is made does not depend on it. *dialect*
-    says how logs of other programs are read: ``"auto"`` recognizes one, None imports none, and a DialectChoice has
-    dialects of the user, which are tried first, and the key of the step. Raise ValueError for an unknown *format*,
-    ImportError if it needs a package that is not installed, OSError if *out* cannot be written, and WorkersError.
+    in ``errors``. *dialect* says how logs of other programs are read: ``"auto"`` recognizes one, None imports none, and
+    a DialectChoice has dialects of the user, which are tried first, and the key of the step. Raise ValueError for an
+    unknown *format*, ImportError if it needs a package that is not installed, and OSError if *out* cannot be written.
     """
     choice = DialectChoice.of(dialect)
     if format is not None:
@@ -76,81 +65,37 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     report = ConversionReport(direction="import")
     found = [each for source in paths_of(sources) for each in _find(source, format, choice, report)]
     total = Total(sum(run.size for _, run in found), watch)
-    options = ImportOptions(os.fspath(out), ended, max_examples)
+    options = ImportOptions(os.fspath(out), total.advance, ended, max_examples)
     plan = ImportPlan(options.root)
     plans = [plan.add(name, run) for name, run in found]
-    for part in _outcomes(plans, options, workers, total):
+    for part in _outcomes(plans, options):
         report.extend(part)
     return report
 
 
-def _outcomes(
-    plans: list[PlannedImport], options: ImportOptions, workers: int | Workers, total: Total
-) -> Iterator[ConversionReport]:
+def _outcomes(plans: list[PlannedImport], options: ImportOptions) -> Iterator[ConversionReport]:
     """Yield what became of each run, in order."""
-    todo = {plan.run_id: plan for plan in plans if not plan.is_done}
-    here = options._replace(advance=total.advance)
-    made = (
-        (_import(plan, here) for plan in todo.values())
-        if workers == 1
-        else _import_in_parallel(list(todo.values()), options, workers, total)
-    )
     outcomes: dict[str, ConversionReport] = {}
-    with contextlib.closing(made) as results:
-        for plan in plans:
-            if plan.earlier is not None and plan.is_done:
-                outcome = ConversionReport(direction="import")
-                outcome.add(_done_before(plan.earlier, options.root))
-                total.advance(plan.run.size)
-            elif plan.run_id in outcomes:  # the same source was named twice
-                outcome = ConversionReport(direction="import", errors=outcomes[plan.run_id].errors)
-                for run in outcomes[plan.run_id].runs:
-                    outcome.add(_done_before(run, options.root))
-                total.advance(plan.run.size)
-            else:
-                outcome = outcomes[plan.run_id] = next(results)
+    for plan in plans:
+        outcome = ConversionReport(direction="import")
+        if plan.earlier is not None and plan.is_done:
+            outcome.add(_done_before(plan.earlier, options.root))
+        elif plan.run_id in outcomes:  # the same source was named twice
+            outcome.errors += outcomes[plan.run_id].errors
+            for run in outcomes[plan.run_id].runs:
+                outcome.add(_done_before(run, options.root))
+        else:
+            with _reported(plan.run.source, outcome):
+                outcome.add(make_bundle(plan, options))
+            outcomes[plan.run_id] = outcome
             yield outcome
+            continue
+        options.advance(plan.run.size)
+        yield outcome
 
 
 def _done_before(run: RunConversion, root: str) -> RunConversion:
     return structs.replace(run, status="done-before", target=encodable(os.path.join(root, run.run_id)))
-
-
-def _import(plan: PlannedImport, options: ImportOptions) -> ConversionReport:
-    outcome = ConversionReport(direction="import")
-    with _reported(plan.run.source, outcome):
-        outcome.add(make_bundle(plan, options))
-    return outcome
-
-
-def _import_batch(plans: list[PlannedImport], options: ImportOptions) -> list[ConversionReport]:
-    return [_import(plan, options) for plan in plans]
-
-
-def _import_in_parallel(
-    plans: list[PlannedImport], options: ImportOptions, workers: int | Workers, total: Total
-) -> Generator[ConversionReport]:
-    """Yield what became of each of *plans*, in order; one that ends its worker each time is an error of its own."""
-
-    def lost(plan: PlannedImport, reason: str) -> ConversionReport:
-        fact = f"not imported: {reason}; the others are not affected"
-        return ConversionReport(direction="import", errors=[PathError(plan.run.source, fact)])
-
-    call = partial(_import_batch, options=options._replace(patience=_PATIENCE_SECONDS))
-    work: Work[PlannedImport, ConversionReport] = Work(call, lambda plan: plan.run.size, lost)
-    done: set[str] = set()
-    crew = Processes(workers) if isinstance(workers, int) else workers
-    try:
-        with contextlib.closing(results_of(plans, work, crew)) as results:
-            for plan, outcome in results:
-                if outcome.runs:
-                    done.add(plan.run_id)
-                total.advance(plan.run.size)
-                yield outcome
-    finally:
-        for plan in plans:
-            if plan.run_id not in done:
-                discard_partial(options.root, plan.run_id)
 
 
 def _find(
@@ -208,7 +153,6 @@ def _reported(source: str, report: ConversionReport) -> Iterator[None]:
 _PARTIAL = ".import-"
 # Not a name of a stream: what a killed import leaves is not listed as a run.
 _PARTIAL_STREAM = f"{EVENTS_FILE}.partial"
-_POLL_SECONDS = 0.05
 _BLOCK_BYTES = 1 << 20
 
 
@@ -217,12 +161,10 @@ class ImportOptions(NamedTuple):
 
     root: str
     """The directory below which the bundles are made."""
+    advance: Callable[[int], None]
+    """Is given the number of bytes that were read since the last call."""
     ended: Reason | None = None
     max_examples: int = MAX_EXAMPLES
-    patience: float = 0.0
-    """Seconds to wait for another process that writes the same run."""
-    advance: Callable[[int], None] | None = None
-    """Is given the number of bytes that were read since the last call."""
 
 
 class PlannedImport(NamedTuple):
@@ -244,10 +186,7 @@ class PlannedImport(NamedTuple):
 
 
 class ImportPlan:
-    """Gives each run the run id of an earlier import of the same source, or a free one, in the order of the runs.
-
-    The ids do not depend on what becomes of the runs, so several workers make the bundles that one would make.
-    """
+    """Gives each run the run id of an earlier import of the same source, or a free one, in the order of the runs."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -257,22 +196,21 @@ class ImportPlan:
 
     def add(self, name: str, run: ForeignRun) -> PlannedImport:
         """Return the plan for *run*, found by the importer *name*."""
-        sources = [encodable(os.path.abspath(source)) for source in (run.source, *run.other_sources)]
-        wanted = run_id_from(run.name)
-        run_id, earlier = self._named(wanted, [(wanted, source, run.dialect or name) for source in sources])
-        return PlannedImport(name, run, sources[0], run_id, earlier)
+        source, wanted = encodable(os.path.abspath(run.source)), run_id_from(run.name)
+        run_id, earlier = self._named(wanted, (wanted, source, run.dialect or name))
+        return PlannedImport(name, run, source, run_id, earlier)
 
-    def _named(self, wanted: str, keys: list[tuple[str, str, str]]) -> tuple[str, RunConversion | None]:
-        """Return the run id of a run by its sources, and the report of the import that made it before."""
-        while not any(key in self._known for key in keys):
+    def _named(self, wanted: str, key: tuple[str, str, str]) -> tuple[str, RunConversion | None]:
+        """Return the run id of a run by its source, and the report of the import that made it before."""
+        while key not in self._known:
             number = self._numbers[wanted] = self._numbers.get(wanted, 0) + 1
             name = wanted if number == 1 else f"{wanted}-{number}"
             directory = os.path.join(self._root, name)
             if not os.path.lexists(directory):
-                self._known[keys[0]] = (name, None)
+                self._known[key] = (name, None)
             elif (earlier := _earlier(directory)) is not None:
                 self._known.setdefault((wanted, earlier.source, earlier.format), (name, earlier))
-        return next(self._known[key] for key in keys if key in self._known)
+        return self._known[key]
 
 
 class TargetError(OSError):
@@ -292,14 +230,10 @@ def make_bundle(plan: PlannedImport, options: ImportOptions) -> RunConversion:
     )
     try:
         os.makedirs(options.root, exist_ok=True)
-        directory = _claim(os.path.join(options.root, _PARTIAL + plan.run_id), options.patience)
+        directory = _claim(os.path.join(options.root, _PARTIAL + plan.run_id))
     except OSError as error:
         raise TargetError(error.errno, error.strerror, options.root) from error
     try:
-        before = _earlier(target)
-        if before is not None and _key(before) == _key(made):
-            # A worker made it, and was lost before it could report it.
-            return before
         ledger = Ledger(max_examples=options.max_examples, watch=options.advance)
         stream = os.path.join(directory, _PARTIAL_STREAM)
         _write_stream(stream, _lines(plan, options.ended, ledger, directory))
@@ -321,13 +255,6 @@ def _finish(directory: str, made: RunConversion, plan: PlannedImport, place: str
             with root.folder(plan.run_id) as target:
                 _update(bundle, target)
     sync_directory(SYSTEM_CALLS, place)
-
-
-def discard_partial(root: str, run_id: str) -> None:
-    """Remove what an import of *run_id* that was killed has left below *root*."""
-    directory = os.path.join(root, _PARTIAL + run_id)
-    if not is_locked(os.path.join(directory, _PARTIAL_STREAM)):
-        delete_tree(directory)
 
 
 def _lines(plan: PlannedImport, ended: Reason | None, ledger: Ledger, directory: str) -> Iterator[bytes]:
@@ -361,21 +288,14 @@ def _earlier(directory: str) -> RunConversion | None:
         return None
 
 
-def _key(made: RunConversion) -> tuple[str, str, str]:
-    return made.source, made.format, made.identity
-
-
-def _claim(directory: str, patience: float) -> str:
+def _claim(directory: str) -> str:
     """Make the empty *directory*; what a killed import has left there is removed.
 
-    Raise SourceError if another import still writes there after *patience* seconds.
+    Raise SourceError if another import writes there.
     """
     if os.path.lexists(directory):
-        end = time.monotonic() + patience
-        while is_locked(os.path.join(directory, _PARTIAL_STREAM)):
-            if time.monotonic() >= end:
-                raise SourceError(directory, "another import writes this run now; wait for it, or choose another --out")
-            time.sleep(_POLL_SECONDS)
+        if is_locked(os.path.join(directory, _PARTIAL_STREAM)):
+            raise SourceError(directory, "another import writes this run now; wait for it, or choose another --out")
         delete_tree(directory)
     os.mkdir(directory)
     return directory

@@ -30,7 +30,7 @@ from toyspec.convert.reports import (
     step_member,
     step_of,
 )
-from toyspec.convert.sources import LARGE_FILE, MISSING_FILE, placed_artifact
+from toyspec.convert.sources import MISSING_FILE
 from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError, encode_record
 from toyspec.core.format.redaction import Redaction
 from toyspec.core.system_calls import PASSING_ERRORS, SYSTEM_CALLS, cause_of
@@ -218,15 +218,6 @@ class Intake:
                     {"kind": content.kind, **at, "name": name, **order, **members, **placed}, place
                 )
 
-    def artifact(self, path: str, name: str, place: str, **members: Any) -> Iterator[bytes]:
-        """Yield the record of the file *path*, brought as *name*; of one that is large, a reference to it."""
-        self.ledger.items += 1
-        with self._missing(place):
-            placed = placed_artifact(path, name, self._directory)
-            if placed["kind"] == "reference":
-                self.ledger.changed(LARGE_FILE, place, f"{placed['size_bytes']} bytes", path)
-            yield from self._admitted({"t": self.timeline.last, **members, **placed}, place)
-
     @contextmanager
     def _missing(self, place: str) -> Iterator[None]:
         """Drop the item at hand if its file cannot be read; a system that is only busy, or full, raises OSError."""
@@ -268,15 +259,6 @@ class Intake:
             self.ledger.drop(SUPERSEDED, "end", self._end["reason"], name="end")
         self.ledger.items += 1
         self._end = {"kind": "run_end", "t": self.timeline.t(wall, "end"), "reason": reason, **members}
-
-    def resume(self, record: dict[str, Any], place: str) -> Iterator[bytes]:
-        """Yield the ``run_resume`` *record* of a run that went on after its end, which becomes the reason."""
-        end, self._end = self._end, None
-        if end is not None:
-            self.ledger.done()
-            reason = f"exit code {end['exit_code']}" if "exit_code" in end else end["reason"]
-            record = {"reason": reason, **record}
-        yield from self.record({"kind": "run_resume", **record}, place)
 
     def finish(self, reason: str | None) -> Iterator[bytes]:
         """Yield the note of what was left out, and the end; one with *reason* if the source has none."""

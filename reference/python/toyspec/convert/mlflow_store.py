@@ -21,7 +21,6 @@ from toyspec.core.files import open_file
 from toyspec.core.format.numbers import digits_of
 from toyspec.core.places.addresses import without_secrets
 from toyspec.core.writing.clocks import utc_text
-from toyspec.core.writing.media import File
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from toyspec.convert.reports import Ledger
 
 CLAMPED = Cause("clamped", "changed", "the largest number stands for an infinity, which MLflow cannot keep")
+STAYS = Cause("file-stays", "changed", "an artifact stays where it is: a `reference` names it")
 TAG = Cause("tag", "changed", "a tag with a value becomes one text, `key=value`")
 
 _TABLES = frozenset(["runs", "metrics", "params", "tags", "experiments"])
@@ -49,10 +49,6 @@ _DATASETS = (
     "WHERE inputs.destination_type = 'RUN' AND inputs.destination_id = ?"
 )
 _ARTIFACTS = "SELECT artifact_uri FROM runs WHERE run_uuid = ?"
-# What log_image(key=, step=) names its files; a slash in the key is a tilde, and was a number sign.
-_IMAGE = re.compile(
-    r"images/(?P<key>[^/]+?)[+%]step[+%](?P<step>\d{1,15})[+%]timestamp[+%]\d+[+%][^/%+]+\.\w+", re.ASCII
-)
 _META = "meta.yaml"
 _OTHERS = ("inputs", "outputs")
 _STATUS = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
@@ -141,10 +137,7 @@ def _take_tag(key: str, value: str, facts: dict[str, Any], rest: dict[str, str],
 
 
 def _others(path: str, run_id: str, intake: Intake) -> Iterator[bytes]:
-    """Yield the artifacts of a run in the database *path*, and drop its datasets.
-
-    Files below the directory of the database are brought; those elsewhere on this machine are named.
-    """
+    """Yield references to the artifacts of a run in the database *path*, and drop its datasets."""
     ledger = intake.ledger
     with closing(opened(path)) as database:
         rows = partial(queried, database, run_id=run_id, ledger=ledger)
@@ -158,8 +151,7 @@ def _others(path: str, run_id: str, intake: Intake) -> Iterator[bytes]:
         if directory is None:
             _note_elsewhere(address, ledger)
         else:
-            home = os.path.dirname(os.path.realpath(path))
-            yield from _artifacts_in(directory, intake, is_own=_is_below(os.path.realpath(directory), home))
+            yield from _artifacts_in(directory, intake)
 
 
 def _note_elsewhere(address: object, ledger: Ledger) -> None:
@@ -169,29 +161,15 @@ def _note_elsewhere(address: object, ledger: Ledger) -> None:
         ledger.note(f"artifacts at {shown} were not looked for: bring them to this machine to keep them")
 
 
-def _is_below(path: str, home: str) -> bool:
-    return path.startswith(os.path.join(home, ""))
-
-
-def _artifacts_in(directory: str, intake: Intake, *, is_own: bool) -> Iterator[bytes]:
-    """Yield a line for each file at and below *directory*, which may be missing.
-
-    A directory that is not the run's *own*, but was only named by it, is not copied from: a database may name any.
-    """
+def _artifacts_in(directory: str, intake: Intake) -> Iterator[bytes]:
+    """Yield a reference to each file at and below *directory*, which may be missing."""
     if not os.path.isdir(directory):
         return
-    home = os.path.realpath(directory)
     for file in (file for _, files in files_below(directory, bool) for file in files):
-        relative = os.path.relpath(file, directory).replace(os.sep, "/")
-        image = _IMAGE.fullmatch(relative)
-        if not is_own or not _is_below(os.path.realpath(file), home):
-            uri = Path(os.path.abspath(file)).as_uri()
-            yield from intake.record({"kind": "reference", "uri": uri, "role": "artifact"}, relative)
-        elif image is None:
-            yield from intake.artifact(file, relative, relative)
-        else:
-            at = {"t": intake.timeline.last, "step": int(image["step"])}
-            yield from intake.media(at, re.sub("[~#]", "/", image["key"]), [(File(file), {})], relative)
+        place = os.path.relpath(file, directory).replace(os.sep, "/")
+        intake.ledger.changed(STAYS, place, f"{os.path.getsize(file)} bytes", "a reference")
+        uri = Path(os.path.abspath(file)).as_uri()
+        yield from intake.record({"kind": "reference", "uri": uri, "role": "artifact"}, place)
 
 
 def _local_directory(address: object) -> str | None:
@@ -239,7 +217,7 @@ def _other_files(directory: str, known: dict[str, str], intake: Intake) -> Itera
         artifacts = own
     for other in _OTHERS:
         drop_files(directory, os.path.join(directory, other), intake.ledger)
-    yield from _artifacts_in(artifacts, intake, is_own=os.path.realpath(artifacts) == os.path.realpath(own))
+    yield from _artifacts_in(artifacts, intake)
 
 
 def read_meta(path: str) -> dict[str, str]:

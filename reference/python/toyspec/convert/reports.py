@@ -373,26 +373,6 @@ def text_of(run: RunConversion) -> Iterator[str]:
         yield f"  note: {printable(note)}"
 
 
-def summary_of(report: ConversionReport) -> Iterator[str]:
-    """Yield lines that report all runs of *report* together to a person: each cause and each note once."""
-    causes: dict[str, list[tuple[RunConversion, Loss]]] = {}
-    notes: Counter[str] = Counter()
-    for run in report.runs:
-        for loss in run.losses:
-            causes.setdefault(loss.cause, []).append((run, loss))
-        notes.update(dict.fromkeys(run.notes, 1))
-    for cause, found in causes.items():
-        first, example = found[0]
-        number = sum(loss.count for _, loss in found)
-        runs = "1 run" if len(found) == 1 else f"{len(found)} runs"
-        yield f"{example.effect} {number} in {runs} ({cause}): {printable(example.meaning)}"
-        for each in example.examples[:1]:
-            became = "" if each.became is None else f" → {printable(each.became)}"
-            yield f"    {printable(first.source)}: {printable(each.place)}: {printable(each.value)}{became}"
-    for note, number in notes.items():
-        yield f"note on {number} of {len(report.runs)} runs: {printable(note)}"
-
-
 def _parts(run: RunConversion) -> list[tuple[int, str]]:
     if run.carried == run.items:
         return [(run.items, "carried unchanged")] if run.items else []

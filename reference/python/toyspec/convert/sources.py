@@ -6,16 +6,13 @@ import hashlib
 import os
 import stat
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from toyspec.convert.reports import NO_PLACE, Cause
-from toyspec.core.directories import Directory
 from toyspec.core.files import open_file
-from toyspec.core.reading.run_files import MEDIA_FOLDER, parts_below
-from toyspec.core.writing.media import FOLDER, placed_file
-from toyspec.core.writing.opening import free_names
+from toyspec.core.reading.run_files import MEDIA_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -122,30 +119,7 @@ def name_below(root: str, directory: str) -> str:
     return os.path.basename(os.path.abspath(directory)) if relative == os.curdir else relative.replace(os.sep, "-")
 
 
-MOST_COPIED_BYTES: Final = 1 << 26
-"""A larger artifact stays where it is."""
-
 MISSING_FILE = Cause("missing-file", "dropped", "its file is not there, lies elsewhere, or is not what its record says")
-LARGE_FILE = Cause("large-file", "changed", "a file of more than 64 MiB stays where it is: a `reference` names it")
-
-
-def placed_artifact(path: str, name: str, directory: str) -> dict[str, Any]:
-    """Bring the file *path* into the bundle *directory*, and return kind and members of its event; raise OSError.
-
-    *name* is its path below the folder of artifacts, with ``/``. A large file stays where it is: the event is a
-    ``reference``.
-    """
-    if os.stat(path).st_size > MOST_COPIED_BYTES:
-        found = placed_file(directory, os.path.abspath(path), copy=False)
-        return {"kind": found.kind, **found.members}
-    *folders, last = parts_below(name) or ["file"]
-    with Directory(directory, missing="make") as bundle, bundle.folder(FOLDER, *folders) as folder:
-        target = os.path.join(folder.path, last)
-        if os.path.lexists(target):
-            target = next(free_names(target, first=2))
-        folder.copy(path, os.path.basename(target))
-    found = placed_file(directory, os.path.relpath(target, directory), copy=False)
-    return {"kind": found.kind, **found.members}
 
 
 def file_below(root: str, relative: object) -> str | None:
@@ -162,10 +136,9 @@ def file_below(root: str, relative: object) -> str | None:
 
 def files_to_bring(bundle: str) -> Iterator[list[str]]:
     """Yield the parts of the path from *bundle* of each file that an import brought into it."""
-    for folder in (MEDIA_FOLDER, FOLDER):
-        for place, _, names in os.walk(os.path.join(bundle, folder)):
-            for name in sorted(names):
-                yield os.path.relpath(os.path.join(place, name), bundle).split(os.sep)
+    for place, _, names in os.walk(os.path.join(bundle, MEDIA_FOLDER)):
+        for name in sorted(names):
+            yield os.path.relpath(os.path.join(place, name), bundle).split(os.sep)
 
 
 def needed(module: str, extra: str, purpose: str) -> Any:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -13,10 +11,10 @@ import msgspec
 from toyspec.convert.finding import ImportableRuns, damage_of, described, format_of
 from toyspec.core.errors import StreamError, UnknownFormatError
 from toyspec.core.format.known_formats import Look, known_start
-from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, detect_profile_at, first_object, is_binary
+from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, detect_profile_at, first_object
 from toyspec.core.reading.readers import SURE
 from toyspec.core.reading.stream_files import STREAM_NAMES, unpacked_head
-from toyspec.core.runs.discovery import ENVIRONMENT, MAY_BE_LOGS, OF_A_BUNDLE, is_passed_over
+from toyspec.core.runs.discovery import ENVIRONMENT, OF_A_BUNDLE, is_passed_over
 from toyspec.core.system_calls import cause_of
 from toyspec.logs.reader import DialectLog
 from toyspec.logs.recognition import has_step_word
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 Sort = Literal["profile", "dialect", "foreign", "unreadable"]
 
 _EXAMPLES = 3
-_SEVERAL = 2
-_NUMBERS = re.compile(r"\d+", re.ASCII)
 _ORDER = ("profile", "dialect", "foreign", "unreadable")
 # Text and programs quote output of training without being one.
 _NO_OUTPUT = (".py", ".md", ".rst", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".html", ".c", ".h", ".rs", ".js", ".ts")
@@ -78,8 +74,6 @@ class Survey(msgspec.Struct):
     """The formats, in the order profile, dialect, foreign, unreadable, then by name."""
     others: int = 0
     """Number of files that are none of these."""
-    unknown: list[list[str]] = msgspec.field(default_factory=list)
-    """Of those, the paths of files of one kind in which numbers repeat: logs of a form that no dialect describes."""
     passed_over: list[str] = msgspec.field(default_factory=list)
     """Directories of installed software and version control, in which no file was counted."""
     files: int = 0
@@ -120,37 +114,15 @@ def survey(root: str, choice: DialectChoice, on_file: Callable[[int], None] = la
             entry.examples.append(example)
     result.logs = [path for path, _, own in seen if own.sort in ("profile", "dialect")]
     bundles = {os.path.dirname(path): found[own.sort, own.format] for path, place, own in seen if place is None}
-    kinds: dict[str, list[str]] = {}
     for path in beside:
         stream = bundles.get(os.path.dirname(path)) if os.path.basename(path) in OF_A_BUNDLE else None
         if stream is None:
             result.others += 1
-            kinds.setdefault(_kind_of(path), []).append(path)
         else:
             stream.beside += 1
             stream.bytes += _size(path)
-    result.unknown = [paths for kind, paths in kinds.items() if len(paths) >= _SEVERAL and _is_like_a_log(kind, paths)]
     result.formats = sorted(found.values(), key=lambda each: (_ORDER.index(each.sort), each.format))
     return result
-
-
-def _kind_of(path: str) -> str:
-    """Return what the names of files of one program have in common: all but their numbers."""
-    return _NUMBERS.sub("*", os.path.basename(path))
-
-
-def _is_like_a_log(kind: str, paths: list[str]) -> bool:
-    """Return whether the first two of *paths*, files of one *kind*, may be described as a dialect."""
-    if not kind.endswith(MAY_BE_LOGS):
-        return False
-    from toyspec.logs.proposals import proposed
-
-    for path in paths[:_SEVERAL]:
-        with suppress(OSError):
-            head = unpacked_head(path, HEAD_BYTES)[0]
-            if is_binary(head) or proposed(head[: head.rfind(b"\n") + 1], kind) is None:
-                return False
-    return True
 
 
 def _files(root: str, importable: ImportableRuns, passed_over: list[str]) -> Iterator[tuple[str, str | None]]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from functools import partial
 from heapq import merge
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest, is_wall
@@ -29,7 +29,7 @@ from toyspec.convert.tensorboard_files import (
 from toyspec.core.engine import native
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
-from toyspec.core.writing.media import Audio, Histogram, Image
+from toyspec.core.writing.media import Histogram, Image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,8 +41,6 @@ _MARK = "tfevents"
 _SEARCHED_BYTES = 1 << 20
 _FIRST_EVENTS = 100
 _LAST_BYTES = 1 << 18
-# events.out.tfevents.TIME.HOST.PROCESS.NUMBER, as TensorFlow, torch and tensorboardX write it.
-_NAME = re.compile(r"tfevents\.(?P<time>\d+)\.(?P<process>.+?\.\d+)\.\d+(?:\.|$)", re.ASCII)
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
@@ -50,23 +48,18 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
     if os.path.isdir(path):
         for directory, files in files_below(path, lambda name: _MARK in name):
             name = name_below(path, directory)
-            yield from (_run(name, directory, writers) for writers in writers_of(files, name))
+            yield _run(name, directory, files)
     elif is_file(path) and (_MARK in os.path.basename(path) or FILE_VERSION.encode() in head_of(path, 48)):
-        yield _run(os.path.basename(os.path.dirname(os.path.abspath(path))), path, EventWriters([[path]]))
+        yield _run(os.path.basename(os.path.dirname(os.path.abspath(path))), path, [path])
 
 
-def _run(name: str, source: str, writers: EventWriters) -> ForeignRun:
-    files = [file for group in writers.groups for file in group]
-    name = f"{name}-{writers.process}" if writers.process else name
-    return ForeignRun.of(name, files[0] if writers.process else source, files, partial(_records, writers, name))
+def _run(name: str, source: str, files: list[str]) -> ForeignRun:
+    return ForeignRun.of(name, source, files, partial(_records, files, name))
 
 
-def _records(writers: EventWriters, name: str, intake: Intake) -> Iterator[bytes]:
+def _records(files: list[str], name: str, intake: Intake) -> Iterator[bytes]:
     ledger = intake.ledger
-    if writers.folder:
-        ledger.note("several processes wrote in its directory at the same time; each is a run of its own, in one group")
-    yield from _EventImport(writers, intake).lines(name)
-    files = [file for group in writers.groups for file in group]
+    yield from _EventImport(files, intake).lines(name)
     damaged = sum(loss.count for loss in ledger.losses if loss.cause == DAMAGED.name)
     heads = (head_of(file, HEADER_BYTES) for file in files)
     # A file that was cut off in its first record is a run without values.
@@ -74,22 +67,33 @@ def _records(writers: EventWriters, name: str, intake: Intake) -> Iterator[bytes
         raise SourceError(files[0], "not an event file: no record in it can be read")
 
 
+def _in_order(files: list[str]) -> Iterator[list[str]]:
+    """Yield *files*, those of one directory, in the order of their times; those whose times overlap are together."""
+    group: list[str] = []
+    end = 0.0
+    for first, path in sorted(((first_wall(path) or 0.0, path) for path in files), key=itemgetter(0)):
+        if group and first >= end:
+            yield group
+            group = []
+        group.append(path)
+        end = max(end, last_wall(path) or first)
+    yield group
+
+
 class _EventImport:
     """Reads the files of one run, in order."""
 
-    def __init__(self, writers: EventWriters, intake: Intake) -> None:
-        self._groups = writers.groups
-        self._folder = writers.folder
+    def __init__(self, files: list[str], intake: Intake) -> None:
+        self._files = files
         self._intake = intake
         self._ledger = intake.ledger
         self._place = ""
 
     def lines(self, name: str) -> Iterator[bytes]:
         """Yield the lines of the run."""
-        files = [file for group in self._groups for file in group]
-        config, group = _hparams(files)
-        yield from self._intake.begin(_first_wall(files), name=name, group=group or self._folder, config=config)
-        for files in self._groups:
+        config, group = _hparams(self._files)
+        yield from self._intake.begin(_first_wall(self._files), name=name, group=group, config=config)
+        for files in _in_order(self._files):
             yield from self._of_file(files[0]) if len(files) == 1 else self._of_files(files)
 
     def _of_file(self, path: str) -> Iterator[bytes]:
@@ -118,7 +122,7 @@ class _EventImport:
                 index += 1
 
     def _of_files(self, paths: list[str]) -> Iterator[bytes]:
-        """Yield the records of files that one process wrote at once, in the order of their times."""
+        """Yield the records of files that were written at once, in the order of their times."""
         streams = (zip(repeat(os.path.basename(path)), self._events_in(path), strict=False) for path in paths)
         for self._place, event in merge(*streams, key=lambda pair: pair[1].wall):
             yield from self._of_event(event)
@@ -176,9 +180,8 @@ class _EventImport:
         elif value.kind == "histogram":
             bins = Histogram(edges=value.value.edges, counts=value.value.counts)
             yield from intake.media(intake.at(event.wall, event.step, place), tag, [(bins, {})], place)
-        elif value.kind in ("images", "audio"):
-            make = Image if value.kind == "images" else Audio
-            files = [(make(each.data, caption=each.caption or None), each.sizes) for each in value.value]
+        elif value.kind == "images":
+            files = [(Image(each.data), each.sizes) for each in value.value]
             yield from intake.media(intake.at(event.wall, event.step, place), tag, files, place)
         elif value.kind == "text" and tag == NOTE_TAG:
             at = intake.at(event.wall, event.step, place)
@@ -205,13 +208,6 @@ def first_wall(path: str) -> float | None:
     """Return the earliest time at the start of the file *path*; None without one."""
     walls = (event.wall for event in islice(events_of(path), _FIRST_EVENTS))
     return earliest(walls) or None
-
-
-def first_value_wall(path: str) -> float | None:
-    """Return the time of the first value in the file *path*; that of its start without one."""
-    walls = (event.wall for event in events_of(path) if event.values and is_wall(event.wall))
-    found = next(walls, None)
-    return first_wall(path) if found is None else found
 
 
 def last_wall(path: str) -> float | None:
@@ -248,62 +244,3 @@ def _holds(path: str, mark: bytes) -> bool:
                 return True
             kept = chunk[-len(mark) :]
     return False
-
-
-class EventWriters(NamedTuple):
-    """The files of one run."""
-
-    groups: list[list[str]]
-    """The files in order; those that one process wrote at once are together."""
-    process: str = ""
-    """Host and number of the process; empty for the first one of a directory."""
-    folder: str = ""
-    """What the runs of a directory have in common; empty where it has one."""
-
-
-class _Chain:
-    def __init__(self, process: str) -> None:
-        self.process = process
-        self.groups: list[list[str]] = []
-        self.end = -1.0
-
-    def add(self, path: str, first: float, last: float, process: str) -> None:
-        if first < self.end and self.groups:
-            self.groups[-1].append(path)
-        else:
-            self.groups.append([path])
-        self.end = max(self.end, last)
-        self.process = process
-
-
-def writers_of(files: list[str], folder: str) -> list[EventWriters]:
-    """Return the runs that the event *files* of one directory are of; *folder* is the name of the directory.
-
-    A file that begins after another one ended goes on with it. Two that two processes wrote at the same time are two
-    runs; two of one process are one. A file without a time goes on with the one before it.
-    """
-    if len(files) < 2:
-        return [EventWriters([[path] for path in files])]
-    chains: list[_Chain] = []
-    walls = [(first_value_wall(path), path) for path in files]
-    for index, (first, path) in enumerate(walls):
-        if first is None:
-            walls[index] = (walls[index - 1][0] if index else 0.0, path)
-    for first, path in sorted(walls, key=lambda pair: (pair[0] or 0.0, files.index(pair[1]))):
-        begin, process = first or 0.0, _process(path)
-        chain = next((each for each in chains if each.process == process), None)
-        chain = chain or next((each for each in chains if each.end <= begin), None)
-        if chain is None:
-            chain = _Chain(process)
-            chains.append(chain)
-        chain.add(path, begin, last_wall(path) or begin, process)
-    if len(chains) == 1:
-        return [EventWriters(chains[0].groups)]
-    return [EventWriters(chain.groups, chain.process if number else "", folder) for number, chain in enumerate(chains)]
-
-
-def _process(path: str) -> str:
-    """Return host and number of the process that wrote *path*; the name of the file where it does not say them."""
-    name = os.path.basename(path)
-    found = _NAME.search(name)
-    return found["process"] if found else name

@@ -21,10 +21,8 @@ from toyspec.convert.protobuf import (
     field,
     float_field,
     integer_field,
-    signed,
     text,
     varint,
-    varint_at,
 )
 from toyspec.convert.run_items import Bins
 from toyspec.core.format.numbers import digits_of
@@ -40,7 +38,7 @@ NOTE_TAG = "note"
 HPARAMS_START_TAG = "_hparams_/session_start_info"
 HPARAMS_END_TAG = "_hparams_/session_end_info"
 
-ValueKind = Literal["scalar", "text", "texts", "images", "audio", "histogram", "hparams", "ending", "other"]
+ValueKind = Literal["scalar", "text", "texts", "images", "histogram", "hparams", "ending", "other"]
 
 _WALL, _STEP, _VERSION, _GRAPH, _SUMMARY, _LOG, _SESSION = 1, 2, 3, 4, 5, 6, 7
 _OTHER_EVENTS = {_GRAPH: "graph", _LOG: "log message", 8: "run metadata", 9: "meta graph"}
@@ -50,24 +48,7 @@ _OTHER_VALUES = {3: "old histogram", _IMAGE: "image", _HISTOGRAM: "histogram", _
 _MOMENTS = "sum and sum of squares"
 _SUCCESS, _FAILURE = 1, 2
 _LARGEST_BITS = 1023
-
-# Of each type of tensor: the field that lists its values, and how one is packed in the content.
-_TENSOR_TYPES: dict[int, tuple[int, str]] = {
-    1: (5, "<f"),
-    2: (6, "<d"),
-    3: (7, "<i"),
-    4: (7, "<B"),
-    5: (7, "<h"),
-    6: (7, "<b"),
-    9: (10, "<q"),
-    10: (11, "<?"),
-    17: (7, "<H"),
-    19: (13, "<e"),
-    22: (16, "<I"),
-    23: (17, "<Q"),
-}
-_SIGNED = ("<i", "<h", "<b", "<q")
-_HALF, _STRING = 19, 7
+_STRING = 7
 
 
 class Value(NamedTuple):
@@ -126,13 +107,11 @@ def _value(found: Message) -> Value:
 def _before_tensors(found: Message) -> tuple[ValueKind, Any]:
     """Return what the messages before tensors show."""
     bins = _old_bins(Message(found.data(_HISTOGRAM)))
-    image, audio = (Message(found.data(number)) for number in (_IMAGE, _AUDIO))
+    image = Message(found.data(_IMAGE))
     if bins is not None:
         return "histogram", bins
     if image.data(4):
-        return "images", [ShownFile(image.data(4), "", image.integer(2) or None, image.integer(1) or None)]
-    if audio.data(4):
-        return "audio", [ShownFile(audio.data(4))]
+        return "images", [ShownFile(image.data(4), image.integer(2) or None, image.integer(1) or None)]
     numbers = {number for number, _ in found}
     return "other", next((name for number, name in _OTHER_VALUES.items() if number in numbers), "empty value")
 
@@ -143,9 +122,7 @@ def _in_tensor(plugin: str, tensor: Message) -> tuple[ValueKind, Any]:
     if plugin == HISTOGRAMS and (bins := _bins_in(tensor)) is not None:
         return "histogram", bins
     if plugin == IMAGES and len(parts) > 2:
-        return "images", [ShownFile(part, "", *map(digits_of, parts[:2])) for part in parts[2:]]
-    if plugin == AUDIO and parts:
-        return "audio", _sounds(parts, _shape(tensor))
+        return "images", [ShownFile(part, *map(digits_of, parts[:2])) for part in parts[2:]]
     if plugin == TEXT and len(parts) > 1:
         return "texts", [text(part) for part in parts]
     if len(parts) == 1:
@@ -154,26 +131,16 @@ def _in_tensor(plugin: str, tensor: Message) -> tuple[ValueKind, Any]:
     return ("other", "tensor") if number is None else ("scalar", number)
 
 
-def _number_in(tensor: Message) -> Any:
-    """Return the one number in a tensor; None if there is not exactly one."""
-    dtype, contents = tensor.integer(1), tensor.parts(4)
-    if dtype not in _TENSOR_TYPES or math.prod(_shape(tensor)) != 1:
+def _number_in(tensor: Message) -> float | None:
+    """Return the one number in a tensor of binary32 or binary64; None if there is not exactly one."""
+    dtype = tensor.integer(1)
+    if dtype not in _PACKED or math.prod(_shape(tensor)) != 1:
         return None
-    number, layout = _TENSOR_TYPES[dtype]
-    if contents and len(contents[-1]) == struct.calcsize(layout):
-        return struct.unpack(layout, contents[-1])[0]
-    # In a list, packed or not.
+    number, layout = _PACKED[dtype]
     listed = [value for key, values in tensor.items() if key[0] == number for value in values]
-    value = listed[0] if len(listed) == 1 else None
-    if layout in ("<f", "<d"):
-        packed = value if isinstance(value, bytes) else b""
-        return struct.unpack(layout, packed)[0] if len(packed) == struct.calcsize(layout) else None
-    if isinstance(value, bytes):
-        found, end = varint_at(value, 0)
-        value = found if end == len(value) else None
-    if value is None or dtype == _HALF:
-        return None if value is None else struct.unpack("<e", struct.pack("<H", value))[0]
-    return signed(value) if layout in _SIGNED else value
+    packed = next((each for each in (*tensor.parts(4)[-1:], *listed[:1]) if each), b"")
+    is_one = isinstance(packed, bytes) and len(packed) == struct.calcsize(layout) and len(listed) < 2
+    return float(struct.unpack(layout, packed)[0]) if is_one else None
 
 
 def _hparams(tag: str, found: Message) -> Value:
@@ -226,13 +193,14 @@ def scalar_event(wall: float, step: int, tag: str, value: float) -> bytes:
 
 
 def shown_event(wall: float, step: int, tag: str, value: bytes) -> bytes:
-    """Return an event with the fields of one *value* of a plugin: see ``strings_value`` and ``histogram_value``."""
+    """Return an event with the fields of one *value* of a plugin, such as those of ``histogram_value``."""
     return _event(wall, step, field(_SUMMARY, field(1, field(_TAG, tag) + value)))
 
 
 def text_event(wall: float, step: int, tag: str, content: str) -> bytes:
     """Return an event with one text, as the text plugin shows it."""
-    return shown_event(wall, step, tag, strings_value(TEXT, [content.encode()], ()))
+    tensor = integer_field(1, _STRING) + field(2, b"") + field(8, content)
+    return shown_event(wall, step, tag, field(8, tensor) + field(9, field(1, field(1, TEXT))))
 
 
 def session_event(wall: float, step: int) -> bytes:
@@ -271,19 +239,17 @@ def _event(wall: float, step: int, rest: bytes) -> bytes:
     return double_field(_WALL, wall) + (integer_field(_STEP, step) if step else b"") + rest
 
 
-IMAGES, AUDIO, HISTOGRAMS, TEXT = "images", "audio", "histograms", "text"
+IMAGES, HISTOGRAMS, TEXT = "images", "histograms", "text"
 """The names of the plugins."""
 
 _FLOAT, _DOUBLE = 1, 2
 _PACKED = {_FLOAT: (5, "<f"), _DOUBLE: (6, "<d")}
-_WAV = 11
 
 
 class ShownFile(NamedTuple):
-    """One picture or sound."""
+    """One picture."""
 
     data: bytes
-    caption: str = ""
     width: int | None = None
     height: int | None = None
 
@@ -311,12 +277,6 @@ def _old_bins(found: Message) -> Bins | None:
 def _doubles(found: Message, number: int) -> list[float]:
     packed = b"".join([*found.get((number, FIXED64), ()), *found.parts(number)])
     return list(struct.unpack(f"<{len(packed) // 8}d", packed)) if len(packed) % 8 == 0 else []
-
-
-def _sounds(parts: list[bytes], shape: list[int]) -> list[ShownFile]:
-    if len(shape) == 2 and shape[1] == 2 and len(parts) % 2 == 0:
-        return [ShownFile(sound, text(label)) for sound, label in zip(parts[::2], parts[1::2], strict=True)]
-    return [ShownFile(sound) for sound in parts]
 
 
 def _bins_in(tensor: Message) -> Bins | None:
@@ -352,22 +312,12 @@ def _shape(tensor: Message) -> list[int]:
     return [Message(size).integer(1) for size in Message(tensor.data(2)).parts(2)]
 
 
-def strings_value(plugin: str, parts: Sequence[bytes], shape: Sequence[int]) -> bytes:
-    """Return the fields of a value whose tensor has *parts*."""
-    tensor = integer_field(1, _STRING) + _shaped(shape) + b"".join(field(8, part) for part in parts)
-    return field(8, tensor) + field(9, field(1, field(1, plugin) + _CONTENTS.get(plugin, b"")))
-
-
 def histogram_value(edges: Sequence[float], counts: Sequence[float]) -> bytes:
     """Return the fields of a value with a histogram."""
     bins = zip(edges[:-1], edges[1:], counts, strict=True)
     rows = [number for each in bins for number in each]
     tensor = integer_field(1, _DOUBLE) + _shaped([len(counts), 3]) + field(4, struct.pack(f"<{len(rows)}d", *rows))
     return field(8, tensor) + field(9, field(1, field(1, HISTOGRAMS)))
-
-
-# A reader refuses a sound that does not say its encoding.
-_CONTENTS = {AUDIO: field(2, integer_field(2, _WAV)), IMAGES: field(2, b"")}
 
 
 def _shaped(shape: Sequence[int]) -> bytes:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import struct
 import zlib
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import msgspec
@@ -18,36 +16,33 @@ from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import NUMBERS, alert_event, earliest
 from toyspec.convert.protobuf import BYTES, FIXED64, VARINT, Message, MessageError, fields, text
 from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, at_step
-from toyspec.convert.shown_tables import table_of_file
 from toyspec.convert.sources import MISSING_FILE, file_below, files_at, head_of
 from toyspec.convert.tensorboard_files import Damage
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
-from toyspec.core.writing.clocks import utc_text
 from toyspec.core.writing.media import File, Histogram, Media
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from toyspec.convert.intake import Intake
 
 
 _DIRECTORY = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(.+)", re.ASCII | re.DOTALL)
-# The record of the run is the second one.
-_FIRST_RECORDS = 100
 _OWN_SETTING = "_wandb"
 _FRAMING = frozenset(["_step", "_timestamp", "_runtime", "_wandb"])
 _MOST_NAMES = 100_000
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
-    """Yield the run in the run file *path*, or in each run file in the directory *path* and below."""
+    """Yield the run in the run file *path*, or in each run file in the directory *path* and below.
+
+    A process that resumes a run writes a file of its own, and is a run of its own.
+    """
     named = files_at(path, lambda name: name.endswith(".wandb"))
-    found = named if os.path.isdir(path) else (file for file in named if head_of(file, len(MAGIC)) == MAGIC)
-    for run in dict.fromkeys(_sessions(found)):
-        name = os.path.basename(run[0]).removesuffix(".wandb").removeprefix("run-")
-        parts = tuple(map(_directory_of, run))
-        yield ForeignRun.of(name, run[0], run, partial(_records, run), parts=parts, other_sources=run[1:])
+    for file in named if os.path.isdir(path) else (file for file in named if head_of(file, len(MAGIC)) == MAGIC):
+        name = os.path.basename(file).removesuffix(".wandb").removeprefix("run-")
+        yield ForeignRun.of(name, file, [file], partial(_records, file), parts=[_directory_of(file)])
 
 
 def _directory_of(path: str) -> str:
@@ -56,81 +51,13 @@ def _directory_of(path: str) -> str:
     return directory if _DIRECTORY.fullmatch(os.path.basename(directory)) else path
 
 
-def _sessions(found: Iterable[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the run files of the run of each file that was *found*, in the order of their starts.
-
-    Each process that resumes a run writes one, in a directory of its own. As for ``wandb sync``, those are of one run
-    that have the same entity, project and run id.
-    """
-    places: dict[str, dict[str, tuple[str, ...]]] = {}
-    for path in found:
-        folder, name = os.path.split(os.path.abspath(path))
-        # W&B keeps a link to the latest one.
-        is_link = os.path.islink(folder)
-        folder = os.path.realpath(folder) if is_link else folder
-        files: tuple[str, ...] = (path,)
-        if _DIRECTORY.fullmatch(os.path.basename(folder)):
-            place = os.path.dirname(folder)
-            places[place] = places[place] if place in places else _runs_in(place)
-            files = places[place].get(os.path.join(folder, name), files)
-        yield files if len(files) > 1 or is_link else (path,)
-
-
-def _runs_in(place: str) -> dict[str, tuple[str, ...]]:
-    """Return the run files of the run of each run file in the directories of W&B in *place*."""
-    named: dict[str, list[str]] = {}
-    with suppress(OSError):
-        for folder in sorted(os.listdir(place)):
-            match = _DIRECTORY.fullmatch(folder)
-            file = os.path.join(place, folder, f"run-{match[1]}.wandb") if match else ""
-            if file and os.path.isfile(file):
-                named.setdefault(file.rpartition(os.sep)[2], []).append(file)
-    return {file: run for files in named.values() for run in _runs_of(files) for file in run}
-
-
-def _runs_of(files: list[str]) -> list[tuple[str, ...]]:
-    """Return the *files*, which have one name, by runs; one whose run is not known is of the first run."""
-    if len(files) == 1:
-        return [tuple(files)]
-    heads = {file: _run_of(file) for file in files}
-    paths = {
-        file: (run.others.get("entity"), run.others.get("project"), run.run_id) for file, run in heads.items() if run
-    }
-    ordered = sorted(files, key=lambda file: _start_of(file, heads[file]))
-    first = next((paths[file] for file in ordered if file in paths), None)
-    runs: dict[Any, list[str]] = {}
-    for file in ordered:
-        runs.setdefault(paths.get(file, first), []).append(file)
-    return [tuple(found) for found in runs.values()]
-
-
-def _run_of(path: str) -> RunMessage | None:
-    """Return the first run record of *path*; None if it has none, or cannot be read."""
-    with suppress(OSError), open_file(path) as file:
-        for record in islice(read_records(file), _FIRST_RECORDS):
-            with suppress(MessageError):
-                kind, body = kind_and_body(record) if isinstance(record, bytes) else (0, b"")
-                if kind == RUN:
-                    return run_of(body)
-    return None
-
-
-def _start_of(path: str, run: RunMessage | None) -> float:
-    if run is not None and run.start is not None:
-        return run.start
-    with suppress(OSError):
-        return os.stat(path).st_mtime
-    return 0.0
-
-
-def _records(paths: tuple[str, ...], intake: Intake) -> Iterator[bytes]:
-    for path in paths:
-        head = head_of(path, len(FILE_HEADER))
-        if head[: len(MAGIC)] != MAGIC:
-            raise SourceError(path, "not a W&B run file: it does not begin with `:W&B`")
-        if head != FILE_HEADER:
-            raise SourceError(path, f"a W&B run file of version {head[4:].hex()}; only e1be00 (version 0) is known")
-    yield from _Import(intake).lines(paths)
+def _records(path: str, intake: Intake) -> Iterator[bytes]:
+    head = head_of(path, len(FILE_HEADER))
+    if head[: len(MAGIC)] != MAGIC:
+        raise SourceError(path, "not a W&B run file: it does not begin with `:W&B`")
+    if head != FILE_HEADER:
+        raise SourceError(path, f"a W&B run file of version {head[4:].hex()}; only e1be00 (version 0) is known")
+    yield from _Import(path, intake).lines()
 
 
 class _Beginning:
@@ -142,8 +69,6 @@ class _Beginning:
         self.config: dict[str, Any] = {}
         self.rest: dict[str, Any] = {}
         """What has no place there."""
-        self.step: int | None = None
-        """The step of the first row of the history that has one."""
         self._start: float | None = None
         self._first: Any = None
         """Time of the first row of the history."""
@@ -162,10 +87,7 @@ class _Beginning:
             self._configure(run.config)
             self._start = run.start if self._start is None else self._start
         elif kind == HISTORY and self._first is None:
-            row = dict(pairs(body))
-            self._first = row.get("_timestamp", 0.0)
-            step = row.get("_step", step_of(body))
-            self.step = step if type(step) is int and step >= 0 else None
+            self._first = dict(pairs(body)).get("_timestamp", 0.0)
         elif kind == CONFIG:
             self._configure(dict(pairs(body)))
         elif kind == ENVIRONMENT and (argv := _argv(body)):
@@ -178,40 +100,29 @@ class _Beginning:
 
 
 class _Import:
-    """Hands a run to an intake, each file read twice: run_start comes first, and settings may change to the end."""
+    """Hands a run to an intake, its file read twice: run_start comes first, and settings may change to the end."""
 
-    def __init__(self, intake: Intake) -> None:
+    def __init__(self, path: str, intake: Intake) -> None:
+        self._path = path
         self._intake = intake
         self._ledger = intake.ledger
-        self._files = ""
-        """The directory with the files of the session at hand."""
-        self._session = ""
-        """Where there are several, the name of the directory for reports, and a colon."""
+        self._files = os.path.join(os.path.dirname(path), "files")
+        """The directory with the files of the run."""
         self._record = 0
-        self._last_step: int | None = None
         self._step_name = ""
         """The metric that has the steps, in a run that was exported or mirrored."""
         self._names: set[str] = set(_FRAMING)
         self._summary: dict[str, Any] = {}
 
-    def lines(self, paths: Sequence[str]) -> Iterator[bytes]:
-        """Yield the lines of the run; before those of each later file comes a ``run_resume``."""
-        beginnings = [self._beginning(path) for path in paths]
-        whole = _Beginning()
-        for each in beginnings:
-            whole.facts |= each.facts
-            whole.config |= each.config
-            whole.rest |= each.rest
-        for each in beginnings:
-            self._count_changed(each, whole)
-        began = earliest(each.began for each in beginnings)
-        yield from self._intake.begin(began, config=whole.config, rest=whole.rest, **whole.facts)
-        for path, beginning in zip(paths, beginnings, strict=True):
-            if len(paths) > 1:
-                self._session = f"{os.path.basename(os.path.dirname(path))}: "
-            if beginning is not beginnings[0]:
-                yield from self._resume(beginning)
-            yield from self._of_file(path)
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of the run."""
+        found = _Beginning()
+        for message in self._messages():
+            if not isinstance(message, Damage):
+                with suppress(MessageError):
+                    found.take(*message)
+        yield from self._intake.begin(found.began, config=found.config, rest=found.rest, **found.facts)
+        yield from self._history()
         rest = {
             name: value
             for name, value in self._summary.items()
@@ -219,25 +130,9 @@ class _Import:
         }
         yield from self._values(None, None, rest, "summary")
 
-    def _beginning(self, path: str) -> _Beginning:
-        found = _Beginning()
-        for message in self._messages(path):
-            if not isinstance(message, Damage):
-                with contextlib.suppress(MessageError):
-                    found.take(*message)
-        return found
-
-    def _count_changed(self, beginning: _Beginning, whole: _Beginning) -> None:
-        """Drop what a process said before the run was resumed with something else."""
-        for kind, own, kept in (("run", beginning.facts, whole.facts), ("config", beginning.config, whole.config)):
-            for name, value in own.items():
-                if repr(kept[name]) != repr(value):
-                    place = f"{kind}/{name}, before the run was resumed"
-                    self._ledger.lose(NO_PLACE, place, value, name=f"{kind}/{name}")
-
-    def _messages(self, path: str) -> Iterator[tuple[int, bytes] | Damage]:
+    def _messages(self) -> Iterator[tuple[int, bytes] | Damage]:
         """Yield the kind and the content of each record."""
-        with open_file(path) as file:
+        with open_file(self._path) as file:
             file.seek(0)
             done = 0
             for record in read_records(file):
@@ -253,14 +148,11 @@ class _Import:
                 except MessageError as error:
                     yield Damage(file.tell(), len(record), str(error))
 
-    def _of_file(self, path: str) -> Iterator[bytes]:
-        self._files = os.path.join(os.path.dirname(path), "files")
-        self._record = 0
-        for message in self._messages(path):
+    def _history(self) -> Iterator[bytes]:
+        for message in self._messages():
             self._record += 1
             if isinstance(message, Damage):
-                place = f"{self._session}byte {message.offset}"
-                self._ledger.lose(DAMAGED, place, f"{message.length} bytes: {message.fact}")
+                self._ledger.lose(DAMAGED, f"byte {message.offset}", f"{message.length} bytes: {message.fact}")
                 continue
             try:
                 yield from self._of_message(*message)
@@ -270,7 +162,7 @@ class _Import:
     @property
     def _place(self) -> str:
         """The record at hand."""
-        return f"{self._session}record {self._record}"
+        return f"record {self._record}"
 
     def _of_message(self, kind: int, body: bytes) -> Iterator[bytes]:
         """Yield the lines of one message."""
@@ -330,8 +222,6 @@ class _Import:
         if self._step_name:
             step = found.pop(self._step_name, None)
             step = int(step) if isinstance(step, float) and step.is_integer() else step
-        if type(step) is int and step >= 0:
-            self._last_step = step
         self._names.update(found)
         yield from self._values(wall, step, found, at_step(step))
 
@@ -341,19 +231,6 @@ class _Import:
         for name, each in objects.items():
             at = self._intake.at(wall, step, place)
             yield from lines_of(each, name, at, (self._files, f"{place}: {name}"), self._intake)
-
-    def _resume(self, beginning: _Beginning) -> Iterator[bytes]:
-        """Yield the record between the process before and that of *beginning*, which goes on at its first step."""
-        # The files of a mirror have the rows of one attempt, one after the other.
-        timeline, last, first = self._intake.timeline, self._last_step, None if self._step_name else beginning.step
-        if last is not None and first is not None and first <= last:
-            again = f"the run was resumed at step {first}, after step {last}"
-            self._ledger.note(f"{again}: both attempts are in the stream, and readers show the later one")
-        made: dict[str, Any] = {"from_step": (last or 0) if first is None else max(0, first - 1)}
-        if beginning.began is not None and timeline.start is not None:
-            timeline.last = max(timeline.last, beginning.began - timeline.start)
-            made["resumed_at"] = utc_text(beginning.began)
-        yield from self._intake.resume(made, "resumption")
 
     def _take_exit(self, code: int) -> None:
         is_kept = 0 <= code <= 255
@@ -477,7 +354,6 @@ _decode = msgspec.json.Decoder().decode
 class RunMessage(NamedTuple):
     """The facts of a run record."""
 
-    run_id: str
     facts: dict[str, Any]
     """Members of run_start."""
     others: dict[str, str]
@@ -558,7 +434,6 @@ def run_of(body: bytes) -> RunMessage:
     facts["host"] = {"name": found.text(13)} if found.data(13) else {}
     facts["git"] = {name: git.text(number) for name, number in (("sha", 2), ("remote", 1)) if git.parts(number)}
     return RunMessage(
-        run_id=found.text(1),
         facts={name: fact for name, fact in facts.items() if fact},
         others={name: found.text(number) for number, name in _RUN_OTHERS.items() if found.data(number)},
         config=dict(pair for part in found.parts(4) for pair in pairs(part)),
@@ -645,7 +520,7 @@ def _several(members: dict[str, Any]) -> list[dict[str, Any]]:
 def _content(path: str, members: dict[str, Any]) -> Media:
     caption = members.get("caption")
     caption = caption if isinstance(caption, str) and caption else None
-    return table_of_file(path, "data", caption=caption) if path.endswith(".table.json") else File(path, caption=caption)
+    return File(path, caption=caption)
 
 
 def _sizes(members: dict[str, Any]) -> dict[str, int]:

@@ -36,11 +36,11 @@ _NUMBER_HELP = "it is left out: two writes were glued, or the program has its ow
 _STEP_HELP = "the record has no step: its values are where they are without one; write a whole number"
 _SPELT_HELP = "no value of it is read: write plain numbers, without units and marks between thousands"
 _UNREAD_HELP = "no value of it that is not a number is read, truths and most lists included; write numbers"
-_LINE_HELP = "describe the log with `toyspec dialect new FILE`, or print these values as the lines that are read"
+_LINE_HELP = "describe the log as a dialect in toyspec.toml, or print these values as the lines that are read"
 _NAME_HELP = "the members of an inner object follow its key and a slash; rename one of them"
 _HELPS = {rules.BAD_FORMAT: _CELLS_HELP, rules.NUL_BYTES: _NUL_HELP}
 _TIME_HELP = "the clock was set, or two programs write the log; `toyspec import` moves on the times after it"
-_METRIC_HELP = "name the keys with --metric-key and --value-key, or describe the log with `toyspec dialect new FILE`"
+_METRIC_HELP = "name the keys with --metric-key and --value-key, or describe the log as a dialect in toyspec.toml"
 _MOST_PHASES = 100
 # Threads that write at once are this far apart.
 _JUMP_SECONDS = 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from toyspec.convert.reports import MAX_EXAMPLES, summary_of, text_of
+from toyspec.convert.reports import MAX_EXAMPLES, text_of
 from toyspec.core.command_line.objects import inert
 from toyspec.core.command_line.parsers import number_from
 from toyspec.core.command_line.terminal import tell, without_ci_commands
@@ -42,9 +42,7 @@ def show(report: ConversionReport, options: Namespace) -> None:
 
 
 def _text(report: ConversionReport) -> str:
-    is_summed_up = report.direction == "export" and len(report.runs) > 1
-    found = summary_of(report) if is_summed_up else (line for made in report.runs for line in text_of(made))
-    lines = list(map(without_ci_commands, found))
+    lines = [without_ci_commands(line) for made in report.runs for line in text_of(made)]
     if len(report.runs) > 1:
         total = report.summary
         counts = f"{total.carried} carried, {total.changed} changed, {total.dropped} dropped"

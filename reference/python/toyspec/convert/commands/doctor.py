@@ -37,11 +37,10 @@ def configure(parser: Parser) -> None:
         "programs, files of other tools, what each needs, and the command that reads it.\n"
         "Only the first 64 KiB of each file are read. Hidden directories are left out."
     )
-    parser.epilog = "examples:\n  toyspec doctor runs/\n  toyspec doctor --dialects"
+    parser.epilog = "example:\n  toyspec doctor runs/"
     parser.add_argument(
         "paths", metavar="PATH", nargs="*", type=local_path, help="files or directories; default: this directory"
     )
-    parser.add_argument("--dialects", action="store_true", help="list the dialects that toyspec knows, and exit")
     parser.add_argument("--json", action="store_true", help="print an object")
     add_profile(parser)
     add_dialect(parser)
@@ -53,12 +52,6 @@ def run(options: Namespace) -> int:
     configuration = settings()
     choice = dialect_choice(options, configuration, search=True)
     terminal = Terminal(color=options.color)
-    if options.dialects:
-        if options.json:
-            sys.stdout.write(inert_json(_dialect_objects(configuration)) + "\n")
-        else:
-            _print_dialects(configuration, terminal)
-        return exit_codes.OK
     from toyspec.convert.survey import survey
 
     paths = options.paths or ["."]
@@ -133,9 +126,6 @@ def _notes(path: str, found: Survey) -> Iterator[str]:
     if found.others:
         noun = "1 other file is not a log" if found.others == 1 else f"{found.others} other files are not logs"
         yield f"  {noun} that toyspec knows; `toyspec check FILE` says what one looks like"
-    for paths in found.unknown:
-        more = f" and {counted(len(paths) - 1, 'file')} like it"
-        yield f"  {shown(paths[0])}{more} may be logs: `toyspec dialect new {_quoted(paths[0])}` describes them"
 
 
 def _row(entry: FormatCount) -> list[str]:
@@ -165,7 +155,6 @@ def _object(paths: list[str], surveys: list[Survey], configuration: Configuratio
                 "path": encodable(path),
                 "files": found.files,
                 "others": found.others,
-                "unknown": [[encodable(each) for each in paths] for paths in found.unknown],
                 "passed_over": [encodable(each) for each in found.passed_over],
                 "formats": [
                     msgspec.structs.asdict(entry) | {"examples": [encodable(each) for each in entry.examples]}
@@ -175,22 +164,3 @@ def _object(paths: list[str], surveys: list[Survey], configuration: Configuratio
             for path, found in zip(paths, surveys, strict=True)
         ],
     }
-
-
-def _dialect_objects(configuration: Configuration) -> list[dict[str, object]]:
-    from toyspec.logs.dialects import dialects
-
-    known = [(each, True) for each in configuration.dialects] + [(each, False) for each in dialects()]
-    return [{"name": each.name, "title": each.title, "step": list(each.step), "own": own} for each, own in known]
-
-
-def _print_dialects(configuration: Configuration, terminal: Terminal) -> None:
-    from toyspec.logs.dialects import dialects
-
-    known = [*configuration.dialects, *dialects()]
-    rows = [[each.name, each.title, ", ".join(each.step)] for each in known]
-    sides: tuple[Side, ...] = ("left", "left", "left")
-    titles, *lines = lined_up([["dialect", "written by", "step"], *rows], sides)
-    terminal.line(terminal.styled(joined(titles), "dim"))
-    for cells in lines:
-        terminal.line(joined(cells))

@@ -35,7 +35,7 @@ exit status:
 
 examples:
   toyspec export tensorboard runs/ --out tb/
-  toyspec export parquet runs/a runs/b --out tables/"""
+  toyspec export csv runs/a runs/b --out tables/"""
 
 
 def configure(parser: Parser) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from toyspec.convert import import_runs, importable
 from toyspec.convert.commands.conversions import add_report, show
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_keys, add_workers, chosen_workers, keys_of, settings
+from toyspec.core.command_line.arguments import add_keys, keys_of, settings
 from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean, local_path
 from toyspec.core.command_line.progress import Progress
@@ -45,7 +45,7 @@ exit status:
 examples:
   toyspec import logs/ --out runs/
   toyspec import tensorboard logs/exp1 logs/exp2 --out runs/
-  toyspec import --workers 0 mlruns/ --out runs/
+  toyspec import mlruns/ --out runs/
   toyspec import wandb/ --out runs/ --json | jq .summary"""
 
 
@@ -66,7 +66,6 @@ def configure(parser: Parser) -> None:
         help="end runs with this reason if their source does not say how they ended; default: they have no run_end",
     )
     add_keys(parser)
-    add_workers(parser)
     add_report(parser)
 
 
@@ -84,7 +83,6 @@ def run(options: Namespace) -> int:
         raise UsageError(f"{words[0]!r} is neither a format nor a path{advice}")
     if os.path.lexists(options.out) and not os.path.isdir(options.out):
         raise UsageError(f"--out {shown(options.out)} is not a directory; name one, or a path where nothing is")
-    workers = chosen_workers(options)
     progress = Progress("importing")
     watch = progress.update if progress.active else None
     try:
@@ -95,7 +93,6 @@ def run(options: Namespace) -> int:
             ended=options.ended,
             max_examples=options.examples,
             watch=watch,
-            workers=workers,
             dialect=DialectChoice(keys=keys_of(options), own=own),
         )
     except ImportError as error:

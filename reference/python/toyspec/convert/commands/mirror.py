@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Send each RUN on to a service while it is written, and end when it has ended. A
 RUN is a toy/v1 run, or a directory with some below: then new runs are mirrored
-as they come, until Ctrl-C. SERVICE is wandb, mlflow, trackio, tensorboard or
-otel (metrics for an OpenTelemetry collector).
+as they come, until Ctrl-C. SERVICE is wandb, mlflow, tensorboard or otel
+(metrics for an OpenTelemetry collector).
 
 The bundle stays the truth. A state file beside it keeps how far the service is,
 so that whatever is interrupted goes on with the next row, and nothing is sent
@@ -35,8 +35,8 @@ All is sent, or what a `Mirror` in the program has chosen before."""
 
 _EPILOG = """\
 Weights & Biases: the network is used as wandb is configured; WANDB_MODE=offline
-writes files. MLflow: the default is MLFLOW_TRACKING_URI. Trackio: a local
-database. Login and keys are those of the service's own tools.
+writes files. MLflow: the default is MLFLOW_TRACKING_URI. Login and keys are
+those of the service's own tools.
 
 OpenTelemetry: values go by OTLP over HTTP, each with the time of its record, to
 OTEL_EXPORTER_OTLP_ENDPOINT or http://localhost:4318.

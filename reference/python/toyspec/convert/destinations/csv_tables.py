@@ -8,7 +8,7 @@ from collections import deque
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
-from toyspec.convert.destinations.destination import Destination, Lost, folder_of, null_as_nan
+from toyspec.convert.destinations.destination import Destination, Lost, null_as_nan
 from toyspec.convert.reports import NO_PLACE, Cause
 from toyspec.core.directories import new_file
 
@@ -53,7 +53,8 @@ class CsvTables(Destination):
     def open(self, run: RunHead, place: Any = None) -> int | None:
         """Write the header, with a column for each metric of the run."""
         del place
-        self._folder = folder_of(str(self.into), run)
+        self._folder = os.path.join(str(self.into), run.run_id)
+        os.makedirs(self._folder)
         names = [name for name in run.metrics if name not in _OWN]
         self._columns = {name: at for at, name in enumerate(names, len(_OWN))}
         self._write("metrics.csv", [*_OWN, *names])
@@ -66,10 +67,9 @@ class CsvTables(Destination):
                 self._write("texts.csv", _TEXTS)
             self._write("texts.csv", [item.step, repr(item.t), item.name, item.value])
             return ()
-        return self.measure(item) if item.kind == "measure" and item.name in self._columns else [Lost(NO_PLACE, item)]
+        return self._measure(item) if item.kind == "measure" and item.name in self._columns else [Lost(NO_PLACE, item)]
 
-    def measure(self, item: Item) -> Iterator[Lost]:
-        """Put a number into the row of its step."""
+    def _measure(self, item: Item) -> Iterator[Lost]:
         at = self._columns[item.name]
         key = item.place.partition(":")[0] if item.step is None else item.step
         row = self._latest.get(key)

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, cast
 from toyspec.convert.formats import converters
 from toyspec.convert.reports import MILLISECONDS, NO_PLACE, NULL, PART_DROPPED, ROUNDED, WITHOUT_STEP, Cause
 from toyspec.convert.run_items import flat_settings
-from toyspec.convert.sources import file_below
 from toyspec.core.errors import ToyspecError
 from toyspec.core.format.date_times import unix_seconds
-from toyspec.core.reading.run_files import media_file
 from toyspec.core.writing.run_ids import run_id_from
 
 if TYPE_CHECKING:
@@ -41,8 +39,6 @@ class RunHead(NamedTuple):
     """The members of run_start, with what annotations say in place of them."""
     started: float | None
     """Start of the run in seconds since the Unix epoch; None where it is not known."""
-    directory: str
-    """The bundle: files of media and artifacts are there."""
     project: str = DEFAULT_PROJECT
     identity: str = ""
     """A text that no other run has; empty where the run id is such a text, as in an export."""
@@ -58,7 +54,6 @@ class RunHead(NamedTuple):
             run_id=run_id_from(name or os.path.basename(folder)),
             start=start,
             started=unix_seconds(start.get("started_at")),
-            directory=folder,
             project=project or group or DEFAULT_PROJECT,
             identity=identity,
         )
@@ -98,14 +93,6 @@ class RunHead(NamedTuple):
     def wall_ms(self, t: float) -> int:
         """Return what ``wall`` does, in whole milliseconds."""
         return round(self.wall(t) * 1000)
-
-    def file_of(self, record: Mapping[str, Any]) -> str | None:
-        """Return the path of the file of a ``media`` or ``artifact`` *record*; None if the bundle does not have it."""
-        if record.get("kind") == "media":
-            relative = media_file(str(record.get("sha256")), str(record.get("media_type")))
-        else:
-            relative = record.get("path")
-        return file_below(self.directory, relative)
 
 
 class Ending(NamedTuple):
@@ -186,10 +173,6 @@ class Destination:
 
     def carry(self, item: Item) -> Iterable[Lost]:
         """Carry one item; yield what is changed, or that it is dropped."""
-        return self.measure(item) if item.kind == "measure" else [Lost(NO_PLACE, item)]
-
-    def measure(self, item: Item) -> Iterable[Lost]:
-        """Carry a number; yield what is changed."""
         return [Lost(NO_PLACE, item)]
 
     def close(self, end: Ending | None) -> None:
@@ -225,12 +208,6 @@ def parts_left(item: Item, *kept: str) -> Iterator[Lost]:
         yield Lost(PART_DROPPED, item, ", ".join(left))
 
 
-def file_left(item: Item) -> Iterable[Lost]:
-    """Yield that the file of a record stays in the bundle, for a tool that keeps records only."""
-    if item.kind == "media" or (item.kind == "record" and item.name == "artifact"):
-        yield Lost(PART_DROPPED, item, "its file")
-
-
 def number_of(item: Item) -> float:
     """Return the number of a measure, integers unchanged; NaN for null."""
     return math.nan if item.value is None else item.value
@@ -251,13 +228,6 @@ def in_binary64(item: Item) -> Iterator[Lost]:
         yield Lost(ROUNDED, item, item.value, rounded)
 
 
-def folder_of(directory: str, run: RunHead) -> str:
-    """Make the folder of *run* in *directory*, and return its path."""
-    folder = os.path.join(directory, run.run_id)
-    os.makedirs(folder)
-    return folder
-
-
 class Tool(NamedTuple):
     """Where the destination of a tool is, and who uses it."""
 
@@ -274,11 +244,7 @@ TOOLS: Final = {
     "tensorboard": Tool("tensorboard_events", "TensorboardEvents", is_mirrored=True),
     "wandb": Tool("wandb_runs", "WandbRuns", "wandb", is_mirrored=True),
     "mlflow": Tool("mlflow_runs", "MlflowRuns", "mlflow", is_mirrored=True),
-    "trackio": Tool("trackio_database", "TrackioDatabase", "trackio", is_mirrored=True),
-    "kaun": Tool("record_files", "KaunStream"),
-    "metrics": Tool("record_files", "MetricsStream"),
     "csv": Tool("csv_tables", "CsvTables"),
-    "parquet": Tool("parquet_tables", "ParquetTables", "parquet"),
     "otel": Tool("otel_metrics", "OtelMetrics", is_exported=False, is_mirrored=True),
 }
 

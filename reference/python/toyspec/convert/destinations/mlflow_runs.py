@@ -6,7 +6,6 @@ import math
 import os
 import re
 import sqlite3
-import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -21,13 +20,10 @@ from toyspec.convert.destinations.destination import (
     in_binary64,
     in_milliseconds,
     null_as_nan,
-    parts_left,
     without_step,
 )
 from toyspec.convert.reports import NO_PLACE, REPEATED, Cause
-from toyspec.convert.sources import MISSING_FILE, needed
-from toyspec.core.directories import Directory
-from toyspec.core.reading.run_files import parts_below
+from toyspec.convert.sources import needed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,7 +55,7 @@ class MlflowRuns(Destination):
     """
 
     def __init__(self, into: str | None = None, artifacts: str | None = None) -> None:
-        """Send runs to the tracking URI *into*; experiments that are made have their files in *artifacts*."""
+        """Send runs to the tracking URI *into*; experiments that are made have the place *artifacts* for files."""
         super().__init__(into)
         self._client = needed("mlflow.tracking", "mlflow", "writing to MLflow").MlflowClient(into)
         self._entities = needed("mlflow.entities", "mlflow", "writing to MLflow")
@@ -70,7 +66,7 @@ class MlflowRuns(Destination):
 
     @classmethod
     def exporting(cls, directory: str) -> Self:
-        """Write the database ``mlflow.db``, and files beside it."""
+        """Write the database ``mlflow.db``."""
         return cls(f"sqlite:///{os.path.join(directory, 'mlflow.db')}", os.path.join(directory, "artifacts"))
 
     def open(self, run: RunHead, place: Any = None) -> int | None:
@@ -118,16 +114,12 @@ class MlflowRuns(Destination):
         return lost
 
     def carry(self, item: Item) -> Iterator[Lost]:
-        """Take metrics and settings; send files and tags."""
+        """Take metrics and settings; send tags."""
         match item.kind:
             case "measure":
                 yield from self._measure(item)
             case "setting":
                 yield from self._setting(item)
-            case "media":
-                yield from self._file(item)
-            case "record" if item.name == "artifact":
-                yield from self._file(item)
             case "end" if item.name == "reason" and item.value in _STATUSES:
                 yield from self._end(item)
             case "fact" if isinstance(item.value, str) and item.value and item.name in ("name", "group", "notes"):
@@ -179,28 +171,6 @@ class MlflowRuns(Destination):
         if name != item.name:
             yield Lost(NAME, item, item.name, name)
 
-    def _file(self, item: Item) -> Iterator[Lost]:
-        """Keep a file among the artifacts, a picture as ``log_image`` does; with its name and step."""
-        value, path = item.value, self.run.file_of(item.value)
-        if path is None:
-            yield Lost(MISSING_FILE, item)
-            return
-        if item.kind == "record":
-            relative = str(value.get("path")).removeprefix("artifacts/")
-            yield from parts_left(item, "path")
-        else:
-            step, file = item.step or 0, f"{value.get('index', 0)}-{os.path.basename(path)}"
-            if str(value.get("media_type")).startswith("image/"):
-                relative = image_name(item.name, step, self.run.wall_ms(item.t), file)
-                yield from in_milliseconds(item, self.run)
-            else:
-                relative = "/".join(["media", *parts_below(item.name), f"{step}-{file}"])
-            yield from parts_left(item, "width", "height", "seconds")
-        folder, _, base = relative.rpartition("/")
-        with tempfile.TemporaryDirectory() as scratch, Directory(scratch) as place:
-            place.copy(path, base)
-            self._client.log_artifact(self._id, os.path.join(scratch, base), folder or None)
-
     def _end(self, item: Item) -> Iterator[Lost]:
         yield from in_milliseconds(item, self.run)
         if item.value == "interrupted":
@@ -223,11 +193,6 @@ class MlflowRuns(Destination):
                 for old, new in ((directory, target), (Path(directory).as_uri(), Path(target).as_uri())):
                     query = f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE substr({column}, 1, ?) = ?"  # noqa: S608
                     database.execute(query, (new, len(old) + 1, len(old), old))
-
-
-def image_name(key: str, step: int, milliseconds: int, name: str) -> str:
-    """Return the path of a picture among the artifacts, as ``log_image`` of MLflow has it."""
-    return f"images/{key.replace('/', '~')}+step+{step}+timestamp+{milliseconds}+{name}"
 
 
 def allowed_name(name: str) -> str:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from toyspec.convert import tensorboard_files
 from toyspec.convert.destinations.destination import Destination, Lost, null_as_nan, number_of, without_step
 from toyspec.convert.reports import BINARY32, NO_PLACE, Cause
-from toyspec.convert.sources import MISSING_FILE
 from toyspec.core.directories import Directory
-from toyspec.core.files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,10 +19,8 @@ if TYPE_CHECKING:
 
 NOT_A_PARAMETER = Cause("as-json", "changed", "a setting that is not a number, text or boolean is written as JSON text")
 REASON = Cause("reason", "changed", "TensorBoard knows success and failure only")
-CAPTION = Cause("caption", "changed", "TensorBoard has no caption for a picture")
 
 _DEFAULT_DIRECTORY: Final = "tensorboard"
-_WAV: Final = "audio/wav"
 
 
 class TensorboardEvents(Destination):
@@ -90,8 +86,6 @@ class TensorboardEvents(Destination):
                 value = tensorboard_files.histogram_value(item.value.edges, item.value.counts)
                 self._add(messages.shown_event(wall, step, item.name, value))
                 yield from without_step(item)
-            case "media":
-                yield from self._file(item, wall, step)
             case "resume" if type(item.value.get("from_step")) is int:
                 self._add(messages.session_event(wall, item.value["from_step"] + 1))
             case "setting":
@@ -120,29 +114,6 @@ class TensorboardEvents(Destination):
         made = tensorboard_files.hparam(item.value)
         if isinstance(made, str) and made is not item.value:
             yield Lost(NOT_A_PARAMETER, item, item.value, made)
-
-    def _file(self, item: Item, wall: float, step: int) -> Iterator[Lost]:
-        """Add a picture, or a sound of WAV."""
-        media_type = str(item.value.get("media_type"))
-        path = self.run.file_of(item.value)
-        if not media_type.startswith("image/") and media_type != _WAV:
-            yield Lost(NO_PLACE, item)
-            return
-        if path is None:
-            yield Lost(MISSING_FILE, item)
-            return
-        with open_file(path) as file:
-            data = file.read()
-        caption = item.value.get("caption")
-        if media_type == _WAV:
-            value = tensorboard_files.strings_value("audio", [data, str(caption or "").encode()], [1, 2])
-        else:
-            sizes = [str(item.value.get(name) or 0).encode() for name in ("width", "height")]
-            value = tensorboard_files.strings_value("images", [*sizes, data], [3])
-            if caption:
-                yield Lost(CAPTION, item, caption)
-        self._add(tensorboard_files.shown_event(wall, step, item.name, value))
-        yield from without_step(item)
 
     def close(self, end: Ending | None) -> None:
         """Write whether the run succeeded, which TensorBoard shows for runs with settings; close the file."""

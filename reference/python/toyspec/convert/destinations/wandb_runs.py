@@ -19,8 +19,7 @@ from toyspec.convert.destinations.destination import (
 )
 from toyspec.convert.intake import level_word
 from toyspec.convert.reports import NO_PLACE, REPEATED, Cause
-from toyspec.convert.shown_tables import rows_of
-from toyspec.convert.sources import MISSING_FILE, needed
+from toyspec.convert.sources import needed
 from toyspec.convert.wandb_files import read_records
 from toyspec.core.directories import Directory
 from toyspec.core.files import open_file
@@ -32,12 +31,11 @@ if TYPE_CHECKING:
     from toyspec.convert.run_items import Item, ItemRow
 
 CLOCK = Cause("clock", "changed", "the run has no start, so the value has the time of its sending")
-REFUSED = Cause("refused", "dropped", "W&B does not take it: pictures need Pillow, a histogram has at most 512 bins")
 
 _FRAMING: Final = frozenset(["_step", "_timestamp", "_runtime", messages.STEP_METRIC])
-_CLASSES: Final = {"image": "Image", "audio": "Audio", "video": "Video"}
 _FINAL_ERRORS: Final = frozenset(["AuthenticationError", "UsageError"])
 """What W&B raises where no key is known, or a name is not allowed."""
+_MOST_BINS = 512
 _LONGEST_WAIT = 60.0
 _POLL = 0.05
 
@@ -114,8 +112,9 @@ class WandbRuns(Destination):
                 yield from self._value(item, number_of(item))
             case "text":
                 yield from self._value(item, item.value)
-            case "media" | "histogram":
-                yield from self._shown(item)
+            case "histogram" if len(item.value.counts) <= _MOST_BINS:
+                bins = self._wandb.Histogram(np_histogram=(item.value.counts, item.value.edges))
+                yield from self._value(item, bins)
             case "alert":
                 level = level_word(item.value.get("level")).upper()
                 title, text = str(item.value.get("rule")), str(item.value.get("text"))
@@ -136,35 +135,6 @@ class WandbRuns(Destination):
             yield from null_as_nan(item)
             if self.run.started is None:
                 yield Lost(CLOCK, item, item.t, "the time of sending")
-
-    def _shown(self, item: Item) -> Iterator[Lost]:
-        path = self.run.file_of(item.record) if item.kind == "media" else ""
-        if path is None:
-            yield Lost(MISSING_FILE, item)
-            return
-        try:
-            shown = self._object(item, path)
-        except Exception as error:  # noqa: BLE001 - W&B raises what it likes for what it does not take
-            yield Lost(REFUSED, item, error)
-            return
-        if shown is None:
-            yield Lost(NO_PLACE, item)
-            return
-        yield from self._value(item, shown)
-        if item.kind == "media":
-            # W&B finds sizes itself.
-            yield from parts_left(item, "caption", "width", "height", "seconds")
-
-    def _object(self, item: Item, path: str) -> Any:
-        """Return the object of W&B for a file or for bins; None if it has none."""
-        if item.kind == "histogram":
-            return self._wandb.Histogram(np_histogram=(item.value.counts, item.value.edges))
-        media_type, caption = str(item.value.get("media_type")), item.value.get("caption")
-        if media_type == "text/csv":
-            table = rows_of(path)
-            return None if table is None else self._wandb.Table(*table, allow_mixed_types=True)
-        group = "video" if media_type == "image/gif" else media_type.partition("/")[0]
-        return getattr(self._wandb, _CLASSES[group])(path, caption=caption) if group in _CLASSES else None
 
     def _define(self, item: Item) -> Iterator[Lost]:
         goal, step = item.value.get("goal"), item.value.get("step_name")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toyspec.convert.destinations.destination import Destination
     from toyspec.core.writing.run_writer import RunWriter
 
-Service = Literal["wandb", "mlflow", "trackio", "tensorboard", "otel"]
+Service = Literal["wandb", "mlflow", "tensorboard", "otel"]
 """What runs can be sent to: a tracker, or a collector of metrics."""
 
 WAIT_SECONDS = 10.0
@@ -54,7 +54,7 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
     """A copy of a run in another tracker: what is sent, and where to. See ``start_run``."""
 
     to: Service
-    """``"wandb"``, ``"mlflow"``, ``"trackio"``, ``"tensorboard"`` or ``"otel"``; its package must be installed."""
+    """``"wandb"``, ``"mlflow"``, ``"tensorboard"`` or ``"otel"``; its package must be installed."""
     project: str | None = None
     """Project, experiment or name of the service there; None means the group of the run, else ``toyspec``."""
     into: str | None = None

@@ -100,9 +100,7 @@ def dialect_choice(
     if name not in (None, "auto"):
         known = [*(dialect.name for dialect in own), *readers.dialects().names()]
         if name not in known:
-            raise UsageError(
-                f"unknown dialect {name!r}{did_you_mean(name, known)}; `toyspec doctor --dialects` lists all"
-            )
+            raise UsageError(f"unknown dialect {name!r}{did_you_mean(name, known)}; `toyspec import --help` lists all")
     choice = DialectChoice(name, keys=keys_of(options), own=own, profile=profile, profiles=profiles)
     try:
         _ = choice.stream_files

@@ -32,7 +32,6 @@ COMMANDS: dict[str, str] = {
     "watch": "show runs in the terminal, live",
     "report": "write runs as one HTML page, or as a Markdown table",
     "doctor": "say what lies in a folder, format by format",
-    "dialect": "describe a log of your own, so that every command reads it",
     "guard": "watch over runs by health rules, and send alerts",
     "tail": "follow runs while they are written",
     "train": "train a small model and write its run",
@@ -58,7 +57,6 @@ COMMANDS: dict[str, str] = {
 # The rooms of the commands that the core does not have.
 _ROOMS: dict[str, str] = {
     "capture": "integrations",
-    "dialect": "logs",
     "import": "convert",
     "export": "convert",
     "mirror": "convert",
@@ -89,8 +87,6 @@ ANSWERS: dict[str, str] = {
     "query": "schemas/answers/v1/query.json",
     "digest": "schemas/answers/v1/digest.json",
     "doctor": "schemas/answers/v1/doctor.json",
-    "doctor --dialects": "schemas/answers/v1/dialects.json",
-    "dialect": "schemas/answers/v1/dialect.json",
     "guard": "schemas/report/v1/alert.json",
     "import": "schemas/conversion/v1/conversion.json",
     "export": "schemas/conversion/v1/conversion.json",

@@ -61,7 +61,7 @@ def table_advice(head: bytes) -> str | None:
     except UnicodeDecodeError:
         return "the text is not UTF-8: make it so with `iconv -f ISO-8859-1 -t UTF-8`, if it is Latin-1"
     return (
-        "`toyspec dialect new FILE` proposes how to read it; of a table, --step-key KEY names the column of the step, "
+        "describe it as a dialect in toyspec.toml; of a table, --step-key KEY names the column of the step, "
         "and --columns step,loss names columns that have no header"
     )
 

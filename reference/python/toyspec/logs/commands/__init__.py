@@ -1,1 +1,0 @@
-"""The commands of this room: each is a module of its name."""
