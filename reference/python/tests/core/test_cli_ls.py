@@ -72,7 +72,7 @@ def test_ls_filters_by_findings(root: str, capsys: pytest.CaptureFixture[str]) -
         (["--sort", "lrr"], "no run has a field 'lrr'; did you mean 'lr'?"),
         (["--where", "end = errored"], "no run has a field 'end'; did you mean 'reason'? (at character 1)"),
         (["--where", "lr < 3x"], '"3x" has an unknown unit; use s, min'),
-        (["--where", "lr in 3"], '"in" is not an operator here; compare with = once for each value'),
+        (["--where", "lr in 3"], '"in" is not an operator here; write and, or, not,'),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else "",
 )

@@ -184,9 +184,12 @@ def _findings_of(kind: str, error: ValidationError, *, is_own: bool) -> Iterator
     rule = _KEYWORD_RULES.get(str(error.validator), rules.OUT_OF_RANGE)
     if (kind, pointer) in _DECLARES_SCHEMA and rule == rules.UNEXPECTED_VALUE:
         rule = rules.UNSUPPORTED_SCHEMA
-    # The schemas of a user have keywords and patterns that only the library has words for.
-    message = shortened(error.message) if is_own else _message(pointer, error)
-    yield RecordFinding(rule, pointer, message)
+    # The schemas of a user have keywords, patterns and formats that only the library has words for.
+    is_worded = not is_own or error.validator in _EXPECTED.keys() - {"format", "pattern"}
+    place = shortened(pointer.removeprefix("/"))
+    yield RecordFinding(
+        rule, pointer, _message(pointer, error) if is_worded else f"`{place}`: {shortened(error.message)}"
+    )
 
 
 def _message(pointer: str, error: ValidationError) -> str:

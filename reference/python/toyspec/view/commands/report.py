@@ -26,9 +26,7 @@ def configure(parser: Parser) -> None:
     parser.description = (
         "Write runs as one HTML page that any browser shows offline: the same views as\n"
         "`toyspec view`, with the data in the page. Each curve has at most --buckets\n"
-        "buckets with their minimum and maximum, so that no spike is lost.\n"
-        "\n"
-        "For a table in a pull request, use `toyspec ls --md`."
+        "buckets with their minimum and maximum, so that no spike is lost."
     )
     parser.epilog = "examples:\n  toyspec report runs/ -o report.html"
     parser.add_argument(
