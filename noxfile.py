@@ -263,6 +263,8 @@ def conform(session: nox.Session) -> None:
     # So many and no more: what is asked is not to depend on the machine.
     hunted = ("--seconds", "600") if is_whole else ("--seconds", "0", "--count", "300")
     python(session, "-m", "conformance", "hunt", "--no-build", *hunted)
+    if is_whole:
+        python(session, "-m", "conformance.frozen")
     python(session, "-m", "conformance", "locks", "--no-build", *page)
     python(session, "-m", "conformance", "faults")
     python(session, "-m", "conformance", "kill", *page)

@@ -13,12 +13,14 @@ import pytest
 
 from conformance import session_cases
 from conformance.adapters import Adapter
+from conformance.command import GOOD, main
 from conformance.corpus import cases, questions_of
+from conformance.frozen import kept_program, kept_programs
 from conformance.inside import Inside, reasons_of
 from conformance.oracle import tables
 from conformance.oracle.adapter import Message, Oracle
 from conformance.oracle.writing import RefusedError, Writing
-from conformance.probes.question import ROLES, Question, Stage
+from conformance.probes.question import Question, Stage
 from conformance.revisions import CURRENT, is_draft, listed
 from conformance.runner import _revision_of
 
@@ -100,11 +102,19 @@ def test_what_a_later_revision_compares_is_not_asked(tmp_path: Path) -> None:
     assert [] == [what for what, words in LATER.items() if not any(words in reason for reason in later)]
 
 
-@pytest.mark.slow
-@pytest.mark.long  # CI asks the part where the comparison changed, above
-def test_every_question_of_a_released_revision(tmp_path: Path) -> None:
-    """An implementation of 1.2 answers every question of 1.2."""
-    assert [] == reasons(questions_of(cases((), "1.2"), ROLES), tmp_path, "1.2")
+@pytest.mark.parametrize("revision", kept_programs())
+def test_program_that_conformed_to_a_revision_does_for_ever(
+    tmp_path: Path, revision: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The oracle of a released revision, kept as it was, answers what `--revision` asks; `nox -s conform` asks all."""
+    adapter = " ".join(kept_program(revision, tmp_path))
+    assert GOOD == main(["--adapter", adapter, "--revision", revision, "--level", "quick", "--jobs", "2"])
+    assert "no failure" in capsys.readouterr().out
+
+
+def test_every_released_revision_has_its_program() -> None:
+    """A revision that cannot change keeps the program that shows it."""
+    assert [revision for revision in listed() if not is_draft(revision)] == kept_programs()
 
 
 def test_draft_is_asked_of_who_names_it() -> None:
