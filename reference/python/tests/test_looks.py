@@ -49,7 +49,7 @@ def test_file_of_another_format_has_one_finding(name: str, tmp_path: Path) -> No
     assert (None, reading.state, reading.records) == (reading.profile, report.state, report.records)
     assert fact == look_at(str(path)).fact
     assert f"{path}: {fact}" in str(unknown_format(str(path)))
-    assert str(unknown_format(str(path))).endswith("; `toyspec doctor` says whether toyspec can import it")
+    assert str(unknown_format(str(path))).endswith("; `toyspec check` says what can be done with it")
     with pytest.raises(UnknownFormatError):
         summarize_run(str(path))
 

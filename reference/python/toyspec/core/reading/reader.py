@@ -325,7 +325,7 @@ _BOM = b"\xef\xbb\xbf"
 def unknown_format(path: str) -> UnknownFormatError:
     """Return the exception for the file at *path*, which has no profile; raise StreamError if it is gone."""
     look = look_at(path)
-    parts = (look.fact, look.advice, "`toyspec doctor` says whether toyspec can import it")
+    parts = (look.fact, look.advice, "`toyspec check` says what can be done with it")
     return UnknownFormatError(path, "; ".join(part for part in parts if part))
 
 
