@@ -410,7 +410,7 @@ def test_alert_is_on_the_strip(opened: Opened) -> None:
 
     def is_named() -> bool:
         page.mouse.move(*place())
-        return page.locator(".tooltip-anomaly", has_text="r07 alert loss-spike at step 50").is_visible()
+        return bool(page.locator(".tooltip-anomaly", has_text="r07 alert loss-spike at step 50").is_visible())
 
     # The chart finds its size after it was drawn first.
     assert until(page, is_named)

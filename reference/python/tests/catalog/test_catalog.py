@@ -509,7 +509,7 @@ def test_incidents_of_health_rules_are_counted(tmp_path: Path, monkeypatch: pyte
         assert ["sick", "well"] == names_listed(*words, "--where", "alerts > 0", "--sort", "alerts")
     (tmp_path / "toyspec.toml").write_text('[[health]]\nname = "loss-not-finite"\ntype = "bound"\n')
     result = toyspec_within("ls", "--where", "alerts > 0", "runs", cwd=tmp_path)
-    assert (exit_codes.USAGE, True) == (result.returncode, b"toyspec.toml: line 1" in result.stderr)
+    assert (exit_codes.USAGE, True) == (result.returncode, b"toyspec.toml: [[health]] 1" in result.stderr)
 
 
 def names_listed(*words: str) -> list[str]:

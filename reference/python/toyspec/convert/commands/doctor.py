@@ -37,7 +37,7 @@ def configure(parser: Parser) -> None:
         "programs, files of other tools, what each needs, and the command that reads it.\n"
         "Only the first 64 KiB of each file are read. Hidden directories are left out."
     )
-    parser.epilog = "example:\n  toyspec doctor runs/"
+    parser.epilog = "examples:\n  toyspec doctor runs/"
     parser.add_argument(
         "paths", metavar="PATH", nargs="*", type=local_path, help="files or directories; default: this directory"
     )
