@@ -73,7 +73,7 @@ def test_a_run_is_written_read_and_checked_alone(tmp_path: Path) -> None:
 
 def test_commands_of_the_core_need_no_other_package(tmp_path: Path) -> None:
     """Commands of the core, and what they ask rooms without an option, need the packages of the core alone."""
-    lines = ["check runs", "show runs/a", "ls runs", "tail --once runs/a", "seal runs/a", "explain", "ranks runs/a"]
+    lines = ["check runs", "show runs/a", "ls runs", "tail --once runs/a", "seal runs/a", "explain"]
     program = (
         "import toyspec\n"
         "toyspec.start_run('runs', run_id='a', git=None).run_end()\n"

@@ -191,7 +191,7 @@ def followed(case: Case, folder: Path) -> list[list[Any]]:
         max_line_bytes=case.options.max_line_bytes,
     )
     for item in follower:
-        given[-1].append(shown(item, case.profile))
+        given[-1].append(shown(item))
     return given[:-1]
 
 
@@ -230,10 +230,10 @@ def replace(path: Path, data: bytes) -> None:
     other.replace(path)
 
 
-def shown(item: Any, profile: str | None) -> Any:
+def shown(item: Any) -> Any:
     """Return what a follower gave in the form that cases have."""
     if not isinstance(item, TailEvent):
-        return {"record": tag_record(item.value, profile)}
+        return {"record": tag_record(item.value, item.profile)}
     if item.kind == "gap":
         return {"gap": {"offset": item.offset, "length": item.length, "reason": item.reason}}
     return {"event": item.kind}

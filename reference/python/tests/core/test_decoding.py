@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import strategies
 from property_examples import examples
+from toyspec.core.checker.collecting import RecordFinding
 from toyspec.core.checker.record_rules import RecordValidator
 from toyspec.core.files import read_resource
 from toyspec.core.findings import Gap, Profile
@@ -95,6 +96,7 @@ def _event(value: dict[str, Any], kind: str | None, profile: Profile) -> str | N
     if any(
         finding.rule != rules.UNSAFE_INTEGER and not (finding.rule == rules.BAD_FORMAT and finding.pointer in dates)
         for finding in findings
+        if isinstance(finding, RecordFinding)
     ):
         return None
     definitions = msgspec.json.decode(read_resource("schemas", "bundled", f"{profile.replace('/', '-')}.json"))["$defs"]

@@ -55,7 +55,7 @@ def test_error_of_a_cut_is_the_one_that_is_raised(path: str, monkeypatch: pytest
     def refuse(*_: object) -> None:
         raise OSError("no cut")
 
-    def keep(*_: object) -> None:
+    def keep(*_: object, **__: object) -> None:
         raise OSError("no removal")
 
     monkeypatch.setattr(file, "truncate", refuse)

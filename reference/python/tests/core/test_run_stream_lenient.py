@@ -368,7 +368,7 @@ def test_file_that_cannot_be_copied_is_referred_to(tmp_path: Path, capsys: pytes
     with begun(tmp_path) as run:
         (tmp_path / "r" / "artifacts").write_text("no folder")
         run.artifact(outside, copy=True, media_type="a/b")
-    fact = f"{run.events_path}: {outside} could not be copied (File exists)"
+    fact = f"{run.events_path}: {outside} could not be copied (Not a directory)"
     assert f"toyspec: {fact}\n" == capsys.readouterr().err
     (found,) = [record for record in stream(tmp_path) if record["kind"] == "reference"]
     assert (outside.as_uri(), 1, None) == (found["uri"], found["size_bytes"], found.get("media_type"))
@@ -423,8 +423,9 @@ def test_file_of_a_record_that_cannot_be_read_is_the_cause(tmp_path: Path) -> No
         with pytest.raises(ValueError, match=r"^m cannot be written") as caught:
             run.media("m", media_type="text/plain", content=content, sha256=digest)
         assert str(caught.value).startswith(f"m cannot be written: {fact}")
+    (tmp_path / "r" / "media").rmdir()
     (tmp_path / "r" / "media").write_text("no folder")
-    with pytest.raises(ValueError, match=r"^m cannot be written: its file could not be written: File exists"):
+    with pytest.raises(ValueError, match=r"^m cannot be written: its file could not be written: Not a directory"):
         run.media("m", media_type="text/plain", content=b"x")
     run.abandon()
 
