@@ -13,7 +13,7 @@ from browser.axe import findings, need_axe
 from browser.built_pages import addresses_of
 from browser.watching import PHONE, WIDE, Watch, without_search
 
-ALIKE = re.compile(r"(?:requirements|spec/rules|spec/toy/v1|spec/kaun/v1|implementations)/.+")
+ALIKE = re.compile(r"(?:requirements|spec/rules|spec/toy/v1|spec/kaun/v1|spec/1\.\d|implementations)/.+")
 """Addresses of pages that have the same parts as each other: one in so many is asked about."""
 
 EACH = 16

@@ -21,7 +21,8 @@ FIND = """() => [...document.querySelectorAll(".check-link")].map((link) => {
 
 def example_pages(site: Path) -> list[str]:
     """Return the addresses of the pages of the specification that may show records, from the start page."""
-    pages = sorted((site / "spec").rglob("index.html"))
+    # Examples of an earlier revision have the findings of that revision.
+    pages = sorted(set((site / "spec").rglob("index.html")) - set((site / "spec").glob("1.*/**/index.html")))
     return [
         page.parent.relative_to(site).as_posix() + "/" for page in pages if "kind" in page.read_text(encoding="utf-8")
     ]

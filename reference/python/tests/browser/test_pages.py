@@ -24,7 +24,7 @@ SCHEMES: dict[Literal["light", "dark"], str] = {"light": "default", "dark": "sla
 MEASURED = [address for address in SHOWN.values() if not address.endswith(".html")]
 
 
-ALIKE = re.compile(r"requirements/.+")
+ALIKE = re.compile(r"(?:requirements|spec/1\.\d)/.+")
 """Addresses of pages that one template makes from data, too many to open each."""
 
 EACH = 12

@@ -211,7 +211,7 @@ def test_usual_name_does_not_hide_the_log_beside_it(tmp_path: Path, capsys: pyte
     """A directory is shown by the one file whose content is a log; of several, one is to be named."""
     (tmp_path / "log.txt").write_text("loss was 2 and then 3\n")
     assert 2 == main(["show", str(tmp_path)])
-    assert "`toyspec doctor`" in capsys.readouterr().err
+    assert "`toyspec check`" in capsys.readouterr().err
     log_of(tmp_path / "train.jsonl", {"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25})
     assert 0 == main(["show", str(tmp_path)])
     assert capsys.readouterr().out.startswith("train.jsonl")
@@ -223,7 +223,7 @@ def test_usual_name_does_not_hide_the_log_beside_it(tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("name", "data", "advice"),
     [
-        ("a.csv", b"1,2.0\n2,1.5\n", "--columns step,name1"),
+        ("a.csv", b"1,2.0\n2,1.5\n", "--columns step,loss"),
         ("a.csv", "step,pr\xe4zision\n1,2.0\n2,1.5\n".encode("latin-1"), "iconv -f ISO-8859-1"),
         ("a.log", b"objective of -0.15 over 1000 frames\n", "describe it as a dialect in toyspec.toml"),
         ("a.csv", "step,loss\n1,2\n".encode("utf-16"), "iconv -f UTF-16"),
@@ -277,18 +277,6 @@ def test_text_between_numbers_is_passed_over(name: str | None, data: bytes) -> N
     """Lines without a number hide no log, lines whose values are words count as such, and prose is not a table."""
     found = recognize(data, dialects())
     assert name == (None if found is None else found.dialect.name)
-
-
-def test_export_of_several_runs_prints_a_summary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each cause is printed once, with the number of its runs; the report in JSON has every run."""
-    for name in ("a", "b", "c"):
-        with start_run(tmp_path / "runs" / name, run_id=name, config={"lr": 0.1}) as run:
-            run.log({"acc": 0.5}, step=1)
-    assert 0 == main(["export", "csv", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
-    lines = capsys.readouterr().out.splitlines()
-    assert 1 == sum("no-place" in line for line in lines)
-    assert any("in 3 runs (no-place)" in line for line in lines)
-    assert lines[-1].startswith("3 runs: ")
 
 
 def test_settings_in_a_log_of_mlperf_are_not_points_of_a_curve(tmp_path: Path) -> None:

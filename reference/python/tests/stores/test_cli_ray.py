@@ -13,6 +13,7 @@ from loopback_store import stream
 
 RAY = """
 import atexit, os
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 class RayError(Exception):
@@ -35,18 +36,19 @@ def put(value):
     return value
 
 def remote(**_):
-    return lambda work: SimpleNamespace(remote=lambda call, items: (work, call, tuple(items)))
+    def task(work, call, items):
+        return SimpleNamespace(future=lambda: _done(work, call, items))
 
-def wait(futures, num_returns):
+    return lambda work: SimpleNamespace(remote=lambda call, items: task(work, call, items))
+
+def _done(work, call, items):
     if os.environ.get("INTERRUPT"):
         raise KeyboardInterrupt
-    return futures[:1], futures[1:]
+    future = Future()
+    future.set_result(work(call, items))
+    return future
 
-def get(future):
-    work, call, items = future
-    return work(call, list(items))
-
-def cancel(future, force):
+def cancel(task, force):
     pass
 
 def shutdown():
