@@ -5,6 +5,7 @@ An archive has the files of ``spec/`` as they were when the revision ended, and 
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import zipfile
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
 _ARCHIVES = sources.ROOT / "docs/earlier"
 _LINK = re.compile(r"\[([^\]\n]*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
-_HEADING = re.compile(r"^# .*\n", re.MULTILINE)
-_FRONT = "---\nsearch:\n  exclude: true\n---\n"
+_HEADING = re.compile(r"^# (.*)\n", re.MULTILINE)
+_FRONT = "---\ntitle: {title}\nsearch:\n  exclude: true\n---\n"
 _NOTE = """
 !!! note "An earlier revision"
 
@@ -51,4 +52,6 @@ def _page(revision: str, name: str, text: str, names: set[str]) -> str:
 
     current = posixpath.relpath("README.md", posixpath.dirname(f"{revision}/{name}"))
     note = _NOTE.format(revision=revision, current=current)
-    return _FRONT + _HEADING.sub(lambda heading: heading[0] + note, _LINK.sub(link, text), count=1)
+    title = _HEADING.search(text)
+    front = _FRONT.format(title=json.dumps(f"{title[1] if title else name} (revision {revision})"))
+    return front + _HEADING.sub(lambda heading: heading[0] + note, _LINK.sub(link, text), count=1)
