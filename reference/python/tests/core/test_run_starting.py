@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -369,6 +370,31 @@ def test_a_training_that_is_stopped_from_outside_is_interrupted(tmp_path: Path) 
     assert [("interrupted", "GeneratorExit"), ("interrupted", "CancelledError")] == [
         (end["reason"], end["error"]) for end in ends
     ]
+
+
+def test_a_signal_within_a_write_ends_a_run_that_resumes_by_itself(tmp_path: Path) -> None:
+    """The line is whole, the run ends after it, and then the process does: it is not resumed by the next record."""
+    program = """
+import os, signal, toyspec
+
+with toyspec.start_run("runs", run_id="a", exist="resume", git=None) as run:
+    file = run._stream._file
+    real = file._write
+
+    def write(descriptor, data):
+        written = real(descriptor, data)
+        if b'"step":2' in data:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return written
+
+    file._write = write
+    for step in range(1, 9):
+        run.step(step, loss=1.0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
+    assert (-signal.SIGTERM, b"") == (done.returncode, done.stderr)
+    *_, step, end = read(tmp_path / "runs/a")
+    assert (2, "run_end", "signal SIGTERM") == (step["step"], end.kind, end["error"])
 
 
 def test_a_loop_that_catches_a_signal_goes_on(tmp_path: Path) -> None:

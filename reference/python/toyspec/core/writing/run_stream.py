@@ -119,6 +119,7 @@ class RunStream:
         self.resumption = Resumption()
         """Where a resumed run goes on."""
         self._afterwards: list[Callable[[], None]] = []
+        self._is_afterwards = False
         self.on_reopening: Callable[[], None] | None = None
         """Called after a run that had ended or was closed has been opened again for a record."""
         self.on_record: Callable[[bytes, str, Step | None], None] | None = None
@@ -262,8 +263,14 @@ class RunStream:
             if file is None:
                 return
         file.in_turn(self._act, file, action, arguments)
-        while self._afterwards and not file.is_busy:
-            self._afterwards.pop(0)()
+        # One after the other: what is called here may write, and the next must not begin within it.
+        if self._afterwards and not self._is_afterwards:
+            self._is_afterwards = True
+            try:
+                while self._afterwards and not file.is_busy:
+                    self._afterwards.pop(0)()
+            finally:
+                self._is_afterwards = False
 
     def _file_again(
         self, dead: AppendFile | None, action: Callable[..., None], arguments: tuple[Any, ...]
