@@ -276,7 +276,7 @@ def test_what_earns_a_warning_is_written(run: RunWriter) -> None:
     run.step(9)
     run.region_exit("never entered")
     run.compare("par", step=9, baseline_run_id="none")
-    run.run_end("errored", final_step=3, final_loss=1.0)
+    run.run_end("errored", final_step=10, final_loss=1.0)
     report = check(run.events_path).files[0]
     assert report.valid
     expected = ["compare-without-baseline", "error-not-explained", "final-step-mismatch", "region-not-nested"]
