@@ -54,6 +54,8 @@ async def _becomes(app: WatchApp, pilot: Pilot[Any], expected: list[str]) -> lis
     deadline = time.monotonic() + _MOST_SECONDS
     while _screen(app) != expected and time.monotonic() < deadline:
         await pilot.pause(0.02)
+        # Whether a narrow list was laid out before its bar came depends on when rows came.
+        app.screen.refresh(layout=True)
     return _screen(app)
 
 
