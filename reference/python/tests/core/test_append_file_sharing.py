@@ -276,6 +276,19 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged(tmp_path: Path) -> N
         assert part == b"" or part.startswith(b"%09d" % len(lines)) or len(part) < 9
 
 
+def test_what_waits_for_a_turn_that_fails_is_done(path: str) -> None:
+    """A record of a signal handler is in the file, and the caller of the turn gets the error of the turn."""
+
+    def interrupted() -> None:
+        file.append(b"of the handler")
+        raise ValueError("of the turn")
+
+    with contextlib.closing(AppendFile.create(path)) as file:
+        with pytest.raises(ValueError, match="of the turn"):
+            file.in_turn(interrupted)
+        assert b"of the handler\n" == content(path)
+
+
 def test_the_limit_of_open_files_is_an_error_of_opening(path: str) -> None:
     """Without a free descriptor, opening raises and leaves no file open."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -629,8 +629,11 @@ def test_show_of_many_names_is_bounded(tmp_path: Path, capsys: pytest.CaptureFix
     with toyspec.start_run(tmp_path, run_id="r", git=None) as run:
         for number in range(1100):
             run.histogram(f"h{number}", edges=[0, 1], counts=[1], step=1)
+        for number in range(14):
+            run.eval(f"e{number}", loss=1.0, step=1)
     capsys.readouterr()
     assert 0 == main(["show", "--color", "never", str(tmp_path / "r")])
     out = capsys.readouterr().out
     assert 12 == out.count("  histogram  h")
     assert "and 1088 more names" in out
+    assert "and 2 more evaluations" in out

@@ -6,13 +6,15 @@ Files that ship with the code, such as schemas, are under ``toyspec/data`` in a 
 from __future__ import annotations
 
 import errno
-import io
 import os
 import stat
 import sys
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from toyspec.core.errors import ToyspecError
+
+if TYPE_CHECKING:
+    import io
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 # Opening does not wait if a FIFO replaces the file between stat and open, and no terminal becomes that of the process.
@@ -41,11 +43,6 @@ def open_file(path: str | os.PathLike[str]) -> io.BufferedReader:
 def null_device(flags: int) -> int:
     """Return a descriptor on the null device, open with *flags*."""
     return os.open(os.devnull, flags)
-
-
-def open_text(path: str | os.PathLike[str], *, newline: str | None = None) -> io.TextIOWrapper:
-    """Return what ``opened`` does, as UTF-8."""
-    return io.TextIOWrapper(open_file(path), encoding="utf-8", newline=newline)
 
 
 def descriptor_of(path: str) -> int:

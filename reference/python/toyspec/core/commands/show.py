@@ -217,6 +217,8 @@ def _values(run: RunSummary, terminal: Terminal) -> Iterator[Line]:
     for name, event in list(run.evals.items())[:_MAX_LISTED]:
         results = _members(with_lost_numbers(event), leave_out=("kind", "t", "phase", "name"))
         yield "eval", f"{shortened(name, _NAME_CHARS)}  {results}"
+    if len(run.evals) > _MAX_LISTED:
+        yield "", f"and {len(run.evals) - _MAX_LISTED} more evaluations"
 
 
 def _extremes(run: RunSummary, name: str, curve: Curve) -> Iterator[str]:

@@ -92,6 +92,8 @@ class LiveBytes(ABC):
         """Return whether the bytes after the last committed line are still there, by both their ends."""
         # A record that replaces a cut one may have the same bytes at its end.
         end, start = self._uncommitted, self._fragment_start
+        if not end:
+            return True
         return self.read(self.position - len(end), len(end)) == end and self.read(self.committed, len(start)) == start
 
     @abstractmethod

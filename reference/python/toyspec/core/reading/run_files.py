@@ -77,11 +77,6 @@ def leaves_bundle(path: str) -> bool:
     return path.startswith(("/", "\\")) or has_drive or ".." in path.replace("\\", "/").split("/")
 
 
-def parts_below(path: str) -> list[str]:
-    """Return the parts of *path*, with ``/``, that stay below the directory to which they are joined: no ``..``."""
-    return [part for part in path.split("/") if part not in ("", ".", "..")]
-
-
 def rank_streams(directory: str) -> dict[int, str]:
     """Return the paths of the streams in *directory* by their ranks, in the order of ranks; raise OSError."""
     with os.scandir(directory or os.curdir) as entries:

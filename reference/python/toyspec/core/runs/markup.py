@@ -12,7 +12,7 @@ from toyspec.core.runs.curves import metric_texts
 from toyspec.core.runs.run_facts import flat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from toyspec.core.runs.summary import RunSummary
 
@@ -24,11 +24,6 @@ _NAME_CHARS = 60
 def escaped(text: str) -> str:
     """Return log text as text of Markdown: on one line, inert, and cut."""
     return _SPECIAL.sub(r"\\\1", shortened(text, _NAME_CHARS))
-
-
-def table_line(cells: Sequence[str]) -> str:
-    """Return a row of a table whose *cells* are Markdown already."""
-    return f"| {' | '.join(cells)} |"
 
 
 _MOST_METRICS = 20

@@ -183,18 +183,29 @@ class AppendFile:
         self.in_turn(self.commit, line + b"\n", sync)
 
     def in_turn(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Call *call* alone: after other threads, and after the turn that a signal handler interrupts with it."""
+        """Call *call* alone: after other threads, and after the turn that a signal handler interrupts with it.
+
+        An exception is raised once all that waits is done; of several, the first.
+        """
         with self.lock:
             self._waiting.append((call, arguments))
             if self.is_busy:
                 return
-            self.is_busy = True
+            self.is_busy, failure = True, None
             try:
                 while self._waiting:
                     call, arguments = self._waiting.pop(0)
-                    call(*arguments)
+                    try:
+                        call(*arguments)
+                    except BaseException as error:  # noqa: BLE001 - it is raised below
+                        failure = failure or error
             finally:
                 self.is_busy = False
+            if failure is not None:
+                try:
+                    raise failure
+                finally:
+                    del failure  # which would hold this frame, and it the error
 
     def settle(self) -> None:
         """Find out whether a line is committed whose ``append`` an exception interrupted, else remove its part.

@@ -215,7 +215,6 @@ def _end_by_signal(number: int, waiting: list[OpenRun]) -> None:
             run.stream.after_writing(partial(_end_by_signal, number, waiting))
             return
     _program.handlers.pop(number, None)
-    _program.runs.clear()  # while one is kept, a signal that gets another handler goes on being watched
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 

@@ -108,7 +108,8 @@ class RunStream:
         """Of the bundle, absolute: the program may change its own."""
         self.settings = settings
         self._resumes_by_itself = settings.resuming == "by-itself"
-        self._takes_steps_back = self._resumes_by_itself and settings.is_lenient
+        self._is_lenient = settings.is_lenient
+        self._takes_steps_back = self._resumes_by_itself and self._is_lenient
         self._progress = RunProgress()
         self.run_start = b""
         """The first record; empty while there is none."""
@@ -452,15 +453,13 @@ class RunStream:
         if not isinstance(kind, str):
             raise InvalidEventError('the event has no kind; add the member kind, for example "note"')
         is_counted = given.get("step") is COUNTED
-        kind, first_step, left_out = place(
-            kind, given, self._progress, self.resumption, is_lenient=self.settings.is_lenient
-        )
+        kind, first_step, left_out = place(kind, given, self._progress, self.resumption, is_lenient=self._is_lenient)
         if kind == "artifact":
             _check_path(given.get("path"))
         self._go_on(first_step, kind)
         self._progress.admit_kind(kind)
         hidden = self._hide_secrets(given) if kind in _REDACTED_KINDS else []
-        ready = prepared(kind, given, is_lenient=self.settings.is_lenient)
+        ready = prepared(kind, given, is_lenient=self._is_lenient)
         given = ready.members
         ready.left_out[:0] = left_out
         given.setdefault("t", self._watch.seconds())
@@ -543,7 +542,7 @@ class RunStream:
             line = encoder(given)
             check_record(line, kind)
         except (InvalidEventError, RecordRefusedError):
-            if not self.settings.is_lenient:
+            if not self._is_lenient:
                 raise
             given, more = writable(kind, given, size)
             if not more:
@@ -566,7 +565,7 @@ class RunStream:
     def _write_step(self, event: Step, numbering: Numbering) -> None:
         progress = self._progress
         phase: str = progress.phase if event.phase is None else event.phase
-        if numbering == "given" and not is_step(event.step) and self.settings.is_lenient:
+        if numbering == "given" and not is_step(event.step) and self._is_lenient:
             left_out = number_step(event)
             if left_out is not None:
                 numbering = "counted"
