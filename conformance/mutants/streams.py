@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 from conformance.mutants.mutant import Mutant
 from conformance.oracle import stream_rules
 from conformance.oracle.adapter import Oracle
-from conformance.oracle.checking import Checking
+from conformance.oracle.checking import Checking, Findings
 from conformance.oracle.stream_rules import Finding, MetricsRules, Seen, StreamRules, ToyRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from conformance.oracle.json_text import Problem
+    from conformance.oracle.lines import Line
 
 
 def _with_rules(toy: type[ToyRules] = ToyRules, metrics: type[MetricsRules] = MetricsRules) -> type[Checking]:
@@ -39,6 +42,15 @@ class LetsInvalidFieldsTakePart(Oracle):
             return super().record(Seen(seen.kind, seen.known, seen.value, frozenset()))
 
     checking_type = _with_rules(_Toy)
+
+
+class LeavesUnknownKeysOut(Oracle):
+    """Leaves a field with an unknown key inside it out of the rules."""
+
+    class checking_type(Checking):
+        def known(self, kind: str, line: Line, problems: list[Problem], found: Findings) -> frozenset[str]:
+            unknown = {problem.pointer.split("/")[1] for problem in problems if problem.rule == "unknown-key"}
+            return super().known(kind, line, problems, found) | unknown
 
 
 class ComparesWithTheLargest(Oracle):
@@ -269,6 +281,7 @@ def _mutant(make: type[Oracle], proves: str, reason: str, where: str = "") -> Mu
 ALL: tuple[Mutant, ...] = (
     _mutant(ChecksUnknownKinds, "stream/unknown-kind-out", "not expected: "),
     _mutant(LetsInvalidFieldsTakePart, "stream/faulty-field-out", "not expected: |not found: "),
+    _mutant(LeavesUnknownKeysOut, "stream/faulty-field-out", "not found: parent-is-itself"),
     _mutant(ComparesWithTheLargest, "stream/previous-value", "not expected: time-goes-backwards"),
     _mutant(KnowsOnePhase, "stream/phase", "not expected: step-"),
     _mutant(ForgetsThePhaseOfTheRun, "stream/phase", "not expected: |not found: "),

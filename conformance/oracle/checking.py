@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 100
 SIDECARS = ("run.json", "flow.json")
-_HARMLESS = frozenset({"unsafe-integer", "integer-as-float"})
+_HARMLESS = frozenset({"unsafe-integer", "integer-as-float", "unknown-key"})
 """Rules of records whose findings do not exclude a field from the rules that relate records."""
 
 
