@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 use toyspec::{CheckOptions, Profile, Rule, StreamChecker};
 
 use crate::failures::{caught, failure};
-use crate::reports::{FindingFields, ReportFields};
+use crate::reports::ReportFields;
 
 /// So much is checked at most before Python may handle a signal.
 const PIECE_BYTES: usize = 1 << 22;
@@ -43,7 +43,6 @@ fn unknown(name: &str) -> PyErr {
 pub(crate) struct Checker {
     /// None once it is finished, or has failed.
     checker: Option<StreamChecker>,
-    path: Option<PathBuf>,
 }
 
 #[pymethods]
@@ -56,7 +55,7 @@ impl Checker {
             Some(path) => StreamChecker::at(path, options),
             None => StreamChecker::named(name, options),
         });
-        Ok(Checker { checker: Some(made.map_err(|place| failure(&place))?), path })
+        Ok(Checker { checker: Some(made.map_err(|place| failure(&place))?) })
     }
 
     /// Checks the lines that *data* commits.
@@ -75,31 +74,10 @@ impl Checker {
         Ok(())
     }
 
-    /// Returns the findings that were listed since the last call.
-    fn taken(&mut self) -> PyResult<Vec<FindingFields>> {
-        let mut checker = self.take()?;
-        let new = checker.take();
-        self.checker = Some(checker);
-        Ok(new.into_iter().map(FindingFields::from).collect())
-    }
-
-    /// Whether the last record ends the run; true for a stream without a profile.
-    #[getter]
-    fn ended(&self) -> bool {
-        self.checker.as_ref().is_some_and(StreamChecker::ended)
-    }
-
     /// Whether the stream has no profile, and more bytes would not change what it looks like.
     #[getter]
     fn is_look_settled(&self) -> bool {
         self.checker.as_ref().is_some_and(StreamChecker::is_look_settled)
-    }
-
-    /// Reads the files beside the stream again.
-    fn read_bundle_again(&mut self) {
-        if let (Some(checker), Some(path)) = (&mut self.checker, &self.path) {
-            checker.read_bundle_again(path);
-        }
     }
 
     /// Returns the report, and what a stream without a profile looks like.
