@@ -22,8 +22,13 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 100
 SIDECARS = ("run.json", "flow.json")
-_HARMLESS = frozenset({"unsafe-integer", "integer-as-float", "unknown-key"})
+_HARMLESS = frozenset({"unsafe-integer", "integer-as-float"})
 """Rules of records whose findings do not exclude a field from the rules that relate records."""
+
+
+def _is_harmless(problem: Problem) -> bool:
+    """Return whether *problem* leaves the field it is in to the rules; an unknown key is not a field of the record."""
+    return problem.rule in _HARMLESS or (problem.rule == "unknown-key" and problem.pointer.count("/") > 1)
 
 
 @dataclass
@@ -174,8 +179,7 @@ class Checking:
         for problem in problems:
             if self.is_reported(found, kind, problem):
                 found.add(problem.rule, line.number, line.byte(problem.start), problem.pointer)
-        errors = (problem for problem in problems if problem.rule not in _HARMLESS)
-        return frozenset(problem.pointer.split("/")[1] for problem in errors)
+        return frozenset(problem.pointer.split("/")[1] for problem in problems if not _is_harmless(problem))
 
     def is_reported(self, found: Findings, kind: str, problem: Problem) -> bool:
         """Return whether an error of a record is reported here or was reported before."""
