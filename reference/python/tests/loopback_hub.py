@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from loopback_store import LoopbackServer, body_of
+from toyspec.core.places import place
 
 TOKEN = "hf_token-of-the-tests"
 NAME = "me/runs"
@@ -341,7 +342,11 @@ def known_hub(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[Hub]:
         patch.setattr(constants, "HF_URL_HOSTS", frozenset(["127.0.0.1"]), raising=False)
         patch.setattr(constants, "HF_TOKEN_PATH", str(folder / "no-token"))
         patch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        # An opened place remembers the address of its hub.
+        place._opened.cache_clear()
+        pytest.importorskip("huggingface_hub").HfFileSystem.clear_instance_cache()
         yield served
+        place._opened.cache_clear()
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from hostile_folders import (
     status_of,
     tool_questions,
 )
+from loopback_hub import NAME, known_hub
 from loopback_store import BUCKET, Store
 from toyspec.catalog.layout import LAYOUT, read_manifest
 from toyspec.core.command_line.main import main
@@ -265,21 +266,55 @@ def _folders(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.is_dir())
 
 
+_NOT_PATHS = ("..", "../../outside", ".")
+
+
+def _objects(folder: Path) -> dict[str, bytes]:
+    """Return the files of *folder*, and logs whose names are paths here and mean something else elsewhere."""
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    found = {f"runs/{path.relative_to(folder)}": path.read_bytes() for path in files if path.name.isprintable()}
+    for name in ("\u202e", "~", "%2e%2e%2fa", "..\\..\\b", "$(touch x)", "x" * 200):
+        found[f"runs/{name}/events.jsonl"] = STREAM
+    return found
+
+
 @needs_fork
 @pytest.mark.slow
 def test_objects_from_elsewhere_are_safe_to_look_at(store: Store, received: Path) -> None:
     """What is in them does nothing here, nor do their names."""
-    for path in received.rglob("*"):
-        if path.is_file() and not path.is_symlink() and path.name.isprintable():
-            store.put(f"runs/{path.relative_to(received)}", path.read_bytes())
-    for name in ("\u202e", "~", "%2e%2e%2fa", "..\\..\\b", "$(touch x)", "x" * 200):
-        store.put(f"runs/{name}/events.jsonl", STREAM)
+    for name, data in _objects(received).items():
+        store.put(name, data)
     asked = [words for place in (f"s3://{BUCKET}/runs", f"s3://{BUCKET}/runs/sealed") for words in lines(place)]
     # Programs of their own: what has asked a store survives no fork, nor does its parent.
     assert [] == found_by("commands on objects", {" ".join(each): partial(status_of, each) for each in asked})
 
 
-@pytest.mark.parametrize("name", ["..", "../../outside", ".", "a//b", "a\nb: status code: 200"])
+@needs_fork
+@pytest.mark.slow
+def test_repositories_from_elsewhere_are_safe_to_look_at(
+    received: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repository of Hugging Face has the same files under the same names."""
+    with known_hub(tmp_path_factory.mktemp("hub"), monkeypatch) as hub:
+        hub.model().add(_objects(received))
+        asked = lines(f"hf://{NAME}/runs")
+        assert [] == found_by("commands on a repository", {" ".join(each): partial(main, each) for each in asked})
+
+
+@pytest.mark.parametrize("name", _NOT_PATHS)
+def test_file_of_a_repository_with_a_name_that_is_not_a_path_is_named(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As an object of a store."""
+    with known_hub(tmp_path, monkeypatch) as hub:
+        hub.model().add({"runs/a/events.jsonl": STREAM, f"runs/{name}/events.jsonl": STREAM})
+        assert 2 == main(["ls", f"hf://{NAME}/runs"])
+    said = capsys.readouterr().err
+    assert "an object has a name that is not a path" in said
+    assert said.rstrip("\n").isprintable()
+
+
+@pytest.mark.parametrize("name", [*_NOT_PATHS, "a//b", "a\nb: status code: 200"])
 def test_object_with_a_name_that_is_not_a_path_is_named(
     name: str, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 
 from toyspec.core.errors import PlaceError
-from toyspec.core.places.place import OWN, ChangedError, Entry, FetchedBytes
+from toyspec.core.places.place import OWN, ChangedError, Entry, FetchedBytes, NotAPathError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,7 @@ _MARKS = (
     "ETag", "etag", "md5", "checksum", "blob_id", "xet_hash", "mtime", "LastModified", "last_modified", "modified",
     "created",
 )  # fmt: skip
+_NOT_IN_PATHS = frozenset({"", ".", ".."})
 
 
 def open_place(scheme: str, host: str, query: str) -> FilePlace:
@@ -50,7 +51,9 @@ class FilePlace:
     def entries(self, address: str) -> Iterator[Entry]:
         """See Place."""
         with _reported(address):
-            for _, _, files in self._system.walk(self._path(address), detail=True):
+            for _, below, files in self._system.walk(self._path(address), detail=True):
+                for info in below.values():
+                    self._address(info["name"])  # before it is walked
                 for info in sorted(files.values(), key=lambda each: str(each["name"])):
                     yield self._entry(self._address(info["name"]), info)
 
@@ -60,6 +63,8 @@ class FilePlace:
             if not self._system.isdir(self._path(address)):
                 return []
             found = self._system.ls(self._path(address), detail=True)
+            for each in found:
+                self._address(each["name"])
         is_directory = {str(each["name"]).rstrip("/"): each.get("type") == "directory" for each in found}
         return sorted(f"{name.rpartition('/')[2]}{'/' if below else ''}" for name, below in is_directory.items())
 
@@ -93,7 +98,11 @@ class FilePlace:
         return str(self._system._strip_protocol(address))  # noqa: SLF001 - fsspec has no other name for it
 
     def _address(self, name: str) -> str:
-        return f"{self._root}/{str(name)[self._strip :].lstrip('/')}"
+        """Return the address of the file or directory *name*, as the file system lists it; raise NotAPathError."""
+        path = str(name)[self._strip :].lstrip("/")
+        if not _NOT_IN_PATHS.isdisjoint(path.rstrip("/").split("/")):
+            raise NotAPathError(self._root, path)
+        return f"{self._root}/{path}"
 
     @staticmethod
     def _entry(address: str, info: dict[str, Any]) -> Entry:

@@ -29,6 +29,7 @@ from toyspec.core.places.place import (
     Entry,
     FetchedBytes,
     MalformedAnswerError,
+    NotAPathError,
     RangesMissingError,
     request_seconds,
 )
@@ -236,10 +237,7 @@ def reported(address: str) -> Iterator[None]:
         raise PlaceError(address, "the store does not offer this") from None
     except InvalidPathError as error:
         found = _NO_PATH.search(str(error))
-        name = shortened(found[1], _SHOWN_CHARS) if found else ""
-        raise PlaceError(
-            address, f"an object has a name that is not a path: {name!r}; name a folder without it"
-        ) from None
+        raise NotAPathError(address, shortened(found[1], _SHOWN_CHARS) if found else "") from None
     except (BaseError, ValueError, OSError) as error:
         if isinstance(error, PlaceError):
             raise

@@ -43,6 +43,13 @@ class ChangedError(PlaceError):
         super().__init__(address, "it changed while it was read; read it again")
 
 
+class NotAPathError(PlaceError):
+    """A name that the place lists leads elsewhere, or nowhere."""
+
+    def __init__(self, address: str, name: str) -> None:
+        super().__init__(address, f"an object has a name that is not a path: {name!r}; name a folder without it")
+
+
 class MalformedAnswerError(PlaceError):
     """The answer has status 200 and lacks what was asked for: whether the request was done is not known."""
 
