@@ -81,7 +81,7 @@ ci: $(DEV_ALL) ## run what CI runs, in two lanes, and print what each part took 
 .PHONY: everything
 everything: $(DEV_ALL) ## run what CI runs and what it leaves out: whole suites twice, mutants, chaos, the packages of others, figures (hours)
 	@TOYSPEC_EXAMPLES=random $(CHECKS) drift lint docs $(LANGUAGES) engine pytest 'plain_tests whole' 'wheel_test whole' \
-		'fuzz 600' 'chaos --minutes 60' 'conform whole' 'mutants --sample 600' 'mutants_python --least 60' outsider packages_test originals interop interop_stores interop_bridges interop_ray 'scale --most 1000' fresh
+		'fuzz 600' 'chaos --minutes 60' 'conform whole' 'mutants --sample 600' 'mutants_python --least 60' outsider packages_test originals interop interop_stores interop_ray 'scale --most 1000' fresh
 
 ##@ While working
 

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent
 BENCH, INTEROP = "reference/python/bench", "reference/python/interop"
 TESTS = "reference/python/tests"
 CORE = ("msgspec", "jsonschema", "shtab")
-STORES, BRIDGES = Path("build/interop-stores"), Path("build/interop-bridges")
+STORES = Path("build/interop-stores")
 HEALTH_CURVES = "build/bench-health"
 CONFORMANCE_PAGE = "docs/reference/conformance.md"
 GENERATED = ("schemas", "spec", "reference", "docs", "mkdocs.yml")
@@ -463,23 +463,6 @@ def interop_stores(session: nox.Session) -> None:
     stores = ":".join(map(str, binaries))
     python(
         session, "-m", "pytest", "-q", f"{TESTS}/stores/test_places_servers.py", *session.posargs, TOYSPEC_STORES=stores
-    )
-
-
-@nox.session
-def interop_bridges(session: nox.Session) -> None:
-    """Send runs to a real OpenTelemetry collector on loopback."""
-    with session.chdir(f"{INTEROP}/collector"):
-        session.run("go", "build", "-o", str(ROOT / BRIDGES / "toyspec-test-collector"), ".", external=True)
-    bridges = str(ROOT / BRIDGES)
-    python(
-        session,
-        "-m",
-        "pytest",
-        "-q",
-        f"{TESTS}/convert/test_bridges_servers.py",
-        *session.posargs,
-        TOYSPEC_BRIDGES=bridges,
     )
 
 

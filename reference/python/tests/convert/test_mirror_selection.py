@@ -104,7 +104,7 @@ def test_gradients_are_histograms() -> None:
     ]
 
 
-def test_marks_are_sent_whatever_the_patterns_and_alerts_are_counted() -> None:
+def test_marks_are_sent_whatever_the_patterns() -> None:
     """A text, a picture and a histogram have names as numbers do; all else is sent whatever is chosen."""
     alert = {"kind": "alert", "t": 1.0, "rule": "r", "level": "error", "text": "x"}
     found = records(
@@ -115,7 +115,6 @@ def test_marks_are_sent_whatever_the_patterns_and_alerts_are_counted() -> None:
     )  # fmt: skip
     rows = selected(found, Selecting(metrics=["said"]))
     assert ["said", "alert", "alert", "alert", "reason"] == [item.name for row in rows for item in row.items]
-    assert [0, 1, 1, 2, 0] == [row.alerts for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -136,5 +135,5 @@ def test_choices_that_cannot_be_are_refused(options: dict[str, Any], fact: str) 
 
 def test_unknown_service_is_refused() -> None:
     """The message lists those that there are."""
-    with pytest.raises(ValueError, match="to is 'comet'; it must be one of 'wandb', 'mlflow', 'tensorboard', 'otel'"):
+    with pytest.raises(ValueError, match="to is 'comet'; it must be one of 'wandb', 'mlflow', 'tensorboard'"):
         Mirror(to="comet")  # type: ignore[arg-type]

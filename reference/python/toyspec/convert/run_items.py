@@ -74,8 +74,6 @@ class ItemRow(NamedTuple):
     items: tuple[Item, ...]
     number: int = -1
     """Place of the record in its run, counted from 0 after the one of the start."""
-    alerts: int = 0
-    """For an alert that is mirrored: the number of alerts of its rule and level until here."""
 
     @property
     def line(self) -> int:

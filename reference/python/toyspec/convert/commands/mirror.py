@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Send each RUN on to a service while it is written, and end when it has ended. A
 RUN is a toy/v1 run, or a directory with some below: then new runs are mirrored
-as they come, until Ctrl-C. SERVICE is wandb, mlflow, tensorboard or otel
-(metrics for an OpenTelemetry collector).
+as they come, until Ctrl-C. SERVICE is wandb, mlflow or tensorboard.
 
 The bundle stays the truth. A state file beside it keeps how far the service is,
 so that whatever is interrupted goes on with the next row, and nothing is sent
@@ -37,9 +36,6 @@ _EPILOG = """\
 Weights & Biases: the network is used as wandb is configured; WANDB_MODE=offline
 writes files. MLflow: the default is MLFLOW_TRACKING_URI. Login and keys are
 those of the service's own tools.
-
-OpenTelemetry: values go by OTLP over HTTP, each with the time of its record, to
-OTEL_EXPORTER_OTLP_ENDPOINT or http://localhost:4318.
 
 exit status:
   0  all was sent
@@ -63,13 +59,9 @@ def configure(parser: Parser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", type=local_path, help="what to mirror")
     parser.add_argument("--to", metavar="SERVICE", choices=get_args(Service), required=True, help="where to")
     parser.add_argument(
-        "--project", metavar="NAME", help="project, experiment or service name; default: the run's group"
+        "--project", metavar="NAME", help="project or experiment; default: the run's group"
     )
-    parser.add_argument(
-        "--into",
-        metavar="PLACE",
-        help="a directory; for mlflow a tracking URI, for otel an address",
-    )
+    parser.add_argument("--into", metavar="PLACE", help="a directory; for mlflow a tracking URI")
     parser.add_argument("--backfill", action="store_true", help="send what is missing now, and end")
     parser.add_argument(
         "--patience",

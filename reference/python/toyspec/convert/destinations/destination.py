@@ -235,7 +235,6 @@ class Tool(NamedTuple):
     destination: str
     extra: str | None = None
     """The extra to install."""
-    is_exported: bool = True
     is_mirrored: bool = False
     """Whether a run can be sent while it is written."""
 
@@ -245,7 +244,6 @@ TOOLS: Final = {
     "wandb": Tool("wandb_runs", "WandbRuns", "wandb", is_mirrored=True),
     "mlflow": Tool("mlflow_runs", "MlflowRuns", "mlflow", is_mirrored=True),
     "csv": Tool("csv_tables", "CsvTables"),
-    "otel": Tool("otel_metrics", "OtelMetrics", is_exported=False, is_mirrored=True),
 }
 
 
@@ -263,4 +261,4 @@ def destination_of(name: str) -> type[Destination]:
 def exportable() -> list[str]:
     """Return the names of the formats that can be exported to, those of other packages last."""
     others = [name for name, each in converters().items() if each.destination is not None and name not in TOOLS]
-    return [*(name for name, tool in TOOLS.items() if tool.is_exported), *others]
+    return [*TOOLS, *others]

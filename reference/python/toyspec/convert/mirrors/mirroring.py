@@ -7,7 +7,6 @@ import hashlib
 import os
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from itertools import count
@@ -395,8 +394,6 @@ def _read(path: str) -> MirrorProgress | None:
         ) from None
 
 
-MOST_ALERTS: Final = 10_000
-"""Alerts of further rules are counted together: memory is bounded, whatever the log names."""
 _POINTS: Final = frozenset(["measure", "text", "histogram", "media"])
 """What has a name, and a budget."""
 _BYTES_PER_MEGABYTE: Final = 1_000_000
@@ -408,7 +405,6 @@ class Selection:
     def __init__(self, select: Selecting, settings: Any = None) -> None:
         """Select from the run with these *settings*, which are sent too."""
         self._select = select
-        self._alerts: Counter[tuple[str, str]] = Counter()
         self._numbers = count()
         self._bytes_left: float | None = None
         self.is_spent = False
@@ -426,22 +422,13 @@ class Selection:
             self._pay(_size(points))
         if self.is_spent:
             wanted = [item for item in wanted if item.kind not in _POINTS]
-        number, alerts = next(self._numbers), self._alerts_until(record)
-        return ItemRow(record, tuple(wanted), number, alerts) if wanted else None
+        number = next(self._numbers)
+        return ItemRow(record, tuple(wanted), number) if wanted else None
 
     def _pay(self, size: float) -> None:
         assert self._bytes_left is not None
         self.is_spent = self.is_spent or size > self._bytes_left
         self._bytes_left -= size
-
-    def _alerts_until(self, record: Record) -> int:
-        """Return the number of alerts like *record*; 0 for other records."""
-        if record.kind != "alert":
-            return 0
-        alert = str(record.value.get("rule")), str(record.value.get("level"))
-        alert = alert if alert in self._alerts or len(self._alerts) < MOST_ALERTS else ("others", "")
-        self._alerts[alert] += 1
-        return self._alerts[alert]
 
     def _named(self, item: Item) -> str:
         kind = str(item.record.get("kind"))

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from toyspec.convert.destinations.destination import Destination
     from toyspec.core.writing.run_writer import RunWriter
 
-Service = Literal["wandb", "mlflow", "tensorboard", "otel"]
-"""What runs can be sent to: a tracker, or a collector of metrics."""
+Service = Literal["wandb", "mlflow", "tensorboard"]
+"""What runs can be sent to."""
 
 WAIT_SECONDS = 10.0
 """How long the end of a run waits for its mirrors; then they go on by themselves."""
@@ -54,12 +54,11 @@ class Mirror(msgspec.Struct, frozen=True, kw_only=True):
     """A copy of a run in another tracker: what is sent, and where to. See ``start_run``."""
 
     to: Service
-    """``"wandb"``, ``"mlflow"``, ``"tensorboard"`` or ``"otel"``; its package must be installed."""
+    """``"wandb"``, ``"mlflow"`` or ``"tensorboard"``; its package must be installed."""
     project: str | None = None
-    """Project, experiment or name of the service there; None means the group of the run, else ``toyspec``."""
+    """Project or experiment there; None means the group of the run, else ``toyspec``."""
     into: str | None = None
-    """A directory, for MLflow a tracking URI, for OpenTelemetry the address of a collector; None means what the
-    service is configured for."""
+    """A directory, for MLflow a tracking URI; None means what the service is configured for."""
     select: Selecting | None = None
     """Which points are sent from now on; None means those of the mirror before, and all where there was none."""
     patience: float = 300.0
