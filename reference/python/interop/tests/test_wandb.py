@@ -101,8 +101,8 @@ def test_each_process_of_a_run_that_wandb_resumed_is_a_run(tmp_path: Path) -> No
     assert ["errored", "completed"] == [records(run.target)[-1]["reason"] for run in (first, second)]
 
 
-def test_media_alerts_and_texts_come_back(tmp_path: Path) -> None:
-    """Pictures, sounds, tables, histograms, texts and alerts of W&B are in the run, and in what is exported from it."""
+def test_histograms_alerts_and_texts_come_back(tmp_path: Path) -> None:
+    """They are in the run, and in what is exported from it; pictures, sounds and tables are counted."""
     import wandb
 
     np = pytest.importorskip("numpy")
@@ -122,19 +122,11 @@ def test_media_alerts_and_texts_come_back(tmp_path: Path) -> None:
     run.finish()
     wandb_runs._await_end(run.settings.sync_file)
     (made,) = imported(tmp_path / "wandb", tmp_path / "runs").runs
-    assert {"part-dropped"} == losses(made).keys() - {"no-place"}
+    assert {"part-dropped", "no-place"} == losses(made).keys()
     exported("wandb", made.target, tmp_path / "out")
     (again,) = imported(tmp_path / "out", tmp_path / "again").runs
     for target in (made.target, again.target):
         found = records(target)
-        several = [each for each in found if each["kind"] == "media" and each["name"] == "imgs"]
-        # An export shows pictures of one name in rows of their own, without their places in a list.
-        assert [0, 1] == [each.get("index", at) for at, each in enumerate(several)]
-        media = {each["name"]: each for each in found if each["kind"] == "media"}
-        # An export has no place for the file of the table.
-        assert {"img", "imgs", "au"} == media.keys() - {"t"}
-        assert ("one", 4, 4, 3) == tuple(media["img"][key] for key in ("caption", "width", "height", "step"))
-        assert "audio/wav" == media["au"]["media_type"]
         (bins,) = (each for each in found if each["kind"] == "histogram")
         assert ([1.0, 1.5, 2.0, 2.5, 3.0], 3.0) == (bins["edges"], sum(bins["counts"]))
         assert [{"said": "hello"}] == [each["texts"] for each in found if "texts" in each]

@@ -13,8 +13,7 @@ import toyspec
 from conversions import records
 from toyspec import check, history
 from toyspec.convert.intake import Intake
-from toyspec.convert.reports import Ledger
-from toyspec.convert.sources import MISSING_FILE
+from toyspec.convert.reports import NO_PLACE, Ledger
 from toyspec.core.format.canonical import encode
 
 if TYPE_CHECKING:
@@ -83,8 +82,8 @@ def test_log_names_what_was_left_out(tmp_path: Path) -> None:
     """Values by their names, all else by its cause: check reports both, and the history counts them."""
     ledger = Ledger()
     taken = intake(ledger)
-    ledger.lose(MISSING_FILE, "here", "a.png", name="picture")
-    ledger.lose(MISSING_FILE, "there", "a.png", count=2)
+    ledger.lose(NO_PLACE, "here", "a.png", name="picture")
+    ledger.lose(NO_PLACE, "there", "a.png", count=2)
     parts = [taken.begin(5.0), taken.values(6.0, 1, {"loss": 0.5, "model": object()}, "row")]
     lines = [line for part in parts for line in part]
     taken.end("completed", 7.0)
@@ -92,7 +91,7 @@ def test_log_names_what_was_left_out(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "events.jsonl").write_bytes(b"".join(lines))
     *_, note, end = records(tmp_path / "a")
-    assert ({"picture": 1, "model": 1}, {"missing-file": 2}) == (note["left_out"], note["dropped"])
+    assert ({"picture": 1, "model": 1}, {"no-place": 2}) == (note["left_out"], note["dropped"])
     assert ("run_end", 2.0) == (end["kind"], end["t"])
     (report,) = check(tmp_path / "a").files
     assert {"values-left-out", "records-dropped"} == {finding.rule for finding in report.findings}

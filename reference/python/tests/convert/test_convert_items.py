@@ -12,15 +12,13 @@ import pytest
 
 from toyspec.convert import sources
 from toyspec.convert.exporting import ExportedRun
-from toyspec.convert.intake import Intake
 from toyspec.convert.reports import NO_PLACE, Ledger
 from toyspec.convert.run_items import items_of
-from toyspec.convert.sources import drop_files, file_below, files_below, name_below
-from toyspec.convert.wandb_files import lines_of, taken_objects
+from toyspec.convert.sources import drop_files, files_below, name_below
+from toyspec.convert.wandb_files import bins_of, taken_objects
 from toyspec.core.errors import SourceError
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.records import RecordFeed
-from toyspec.core.writing.media import File
 
 if TYPE_CHECKING:
     pass
@@ -148,104 +146,27 @@ def files(tmp_path: Path) -> Path:
     return tmp_path / "in"
 
 
+HISTOGRAM = {"_type": "histogram", "values": [1, 2]}
+PACKED = {"packedBins.min": -1, "packedBins.size": 0.5}
+
+
 @pytest.mark.parametrize(
-    ("relative", "found"),
+    ("members", "bins"),
     [
-        ("a.png", "a.png"), ("sub/c.txt", "sub/c.txt"), ("sub\\c.txt", "sub/c.txt"), ("./sub/../a.png", "a.png"),
-        ("inner", "a.png"), ("link", None), ("../out.txt", None), ("sub", None), ("none", None), ("", None),
-        (None, None), (5, None), ("a\0", None), ("{root}/a.png", None),
+        ({**HISTOGRAM, "bins": [0, 1, 2.5]}, ([0, 1, 2.5], [1, 2])),
+        ({**HISTOGRAM, **PACKED, "packedBins.count": 2}, ([-1.0, -0.5, 0.0], [1, 2])),
+        ({**HISTOGRAM, **PACKED, "bins": [-1, -0.5, 0]}, ([-1, -0.5, 0], [1, 2])),
+        ({**HISTOGRAM, "bins": [0, 1]}, None),
+        (HISTOGRAM, None),
+        ({**HISTOGRAM, "values": ["1"], "bins": [0, 1]}, None),
+        ({"_type": "image-file", "path": "a.png", "values": [1], "bins": [0, 1]}, None),
     ],
-)  # fmt: skip
-def test_file_that_a_log_names_is_below_its_folder(files: Path, relative: Any, found: str | None) -> None:
-    """A path that leaves it, also by a link, names no file."""
-    given = relative.format(root=files) if isinstance(relative, str) else relative
-    assert (None if found is None else os.path.realpath(files / found)) == file_below(str(files), given)
-
-
-IMAGE = {"_type": "image-file", "path": "a.png", "width": 4, "height": 3, "caption": "cat", "sha256": "0", "size": 5}
-OBJECTS: dict[str, tuple[dict[str, Any], list[dict[str, Any]], dict[str, list[tuple[str, str, str | None]]]]] = {
-    "a picture": (IMAGE, [{"width": 4, "height": 3, "file": "a.png", "caption": "cat"}], {}),
-    "a picture with more": (
-        {**IMAGE, "boxes": 1, "masks": 2, "caption": "", "width": -1, "height": True},
-        [{"file": "a.png"}],
-        {"part-dropped": [("here", "boxes, masks", None)]},
-    ),
-    "pictures": (
-        {"_type": "images/separated", "filenames": ["a.png", "b.png", "none"], "captions": ["x", 5, "z"], "count": 3,
-         "width": 2, "height": 1.5},
-        [
-            {"index": 0, "width": 2, "file": "a.png", "caption": "x"},
-            {"index": 1, "width": 2, "file": "b.png"},
-        ],
-        {"missing-file": [("here", "none", None)]},
-    ),
-    "pictures with too few captions": (
-        {"_type": "images/separated", "filenames": ["a.png", "b.png"], "captions": ["x"], "boxes": 1},
-        [{"index": 0, "file": "a.png"}, {"index": 1, "file": "b.png"}],
-        {},
-    ),
-    "a list of files": (
-        {"_type": "audio", "audio": [{"path": "a.png", "caption": "x"}], "other": [1], "none": []},
-        [{"file": "a.png", "caption": "x"}],
-        {},
-    ),
-    "a file that is not there": (
-        {"_type": "image-file", "path": "../out.txt"}, [], {"missing-file": [("here", "../out.txt", None)]}
-    ),
-    "an object without files": (
-        {"_type": "graph-file", "nodes": 5}, [], {"no-place": [("here", "an object of type graph-file", None)]}
-    ),
-    "a histogram": ({"_type": "histogram", "values": [1, 2], "bins": [0, 1, 2.5]}, [{"kind": "histogram"}], {}),
-    "a packed histogram": (
-        {"_type": "histogram", "values": [1, 2], "packedBins.min": 0, "packedBins.size": 0.5, "packedBins.count": 2},
-        [{"kind": "histogram"}],
-        {},
-    ),
-    "a histogram without bins": (
-        {"_type": "histogram", "values": [1, 2]}, [], {"no-place": [("here", "an object of type histogram", None)]}
-    ),
-    "a histogram of texts": (
-        {"_type": "histogram", "values": ["1"], "bins": [0, 1]},
-        [],
-        {"no-place": [("here", "an object of type histogram", None)]},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", OBJECTS)
-def test_objects_of_wandb_are_media_or_counted(files: Path, tmp_path: Path, name: str) -> None:
-    """Each file is a record with its sizes and caption, and what is left of the object is reported."""
-    members, expected, losses = OBJECTS[name]
-    ledger = Ledger()
-    intake = Intake(ledger, str(tmp_path / "b"))
-    lines = lines_of(dict(members), "m", {"t": 1.0, "step": 2}, (str(files), "here"), intake)
-    found = []
-    shown = ("kind", "t", "step", "name", "index", "width", "height", "caption")
-    for record in map(json.loads, lines):
-        media = tmp_path / "b" / "media"
-        file = next(media.glob(f"{record['sha256']}.*")).read_text() if record["kind"] == "media" else None
-        found.append({key: record[key] for key in shown if key in record} | ({"file": file} if file else {}))
-    assert [{"t": 1.0, "step": 2, "kind": "media", "name": "m", **each} for each in expected] == found
-    assert (losses, True) == (lost(ledger), ledger.is_settled)
-
-
-def test_bins_of_wandb_are_those_of_the_log() -> None:
-    """Packed bins begin at the least value, and are equally wide."""
-    packed = {"_type": "histogram", "values": [1, 2], "packedBins.min": -1, "packedBins.size": 0.5}
-    for edges in ({"packedBins.count": 2}, {"bins": [-1, -0.5, 0]}):
-        (line,) = lines_of({**packed, **edges}, "m", {"t": 0.0}, ("", "here"), Intake(Ledger()))
-        made = json.loads(line)
-        assert ([-1.0, -0.5, 0.0], [1.0, 2.0]) == (made["edges"], made["counts"])
-
-
-def test_table_of_wandb_is_its_file(files: Path, tmp_path: Path) -> None:
-    """The file with its columns and rows arrives unchanged."""
-    object_ = {"_type": "table-file", "path": "t.table.json", "ncols": 1, "nrows": 1, "log_mode": "IMMUTABLE"}
-    intake = Intake(Ledger(), str(tmp_path / "b"))
-    (line,) = lines_of(object_, "m", {"t": 0.0}, (str(files), "here"), intake)
-    made = json.loads(line)
-    kept = next((tmp_path / "b" / "media").iterdir()).read_bytes()
-    assert ("application/json", (files / "t.table.json").read_bytes()) == (made["media_type"], kept)
+)
+def test_bins_of_wandb_are_those_of_the_log(
+    members: dict[str, Any], bins: tuple[list[float], list[float]] | None
+) -> None:
+    """Packed bins begin at the least value, and are equally wide; what is not a whole histogram has none."""
+    assert bins == bins_of(members)
 
 
 def test_members_of_an_object_are_taken_from_its_row() -> None:
@@ -253,22 +174,6 @@ def test_members_of_an_object_are_taken_from_its_row() -> None:
     found: dict[str, Any] = {"a._type": "image", "a.path": "x", "b": 1, "ab.c": 2, "a.d._type": "y", "a": 3}
     assert {"a": {"_type": "image", "path": "x", "d._type": "y"}} == taken_objects(found)
     assert {"b": 1, "ab.c": 2, "a": 3} == found
-
-
-def test_file_that_is_gone_is_counted(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no record then; a system that is only busy is not blamed on the file."""
-    ledger = Ledger()
-    intake = Intake(ledger, str(tmp_path))
-    assert [] == list(intake.media({"t": 0.0}, "m", [(File(5), {})], "there"))
-    fact = "a file is a path or bytes, and not of type int"
-    assert {"missing-file": [("there", fact, None)]} == lost(ledger)
-
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(File, "placed", full)
-    with pytest.raises(OSError, match="No space left"):
-        list(intake.media({"t": 0.0}, "m", [(File(str(files / "a.png")), {})], "there"))
 
 
 def test_files_below_are_found_in_their_order(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

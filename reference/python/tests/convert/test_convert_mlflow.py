@@ -22,7 +22,8 @@ WALL = 1_790_000_000_000
 """A time in milliseconds since the Unix epoch."""
 TABLES = """
 CREATE TABLE experiments (experiment_id INTEGER, name TEXT);
-CREATE TABLE runs (run_uuid TEXT, name TEXT, status TEXT, start_time INTEGER, end_time INTEGER, experiment_id INTEGER);
+CREATE TABLE runs (run_uuid TEXT, name TEXT, status TEXT, start_time INTEGER, end_time INTEGER, artifact_uri TEXT,
+    experiment_id INTEGER);
 CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT);
 CREATE TABLE tags (key TEXT, value TEXT, run_uuid TEXT);
 CREATE TABLE metrics (key TEXT, value, timestamp, step, is_nan, run_uuid TEXT);
@@ -35,8 +36,8 @@ def _database(
 ) -> sqlite3.Connection:
     made = sqlite3.connect(":memory:")
     made.executescript(TABLES)
-    made.execute("INSERT INTO runs VALUES ('r', ?, ?, ?, ?, 3)", run)
-    made.execute("INSERT INTO runs VALUES ('other', 'x', 'FAILED', 1, 1, 3)")
+    made.execute("INSERT INTO runs VALUES ('r', ?, ?, ?, ?, NULL, 3)", run)
+    made.execute("INSERT INTO runs VALUES ('other', 'x', 'FAILED', 1, 1, NULL, 3)")
     made.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, 'r')", metrics)
     made.execute("INSERT INTO metrics VALUES ('of another', 1.0, ?, 1, 0, 'other')", (WALL,))
     for table, pairs in texts.items():
@@ -46,9 +47,9 @@ def _database(
 
 def _events(database: sqlite3.Connection) -> tuple[list[dict[str, Any]], Ledger]:
     ledger = Ledger()
-    intake = Intake(ledger, complete=lambda start: {**start, "schema": "toy/v1", "run_id": "r"})
+    intake = Intake(ledger, lambda start: {**start, "schema": "toy/v1", "run_id": "r"})
     with closing(database):
-        lines = [*_records(database, "r", lambda: iter(()), intake), *intake.finish(None)]
+        lines = [*_records(database, "r", intake), *intake.finish(None)]
     assert ledger.is_settled
     return [json.loads(line) for line in b"".join(lines).splitlines()], ledger
 

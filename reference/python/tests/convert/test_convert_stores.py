@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -118,54 +117,16 @@ def _take_names(runs: Iterator[ForeignRun], found: list[str]) -> None:
         found.append(run.name)  # noqa: PERF401 - those before an error count too
 
 
-def test_files_beside_a_database_of_mlflow(tmp_path: Path) -> None:
-    """Those on this machine are references, which the report counts; datasets have no place."""
-    for name in ("art/m.txt", "else/n.txt"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text("nine bits")
-    path = database(
-        tmp_path / "x.db",
-        "CREATE TABLE runs (run_uuid, artifact_uri)",
-        "CREATE TABLE datasets (dataset_uuid, name)",
-        "CREATE TABLE inputs (source_id, destination_type, destination_id)",
-        "INSERT INTO datasets VALUES ('d', 'mnist')",
-        "INSERT INTO inputs VALUES ('d', 'RUN', 'r'), ('d', 'RUN', 'q'), ('d', 'MODEL', 'r')",
-        f"INSERT INTO runs VALUES ('r', '{tmp_path / 'art'}'), ('r', '{(tmp_path / 'else').as_uri()}'), "
-        "('r', 's3://b/x')",
-    )
-    ledger = Ledger()
-    found = list(map(json.loads, mlflow_store._others(str(path), "r", Intake(ledger, str(tmp_path / "bundle")))))
-    files = [(tmp_path / name).as_uri() for name in ("art/m.txt", "else/n.txt")]
-    assert [("reference", "artifact", uri) for uri in files] == [
-        (each["kind"], each["role"], each["uri"]) for each in found
-    ]
-    assert ["artifacts at s3://b/x were not looked for: bring them to this machine to keep them"] == ledger.notes
-    assert {"no-place": [("dataset", "mnist")], "file-stays": [("m.txt", "9 bytes"), ("n.txt", "9 bytes")]} == {
-        loss.cause: [(each.place, each.value) for each in loss.examples] for loss in ledger.losses
-    }
-
-
 def test_database_of_mlflow_without_its_columns_is_counted(tmp_path: Path) -> None:
     """What SQLite says is the value."""
     ledger = Ledger()
     path = str(database(tmp_path / "x.db", "CREATE TABLE runs (a)"))
-    assert [] == list(mlflow_store._others(path, "r", Intake(ledger)))
-    assert [("database", "no such column: artifact_uri")] == [
+    taken = Intake(ledger, lambda start: {**start, "schema": "toy/v1", "run_id": "r"})
+    assert 1 == len(list(mlflow_store._of_database(path, "r", taken)))
+    assert ("database", "no such table: params") in [
         (each.place, each.value) for loss in ledger.losses for each in loss.examples
     ]
-    assert (1, True) == (ledger.items, ledger.is_settled)
-
-
-@pytest.mark.parametrize(
-    ("address", "directory"),
-    [
-        ("/a/b", "/a/b"), ("file:///a%20b", "/a b"), ("a/b", None), ("file:a", None), ("s3://a/b", None), (None, None),
-        (5, None), ("file://[", None), ("", None), ("/a%20b", "/a%20b"),
-    ],
-)  # fmt: skip
-def test_address_of_artifacts_is_a_directory_here_or_none(address: object, directory: str | None) -> None:
-    """Only the path of an address is decoded."""
-    assert directory == mlflow_store._local_directory(address)
+    assert ledger.is_settled
 
 
 def test_database_of_mlflow_names_where_it_will_be(tmp_path: Path) -> None:

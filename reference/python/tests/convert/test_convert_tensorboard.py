@@ -18,7 +18,6 @@ from conversions import exported, imported, losses, records, scalars
 from property_examples import PROFILE
 from toyspec import start_run
 from toyspec.convert import import_runs, tensorboard_files
-from toyspec.convert.protobuf import field, integer_field
 
 WALL = 1790000000.25
 
@@ -223,21 +222,6 @@ def test_histograms_and_texts_come_back(tmp_path: Path) -> None:
         for run in (bundle, back.target)
     )
     assert before == after
-
-
-def test_pictures_are_imported(tmp_path: Path) -> None:
-    """Each picture of an event is a file of the run, with its sizes, tag and step."""
-    pictures = [b"\x89PNG\r\n\x1a\n" + bytes([number] * 40) for number in range(2)]
-    tensor = integer_field(1, 7) + b"".join(field(8, part) for part in (b"4", b"3", *pictures))
-    value = field(8, tensor) + field(9, field(1, field(1, "images")))
-    event_file(tmp_path / "a", tensorboard_files.shown_event(WALL, 5, "p", value))
-    (run,) = imported(tmp_path / "a", tmp_path / "runs").runs
-    found = [each for each in records(run.target) if each["kind"] == "media"]
-    assert [("p", 5, 0, 4, 3), ("p", 5, 1, 4, 3)] == [
-        tuple(each[key] for key in ("name", "step", "index", "width", "height")) for each in found
-    ]
-    names = [Path(run.target, "media", f"{each['sha256']}.png") for each in found]
-    assert pictures == [path.read_bytes() for path in names]
 
 
 def test_directory_without_event_files_is_an_error(tmp_path: Path) -> None:

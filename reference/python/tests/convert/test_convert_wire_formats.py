@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from toyspec.convert import wandb_files
 from toyspec.convert.protobuf import MessageError, double_field, field, float_field, integer_field
 from toyspec.convert.run_items import Bins
-from toyspec.convert.tensorboard_files import Damage, Event, ShownFile, Value, decode_event
+from toyspec.convert.tensorboard_files import Damage, Event, Value, decode_event
 from toyspec.convert.wandb_files import FILE_HEADER, read_records
 
 BLOCK = 64
@@ -188,14 +188,8 @@ VALUES: dict[str, tuple[bytes, Value]] = {
     "a tag that is not text": (field(1, b"\xff") + float_field(2, 0.5), Value("\\xff", "scalar", 0.5, is_utf8=False)),
     "an old picture": (
         field(4, integer_field(1, 3) + integer_field(2, 4) + field(4, b"png")),
-        Value("", "images", [ShownFile(b"png", 4, 3)]),
+        Value("", "other", "image"),
     ),
-    "an old picture without sizes": (
-        field(4, field(1, b"x") + field(4, b"png")),
-        Value("", "images", [ShownFile(b"png")]),
-    ),
-    "an old picture without content": (field(4, integer_field(1, 3) + field(4, b"")), Value("", "other", "image")),
-    "an old picture with a number": (field(4, integer_field(4, 3)), Value("", "other", "image")),
     "a picture that is a number": (integer_field(4, 3), Value("", "other", "image")),
     "an old sound": (field(6, integer_field(1, 8) + field(4, b"wav")), Value("", "other", "audio")),
     "a histogram before that": (field(3, b"x"), Value("", "other", "old histogram")),
@@ -223,12 +217,7 @@ VALUES: dict[str, tuple[bytes, Value]] = {
     "an old histogram with too few counts": (old_bins(0.0, 1.0, [1.0, 2.0], [1.0]), Value("", "other", OLD)),
     "an old histogram with a count below zero": (old_bins(0.0, 1.0, [1.0], [-1.0]), Value("", "other", OLD)),
     "an old histogram that is a number": (integer_field(5, 1), Value("", "other", OLD)),
-    "pictures": (
-        strings(b"4", b"3", b"one", b"two") + plugin("images"),
-        Value("", "images", [ShownFile(b"one", 4, 3), ShownFile(b"two", 4, 3)]),
-    ),
-    "pictures without sizes": (strings(b"w", b"", b"one") + plugin("images"), Value("", "images", [ShownFile(b"one")])),
-    "no pictures": (strings(b"4", b"3") + plugin("images"), OTHER_TENSOR),
+    "pictures": (strings(b"4", b"3", b"one", b"two") + plugin("images"), OTHER_TENSOR),
     "sounds": (strings(b"one", b"1st", shape=[1, 2]) + plugin("audio"), OTHER_TENSOR),
     "a sound": (strings(b"one", shape=[1]) + plugin("audio"), Value("", "other", "audio data")),
     "texts": (strings(b"one", b"\xff") + plugin("text"), Value("", "texts", ["one", "\\xff"])),

@@ -13,7 +13,6 @@ from toyspec.convert.finding import ANY_LOG, ImportableRuns, described, expected
 from toyspec.convert.formats import paths_of
 from toyspec.convert.intake import Intake
 from toyspec.convert.reports import MAX_EXAMPLES, REPORT_FILE, ConversionReport, Ledger, RunConversion
-from toyspec.convert.sources import files_to_bring
 from toyspec.core.directories import Directory, delete_tree, sync_directory
 from toyspec.core.errors import SourceError, ToyspecError, UnknownFormatError
 from toyspec.core.escaping import encodable, shortened
@@ -236,7 +235,7 @@ def make_bundle(plan: PlannedImport, options: ImportOptions) -> RunConversion:
     try:
         ledger = Ledger(max_examples=options.max_examples, watch=options.advance)
         stream = os.path.join(directory, _PARTIAL_STREAM)
-        _write_stream(stream, _lines(plan, options.ended, ledger, directory))
+        _write_stream(stream, _lines(plan, options.ended, ledger))
         made.take(ledger)
         _finish(directory, made, plan, options.root)
     finally:
@@ -257,7 +256,7 @@ def _finish(directory: str, made: RunConversion, plan: PlannedImport, place: str
     sync_directory(SYSTEM_CALLS, place)
 
 
-def _lines(plan: PlannedImport, ended: Reason | None, ledger: Ledger, directory: str) -> Iterator[bytes]:
+def _lines(plan: PlannedImport, ended: Reason | None, ledger: Ledger) -> Iterator[bytes]:
     run, wanted = plan.run, run_id_from(plan.run.name)
 
     def completed(start: dict[str, Any]) -> dict[str, Any]:
@@ -270,7 +269,7 @@ def _lines(plan: PlannedImport, ended: Reason | None, ledger: Ledger, directory:
             ledger.note(f"another run is named {wanted}, so this one is {plan.run_id}")
         return {**found, "schema": "toy/v1", "run_id": plan.run_id}
 
-    intake = Intake(ledger, directory, completed)
+    intake = Intake(ledger, completed)
     yield from run.records(intake)
     if not intake.is_begun:
         raise SourceError(run.source, "its first record cannot be read, so it is not known which run it is")
@@ -302,16 +301,12 @@ def _claim(directory: str) -> str:
 
 
 def _update(bundle: Directory, target: Directory) -> None:
-    """Replace the stream, its files and the report in *target*; the earlier stream gets a free name beside it."""
+    """Replace the stream and the report in *target*; the earlier stream gets a free name beside it."""
     stream = os.path.join(target.path, EVENTS_FILE)
     if os.path.lexists(stream):
         if is_locked(stream):
             raise SourceError(target.path, f"{shortened(stream)} is being written; the run was not imported again")
         opening.keep(stream, SYSTEM_CALLS)
-    # A stream never names a file that is not there yet.
-    for *folders, name in files_to_bring(bundle.path):
-        with bundle.folder(*folders) as source, target.folder(*folders) as place:
-            source.move(name, name, to=place)
     for name in (EVENTS_FILE, REPORT_FILE):
         bundle.move(name, name, to=target)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
 from math import inf, isfinite
@@ -30,10 +29,8 @@ from toyspec.convert.reports import (
     step_member,
     step_of,
 )
-from toyspec.convert.sources import MISSING_FILE
 from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError, encode_record
 from toyspec.core.format.redaction import Redaction
-from toyspec.core.system_calls import PASSING_ERRORS, SYSTEM_CALLS, cause_of
 from toyspec.core.writing.clocks import utc_text
 from toyspec.core.writing.dropped_records import TOPIC
 from toyspec.core.writing.events import check_record
@@ -43,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from toyspec.convert.reports import Ledger
-    from toyspec.core.writing.media import Media
+    from toyspec.convert.run_items import Bins
 
 
 PROVENANCE: Final = "provenance"
@@ -63,15 +60,12 @@ _encode_lines = msgspec.json.Encoder().encode_lines
 class Intake:
     """Takes the records of one run in order, and gives the lines of its log, each with its LF."""
 
-    def __init__(
-        self, ledger: Ledger, directory: str = "", complete: Callable[[dict[str, Any]], dict[str, Any]] = dict
-    ) -> None:
-        """Bring files into *directory*; *complete* makes the ``run_start`` that is written of the one of the source."""
+    def __init__(self, ledger: Ledger, complete: Callable[[dict[str, Any]], dict[str, Any]] = dict) -> None:
+        """Count in *ledger*; *complete* makes the ``run_start`` that is written of the one of the source."""
         self.ledger = ledger
         self.timeline = Timeline(ledger, None)
         self.is_begun = False
         self.has_metrics = False
-        self._directory = directory
         self._complete = complete
         self._end: dict[str, Any] | None = None
 
@@ -118,7 +112,7 @@ class Intake:
     def values(
         self, wall: Any, step: Any, values: Mapping[str, Any], place: str, *, kind: str = "scalars", **members: Any
     ) -> Iterator[bytes]:
-        """Yield the record of *values*, which may be anything, with *members* such as an epoch; media have others."""
+        """Yield the record of *values*, which may be anything, with *members* such as an epoch."""
         t = self.timeline.t(wall, place)
         made = _plain(values) if kind == "scalars" else None
         if made and (step is None or (type(step) is int and 0 <= step <= _LARGEST_EXACT)):
@@ -143,7 +137,7 @@ class Intake:
         ledger, key = self.ledger, _NUMBER_MAPS[record["kind"]]
         ready = prepared(record["kind"], {**record, key: values}, is_lenient=False)
         numbers, texts = ready.members.get(key, {}), {**ready.members.get("texts", {}), **ready.texts}
-        ledger.items += len(numbers) + len(texts) + len(ready.left_out) + len(ready.media)
+        ledger.items += len(numbers) + len(texts) + len(ready.left_out)
         for name, why in ready.left_out:
             value = values.get(name, why)
             ledger.drop(NO_PLACE, f"{place}: {name}", value, name=name)
@@ -160,9 +154,6 @@ class Intake:
             yield self._line({**ready.members, **at})
         if ready.texts:
             yield self._line({"kind": "scalars", "t": record["t"], **at, "values": {}, "texts": ready.texts})
-        for name, several in ready.media.items():
-            ledger.items -= 1
-            yield from self.media({"t": record["t"], **at}, name, [(each, {}) for each in several], f"{place}: {name}")
 
     def rows(
         self,
@@ -205,28 +196,10 @@ class Intake:
         self.has_metrics = True
         return lines
 
-    def media(
-        self, at: dict[str, Any], name: str, contents: Sequence[tuple[Media, dict[str, Any]]], place: str
-    ) -> Iterator[bytes]:
-        """Yield a record of each of *contents*, media with further members; one that cannot be read is dropped."""
-        for index, (content, members) in enumerate(contents):
-            order = {"index": index} if len(contents) > 1 and content.kind == "media" else {}
-            self.ledger.items += 1
-            with self._missing(place):
-                placed = content.placed(self._directory, SYSTEM_CALLS)
-                yield from self._admitted(
-                    {"kind": content.kind, **at, "name": name, **order, **members, **placed}, place
-                )
-
-    @contextmanager
-    def _missing(self, place: str) -> Iterator[None]:
-        """Drop the item at hand if its file cannot be read; a system that is only busy, or full, raises OSError."""
-        try:
-            yield
-        except (OSError, ValueError) as error:
-            if isinstance(error, OSError) and error.errno in PASSING_ERRORS:
-                raise
-            self.ledger.drop(MISSING_FILE, place, cause_of(error) if isinstance(error, OSError) else str(error))
+    def histogram(self, at: dict[str, Any], name: str, bins: Bins, place: str) -> Iterator[bytes]:
+        """Yield the record of *bins*."""
+        edges, counts = (list(map(_binary64, part)) for part in bins)
+        yield from self.record({"kind": "histogram", **at, "name": name, "edges": edges, "counts": counts}, place)
 
     def record(self, record: dict[str, Any], place: str) -> Iterator[bytes]:
         """Yield the line of *record*, one item; without ``t`` it has the time before. An invalid one is dropped."""
@@ -290,7 +263,7 @@ def _explained(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "error": "the source says that the run failed, and not why"}
 
 
-def _binary64(value: int) -> float:
+def _binary64(value: float) -> float:
     try:
         return float(value)
     except OverflowError:

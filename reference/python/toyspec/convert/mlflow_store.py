@@ -8,11 +8,9 @@ import sqlite3
 from contextlib import closing
 from functools import partial
 from math import copysign, inf, nan
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
-from toyspec.convert.databases import databases_with, files_of, opened, queried, runs_of, tables_of
+from toyspec.convert.databases import databases_with, files_of, opened, queried, runs_of
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest, is_wall
 from toyspec.convert.reports import DAMAGED, NO_PLACE, Cause, at_step
@@ -23,13 +21,17 @@ from toyspec.core.places.addresses import without_secrets
 from toyspec.core.writing.clocks import utc_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from toyspec.convert.intake import Intake
     from toyspec.convert.reports import Ledger
 
 CLAMPED = Cause("clamped", "changed", "the largest number stands for an infinity, which MLflow cannot keep")
-STAYS = Cause("file-stays", "changed", "an artifact stays where it is: a `reference` names it")
+STAYS = Cause(
+    "file-stays",
+    "changed",
+    "the artifacts stay where they are: a `reference` names the place",
+)
 TAG = Cause("tag", "changed", "a tag with a value becomes one text, `key=value`")
 
 _TABLES = frozenset(["runs", "metrics", "params", "tags", "experiments"])
@@ -39,7 +41,7 @@ _NAMED_TAGS = {"mlflow.runName": "name", "mlflow.note.content": "notes"}
 _COMMIT = "mlflow.source.git.commit"
 _RUNS = "SELECT run_uuid, name FROM runs WHERE lifecycle_stage != 'deleted' ORDER BY start_time, run_uuid"
 _RUN = (
-    "SELECT runs.name, runs.status, runs.start_time, runs.end_time, experiments.name FROM runs "
+    "SELECT runs.name, runs.status, runs.start_time, runs.end_time, runs.artifact_uri, experiments.name FROM runs "
     "LEFT JOIN experiments ON runs.experiment_id = experiments.experiment_id WHERE run_uuid = ?"
 )
 _FIRST = "SELECT min(timestamp) FROM metrics WHERE run_uuid = ? AND timestamp > 0"
@@ -48,7 +50,7 @@ _DATASETS = (
     "SELECT datasets.name FROM inputs LEFT JOIN datasets ON inputs.source_id = datasets.dataset_uuid "
     "WHERE inputs.destination_type = 'RUN' AND inputs.destination_id = ?"
 )
-_ARTIFACTS = "SELECT artifact_uri FROM runs WHERE run_uuid = ?"
+_NAMES = "SELECT name FROM sqlite_master WHERE type = ?"
 _META = "meta.yaml"
 _OTHERS = ("inputs", "outputs")
 _STATUS = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
@@ -56,7 +58,7 @@ _SCALAR = re.compile(r"([A-Za-z_]+): ?(.*)")
 _LONGEST_TEXT = 1 << 20
 # The tables of the database, for the files of one run.
 _FILE_TABLES = (
-    "CREATE TABLE runs (run_uuid, name, status, start_time, end_time, experiment_id)",
+    "CREATE TABLE runs (run_uuid, name, status, start_time, end_time, artifact_uri, experiment_id)",
     "CREATE TABLE experiments (experiment_id, name)",
     "CREATE TABLE metrics (key, value, timestamp, run_uuid, step, is_nan)",
     "CREATE TABLE params (key, value, run_uuid)",
@@ -79,20 +81,14 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
 def _of_database(path: str, run_id: str, intake: Intake) -> Iterator[bytes]:
     # Opened with the first record: records that nothing asks for leave no database open.
     with closing(opened(path)) as database:
-        yield from _records(database, run_id, partial(_others, path, run_id, intake), intake)
+        yield from _records(database, run_id, intake)
 
 
-def _records(
-    database: sqlite3.Connection,
-    run_id: str,
-    others: Callable[[], Iterator[bytes]],
-    intake: Intake,
-    largest: float = _LARGEST,
-) -> Iterator[bytes]:
-    """Yield the lines of one run; *others* yields those of its artifacts, *largest* is the store's infinity."""
+def _records(database: sqlite3.Connection, run_id: str, intake: Intake, largest: float = _LARGEST) -> Iterator[bytes]:
+    """Yield the lines of one run; *largest* is the store's infinity."""
     ledger = intake.ledger
     rows = partial(queried, database, run_id=run_id, ledger=ledger)
-    name, status, start, end, group = next(rows(_RUN), (None,) * 5)
+    name, status, start, end, artifacts, group = next(rows(_RUN), (None,) * 6)
     # One value without a time must not take the times of all others that are before the start.
     first = next(rows(_FIRST), (None,))[0]
     config = {str(key): value for key, value in rows("SELECT key, value FROM params WHERE run_uuid = ?")}
@@ -110,7 +106,14 @@ def _records(
             ledger.changed(CLAMPED, place, value, number)
         wall = timestamp / 1000 if isinstance(timestamp, int) else timestamp
         yield from intake.values(wall, step, {str(key): number}, place)
-    yield from others()
+    # Databases of older versions have no datasets.
+    if {("inputs",), ("datasets",)} <= set(queried(database, _NAMES, "table", ledger)):
+        for (dataset,) in rows(_DATASETS):
+            ledger.lose(NO_PLACE, "dataset", dataset, name="dataset")
+    if artifacts:
+        address = without_secrets(str(artifacts))
+        ledger.changed(STAYS, "artifacts", address, "a reference")
+        yield from intake.record({"kind": "reference", "uri": address, "role": "artifacts"}, "artifacts")
     if status in _REASONS:
         reason = _REASONS[status]
         if isinstance(end, int) and is_wall(end / 1000):
@@ -136,54 +139,6 @@ def _take_tag(key: str, value: str, facts: dict[str, Any], rest: dict[str, str],
             ledger.done()
 
 
-def _others(path: str, run_id: str, intake: Intake) -> Iterator[bytes]:
-    """Yield references to the artifacts of a run in the database *path*, and drop its datasets."""
-    ledger = intake.ledger
-    with closing(opened(path)) as database:
-        rows = partial(queried, database, run_id=run_id, ledger=ledger)
-        # Databases of older versions have no datasets.
-        if tables_of(path) >= {"inputs", "datasets"}:
-            for (name,) in rows(_DATASETS):
-                ledger.lose(NO_PLACE, "dataset", name, name="dataset")
-        addresses = [address for (address,) in rows(_ARTIFACTS)]
-    for address in addresses:
-        directory = _local_directory(address)
-        if directory is None:
-            _note_elsewhere(address, ledger)
-        else:
-            yield from _artifacts_in(directory, intake)
-
-
-def _note_elsewhere(address: object, ledger: Ledger) -> None:
-    """Note that artifacts at *address*, which is not a directory of this machine, were not looked for."""
-    if address:
-        shown = without_secrets(str(address))
-        ledger.note(f"artifacts at {shown} were not looked for: bring them to this machine to keep them")
-
-
-def _artifacts_in(directory: str, intake: Intake) -> Iterator[bytes]:
-    """Yield a reference to each file at and below *directory*, which may be missing."""
-    if not os.path.isdir(directory):
-        return
-    for file in (file for _, files in files_below(directory, bool) for file in files):
-        place = os.path.relpath(file, directory).replace(os.sep, "/")
-        intake.ledger.changed(STAYS, place, f"{os.path.getsize(file)} bytes", "a reference")
-        uri = Path(os.path.abspath(file)).as_uri()
-        yield from intake.record({"kind": "reference", "uri": uri, "role": "artifact"}, place)
-
-
-def _local_directory(address: object) -> str | None:
-    """Return the directory at *address*; None for another kind of place."""
-    if not isinstance(address, str):
-        return None
-    try:
-        parts = urlsplit(address)
-    except ValueError:
-        return None
-    directory = unquote(parts.path) if parts.scheme == "file" else address
-    return directory if parts.scheme in ("", "file") and os.path.isabs(directory) else None
-
-
 def _file_runs(path: str) -> Iterator[ForeignRun]:
     """Yield the runs of the file store in the directory *path* or below."""
     if not os.path.isdir(path):
@@ -202,22 +157,10 @@ def _of_files(directory: str, known: dict[str, str], intake: Intake) -> Iterator
     # An unnamed database is on the disk when it is large, and is deleted when it is closed.
     with closing(sqlite3.connect("")) as database:
         _fill(database, directory, known, intake.ledger)
-        others = partial(_other_files, directory, known, intake)
+        for other in _OTHERS:
+            drop_files(directory, os.path.join(directory, other), intake.ledger)
         # Files have infinity as `inf`: the largest number is a number.
-        yield from _records(database, known["run_id"], others, intake, largest=inf)
-
-
-def _other_files(directory: str, known: dict[str, str], intake: Intake) -> Iterator[bytes]:
-    artifacts = _local_directory(known.get("artifact_uri"))
-    # A store that was copied has its artifacts beside the metrics, whatever the address says.
-    own = os.path.join(directory, "artifacts")
-    if artifacts is None and not os.path.isdir(own):
-        _note_elsewhere(known.get("artifact_uri"), intake.ledger)
-    if artifacts is None or not os.path.isdir(artifacts):
-        artifacts = own
-    for other in _OTHERS:
-        drop_files(directory, os.path.join(directory, other), intake.ledger)
-    yield from _artifacts_in(artifacts, intake)
+        yield from _records(database, known["run_id"], intake, largest=inf)
 
 
 def read_meta(path: str) -> dict[str, str]:
@@ -249,8 +192,11 @@ def _fill(database: sqlite3.Connection, directory: str, known: dict[str, str], l
     run_id, experiment = known["run_id"], os.path.join(os.path.dirname(directory), _META)
     group = read_meta(experiment).get("name") if os.path.isfile(experiment) else None
     times = [digits_of(known.get(key, "")) for key in ("start_time", "end_time")]
-    row = (run_id, known.get("run_name"), _STATUS.get(known.get("status", "")), *times, 1)
-    database.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)", row)
+    # A store that was copied has its artifacts beside the metrics, whatever the address says.
+    own = os.path.join(directory, "artifacts")
+    artifacts = os.path.abspath(own) if os.path.isdir(own) else known.get("artifact_uri")
+    row = (run_id, known.get("run_name"), _STATUS.get(known.get("status", "")), *times, artifacts, 1)
+    database.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     database.execute("INSERT INTO experiments VALUES (1, ?)", (group,))
     for table in ("params", "tags"):
         for key, file in _keys(os.path.join(directory, table)):

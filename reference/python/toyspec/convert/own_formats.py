@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest
-from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, Ledger, drop_damage
+from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, drop_damage
 from toyspec.convert.sources import files_at, object_in
 from toyspec.core.errors import StreamError
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
@@ -19,33 +19,32 @@ from toyspec.core.reading.reader import read
 from toyspec.core.reading.stream_files import open_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from toyspec.convert.intake import Intake
+    from toyspec.convert.reports import Ledger
     from toyspec.core.findings import Profile
     from toyspec.core.reading.records import Record
 
 _HEAD_BYTES = 1 << 18
-_KAUN_FRAMING = frozenset(["schema_version", "run_id", "created_at"])
-_KAUN_FACTS = (("config", dict), ("tags", list), ("experiment", str))
-_METRICS_FRAMING = frozenset(["step", "wall_time_ms", "extra"])
+_MANIFEST_FRAMING = frozenset(["schema_version", "run_id", "created_at"])
+_FACTS = (("config", dict), ("tags", list), ("experiment", str))
+_FRAMING = frozenset(["type", "step", "wall_time", "tag", "value", "epoch", "minimize", "wall_time_ms"])
 
 
 class _Logs(NamedTuple):
     """The logs of one profile."""
 
     profile: Profile
-    records: Callable[[str, Intake], Iterator[bytes]]
 
     def find_runs(self, path: str) -> Iterator[ForeignRun]:
         """Yield the runs at *path* and below."""
         for stream in files_at(path, lambda name: name in (EVENTS_FILE, METRICS_FILE)):
             if _profile_of(stream) == self.profile:
                 manifest = os.path.join(os.path.dirname(stream), MANIFEST_FILE)
-                has_manifest = self.profile == "kaun/v1" and os.path.isfile(manifest)
-                files = [stream, manifest] if has_manifest else [stream]
+                files = [stream, manifest] if os.path.isfile(manifest) else [stream]
                 name = os.path.basename(os.path.dirname(os.path.abspath(stream)))
-                yield ForeignRun.of(name, stream, files, partial(self.records, stream), parts=[stream])
+                yield ForeignRun.of(name, stream, files, partial(_lines, stream, self.profile), parts=[stream])
 
 
 def _profile_of(path: str) -> Profile | None:
@@ -58,57 +57,55 @@ def _profile_of(path: str) -> Profile | None:
     return None if first is None else detect_profile_at(path, first)
 
 
-def records(path: str, profile: Profile | None, ledger: Ledger, *, dialect: str | None = None) -> Iterator[Record]:
-    """Yield the records of the stream, or of the log of a *dialect*; what cannot be read is dropped."""
-    reading = read(path, mode="salvage", profile=profile, dialect=dialect)
-    done = 0
-    for record in reading:
-        yield record
-        ledger.advance(record.offset - done)
-        done = record.offset
-    drop_damage(reading.report, ledger)
+def _lines(stream: str, profile: Profile, intake: Intake) -> Iterator[bytes]:
+    """Yield the lines of the run in *stream*; what cannot be read is dropped."""
+    ledger = intake.ledger
+    manifest = _manifest(os.path.join(os.path.dirname(stream), MANIFEST_FILE), ledger)
+    with read(stream, mode="salvage", profile=profile) as reading:
+        first = next((record.time for record in reading), None)
+    rest = {key: value for key, value in manifest.items() if key not in _MANIFEST_FRAMING}
+    config, tags, group = (rest.pop(key) if isinstance(rest.get(key), kind) else None for key, kind in _FACTS)
+    tags = tags and list(map(str, tags))
+    # The times of metrics/v1 count from the start of training.
+    began = 0.0 if profile == "metrics/v1" else earliest((manifest.get("created_at"), first))
+    yield from intake.begin(began, config=config, tags=tags, group=group, rest=rest)
+    goals: dict[str, str] = {}
+    with read(stream, mode="salvage", profile=profile) as reading:
+        done = 0
+        for record in reading:
+            yield from _of_record(record, goals, intake)
+            ledger.advance(record.offset - done)
+            done = record.offset
+        drop_damage(reading.report, ledger)
 
 
-def _kaun(stream: str, intake: Intake) -> Iterator[bytes]:
-    ledger, path = intake.ledger, os.path.join(os.path.dirname(stream), MANIFEST_FILE)
+def _manifest(path: str, ledger: Ledger) -> dict[str, Any]:
     manifest = object_in(path) if os.path.isfile(path) else {}
     if manifest is None:
         ledger.lose(DAMAGED, MANIFEST_FILE, "not a JSON object")
-        manifest = {}
-    first = next((record.time for record in records(stream, "kaun/v1", Ledger())), None)
-    rest = {key: value for key, value in manifest.items() if key not in _KAUN_FRAMING}
-    config, tags, group = (rest.pop(key) if isinstance(rest.get(key), kind) else None for key, kind in _KAUN_FACTS)
-    tags = tags and list(map(str, tags))
-    began = earliest((manifest.get("created_at"), first))
-    yield from intake.begin(began, config=config, tags=tags, group=group, rest=rest)
-    goals: dict[str, str] = {}
-    for record in records(stream, "kaun/v1", ledger):
-        place = f"line {record.line}"
-        if record.kind != "scalar" or not record.values:
-            ledger.lose(NO_PLACE, place, record.value, name=str(record.kind))
-            continue
-        for tag, goal in record.goal.items():
-            if goals.get(tag) != goal:
-                goals[tag] = goal
-                t = intake.timeline.t(record.time, place)
-                yield from intake.record({"kind": "define", "t": t, "name": tag, "goal": goal}, place)
-        epoch = cut_count(record.get("epoch"))
-        if epoch is None and record.get("epoch") is not None:
-            ledger.changed(PART_DROPPED, f"{place}: epoch", record.get("epoch"))
-        step = record.get("step") if record.step is None else record.step
-        members: dict[str, Any] = {} if epoch is None else {"epoch": float(epoch)}
-        yield from intake.values(record.time, step, record.values, place, **members)
+    return manifest or {}
 
 
-def _metrics(stream: str, intake: Intake) -> Iterator[bytes]:
-    # Times count from the start of training.
-    yield from intake.begin(0.0)
-    for record in records(stream, "metrics/v1", intake.ledger):
-        value, extra = record.value, record.value.get("extra")
-        members = {key: item for key, item in value.items() if key not in _METRICS_FRAMING}
-        members |= extra if isinstance(extra, dict) else {}
-        step = value.get("step") if record.step is None else record.step
-        yield from intake.values(record.time, step, members, f"line {record.line}")
+def _of_record(record: Record, goals: dict[str, str], intake: Intake) -> Iterator[bytes]:
+    """Yield the lines of *record*; *goals* are those of the metrics so far."""
+    ledger, place, value = intake.ledger, f"line {record.line}", record.value
+    if record.kind is not None and not record.values:
+        ledger.lose(NO_PLACE, place, value, name=record.kind)
+        return
+    for name, goal in record.goal.items():
+        if goals.get(name) != goal:
+            goals[name] = goal
+            t = intake.timeline.t(record.time, place)
+            yield from intake.record({"kind": "define", "t": t, "name": name, "goal": goal}, place)
+    epoch = cut_count(record.get("epoch"))
+    if epoch is None and record.get("epoch") is not None:
+        ledger.changed(PART_DROPPED, f"{place}: epoch", record.get("epoch"))
+    members: dict[str, Any] = {} if epoch is None else {"epoch": float(epoch)}
+    others = {key: item for key, item in value.items() if key not in _FRAMING}
+    extra = others.pop("extra", None)
+    others |= extra if isinstance(extra, dict) else {} if extra is None else {"extra": extra}
+    step = record.get("step") if record.step is None else record.step
+    yield from intake.values(record.time, step, others | record.values, place, **members)
 
 
-KAUN, METRICS = _Logs("kaun/v1", _kaun), _Logs("metrics/v1", _metrics)
+KAUN, METRICS = _Logs("kaun/v1"), _Logs("metrics/v1")

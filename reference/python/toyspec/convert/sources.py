@@ -1,4 +1,4 @@
-"""Finds and identifies the files of a source, and brings them into a bundle."""
+"""Finds and identifies the files of a source."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.convert.reports import NO_PLACE, Cause
+from toyspec.convert.reports import NO_PLACE
 from toyspec.core.files import open_file
-from toyspec.core.reading.run_files import MEDIA_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -117,28 +116,6 @@ def name_below(root: str, directory: str) -> str:
     """Return the name of a run in *directory*, found in a search from *root*: its relative path, or its own name."""
     relative = os.path.relpath(directory, root)
     return os.path.basename(os.path.abspath(directory)) if relative == os.curdir else relative.replace(os.sep, "-")
-
-
-MISSING_FILE = Cause("missing-file", "dropped", "its file is not there, lies elsewhere, or is not what its record says")
-
-
-def file_below(root: str, relative: object) -> str | None:
-    """Return the regular file at the path *relative* to the directory *root*, which a log names.
-
-    None where there is none, and for a path that leaves *root*, also by a link.
-    """
-    if not isinstance(relative, str) or not relative or "\0" in relative:
-        return None
-    path = os.path.realpath(os.path.join(root, *relative.replace("\\", "/").split("/")))
-    is_below = path.startswith(os.path.join(os.path.realpath(root), ""))
-    return path if is_below and not os.path.isabs(relative) and os.path.isfile(path) else None
-
-
-def files_to_bring(bundle: str) -> Iterator[list[str]]:
-    """Yield the parts of the path from *bundle* of each file that an import brought into it."""
-    for place, _, names in os.walk(os.path.join(bundle, MEDIA_FOLDER)):
-        for name in sorted(names):
-            yield os.path.relpath(os.path.join(place, name), bundle).split(os.sep)
 
 
 def needed(module: str, extra: str, purpose: str) -> Any:

@@ -29,7 +29,6 @@ from toyspec.convert.tensorboard_files import (
 from toyspec.core.engine import native
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
-from toyspec.core.writing.media import Histogram, Image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -178,11 +177,7 @@ class _EventImport:
         elif value.kind == "ending":
             intake.end(value.value)
         elif value.kind == "histogram":
-            bins = Histogram(edges=value.value.edges, counts=value.value.counts)
-            yield from intake.media(intake.at(event.wall, event.step, place), tag, [(bins, {})], place)
-        elif value.kind == "images":
-            files = [(Image(each.data), each.sizes) for each in value.value]
-            yield from intake.media(intake.at(event.wall, event.step, place), tag, files, place)
+            yield from intake.histogram(intake.at(event.wall, event.step, place), tag, value.value, place)
         elif value.kind == "text" and tag == NOTE_TAG:
             at = intake.at(event.wall, event.step, place)
             yield from intake.record({"kind": "note", **at, "text": value.value}, place)

@@ -25,7 +25,6 @@ from toyspec.convert.protobuf import (
     varint,
 )
 from toyspec.convert.run_items import Bins
-from toyspec.core.format.numbers import digits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +37,7 @@ NOTE_TAG = "note"
 HPARAMS_START_TAG = "_hparams_/session_start_info"
 HPARAMS_END_TAG = "_hparams_/session_end_info"
 
-ValueKind = Literal["scalar", "text", "texts", "images", "histogram", "hparams", "ending", "other"]
+ValueKind = Literal["scalar", "text", "texts", "histogram", "hparams", "ending", "other"]
 
 _WALL, _STEP, _VERSION, _GRAPH, _SUMMARY, _LOG, _SESSION = 1, 2, 3, 4, 5, 6, 7
 _OTHER_EVENTS = {_GRAPH: "graph", _LOG: "log message", 8: "run metadata", 9: "meta graph"}
@@ -57,7 +56,7 @@ class Value(NamedTuple):
     tag: str
     kind: ValueKind
     value: Any
-    """A number, a text or texts, files, bins, hyperparameters by name, a reason; for other kinds what it is."""
+    """A number, a text or texts, bins, hyperparameters by name, a reason; for other kinds what it is."""
     group: str = ""
     """The group of hyperparameters."""
     left_out: str = ""
@@ -107,11 +106,8 @@ def _value(found: Message) -> Value:
 def _before_tensors(found: Message) -> tuple[ValueKind, Any]:
     """Return what the messages before tensors show."""
     bins = _old_bins(Message(found.data(_HISTOGRAM)))
-    image = Message(found.data(_IMAGE))
     if bins is not None:
         return "histogram", bins
-    if image.data(4):
-        return "images", [ShownFile(image.data(4), image.integer(2) or None, image.integer(1) or None)]
     numbers = {number for number, _ in found}
     return "other", next((name for number, name in _OTHER_VALUES.items() if number in numbers), "empty value")
 
@@ -121,8 +117,6 @@ def _in_tensor(plugin: str, tensor: Message) -> tuple[ValueKind, Any]:
     parts = tensor.parts(8) if tensor.integer(1) == _STRING else []
     if plugin == HISTOGRAMS and (bins := _bins_in(tensor)) is not None:
         return "histogram", bins
-    if plugin == IMAGES and len(parts) > 2:
-        return "images", [ShownFile(part, *map(digits_of, parts[:2])) for part in parts[2:]]
     if plugin == TEXT and len(parts) > 1:
         return "texts", [text(part) for part in parts]
     if len(parts) == 1:
@@ -239,24 +233,11 @@ def _event(wall: float, step: int, rest: bytes) -> bytes:
     return double_field(_WALL, wall) + (integer_field(_STEP, step) if step else b"") + rest
 
 
-IMAGES, HISTOGRAMS, TEXT = "images", "histograms", "text"
+HISTOGRAMS, TEXT = "histograms", "text"
 """The names of the plugins."""
 
 _FLOAT, _DOUBLE = 1, 2
 _PACKED = {_FLOAT: (5, "<f"), _DOUBLE: (6, "<d")}
-
-
-class ShownFile(NamedTuple):
-    """One picture."""
-
-    data: bytes
-    width: int | None = None
-    height: int | None = None
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Width and height, as far as they are known."""
-        return {name: size for name, size in (("width", self.width), ("height", self.height)) if size}
 
 
 def _old_bins(found: Message) -> Bins | None:

@@ -16,11 +16,11 @@ from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import NUMBERS, alert_event, earliest
 from toyspec.convert.protobuf import BYTES, FIXED64, VARINT, Message, MessageError, fields, text
 from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, REPEATED, at_step
-from toyspec.convert.sources import MISSING_FILE, file_below, files_at, head_of
+from toyspec.convert.run_items import Bins
+from toyspec.convert.sources import files_at, head_of
 from toyspec.convert.tensorboard_files import Damage
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
-from toyspec.core.writing.media import File, Histogram, Media
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -106,8 +106,6 @@ class _Import:
         self._path = path
         self._intake = intake
         self._ledger = intake.ledger
-        self._files = os.path.join(os.path.dirname(path), "files")
-        """The directory with the files of the run."""
         self._record = 0
         self._step_name = ""
         """The metric that has the steps, in a run that was exported or mirrored."""
@@ -229,8 +227,11 @@ class _Import:
         objects = {} if NUMBERS.issuperset(map(type, found.values())) else taken_objects(found)
         yield from self._intake.values(wall, step, found, place)
         for name, each in objects.items():
-            at = self._intake.at(wall, step, place)
-            yield from lines_of(each, name, at, (self._files, f"{place}: {name}"), self._intake)
+            here, bins = f"{place}: {name}", bins_of(each)
+            if bins is None:
+                self._ledger.lose(NO_PLACE, here, each, name=name)
+            else:
+                yield from self._intake.histogram(self._intake.at(wall, step, here), name, bins, here)
 
     def _take_exit(self, code: int) -> None:
         is_kept = 0 <= code <= 255
@@ -461,9 +462,6 @@ def definition_of(body: bytes) -> dict[str, str]:
 
 
 _TYPE = "_type"
-_FILE = ("path", "sha256", "size", "format", "width", "height", "caption", "artifact_path", "_latest_artifact_path")
-_SEVERAL = ("count", "filenames", "captions", "all_captions")
-_MEDIA_FRAMING = frozenset([_TYPE, *_FILE, *_SEVERAL, "ncols", "nrows", "log_mode"])
 
 
 def taken_objects(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -478,64 +476,13 @@ def taken_objects(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {name: members for name, members in objects.items() if members}
 
 
-def lines_of(
-    members: dict[str, Any], name: str, at: dict[str, Any], source: tuple[str, str], intake: Intake
-) -> Iterator[bytes]:
-    """Yield the lines of the object *name*, with the time and step *at*; one that has no place is dropped.
-
-    *source* is the directory of its files, which are never looked for outside of it, and its place for reports.
-    """
-    ledger, kind, (files, place) = intake.ledger, members.get(_TYPE), source
-    bins = _bins_of(members) if kind == "histogram" else None
-    several = [] if bins is not None else _several(members)
-    contents: list[tuple[Media, dict[str, Any]]] = [] if bins is None else [(bins, {})]
-    left = sorted(members.keys() - _MEDIA_FRAMING) if len(several) == 1 and several[0] is members else []
-    for index, each in enumerate(several):
-        path = file_below(files, each.get("path"))
-        if path is None:
-            ledger.lose(MISSING_FILE, place, each.get("path"), name=name)
-        else:
-            order = {"index": index} if len(several) > 1 else {}
-            contents.append((_content(path, each), order | _sizes(each)))
-    if bins is None and not several:
-        ledger.lose(NO_PLACE, place, f"an object of type {kind}", name=name)
-    if left and contents:
-        ledger.changed(PART_DROPPED, place, ", ".join(left))
-    yield from intake.media(at, name, contents, place)
-
-
-def _several(members: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the members of each file of an object."""
-    if isinstance(members.get("path"), str):
-        return [members]
-    names, captions = members.get("filenames"), members.get("captions")
-    if isinstance(names, list):
-        said = captions if isinstance(captions, list) and len(captions) == len(names) else [None] * len(names)
-        sizes = {key: members.get(key) for key in ("width", "height")}
-        return [{"path": name, "caption": caption, **sizes} for name, caption in zip(names, said, strict=True)]
-    lists = [value for value in members.values() if isinstance(value, list)]
-    return next((each for each in lists if each and all(isinstance(one, dict) and "path" in one for one in each)), [])
-
-
-def _content(path: str, members: dict[str, Any]) -> Media:
-    caption = members.get("caption")
-    caption = caption if isinstance(caption, str) and caption else None
-    return File(path, caption=caption)
-
-
-def _sizes(members: dict[str, Any]) -> dict[str, int]:
-    sizes = {key: members.get(key) for key in ("width", "height")}
-    return {key: size for key, size in sizes.items() if type(size) is int and size >= 0}
-
-
-def _bins_of(members: dict[str, Any]) -> Histogram | None:
+def bins_of(members: dict[str, Any]) -> Bins | None:
+    """Return the bins of an object with these *members*; None if it is not a histogram, or not whole."""
     counts, edges = members.get("values"), members.get("bins")
     least, width, count = (members.get(f"packedBins.{key}") for key in ("min", "size", "count"))
     if edges is None and isinstance(count, int) and isinstance(least, int | float) and isinstance(width, int | float):
         edges = [least + width * at for at in range(min(count, 1 << 16) + 1)]
-    is_whole = (
-        isinstance(counts, list)
-        and isinstance(edges, list)
-        and all(type(each) in (int, float) for each in (*edges, *counts))
-    )
-    return Histogram(edges=edges, counts=counts) if is_whole else None
+    if members.get(_TYPE) != "histogram" or not isinstance(counts, list) or not isinstance(edges, list):
+        return None
+    is_whole = len(edges) == len(counts) + 1 and all(type(each) in (int, float) for each in (*edges, *counts))
+    return Bins(edges, counts) if is_whole else None

@@ -58,9 +58,7 @@ def configure(parser: Parser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("runs", metavar="RUN", nargs="+", type=local_path, help="what to mirror")
     parser.add_argument("--to", metavar="SERVICE", choices=get_args(Service), required=True, help="where to")
-    parser.add_argument(
-        "--project", metavar="NAME", help="project or experiment; default: the run's group"
-    )
+    parser.add_argument("--project", metavar="NAME", help="project or experiment; default: the run's group")
     parser.add_argument("--into", metavar="PLACE", help="a directory; for mlflow a tracking URI")
     parser.add_argument("--backfill", action="store_true", help="send what is missing now, and end")
     parser.add_argument(
