@@ -56,7 +56,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "doctor": ("more",),
     "repair": ("sorts/broken",),
     "seal": ("sorts/whole",),
-    "export": ("csv sorts/whole", "csv sorts/broken sorts/resumed", "tensorboard odd", "nothing odd"),
+    "export": ("tensorboard sorts/whole", "tensorboard sorts/broken sorts/resumed", "nothing odd"),
     "import": ("sorts/other/log.csv", "more/others/log.jsonl more/others/metrics.csv"),
     "explain": ("step-goes-backwards",),
     "sync": ("sorts copy",),

@@ -480,7 +480,7 @@ def test_writer_follows_no_link(name: str, tmp_path: Path, outside: Path, monkey
         ("copy/a", "sync . copy"),
         ("in/a", "import log.csv --out in"),
         ("in/.import-a", "import log.csv --out in"),
-        ("out/metrics.csv", "export csv a --out out"),
+        ("out/a", "export tensorboard a --out out"),
     ],
 )
 def test_commands_write_through_no_link(

@@ -121,9 +121,9 @@ def test_stopped_export_says_that_nothing_was_added(
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("toyspec.convert.destinations.csv_tables.CsvTables.open", interrupted)
+    monkeypatch.setattr("toyspec.convert.destinations.tensorboard_events.TensorboardEvents.open", interrupted)
     before = sorted(os.listdir(tmp_path))
-    assert 130 == main(["export", "csv", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
+    assert 130 == main(["export", "tensorboard", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
     assert f"toyspec export: stopped; nothing was added to {tmp_path / 'out'}\n" == capsys.readouterr().err
     assert before == sorted(os.listdir(tmp_path))
 
@@ -138,8 +138,8 @@ def test_full_disk_of_an_export_is_named(
     def full(*_: Any) -> None:
         raise OSError(ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("toyspec.convert.destinations.csv_tables.CsvTables.open", full)
-    assert 2 == main(["export", "csv", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
+    monkeypatch.setattr("toyspec.convert.destinations.tensorboard_events.TensorboardEvents.open", full)
+    assert 2 == main(["export", "tensorboard", str(tmp_path / "runs"), "--out", str(tmp_path / "out")])
     assert f"toyspec export: {tmp_path / 'out'}: No space left on device\n" == capsys.readouterr().err
 
 
@@ -240,7 +240,7 @@ def test_other_logs_are_not_exported_but_imported(tmp_path: Path) -> None:
     table = tmp_path / "table.csv"
     table.write_text("step,loss\n1,0.5\n2,0.25\n", encoding="utf-8")
     for path in (table, SAMPLES / "tensorboard"):
-        done = toyspec("export", "csv", str(path), "--out", str(tmp_path / "out"))
+        done = toyspec("export", "tensorboard", str(path), "--out", str(tmp_path / "out"))
         assert 2 == done.returncode
         assert "toy/v1" in done.stderr.decode()
         assert "`toyspec import` makes" in done.stderr.decode()
@@ -320,7 +320,7 @@ def test_export_says_how_far_it_is(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / name, {}, {"kind": "scalars", "t": 1.0, "values": {"x": 1.0}}) for name in ("a", "b")]
     sizes = [(run / "events.jsonl").stat().st_size for run in runs]
     seen: list[tuple[int, int]] = []
-    export_runs("csv", runs, tmp_path / "out", watch=lambda done, total: seen.append((done, total)))
+    export_runs("tensorboard", runs, tmp_path / "out", watch=lambda done, total: seen.append((done, total)))
     assert [(sizes[0], sum(sizes)), (sum(sizes), sum(sizes))] == seen
 
 

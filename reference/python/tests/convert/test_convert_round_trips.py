@@ -21,32 +21,27 @@ from property_examples import examples
 from toyspec import history, list_runs
 from toyspec.core.runs.summary import summarize_run
 
-OWN = ["csv", "tensorboard"]
-
 names = st.sampled_from(["loss", "val/acc", "lr", "a b", "x.y"])
 values = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 
 
-@pytest.mark.parametrize("name", OWN)
 @settings(max_examples=examples(25), deadline=None)
 @given(rows=st.lists(st.tuples(st.integers(0, 2**40), st.dictionaries(names, values, min_size=1)), min_size=1))
 def test_numbers_come_back(
-    tmp_path_factory: pytest.TempPathFactory, name: str, rows: list[tuple[int, dict[str, float | None]]]
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, dict[str, float | None]]]
 ) -> None:
     """Each number comes back with its step; binary32 is the only rounding, and the report counts it."""
-    tmp_path = tmp_path_factory.mktemp(name)
+    tmp_path = tmp_path_factory.mktemp("numbers")
     rows = [(step + index, row) for index, (step, row) in enumerate(rows)]
     events = [{"kind": "scalars", "t": float(at), "step": step, "values": row} for at, (step, row) in enumerate(rows)]
-    made = exported(name, write_run(tmp_path / "a", {}, *events), tmp_path / "out")
+    made = exported("tensorboard", write_run(tmp_path / "a", {}, *events), tmp_path / "out")
     imported(tmp_path / "out", tmp_path / "runs")
     expected = []
     rounded = 0
     for step, row in rows:
         for metric, value in row.items():
-            kept = value
-            if name == "tensorboard" and value is not None:
-                kept = _binary32(value)
-                rounded += kept != value
+            kept = None if value is None else _binary32(value)
+            rounded += kept != value
             expected.append((metric, step, kept if kept is None or math.isfinite(kept) else None))
     found = _scalars(tmp_path)
     assert sorted(expected, key=repr) == sorted(found, key=repr)
@@ -64,22 +59,19 @@ def _binary32(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
-@pytest.mark.parametrize("name", ["csv", "tensorboard"])
 @settings(max_examples=examples(40), deadline=None)
 @given(data=st.data())
-def test_damaged_exports_are_accounted_for(
-    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
-) -> None:
+def test_damaged_exports_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Whatever byte is changed or cut in what was exported: a valid bundle, or an error that names the file."""
     tmp_path = tmp_path_factory.mktemp("damaged")
     steps = [{"kind": "step", "t": 0.5 * at, "step": at, "loss": 0.5, "extra": {"x": 1.5}} for at in range(1, 9)]
-    exported(name, write_run(tmp_path / "a", {"config": {"lr": 0.5}, "tags": ["x"]}, *steps), tmp_path / "out")
+    exported("tensorboard", write_run(tmp_path / "a", {"config": {"lr": 0.5}, "tags": ["x"]}, *steps), tmp_path / "out")
     path = data.draw(st.sampled_from(sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())))
     whole = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.sampled_from(b'0-"{}[]\n\xff\0,:e'))
     path.write_bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) // 2]))])
-    report = imported(tmp_path / "out", tmp_path / "runs", None if name == "csv" else name)
+    report = imported(tmp_path / "out", tmp_path / "runs", "tensorboard")
     assert report.runs or report.errors
     assert all(error.path.startswith(str(tmp_path / "out")) for error in report.errors)
 
@@ -222,13 +214,12 @@ def _curves(run: Path) -> dict[str, list[tuple[Any, Any]]]:
     return found
 
 
-@pytest.mark.parametrize("name", OWN)
-def test_numbers_of_every_kind_arrive(name: str, tmp_path: Path) -> None:
+def test_numbers_of_every_kind_arrive(tmp_path: Path) -> None:
     """Of steps, evaluations, scalars and measures of the machine, each number is at its step after both ways."""
     run = write_run(tmp_path / "a", {}, *KINDS)
     expected = _curves(run)
     assert {"loss", "lr", "acc", "val/loss", "val/top5", "own"} <= expected.keys()
-    made = exported(name, run, tmp_path / "out")
+    made = exported("tensorboard", run, tmp_path / "out")
     assert {} == {cause: number for cause, number in losses(made).items() if cause in ("no-place", "record")}
     (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
     assert expected == _curves(Path(back.target))

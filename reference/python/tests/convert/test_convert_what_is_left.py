@@ -15,9 +15,8 @@ import pytest
 
 import toyspec
 from conversions import SAMPLES, exported, imported, losses, records, scalars, write_run
-from toyspec.convert import export_runs, exportable
+from toyspec.convert import export_runs
 from toyspec.convert.databases import opened
-from toyspec.convert.destinations.destination import TOOLS
 from toyspec.convert.dvclive_files import parsed
 from toyspec.convert.mlflow_store import read_meta
 from toyspec.core.errors import SourceError
@@ -25,48 +24,44 @@ from toyspec.core.errors import SourceError
 STEP = {"kind": "step", "t": 1.0, "step": 1, "loss": 2.5}
 
 
-@pytest.mark.parametrize("name", [name for name in exportable() if TOOLS[name].extra is None])
-def test_torn_end_is_dropped_by_each_export(tmp_path: Path, name: str) -> None:
+def test_torn_end_is_dropped_by_each_export(tmp_path: Path) -> None:
     """What a killed writer has left of its last record is in the report, as damage elsewhere is."""
     run = write_run(tmp_path / "a", {}, STEP)
     with (run / "events.jsonl").open("ab") as file:
         file.write(b'{"kind":"step","t":2.0,"st')
-    made = exported(name, run, tmp_path / "out")
+    made = exported("tensorboard", run, tmp_path / "out")
     assert made.has_damage
     assert ("line 3", "26 bytes after the last complete record") in [
         (example.place, example.value) for loss in made.losses if loss.cause == "damaged" for example in loss.examples
     ]
 
 
-@pytest.mark.parametrize("name", ["csv", "tensorboard"])
-def test_logs_of_other_ranks_are_counted(tmp_path: Path, name: str) -> None:
+def test_logs_of_other_ranks_are_counted(tmp_path: Path) -> None:
     """An export has the first rank; what the others logged is exported by their own paths."""
     run = write_run(tmp_path / "a", {}, STEP)
     other = shutil.copy(run / "events.jsonl", run / "events.rank-12.jsonl")
-    report = export_runs(name, [run], tmp_path / "out")
+    report = export_runs("tensorboard", [run], tmp_path / "out")
     (loss,) = [loss for made in report.runs for loss in made.losses if loss.cause == "other-rank"]
     assert [(1, "rank 12", "events.rank-12.jsonl")] == [(loss.count, each.place, each.value) for each in loss.examples]
-    assert "other-rank" not in losses(exported(name, Path(other), tmp_path / "other"))
+    assert "other-rank" not in losses(exported("tensorboard", Path(other), tmp_path / "other"))
 
 
-@pytest.mark.parametrize("name", ["csv", "tensorboard"])
-def test_every_damaged_place_is_counted(tmp_path: Path, name: str) -> None:
+def test_every_damaged_place_is_counted(tmp_path: Path) -> None:
     """Also those that the report of the reader does not list one by one."""
     run = write_run(tmp_path / "a", {}, STEP)
     with (run / "events.jsonl").open("a") as file:
         for step in range(2, 3000):
             file.write(f'{{"kind":"step","t":2.0,"step":{step},"loss":0.5}}\nnot a record\n')
-    assert 2998 == losses(exported(name, run, tmp_path / "out"))["damaged"]
+    assert 2998 == losses(exported("tensorboard", run, tmp_path / "out"))["damaged"]
 
 
-@pytest.mark.parametrize("name", ["csv", "tensorboard"])
-def test_export_of_one_run_says_how_far_it_is(tmp_path: Path, name: str) -> None:
+def test_export_of_one_run_says_how_far_it_is(tmp_path: Path) -> None:
     """A long run is not at 0 % until it is done."""
     steps = [{**STEP, "step": step, "extra": {"text": "x" * 100}} for step in range(1, 8000)]
     run = write_run(tmp_path / "a", {}, *steps)
     size = (run / "events.jsonl").stat().st_size
     seen: list[tuple[int, int]] = []
-    export_runs(name, [run], tmp_path / "out", watch=lambda done, total: seen.append((done, total)))
+    export_runs("tensorboard", [run], tmp_path / "out", watch=lambda done, total: seen.append((done, total)))
     assert len(seen) > 2
     assert sorted(seen) == seen
     assert (size, size) == seen[-1]

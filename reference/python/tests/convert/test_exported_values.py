@@ -92,20 +92,12 @@ def test_items_are_those_of_the_record(tmp_path: Path, name: str) -> None:
     assert {(1.0, 4)} == {(item.t, item.step) for item in items}
 
 
-@pytest.mark.parametrize(
-    ("format_", "causes"),
-    [
-        ("csv", {}),
-        ("tensorboard", {}),
-    ],
-)
-def test_what_was_nan_is_nan_or_reported(tmp_path: Path, format_: str, causes: dict[str, int]) -> None:
-    """A format that has NaN gets it without a word; one that has not counts each value."""
+def test_what_was_nan_is_nan(tmp_path: Path) -> None:
+    """A format that has NaN gets it without a word."""
     record = {"kind": "step", "loss": None, "nonfinite": {"loss": "nan"}}
-    report = export_runs(format_, [stream_of(tmp_path / "a", record)], tmp_path / "out")
+    report = export_runs("tensorboard", [stream_of(tmp_path / "a", record)], tmp_path / "out")
     (conversion,) = report.runs
-    found = {loss.cause: loss.count for loss in conversion.losses if loss.cause in ("not-finite", "null", "binary32")}
-    assert {name: count for name, count in causes.items() if count} == found
+    assert not {"not-finite", "null", "binary32"} & {loss.cause for loss in conversion.losses}
 
 
 def test_settings_known_after_the_start_are_exported(tmp_path: Path) -> None:

@@ -345,6 +345,6 @@ def test_whole_way_there_and_back(name: str, run: str, tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     shutil.copytree(RUNS.parent / run if run == "odd" else RUNS / run, tmp_path / run)
     there = accounted(export_runs(name, [run], "there", max_examples=100))
-    back = imported("there", tmp_path / "back", None if name == "csv" else name, max_examples=100)
+    back = imported("there", tmp_path / "back", name, max_examples=100)
     exported, made = _files(tmp_path / "there"), _made(back, tmp_path / "back")
     _compare(f"{name}-{run}", _report(there, tmp_path), exported, _report(back, tmp_path), made)

@@ -313,4 +313,4 @@ def test_one_path_is_not_a_list_of_letters(tmp_path: Path) -> None:
     """A path alone is imported and exported, whatever its type."""
     log_of(tmp_path / "log.jsonl", {"step": 1, "loss": 2.5})
     assert len(import_runs(str(tmp_path / "log.jsonl"), tmp_path / "runs").runs) == 1
-    assert len(export_runs("csv", tmp_path / "runs", tmp_path / "out").runs) == 1
+    assert len(export_runs("tensorboard", tmp_path / "runs", tmp_path / "out").runs) == 1

@@ -19,7 +19,6 @@ from toyspec.convert.reports import (
     CHANGED_SETTING,
     MAX_EXAMPLES,
     OTHER_RANK,
-    SUPERSEDED,
     ConversionReport,
     Ledger,
     RunConversion,
@@ -84,36 +83,24 @@ class ExportedRun:
         self.head = RunHead.of(self.stream, last)
         """What a destination is opened with: the run_start with the settings that the run had in the end."""
 
-    def metrics(self) -> tuple[str, ...]:
-        """Return the names of all numbers that no resumption supersedes, sorted."""
-        rows = self.rows(Ledger())
-        return tuple(sorted({item.name for row in rows for item in row.items if item.kind == "measure"}))
-
-    def rows(self, ledger: Ledger, *, attempts: bool = False) -> Iterator[ItemRow]:
+    def rows(self, ledger: Ledger) -> Iterator[ItemRow]:
         """Yield the row of every record in the order of the stream, its items counted in *ledger*.
 
-        Without *attempts*, items that a resumption supersedes are dropped here, and the resumptions are carried by
-        that. Settings that the run changed later, the logs of other ranks and damaged places are dropped too.
+        Settings that the run changed later, the logs of other ranks and damaged places are dropped here.
         """
         for rank, path in ranks_beside(self.stream).items():
             ledger.lose(OTHER_RANK, f"rank {rank}", os.path.basename(path))
         settings = self.head.settings
         with read(self.stream, mode="salvage") as reading:
-            for record, is_latest in self._with_verdict(self._watched(reading, ledger)):
-                items = tuple(self._items(record))
-                ledger.items += len(items)
-                is_there, kept = is_latest or attempts, []
-                for item in items:
-                    if not is_there:
-                        ledger.drop(SUPERSEDED, item.place, item.shown)
-                    elif item.kind == "setting" and settings.get(item.name, item) != item.value:
+            for record in self._watched(reading, ledger):
+                kept = []
+                for item in self._items(record):
+                    ledger.items += 1
+                    if item.kind == "setting" and settings.get(item.name, item) != item.value:
                         ledger.drop(CHANGED_SETTING, item.place, item.shown)
-                    elif item.kind == "resume" and not attempts:
-                        ledger.carried += 1
                     else:
                         kept.append(item)
-                if is_there:
-                    yield ItemRow(record, tuple(kept))
+                yield ItemRow(record, tuple(kept))
             drop_damage(reading.report, ledger)
 
     def _items(self, record: Record) -> Iterable[Item]:
@@ -132,19 +119,6 @@ class ExportedRun:
                 done = record.offset
             yield record
         ledger.advance(self.size - done)
-
-    def _with_verdict(self, records: Iterator[Record]) -> Iterator[tuple[Record, bool]]:
-        pulled: list[Record] = []
-
-        def noted() -> Iterator[Record]:
-            for record in records:
-                pulled.append(record)
-                yield record
-
-        for kept in self._attempts.latest(noted()):
-            yield from ((record, record is kept) for record in pulled)
-            pulled.clear()
-        yield from ((record, False) for record in pulled)
 
 
 class ExportJob(NamedTuple):
@@ -239,11 +213,10 @@ def _free_name(name: str, names: set[str]) -> str:
 def _export(run: ExportedRun, run_id: str, destination: Destination, ledger: Ledger) -> None:
     """Write *run*, called *run_id*, to *destination*."""
     destination.notes = ledger.notes
-    metrics = run.metrics() if destination.needs_metrics else ()
-    destination.open(run.head._replace(run_id=run_id, metrics=metrics))
+    destination.open(run.head._replace(run_id=run_id))
     end = None
     try:
-        rows = run.rows(ledger, attempts=destination.holds_attempts)
+        rows = run.rows(ledger)
         # The row of the start is not counted: a destination has carried it when it was opened.
         numbered = (row._replace(number=number) for number, row in enumerate(rows, -1))
         while batch := list(islice(numbered, BATCH)):

@@ -23,8 +23,8 @@ run, or a directory with some below. FORMAT is one of:
 {formats}
 
 Nothing is lost silently: the report counts what was carried unchanged, changed
-and dropped, with causes and examples. Steps that a resumption superseded are
-left out where the format cannot hold two attempts. Files that are in the
+and dropped, with causes and examples. W&B and MLflow show both attempts at the
+steps of a resumption, TensorBoard the later one. Files that are in the
 directory already stay; an export that would replace one writes nothing."""
 
 _EPILOG = """\
@@ -35,7 +35,7 @@ exit status:
 
 examples:
   toyspec export tensorboard runs/ --out tb/
-  toyspec export csv runs/a runs/b --out tables/"""
+  toyspec export wandb runs/a runs/b --out wandb/"""
 
 
 def configure(parser: Parser) -> None:

@@ -42,8 +42,6 @@ class RunHead(NamedTuple):
     project: str = DEFAULT_PROJECT
     identity: str = ""
     """A text that no other run has; empty where the run id is such a text, as in an export."""
-    metrics: tuple[str, ...] = ()
-    """Names of all its numbers, sorted; for a destination that needs them."""
 
     @classmethod
     def of(cls, stream: str, start: dict[str, Any], *, project: str | None = None, identity: str = "") -> Self:
@@ -129,10 +127,6 @@ class Destination:
 
     carried: ClassVar[Mapping[str, Container[str] | None]] = {}
     """Names of what is carried when a run is opened or closed, by kind of items; None for all of a kind."""
-    needs_metrics = False
-    """Whether an export must know all metrics of a run before it is opened."""
-    holds_attempts = False
-    """Whether a run has what a resumption supersedes as well."""
     place: Any = None
     """Where the next row goes, as a JSON value, for a tool that does not know what it has."""
 
@@ -229,21 +223,18 @@ def in_binary64(item: Item) -> Iterator[Lost]:
 
 
 class Tool(NamedTuple):
-    """Where the destination of a tool is, and who uses it."""
+    """Where the destination of a tool is."""
 
     module: str
     destination: str
     extra: str | None = None
     """The extra to install."""
-    is_mirrored: bool = False
-    """Whether a run can be sent while it is written."""
 
 
 TOOLS: Final = {
-    "tensorboard": Tool("tensorboard_events", "TensorboardEvents", is_mirrored=True),
-    "wandb": Tool("wandb_runs", "WandbRuns", "wandb", is_mirrored=True),
-    "mlflow": Tool("mlflow_runs", "MlflowRuns", "mlflow", is_mirrored=True),
-    "csv": Tool("csv_tables", "CsvTables"),
+    "tensorboard": Tool("tensorboard_events", "TensorboardEvents"),
+    "wandb": Tool("wandb_runs", "WandbRuns", "wandb"),
+    "mlflow": Tool("mlflow_runs", "MlflowRuns", "mlflow"),
 }
 
 

@@ -29,8 +29,6 @@ class TensorboardEvents(Destination):
     Equal rows have equal bytes, and each goes to the offset after the row before: what is sent twice is there once.
     """
 
-    holds_attempts = True
-
     def __init__(self, into: str | None = None) -> None:
         """Write below the directory *into*."""
         super().__init__(into or _DEFAULT_DIRECTORY)
