@@ -36,7 +36,7 @@ from toyspec.core.command_line.main import main
 from toyspec.core.errors import StreamUnreadableError
 from toyspec.core.programs import PIPE, ask_git, start_python
 from toyspec.core.reading.configuration import distrust, find_configuration
-from toyspec.core.writing.environment import git_revision, uncommitted_changes
+from toyspec.core.writing.environment import git_revision
 from toyspec.health.actions import actions_by
 
 SCRIPT = Path(sys.executable).with_name("toyspec")
@@ -142,12 +142,10 @@ def test_a_repository_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for place in (inner, folder):
         os.utime(place / "train.py", (1, 1))
     monkeypatch.chdir(folder)
-    revision, changes = git_revision(), uncommitted_changes(1 << 20)
+    revision = git_revision()
     assert [] == os.listdir(marks)
     assert revision is not None
     assert revision.dirty is True
-    assert changes is not None
-    assert changes.endswith("-lr = 1\n+lr = 2\n")
 
 
 def test_a_git_of_the_working_directory_is_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +177,7 @@ def test_attacks_are_read_by_their_commands(
 
 
 BESIDE = (
-    "annotations.jsonl", "run.json", "flow.json", "SHA256SUMS", "events.rank1.jsonl", "console.log", "media",
+    "annotations.jsonl", "run.json", "flow.json", "SHA256SUMS", "events.rank1.jsonl", "media",
     "trainer_state.json", "mlflow.db", "trackio.db", "meta.yaml", "events.out.tfevents.1.host", "run-a.wandb",
     "values.parquet", "runs.parquet", "catalog.json", "log.csv", "progress.csv", "log.txt", "metrics.jsonl", ".git",
     "dvclive.json", "events.jsonl.gz", "data.aim", "results.json", "part-0.jsonl", "environment.json",
@@ -429,12 +427,12 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def test_what_is_written_beside_a_log_follows_no_link(tmp_path: Path, outside: Path) -> None:
-    """The seal and what is replaced take the place of a link; annotations and the console are refused."""
+    """The seal and what is replaced take the place of a link; annotations are refused."""
     before = contents(outside)
     run = tmp_path / "run"
     run.mkdir()
     (run / "events.jsonl").write_bytes(STREAM + b'{"kind":"run_end","t":2.0,"reason":"completed"}\n')
-    for name in ("SHA256SUMS.new", "annotations.jsonl", "console.log"):
+    for name in ("SHA256SUMS.new", "annotations.jsonl"):
         (run / name).symlink_to(outside / "file")
     with pytest.raises(OSError, match="annotations"):
         toyspec.annotate(run, name="x")
@@ -442,14 +440,13 @@ def test_what_is_written_beside_a_log_follows_no_link(tmp_path: Path, outside: P
     (run / "annotations.jsonl").symlink_to(outside / "new")
     with pytest.raises(OSError, match="annotations"):
         toyspec.annotate(run, name="x")
-    with toyspec.start_run(tmp_path, run_id="run", exist="resume", companions=[toyspec.Console()]) as again:
-        sys.stdout.write("said")
+    with toyspec.start_run(tmp_path, run_id="run", exist="resume") as again:
         again.step(step=2, loss=1.0)
     toyspec.seal(run)
     assert before == contents(outside)
 
 
-@pytest.mark.parametrize("name", ["events.jsonl", "changes.diff", "media", "artifacts", "events.jsonl.torn-105"])
+@pytest.mark.parametrize("name", ["events.jsonl", "media", "artifacts", "events.jsonl.torn-105"])
 def test_writer_follows_no_link(name: str, tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a run that goes on, is repaired or replaced: the log, what is beside it, and the folders of files."""
     run = tmp_path / "run"
@@ -459,9 +456,8 @@ def test_writer_follows_no_link(name: str, tmp_path: Path, outside: Path, monkey
     (outside / "file").write_bytes(STREAM)
     before = contents(outside)
     (run / name).symlink_to(outside / "file" if "." in name else outside)
-    monkeypatch.setattr("toyspec.core.writing.evidence.uncommitted_changes", lambda _: "changed")
     (tmp_path / "notes.txt").write_text("notes")
-    with toyspec.start_run(tmp_path, run_id="run", exist="resume", companions=[toyspec.Diff()]) as again:
+    with toyspec.start_run(tmp_path, run_id="run", exist="resume") as again:
         again.log({"loss": 1.0, "note": toyspec.File(b"notes", "text/plain")}, step=2)
         again.artifact(tmp_path / "notes.txt", copy=True)
     for words in (["emit", "run", "note", "text=x"], ["repair", "run", "--yes"], ["seal", "run"]):

@@ -63,12 +63,12 @@ if TYPE_CHECKING:
     from toyspec.core.writing.annotating import annotate
     from toyspec.core.writing.appending import repair
     from toyspec.core.writing.companions import Sync
-    from toyspec.core.writing.evidence import Console, Diff, System
     from toyspec.core.writing.media import Audio, File, Histogram, Image, Table, Video
     from toyspec.core.writing.run_bundle import RunBundle
     from toyspec.core.writing.run_starting import start_run
     from toyspec.core.writing.run_writer import RunWriter
     from toyspec.core.writing.sealing import seal
+    from toyspec.core.writing.system_metrics import System
     from toyspec.health.checking import check_health
     from toyspec.health.evaluator import HealthEvaluator
     from toyspec.health.rules import HealthAlert
@@ -82,12 +82,10 @@ _HOMES = {
     "CatalogError": "core.errors",
     "CatalogReport": "catalog.building",
     "CheckOptions": "core.checker",
-    "Console": "core.writing.evidence",
     "ConversionReport": "convert.reports",
     "DamagedStreamError": "core.errors",
     "DialectChoice": "core.reading.log_detection",
     "DialectUse": "core.findings",
-    "Diff": "core.writing.evidence",
     "EngineError": "core.errors",
     "ExpressionError": "core.errors",
     "File": "core.writing.media",
@@ -136,7 +134,7 @@ _HOMES = {
     "StreamReplacedError": "core.errors",
     "StreamUnreadableError": "core.errors",
     "Sync": "core.writing.companions",
-    "System": "core.writing.evidence",
+    "System": "core.writing.system_metrics",
     "Table": "core.writing.media",
     "TailEvent": "core.reading.follower",
     "TornStreamError": "core.errors",
@@ -175,12 +173,10 @@ __all__ = [
     "CatalogError",
     "CatalogReport",
     "CheckOptions",
-    "Console",
     "ConversionReport",
     "DamagedStreamError",
     "DialectChoice",
     "DialectUse",
-    "Diff",
     "EngineError",
     "ExpressionError",
     "File",

@@ -22,7 +22,7 @@ from toyspec.core.writing.environment import (
     this_backend,
     this_process,
 )
-from toyspec.core.writing.evidence import Measurement, SystemMetrics, available_probes
+from toyspec.core.writing.system_metrics import SystemMetrics, available_probes
 
 LIBRARIES = (
     "jax",
@@ -257,7 +257,9 @@ def test_jax_on_a_processor_has_no_device_memory() -> None:
 def test_measurements_are_system_events(tmp_path: Path) -> None:
     """What the probes answer is one event; the device memory has fields of its own."""
     with toyspec.start_run(tmp_path, run_id="demo") as run:
-        measured = SystemMetrics(run, 60.0, {"gpu": lambda: Measurement({"gpu/0/power_watts": 250.0}, 10, 80)})
+        measured = SystemMetrics(
+            run, 60.0, {"gpu": lambda: {"gpu/0/power_watts": 250.0, "memory_used_bytes": 10, "memory_limit_bytes": 80}}
+        )
         measured.measure()
         measured.ending()
     (event,) = [event for event in events(tmp_path) if event["kind"] == "system"]
@@ -272,11 +274,11 @@ def test_measurements_are_system_events(tmp_path: Path) -> None:
 def test_failing_probe_is_left_out_and_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A driver that stops answering costs its values, nothing else."""
 
-    def fail() -> Measurement:
+    def fail() -> dict[str, float]:
         raise RuntimeError("driver lost")
 
     with toyspec.start_run(tmp_path, run_id="demo") as run:
-        measured = SystemMetrics(run, 60.0, {"gpu": fail, "host": lambda: Measurement({"host/cpu_percent": 5.0})})
+        measured = SystemMetrics(run, 60.0, {"gpu": fail, "host": lambda: {"host/cpu_percent": 5.0}})
         measured.measure()
         measured.measure()
         measured.ending()
@@ -288,9 +290,9 @@ def test_probe_that_hangs_holds_up_neither_training_nor_end(tmp_path: Path) -> N
     """The thread waits alone, and the end of the run waits for it at most two seconds."""
     release = threading.Event()
 
-    def hang() -> Measurement:
+    def hang() -> dict[str, float]:
         release.wait(600)
-        return Measurement({"late": 1.0})
+        return {"late": 1.0}
 
     with toyspec.start_run(tmp_path, run_id="demo") as run:
         measured = SystemMetrics(run, 0.001, {"gpu": hang})
@@ -323,7 +325,7 @@ def test_host_is_measured_with_psutil(monkeypatch: pytest.MonkeyPatch) -> None:
         "process/memory_used_bytes": 1000,
         "host/network_received_bytes": 7,
         "host/network_sent_bytes": 8,
-    } == found.values
+    } == found
 
 
 def test_gpu_is_measured_with_nvml(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,60 +350,13 @@ def test_gpu_is_measured_with_nvml(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setitem(sys.modules, "pynvml", pynvml)
     found = available_probes()["gpu"]()
-    assert (70, 80) == (found.memory_used_bytes, found.memory_limit_bytes)
-    assert 90 == found.values["gpu/1/utilization_percent"]
-    assert "gpu/0/power_watts" not in found.values
-
-
-@pytest.mark.parametrize(
-    ("metrics", "values", "memory"),
-    [
-        (
-            {
-                "duty_cycle_pct": ["90.5", "10"],
-                "tensorcore_util": ["50", "25"],
-                "hbm_capacity_usage": ["10", "75", "70"],
-                "hbm_capacity_total": ["90", "100", "80"],
-            },
-            {
-                "tpu/0/duty_cycle_percent": 90.5,
-                "tpu/1/duty_cycle_percent": 10.0,
-                "tpu/0/tensorcore_percent": 50.0,
-                "tpu/1/tensorcore_percent": 25.0,
-            },
-            (70, 80),
-        ),
-        ({"tensorcore_util": ["50"], "hbm_capacity_total": ["90"]}, {"tpu/0/tensorcore_percent": 50.0}, (None, None)),
-        ({"hbm_capacity_usage": ["10"], "hbm_capacity_total": ["90"]}, {}, (10, 90)),
-        ({"hbm_capacity_usage": ["10"]}, {}, (None, None)),
-    ],
-)
-def test_tpu_is_measured_with_libtpu(
-    monkeypatch: pytest.MonkeyPatch,
-    metrics: dict[str, list[str]],
-    values: dict[str, float],
-    memory: tuple[int | None, int | None],
-) -> None:
-    """What this version of the library offers is asked; memory is that of the chip with the least left."""
-    tpumonitoring = types.SimpleNamespace(
-        list_supported_metrics=lambda: list(metrics),
-        get_metric=lambda name: types.SimpleNamespace(data=lambda: metrics[name]),
-    )
-    monkeypatch.setitem(sys.modules, "libtpu", types.ModuleType("libtpu"))
-    monkeypatch.setitem(sys.modules, "libtpu.sdk", types.SimpleNamespace(tpumonitoring=tpumonitoring))
-    assert Measurement(values, *memory) == available_probes()["tpu"]()
-
-
-def test_tpu_without_metrics_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A library that offers none of the metrics has no device."""
-    tpumonitoring = types.SimpleNamespace(list_supported_metrics=lambda: ["another"])
-    monkeypatch.setitem(sys.modules, "libtpu", types.ModuleType("libtpu"))
-    monkeypatch.setitem(sys.modules, "libtpu.sdk", types.SimpleNamespace(tpumonitoring=tpumonitoring))
-    assert "tpu" not in available_probes()
+    assert (70, 80) == (found["memory_used_bytes"], found["memory_limit_bytes"])
+    assert 90 == found["gpu/1/utilization_percent"]
+    assert "gpu/0/power_watts" not in found
 
 
 def test_machine_without_devices_has_no_probe_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package that is there without a device is as good as none."""
-    for name in ("psutil", "pynvml", "libtpu", "libtpu.sdk"):
+    for name in ("psutil", "pynvml"):
         monkeypatch.setitem(sys.modules, name, None)
     assert {} == available_probes()

@@ -28,7 +28,7 @@ from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
 from toyspec.core.runs.run import list_runs
 from toyspec.core.runs.summary import summarize_ends, summarize_run
-from toyspec.core.writing.environment import TrainingProcess, git_revision, this_host, uncommitted_changes
+from toyspec.core.writing.environment import TrainingProcess, git_revision, this_host
 from toyspec.core.writing.run_starting import start_run
 from toyspec.core.writing.sealing import seal
 from toyspec.testing import ManualClock
@@ -569,22 +569,6 @@ def test_the_revision_of_this_program_is_in_its_run(repository: Path, monkeypatc
     monkeypatch.chdir(repository)
     (start,) = read(start_run(repository / "runs").directory)
     assert {"sha": git(repository, "rev-parse", "HEAD"), "branch": "main", "dirty": False} == start["git"]
-
-
-def test_changes_are_those_of_tracked_files_from_the_commit(repository: Path) -> None:
-    """Staged changes count too; a long difference is cut, between characters; without one there is nothing."""
-    assert uncommitted_changes(1000, str(repository)) is None
-    (repository / "untracked").write_text("new")
-    (repository / "src" / "train.py").write_text("größer\n")
-    git(repository, "add", "src/train.py")
-    changes = uncommitted_changes(1000, str(repository / "src"))
-    assert changes is not None
-    assert ["+größer"] == changes.splitlines()[-1:]
-    assert "untracked" not in changes
-    # One byte before the end of "ö", and after it.
-    size = len(changes.encode()[: changes.encode().index(b"\xb6")])
-    assert changes[: changes.index("ö")] == uncommitted_changes(size, str(repository))
-    assert changes[: changes.index("ö") + 1] == uncommitted_changes(size + 1, str(repository))
 
 
 def test_none_is_what_was_not_given(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

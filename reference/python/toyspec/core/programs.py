@@ -62,8 +62,7 @@ def safe_path() -> Iterator[None]:
 def ask_git(directory: str, *arguments: str) -> str | None:
     """Return what git prints in *directory*; None if it fails, takes longer than two seconds, or is not installed.
 
-    Nothing that the repository names is run: no monitor, hook, filter, pager or transport. ``diff`` needs
-    ``--no-ext-diff`` and ``--no-textconv`` in *arguments* too.
+    Nothing that the repository names is run: no monitor, hook, filter, pager or transport.
     """
     program = shutil.which("git")
     if program is None or os.path.dirname(os.path.abspath(program)) == os.path.abspath("."):

@@ -13,10 +13,10 @@ from toyspec.convert.mirrors.settings import Mirror
 from toyspec.core.format.canonical import members_of
 from toyspec.core.system_calls import say
 from toyspec.core.writing.environment import TrainingProcess, this_backend, this_process
-from toyspec.core.writing.evidence import System
 from toyspec.core.writing.run_ids import run_id_from
 from toyspec.core.writing.run_starting import Ranks, start_run
 from toyspec.core.writing.settings import Exist, OnError
+from toyspec.core.writing.system_metrics import System
 
 if TYPE_CHECKING:
     from toyspec.core.writing.events import Phase, Reason
@@ -169,7 +169,7 @@ class TrainingRun:
         options = self.options
         run_id = options.run_id or start.run_id
         seconds = options.system_seconds
-        system = [System(seconds, first="after-seconds")] if seconds > 0 else []
+        system = [System(seconds)] if seconds > 0 else []
         return start_run(
             options.root,
             run_id=None if run_id is None else run_id_from(run_id),

@@ -61,14 +61,6 @@ def git_revision(start: str = ".") -> Git | None:
     return found
 
 
-def uncommitted_changes(most_bytes: int, start: str = ".") -> str | None:
-    """Return the difference of tracked text files from the commit, at most *most_bytes*; None without one."""
-    if _repository(start) is None:
-        return None
-    found = ask_git(start, "diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv")
-    return found.encode()[:most_bytes].decode(errors="ignore") if found else None
-
-
 def _repository(start: str) -> str | None:
     """Return the ``.git`` of a directory around *start*: without one, no program is started."""
     path = os.path.abspath(start)

@@ -93,9 +93,8 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     *ranks* ``"all"`` each of them writes a log of its own in the same directory. *process* says which one this is,
     where neither a launcher nor a library does.
 
-    **What goes along with it.** *companions* are values such as ``toyspec.System()``, which samples the machine,
-    ``toyspec.Console()``, which keeps what the program prints, ``toyspec.Diff()``, which keeps the uncommitted changes,
-    and ``toyspec.Mirror(to="wandb")``, which sends the run to another tracker. What fails in one never reaches the
+    **What goes along with it.** *companions* are values such as ``toyspec.System()``, which samples the machine, and
+    ``toyspec.Mirror(to="wandb")``, which sends the run to another tracker. What fails in one never reaches the
     training. *sync* is short for a ``toyspec.Sync``: a place that gets the runs below *root* while they are written,
     for example ``"s3://bucket/runs"``. *health* is short for ``toyspec.Health``: ``"default"``, ``"rl"`` or
     ``"strict"``, a list of rules, or with True those of ``toyspec.toml``, else ``"default"``. Each incident is one
