@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from toyspec.trainer.architectures import Mlp
 from toyspec.trainer.language_model import LanguageModel, shipped_text
 from toyspec.trainer.stepping import AdamW, grad_norm, grad_norms
 
@@ -26,21 +25,23 @@ def train(part: str, number: int, steps: int) -> dict[str, Any]:
     """Return the columns of one curve."""
     chosen = random.Random(f"{part} {number}")
     text = shipped_text()
-    model = Mlp(len(text.vocabulary))
-    model.batch = chosen.choice((4, 8, 16, 32))
-    model.context = chosen.choice((4, 8))
-    model.d_model = chosen.choice((8, 16))
-    model.d_ff = chosen.choice((16, 32, 64))
+
+    class Small(LanguageModel):
+        batch = chosen.choice((4, 8, 16, 32))
+        context = chosen.choice((4, 8))
+        d_model = chosen.choice((8, 16))
+        d_ff = chosen.choice((16, 32, 64))
+
     seed = 1000 * PARTS.index(part) + number
-    trained = LanguageModel(model, seed)
+    model = Small(len(text.vocabulary), seed)
     optimizer = AdamW(lr=10 ** chosen.uniform(-3.3, -2.0))
     columns: dict[str, list[float]] = {"loss": [], "grad_norm": [], "seconds": []}
     for step in range(1, steps + 1):
         began = time.process_time()
-        loss = trained.train(text.batch(model, seed, step), optimizer)
+        loss = model.train(text.batch(model, seed, step), optimizer)
         columns["seconds"].append(time.process_time() - began)
         columns["loss"].append(loss)
-        columns["grad_norm"].append(grad_norm(grad_norms(trained.parameters)))
+        columns["grad_norm"].append(grad_norm(grad_norms(model.parameters)))
     return {name: np.array(values) for name, values in columns.items()}
 
 

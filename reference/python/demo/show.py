@@ -17,7 +17,7 @@ ROOT = Path("demo-runs")
 LIVE = ROOT / "llama-live"
 LIVE_SECONDS = 3.0
 TRAINED = ROOT / "mlp-001"
-TRAINING = ("--arch", "mlp", "--steps", "40", "--seed", "7")
+TRAINING = ("--steps", "40", "--seed", "7")
 STRICT = ("--require-complete", "--fail-on", "warning")
 
 

@@ -13,11 +13,7 @@ gguf = pytest.importorskip("gguf", reason="the extra `train` is not installed")
 np = pytest.importorskip("numpy")
 
 from toyspec.trainer import AdamW  # noqa: E402
-from toyspec.trainer.language_model import (  # noqa: E402
-    ARCHITECTURES,
-    LanguageModel,
-    shipped_text,
-)
+from toyspec.trainer.language_model import LanguageModel, shipped_text  # noqa: E402
 from toyspec.trainer.run_files import (  # noqa: E402
     CheckpointError,
     CheckpointFacts,
@@ -26,32 +22,23 @@ from toyspec.trainer.run_files import (  # noqa: E402
     save_checkpoint,
     saved_steps,
 )
-from toyspec.trainer.settings import ARCHITECTURE_NAMES  # noqa: E402
 
 TEXT = shipped_text()
 FACTS = CheckpointFacts("run", {"lr": 0.005, "steps": 3}, TEXT.vocabulary)
 PROGRESS = TrainingProgress(3, first_loss=3.5, loss=float("nan"))
 
 
-def trained(arch: str, steps: int = 3) -> LanguageModel:
+def trained(steps: int = 3) -> LanguageModel:
     """Return a model after some steps."""
-    architecture = ARCHITECTURES[arch](len(TEXT.vocabulary))
-    model, optimizer = LanguageModel(architecture, 7), AdamW(lr=5e-3)
+    model, optimizer = LanguageModel(len(TEXT.vocabulary), 7), AdamW(lr=5e-3)
     for step in range(1, steps + 1):
-        model.train(TEXT.batch(architecture, 7, step), optimizer)
+        model.train(TEXT.batch(model, 7, step), optimizer)
     return model
 
 
-def test_settings_name_what_there_is() -> None:
-    """The names that the command line offers are those of the architectures."""
-    assert ARCHITECTURE_NAMES == tuple(ARCHITECTURES)
-    assert ARCHITECTURE_NAMES == tuple(ARCHITECTURES[name](3).name for name in ARCHITECTURE_NAMES)
-
-
-@pytest.mark.parametrize("arch", ARCHITECTURE_NAMES)
-def test_all_comes_back(tmp_path: Path, arch: str) -> None:
+def test_all_comes_back(tmp_path: Path) -> None:
     """Weights, moments, step and results are bit by bit what was saved."""
-    saved, loaded = trained(arch), trained(arch, 0)
+    saved, loaded = trained(), trained(0)
     save_checkpoint(str(tmp_path), saved, PROGRESS, FACTS)
     assert repr(PROGRESS) == repr(load_checkpoint(str(tmp_path), 3, loaded, FACTS))
     for one, other in zip(saved.parameters, loaded.parameters, strict=True):
@@ -63,17 +50,16 @@ def test_all_comes_back(tmp_path: Path, arch: str) -> None:
         assert (3, np.float16, np.float32) == (other.step, other.weight.dtype, other.m.dtype)
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURE_NAMES)
-def test_file_is_gguf_with_named_tensors(tmp_path: Path, arch: str) -> None:
+def test_file_is_gguf_with_named_tensors(tmp_path: Path) -> None:
     """The file says its architecture, sizes and vocabulary in GGUF's own keys; weights are F16 under GGUF's names."""
-    model = trained(arch)
+    model = trained()
     reader = gguf.GGUFReader(save_checkpoint(str(tmp_path), model, PROGRESS, FACTS))
     said = {key: field.contents() for key, field in reader.fields.items()}
-    assert (arch, "run", 3) == (said["general.architecture"], said["toyspec.run_id"], said["toyspec.step"])
-    assert model.architecture.context == said[f"{arch}.context_length"]
+    assert ("mlp", "run", 3) == (said["general.architecture"], said["toyspec.run_id"], said["toyspec.step"])
+    assert model.context == said["mlp.context_length"]
     sizes = {"d_model": "embedding_length", "n_layers": "block_count", "vocab": "vocab_size"}
-    described = model.architecture.described()
-    assert [described[name] for name in sizes] == [said[f"{arch}.{key}"] for key in sizes.values()]
+    described = model.described()
+    assert [described[name] for name in sizes] == [said[f"mlp.{key}"] for key in sizes.values()]
     assert TEXT.vocabulary == said["tokenizer.ggml.tokens"]
     types = {tensor.name: tensor.tensor_type.name for tensor in reader.tensors}
     assert "F16" == types["token_embd.weight"]
@@ -83,7 +69,7 @@ def test_file_is_gguf_with_named_tensors(tmp_path: Path, arch: str) -> None:
 
 def test_latest_is_a_relative_link_to_the_newest(tmp_path: Path) -> None:
     """``latest`` moves on with each checkpoint; the older ones stay, and other files are not checkpoints."""
-    model = trained("mlp")
+    model = trained()
     for step in (5, 40, 300):
         save_checkpoint(str(tmp_path), model, PROGRESS._replace(step=step), FACTS)
     for name in ("step_05.gguf", "step_7.gguf.bak", "step_.gguf"):
@@ -95,7 +81,7 @@ def test_latest_is_a_relative_link_to_the_newest(tmp_path: Path) -> None:
 
 def test_checkpoint_that_fails_leaves_the_old_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the disk is full nothing half written stays, and ``latest`` is the last whole checkpoint."""
-    model = trained("mlp")
+    model = trained()
     save_checkpoint(str(tmp_path), model, PROGRESS, FACTS)
 
     def full(*_: Any, **__: Any) -> None:
@@ -110,8 +96,8 @@ def test_checkpoint_that_fails_leaves_the_old_ones(tmp_path: Path, monkeypatch: 
 
 def test_every_truncation_is_refused(tmp_path: Path) -> None:
     """A file that was cut anywhere is an error that names it, and the model stays as it was."""
-    whole = Path(save_checkpoint(str(tmp_path), trained("mlp"), PROGRESS, FACTS)).read_bytes()
-    model = trained("mlp", 0)
+    whole = Path(save_checkpoint(str(tmp_path), trained(), PROGRESS, FACTS)).read_bytes()
+    model = trained(0)
     before = [parameter.weight.tobytes() for parameter in model.parameters]
     for size in [*range(0, 4000, 37), *range(4000, len(whole), 20_011)]:
         (tmp_path / "step_3.gguf").write_bytes(whole[:size])
@@ -121,12 +107,12 @@ def test_every_truncation_is_refused(tmp_path: Path) -> None:
 
 
 def test_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
-    """Other settings, another architecture, and a file under another step's name are refused."""
-    path = Path(save_checkpoint(str(tmp_path), trained("mlp"), PROGRESS, FACTS))
+    """Other settings, another size, and a file under another step's name are refused."""
+    path = Path(save_checkpoint(str(tmp_path), trained(), PROGRESS, FACTS))
     with pytest.raises(CheckpointError, match="other settings"):
-        load_checkpoint(str(tmp_path), 3, trained("mlp", 0), FACTS._replace(config={"lr": 0.1, "steps": 3}))
+        load_checkpoint(str(tmp_path), 3, trained(0), FACTS._replace(config={"lr": 0.1, "steps": 3}))
     with pytest.raises(CheckpointError, match=r"no tensor token_embd\.weight of the right shape"):
-        load_checkpoint(str(tmp_path), 3, trained("transformer", 0), FACTS)
+        load_checkpoint(str(tmp_path), 3, LanguageModel(3, 0), FACTS)
     path.rename(tmp_path / "step_9.gguf")
     with pytest.raises(CheckpointError, match="other settings"):
-        load_checkpoint(str(tmp_path), 9, trained("mlp", 0), FACTS)
+        load_checkpoint(str(tmp_path), 9, trained(0), FACTS)

@@ -126,7 +126,7 @@ def test_run_with_a_baseline_needs_it_again(whole: Path, tmp_path: Path, capsys:
     ("content", "message"),
     [
         (b"", "no run_start; start the run again without --resume"),
-        (b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n', "no model or no config"),
+        (b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n', "its run_start has no config"),
         (
             b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run","model":{"arch":"mlp"},"config":{}}\n',
             "it is not a run of `toyspec train`",

@@ -1,20 +1,22 @@
-"""A language model in training: its text, its parameters, one step, loss on held-out text, and text that it writes."""
+"""A language model in training: its text, its layers, one step, loss on held-out text, and text that it writes.
+
+Both passes are written out by hand. All arrays keep the float type they come in, so that a check in fp64 runs the same
+code as training in fp32.
+"""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from toyspec.trainer.architectures import Mlp, Transformer, cross_entropy, softmax
 from toyspec.trainer.stepping import BackwardOutput, Parameter, train_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
-    from toyspec.trainer.architectures import Architecture, ForwardPass
-    from toyspec.trainer.stepping import AdamW, Single, Tokens
+    from toyspec.trainer.stepping import AdamW, Floats, Single, Tokens
 
 
 TEXT_NAME = "grey-point"
@@ -28,7 +30,7 @@ class Batch(NamedTuple):
     inputs: Tokens
     """Batch by context."""
     targets: Tokens
-    """Batch by predicted positions."""
+    """The character after each context."""
 
 
 class Text:
@@ -50,16 +52,15 @@ class Text:
         """Return the characters of *tokens*."""
         return "".join(self.vocabulary[token] for token in tokens)
 
-    def batch(self, architecture: Architecture, seed: int, step: int) -> Batch:
+    def batch(self, model: LanguageModel, seed: int, step: int) -> Batch:
         """Return the batch of *step*, which depends on nothing but *seed* and *step*: a resumed run goes on with it."""
         random = np.random.default_rng([seed, 1, step])
-        starts = random.integers(0, len(self.trained) - architecture.context, size=architecture.batch)
-        return _windows(self.trained, starts, architecture)
+        starts = random.integers(0, len(self.trained) - model.context, size=model.batch)
+        return _windows(self.trained, starts, model.context)
 
-    def evaluation(self, architecture: Architecture) -> Batch:
+    def evaluation(self, model: LanguageModel) -> Batch:
         """Return all of the held-out text; each of its characters after the first context is predicted once."""
-        starts = np.arange(0, len(self.held_out) - architecture.context, architecture.predicted)
-        return _windows(self.held_out, starts, architecture)
+        return _windows(self.held_out, np.arange(len(self.held_out) - model.context), model.context)
 
 
 def shipped_text() -> Text:
@@ -70,16 +71,53 @@ def shipped_text() -> Text:
     return Text("\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs))
 
 
-def _windows(tokens: Tokens, starts: Tokens, architecture: Architecture) -> Batch:
-    read = tokens[starts[:, None] + np.arange(architecture.context + 1)]
-    return Batch(read[:, :-1], read[:, 1:][:, -architecture.predicted :])
+def _windows(tokens: Tokens, starts: Tokens, context: int) -> Batch:
+    read = tokens[starts[:, None] + np.arange(context + 1)]
+    return Batch(read[:, :-1], read[:, -1])
+
+
+Weights: TypeAlias = "Mapping[str, Floats]"
+"""Weights by the name that they have as GGUF tensors."""
+
+
+class ForwardPass(NamedTuple):
+    """What a forward pass returns."""
+
+    logits: Floats
+    """Batch by vocabulary."""
+    read: Floats
+    """The embeddings of each context, concatenated."""
+    hidden: Floats
+    """The hidden layer."""
+
+
+def _linear(x: Floats, weight: Floats, bias: Floats) -> Floats:
+    """Return ``x @ weight.T + bias``; *weight* is outputs by inputs."""
+    y: Floats = x @ weight.T + bias
+    return y
+
+
+def _linear_backward(x: Floats, weight: Floats, grad: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the gradients by *x*, *weight* and bias."""
+    return grad @ weight, grad.T @ x, grad.sum(axis=0)
+
+
+def cross_entropy(logits: Floats, targets: Tokens) -> tuple[float, Floats]:
+    """Return the mean of ``-log softmax(logits)[target]`` in nats, and its gradient by *logits*."""
+    rows = np.arange(len(logits))
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    grad = np.exp(shifted)
+    total = grad.sum(axis=-1, keepdims=True)
+    loss = np.mean(np.log(total[:, 0]) - shifted[rows, targets])
+    grad /= total
+    grad[rows, targets] -= 1
+    grad /= len(logits)
+    return float(loss), grad
 
 
 LOSS_NAME = "cross_entropy"
 """Name of the loss in a log."""
 _TEMPERATURE = 0.7
-ARCHITECTURES: dict[str, Callable[[int], Architecture]] = {Transformer.name: Transformer, Mlp.name: Mlp}
-"""What makes a model for a vocabulary of so many characters, by name; the names are those of ``settings``."""
 
 
 class Evaluation(NamedTuple):
@@ -92,11 +130,39 @@ class Evaluation(NamedTuple):
 
 
 class LanguageModel:
-    """Parameters for an architecture."""
+    """A network with one hidden layer on the embeddings of the last characters, after Bengio et al. (2003)."""
 
-    def __init__(self, architecture: Architecture, seed: int) -> None:
-        self.architecture = architecture
-        self.parameters = [Parameter(value, name=name) for name, value in start_values(architecture, seed).items()]
+    name = "mlp"
+    context = 12
+    batch = 256
+    d_model = 16
+    d_ff = 128
+
+    def __init__(self, vocab: int, seed: int) -> None:
+        """Make a model for *vocab* characters, its start values drawn from *seed*."""
+        self.vocab = vocab
+        self.parameters = [Parameter(value, name=name) for name, value in self.start_values(seed).items()]
+
+    def start_values(self, seed: int) -> dict[str, Single]:
+        """Return start values from *seed*: biases 0, the table spread 0.1, other weights 1 / sqrt(inputs)."""
+        random = np.random.default_rng([seed, 0])
+        inputs = self.context * self.d_model
+
+        def spread(scale: float, *shape: int) -> Single:
+            return (scale * random.standard_normal(shape)).astype(np.float32)
+
+        return {
+            "token_embd.weight": spread(0.1, self.vocab, self.d_model),
+            "ffn_up.weight": spread(inputs**-0.5, self.d_ff, inputs),
+            "ffn_up.bias": np.zeros(self.d_ff, dtype=np.float32),
+            "output.weight": spread(self.d_ff**-0.5, self.vocab, self.d_ff),
+            "output.bias": np.zeros(self.vocab, dtype=np.float32),
+        }
+
+    def described(self) -> dict[str, Any]:
+        """Return the ``model`` object of run_start."""
+        named = {"arch": self.name, "name": f"toyspec-{self.name}", "vocab": self.vocab, "d_model": self.d_model}
+        return named | {"n_layers": 1, "d_ff": self.d_ff, "weight_type": "f16"}
 
     @property
     def size(self) -> int:
@@ -107,16 +173,40 @@ class LanguageModel:
         """Return the weights in fp32, by name."""
         return {parameter.name: parameter.value() for parameter in self.parameters}
 
+    @staticmethod
+    def forward(weights: Weights, tokens: Tokens) -> ForwardPass:
+        """Return the logits of the character after each row of *tokens*."""
+        read = weights["token_embd.weight"][tokens].reshape(len(tokens), -1)
+        hidden = np.tanh(_linear(read, weights["ffn_up.weight"], weights["ffn_up.bias"]))
+        return ForwardPass(_linear(hidden, weights["output.weight"], weights["output.bias"]), read, hidden)
+
+    @staticmethod
+    def backward(weights: Weights, tokens: Tokens, done: ForwardPass, grad: Floats) -> dict[str, Floats]:
+        """Return the gradients by the weights; *grad* is that by the logits."""
+        table = weights["token_embd.weight"]
+        by_hidden, output, output_bias = _linear_backward(done.hidden, weights["output.weight"], grad)
+        by_up = by_hidden * (1 - done.hidden * done.hidden)
+        by_read, up, up_bias = _linear_backward(done.read, weights["ffn_up.weight"], by_up)
+        by_table = np.zeros_like(table)
+        np.add.at(by_table, tokens.ravel(), by_read.reshape(-1, table.shape[1]))
+        return {
+            "token_embd.weight": by_table,
+            "ffn_up.weight": up,
+            "ffn_up.bias": up_bias,
+            "output.weight": output,
+            "output.bias": output_bias,
+        }
+
     def train(self, batch: Batch, optimizer: AdamW) -> float:
         """Take one step on *batch* and return the loss before it."""
         weights = self.weights()
 
         def forward(inputs: Tokens) -> ForwardPass:
-            return self.architecture.forward(weights, inputs)
+            return self.forward(weights, inputs)
 
         def backward(done: ForwardPass, targets: Tokens) -> BackwardOutput:
             loss, grad = cross_entropy(done.logits, targets)
-            by_weight = self.architecture.backward(weights, batch.inputs, done, grad)
+            by_weight = self.backward(weights, batch.inputs, done, grad)
             return BackwardOutput(loss, grad, [by_weight[parameter.name].ravel() for parameter in self.parameters])
 
         # A run that diverges shows it by a loss of null; NumPy's warnings would only repeat it.
@@ -126,8 +216,7 @@ class LanguageModel:
     def evaluate(self, batch: Batch) -> Evaluation:
         """Return the loss on *batch*; nothing is changed."""
         with np.errstate(all="ignore"):
-            done = self.architecture.forward(self.weights(), batch.inputs)
-            loss, _ = cross_entropy(done.logits, batch.targets)
+            loss, _ = cross_entropy(self.forward(self.weights(), batch.inputs).logits, batch.targets)
         return Evaluation(loss, batch.targets.size)
 
     def write(self, text: Text, prompt: str, count: int, seed: list[int]) -> str:
@@ -135,29 +224,16 @@ class LanguageModel:
 
         A model whose weights are not finite writes nothing.
         """
-        random, weights, context = np.random.default_rng(seed), self.weights(), self.architecture.context
+        random, weights = np.random.default_rng(seed), self.weights()
         # A prompt that is shorter than the context is at the start of a paragraph.
-        tokens = text.encoded(prompt.rjust(context, "\n"))
+        tokens = text.encoded(prompt.rjust(self.context, "\n"))
         with np.errstate(all="ignore"):
             for _ in range(count):
-                logits = self.architecture.forward(weights, tokens[None, -context:]).logits[0, -1]
-                chances = softmax(logits.astype(np.float64) / _TEMPERATURE)
+                logits = self.forward(weights, tokens[None, -self.context :]).logits[0]
+                scores = logits.astype(np.float64) / _TEMPERATURE
+                chances = np.exp(scores - scores.max())
+                chances /= chances.sum()
                 if not np.isfinite(chances).all():
                     return ""
                 tokens = np.append(tokens, random.choice(len(chances), p=chances))
         return text.decoded(tokens[-count:])
-
-
-def start_values(architecture: Architecture, seed: int) -> dict[str, Single]:
-    """Return start values from *seed*: norms 1, biases 0, tables spread 0.1, other weights 1 / sqrt(inputs)."""
-    random = np.random.default_rng([seed, 0])
-    found: dict[str, Single] = {}
-    for name, shape in architecture.shapes().items():
-        if name.endswith(".bias"):
-            found[name] = np.zeros(shape, dtype=np.float32)
-        elif name.endswith("norm.weight"):
-            found[name] = np.ones(shape, dtype=np.float32)
-        else:
-            spread = 0.1 if "embd" in name else shape[1] ** -0.5
-            found[name] = (spread * random.standard_normal(shape)).astype(np.float32)
-    return found

@@ -40,8 +40,6 @@ _MOMENTS = ("m", "v")
 _SIZES = {
     "d_model": "embedding_length",
     "n_layers": "block_count",
-    "n_heads": "attention.head_count",
-    "n_kv": "attention.head_count_kv",
     "d_ff": "feed_forward_length",
     "vocab": "vocab_size",
 }
@@ -142,14 +140,13 @@ def _fill(path: str, model: LanguageModel, tensors: Mapping[str, Any], step: int
 
 
 def _write(path: str, model: LanguageModel, progress: TrainingProgress, facts: CheckpointFacts) -> None:
-    described = model.architecture.described()
+    described = model.described()
     writer = GGUFWriter(path, described["arch"])
     writer.add_name(described["name"])
     writer.add_file_type(LlamaFileType.MOSTLY_F16)
-    writer.add_uint32(f"{described['arch']}.context_length", model.architecture.context)
+    writer.add_uint32(f"{described['arch']}.context_length", model.context)
     for size, key in _SIZES.items():
-        if size in described:
-            writer.add_uint32(f"{described['arch']}.{key}", described[size])
+        writer.add_uint32(f"{described['arch']}.{key}", described[size])
     writer.add_array("tokenizer.ggml.tokens", facts.vocabulary)
     writer.add_string("toyspec.run_id", facts.run_id)
     writer.add_string("toyspec.config", json.dumps(facts.config))

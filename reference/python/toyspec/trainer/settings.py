@@ -84,14 +84,9 @@ class Gate(NamedTuple):
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 
 
-ARCHITECTURE_NAMES = ("transformer", "mlp")
-"""What can be trained; the first is the default."""
-
-
 class TrainingSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings that a run is determined by; a period of 0 means never."""
 
-    arch: str = ARCHITECTURE_NAMES[0]
     steps: Annotated[int, msgspec.Meta(ge=1, le=2**32 - 1)] = 200
     """Number of the last step."""
     seed: Count = 0
@@ -107,9 +102,6 @@ class TrainingSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Condition on the result, as Gate writes it; None for none."""
 
     def __post_init__(self) -> None:
-        if self.arch not in ARCHITECTURE_NAMES:
-            names = ", ".join(ARCHITECTURE_NAMES)
-            raise SettingsError(f"unknown architecture {self.arch!r}; use one of {names}")
         if not math.isfinite(self.lr):
             raise SettingsError(f"the learning rate is {self.lr}; it must be a finite number")
         gate = self.quality_gate
@@ -135,10 +127,10 @@ def settings_of(run_start: Mapping[str, Any]) -> TrainingSettings:
 
     Raises SettingsError when `toyspec train` cannot have written it.
     """
-    model, config = run_start.get("model"), run_start.get("config")
-    if not isinstance(model, dict) or not isinstance(config, dict):
-        raise SettingsError("its run_start has no model or no config")
-    missing = [name for name in TrainingSettings.__struct_fields__ if name not in {"arch", "gate", *config}]
+    config = run_start.get("config")
+    if not isinstance(config, dict):
+        raise SettingsError("its run_start has no config")
+    missing = [name for name in TrainingSettings.__struct_fields__ if name not in {"gate", *config}]
     if missing:
         raise SettingsError(f"it is not a run of `toyspec train`: its config has no {missing[0]}")
-    return checked_settings({**config, "arch": model.get("arch")})
+    return checked_settings(config)

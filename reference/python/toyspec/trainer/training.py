@@ -15,7 +15,7 @@ from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock, Stopwatch
 from toyspec.core.writing.environment import git_revision, this_host
 from toyspec.core.writing.run_writer import RunWriter
 from toyspec.trainer.earlier_runs import perplexity
-from toyspec.trainer.language_model import ARCHITECTURES, LOSS_NAME, TEXT_NAME, LanguageModel, shipped_text
+from toyspec.trainer.language_model import LOSS_NAME, TEXT_NAME, LanguageModel, shipped_text
 from toyspec.trainer.run_files import (
     CheckpointError,
     CheckpointFacts,
@@ -131,10 +131,9 @@ class Training:
         self._baseline = baseline
         self._on_step = on_step
         self._text = shipped_text()
-        self._architecture = ARCHITECTURES[settings.arch](len(self._text.vocabulary))
-        self._model = LanguageModel(self._architecture, settings.seed)
+        self._model = LanguageModel(len(self._text.vocabulary), settings.seed)
         self._optimizer = AdamW(lr=settings.lr)
-        self._unseen = self._text.evaluation(self._architecture)
+        self._unseen = self._text.evaluation(self._model)
         self._config = _config_of(settings, self._model, self._optimizer)
         self._progress = TrainingProgress()
 
@@ -143,7 +142,7 @@ class Training:
         with self._log("replace") as log:
             files = TrainingFiles(log, self._facts(log))
             log.run_start(
-                model=self._architecture.described(),
+                model=self._model.described(),
                 config=self._config,
                 backend=self._environment.backend,
                 host=self._environment.host,
@@ -198,7 +197,7 @@ class Training:
     def _step(self, files: TrainingFiles, watch: Stopwatch, ended: float) -> float:
         """Take one step, record it, and return when it ended; the one before had *ended* at that time."""
         step = self._progress.step + 1
-        batch = self._text.batch(self._architecture, self._settings.seed, step)
+        batch = self._text.batch(self._model, self._settings.seed, step)
         began = self._clock.monotonic()
         loss = self._model.train(batch, self._optimizer)
         if isinstance(self._clock, FixedClock):
@@ -280,11 +279,11 @@ class Training:
 def _config_of(settings: TrainingSettings, model: LanguageModel, optimizer: AdamW) -> dict[str, Any]:
     """Return ``config`` of run_start: the settings, and what else the run is determined by."""
     return {
-        "context": model.architecture.context,
+        "context": model.context,
         "steps": settings.steps,
         "lr": settings.lr,
         "seed": settings.seed,
-        "batch": model.architecture.batch,
+        "batch": model.batch,
         "parameters": model.size,
         "loss_fn": LOSS_NAME,
         "optimizer": "adamw",

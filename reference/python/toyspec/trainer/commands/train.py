@@ -22,7 +22,6 @@ from toyspec.core.files import null_device
 from toyspec.core.system_calls import cause_of, say
 from toyspec.trainer import INSTALLATION
 from toyspec.trainer.settings import (
-    ARCHITECTURE_NAMES,
     METRICS,
     Gate,
     SettingsError,
@@ -103,7 +102,7 @@ RUNS = "runs"
 # One thread: the matrices are too small to share, and sums would depend on how many share them.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _DEFAULT = TrainingSettings()
-_SETTINGS = ("arch", "steps", "seed", "lr", "eval_every", "sample_every", "checkpoint_every", "gate")
+_SETTINGS = ("steps", "seed", "lr", "eval_every", "sample_every", "checkpoint_every", "gate")
 
 _DESCRIPTION = """\
 Train a small language model on a short text, from scratch, on the CPU, in
@@ -138,10 +137,9 @@ def configure(parser: Parser) -> None:
     parser.description = _DESCRIPTION
     parser.epilog = _EPILOG.format(metrics="\n".join(f"  {name:<11}{use}" for name, use in METRICS.items()))
     parser.add_argument(
-        "--out", metavar="DIR", type=local_path, help=f"the run directory; default: {RUNS}/ARCH-DATE-NUMBER"
+        "--out", metavar="DIR", type=local_path, help=f"the run directory; default: {RUNS}/mlp-DATE-NUMBER"
     )
     parser.add_argument("--resume", action="store_true", help="continue the killed run in DIR")
-    parser.add_argument("--arch", choices=ARCHITECTURE_NAMES, help=f"kind of model; default: {_DEFAULT.arch}")
     parser.add_argument("--steps", metavar="N", type=number_from(1), help=f"number of steps; default: {_DEFAULT.steps}")
     parser.add_argument("--seed", metavar="N", type=number_from(0), help=f"default: {_DEFAULT.seed}")
     parser.add_argument("--lr", metavar="RATE", type=_rate, help=f"learning rate; default: {_DEFAULT.lr}")
@@ -192,7 +190,7 @@ def _start(options: Namespace) -> int:
         raise UsageError("a gate on ppl_ratio needs --compare-to")
     directory = options.out
     if directory is None:
-        directory = claim_directory(RUNS, arch=settings.arch, wall=environment.clock.wall())
+        directory = claim_directory(RUNS, arch="mlp", wall=environment.clock.wall())
     try:
         check_run_id(os.path.basename(os.path.abspath(directory)))
     except ValueError as error:
