@@ -1,6 +1,6 @@
 """A stand-in for ``torch.utils.tensorboard.SummaryWriter``: change the import, and the script logs a toy/v1 run.
 
-The calls that log numbers, texts, pictures, sounds, films and histograms are there; what the others are given is left
+The calls that log numbers, texts, pictures, sounds and histograms are there; what the others are given is left
 out, which is reported once for each name, and counted in the log.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any, Self
 
-from toyspec.core.writing.media import Audio, Histogram, Image, Video
+from toyspec.core.writing.media import Audio, Histogram, Image
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _LEFT_OUT = frozenset(
         "add_pr_curve",
         "add_pr_curve_raw",
         "add_tensor",
+        "add_video",
     ]
 )
 
@@ -136,19 +137,6 @@ class SummaryWriter:
         """Write a sound, samples from -1 to 1."""
         del walltime
         self._log_media(tag, Audio(snd_tensor, sample_rate), global_step)
-
-    def add_video(
-        self,
-        tag: str,
-        vid_tensor: Any,
-        global_step: int | None = None,
-        fps: float = 4,
-        walltime: float | None = None,
-    ) -> None:
-        """Write films: (films, frames, channels, height, width)."""
-        del walltime
-        several = _transposed(vid_tensor, "NTCHW", "NTHWC")
-        self._log_media(tag, [Video(each, fps=fps) for each in several], global_step)
 
     def add_histogram(  # noqa: PLR0913, PLR0917 - the call of SummaryWriter
         self,

@@ -278,9 +278,9 @@ def Video(  # noqa: N802 - the name that it has in wandb
     fps: float | None = None,
     format: str | None = None,  # noqa: A002
 ) -> media.Video:
-    """Return a film for ``log``: a file, or an array (frames, channels, height, width)."""
-    del format
-    return media.Video(data_or_path, fps=4 if fps is None else fps, caption=caption)
+    """Return a film for ``log``: a file; an array of frames is left out, which the log reports."""
+    del fps, format
+    return media.Video(data_or_path, caption=caption)
 
 
 def Histogram(  # noqa: N802 - the name that it has in wandb

@@ -51,7 +51,7 @@ def change_each(  # noqa: PLR0913 - what the three commands differ in
             else:
                 outcome = change(found)
         except StreamRefusedError as error:
-            outcome, fact = "refused", cause_of(error)
+            outcome, path, fact = "refused", os.fsdecode(error.filename or path), cause_of(error)
         except StreamError as error:
             fact = error.fact
         except OSError as error:

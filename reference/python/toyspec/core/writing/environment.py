@@ -247,17 +247,9 @@ def _count(name: str) -> int | None:
 
 def _torch_xla() -> TrainingProcess | None:
     runtime = sys.modules.get("torch_xla.runtime")
-    if runtime is not None:
-        return _of_xla(runtime.global_ordinal, getattr(runtime, "world_size", None))
-    model = sys.modules.get("torch_xla.core.xla_model")
-    if model is None:
+    if runtime is None:
         return None
-    return _of_xla(model.get_ordinal, getattr(model, "xrt_world_size", None))
-
-
-def _of_xla(ask_rank: Any, ask_size: Any) -> TrainingProcess:
-    rank = int(ask_rank())
-    return TrainingProcess(rank, rank + 1 if ask_size is None else int(ask_size()), "torch_xla")
+    return TrainingProcess(int(runtime.global_ordinal()), int(runtime.world_size()), "torch_xla")
 
 
 def _jax() -> TrainingProcess | None:

@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 import os
+import stat
 import threading
 import wave
 from datetime import date, time, timedelta
@@ -111,11 +112,12 @@ class Media:
         with Directory(directory, missing="make", calls=calls) as bundle, bundle.folder(MEDIA_FOLDER) as place:
             place.write(temporary, hashed())
             digest = found.hexdigest()
+            name = os.path.basename(str(media_file(digest, media_type)))
             try:
-                place.move(temporary, os.path.basename(str(media_file(digest, media_type))))
-            except OSError:
+                if not _is_there(os.path.join(folder, name), size):
+                    place.move(temporary, name)
+            finally:
                 place.delete(temporary)
-                raise
         caption = {} if self._caption is None else {"caption": self._caption}
         return {**self._members, "sha256": digest, "size_bytes": size, **caption}
 
@@ -199,27 +201,16 @@ class Audio(Media):
 
 
 class Video(Media):
-    """A film: a file, or an array (frames, height, width, 1, 3 or 4), kept as an animated GIF, which needs Pillow."""
+    """A film: a file, by its path or as bytes, kept unchanged; an animated GIF too."""
 
-    def __init__(self, data: Any, *, fps: float = 4, caption: str | None = None) -> None:
-        super().__init__(data, fps, caption=caption)
+    def __init__(self, data: Any, *, caption: str | None = None) -> None:
+        super().__init__(data, caption=caption)
 
-    def _read(self, data: Any, fps: float) -> None:
-        if self._file(data):
-            if self._members["media_type"] != "image/gif":
-                self._require("video")
-            return
-        frames = _array(data)
-        if frames.ndim != 4 or not frames.size:
-            raise _UnfitError(f"a film is (frames, height, width, channels); this has shape {frames.shape}")
-        if fps <= 0:
-            raise _UnfitError(f"fps is {fps}; it must be above 0")
-        pictures = [_picture(frame) for frame in frames]
-        buffer = io.BytesIO()
-        rest: dict[str, Any] = {"append_images": pictures[1:], "duration": max(1, round(1000 / fps)), "loop": 0}
-        pictures[0].save(buffer, "GIF", save_all=True, **rest)
-        self._data, (width, height) = buffer.getvalue(), pictures[0].size
-        self._members |= {"media_type": "image/gif", "width": width, "height": height, "seconds": len(frames) / fps}
+    def _read(self, data: Any) -> None:
+        if not self._file(data):
+            raise _UnfitError("a film is a file, by its path or as bytes; make one of an array, for example by imageio")
+        if self._members["media_type"] != "image/gif":
+            self._require("video")
 
 
 class Table(Media):
@@ -370,6 +361,15 @@ def records_of(
             yield name, found
             if isinstance(each, Histogram) and each.not_finite and not isinstance(found, str):
                 yield name, f"{each.not_finite} of its values are not finite and in no bin"
+
+
+def _is_there(path: str, size: int) -> bool:
+    """Return whether the file *path* has the content of its name: a crash may have left a part of it."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size == size
 
 
 def _blocks(path: str) -> Iterator[bytes]:

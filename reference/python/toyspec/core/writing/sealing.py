@@ -14,7 +14,7 @@ from toyspec.core.errors import StreamMissingError, StreamRefusedError, check_ch
 from toyspec.core.format.profiles import SEAL_FILE
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.reading.reader import read
-from toyspec.core.reading.run_files import rank_streams, ranks_beside
+from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.sealed_files import TEMPORARY_FILE, covered_files, digest_in, seal_line
 from toyspec.core.reading.stream_files import STREAM_NAMES, locate_stream
 from toyspec.core.system_calls import (
@@ -70,14 +70,6 @@ def seal(
     with contextlib.ExitStack() as held:
         held.enter_context(_held(stream, calls))
         _demand_complete(stream)
-        unfinished = _unfinished_ranks(directory, os.path.basename(stream))
-        if unfinished:
-            others = f" and {len(unfinished) - 1} more" if len(unfinished) > 1 else ""
-            fact = (
-                f"the run is not complete: {unfinished[0]}{others} is being written, or has no end; "
-                "wait for that process, or end its log by `toyspec emit`"
-            )
-            raise StreamRefusedError(os.path.join(directory, unfinished[0]), "incomplete", fact)
         for rank in ranks_beside(stream).values():
             held.enter_context(_held(rank, calls))
             _demand_complete(rank)
@@ -150,16 +142,6 @@ def _held(stream: str, calls: SystemCalls) -> Iterator[None]:
         yield
     finally:
         file.close()
-
-
-def _unfinished_ranks(directory: str, name: str) -> list[str]:
-    """Return the streams of other processes of the run that are being written, or have no end."""
-    paths = {os.path.basename(path): path for path in rank_streams(directory).values()}
-    return [
-        entry
-        for entry, path in paths.items()
-        if entry != name and (is_locked(path) or read(path, mode="salvage").report.state != "complete")
-    ]
 
 
 def _demand_complete(stream: str) -> None:
