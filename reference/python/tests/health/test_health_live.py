@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from toyspec.core.reading.log_detection import DialectChoice
-from toyspec.health import checking
 from toyspec.health.checking import WatchedRun
 from toyspec.health.rules import rule_of
 
@@ -121,17 +120,6 @@ def test_stream_that_is_not_there_yet_is_waited_for(path: Path) -> None:
     assert [] == said(run)
     path.write_bytes(data + step(1, "null"))
     assert [("nan", "begun", 1, 2)] == said(run)
-    run.close()
-
-
-def test_disk_of_the_log_is_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Little room is reported once it is due, and what cannot be asked is not."""
-    run = watched(path, {"name": "full", "type": "disk", "free_bytes": 1e30})
-    assert [] == said(run)
-    monkeypatch.setattr(checking, "DISK_SECONDS", 0.0)
-    assert [("full", "begun", None, None)] == said(run)
-    path.unlink()
-    assert [] == said(run)
     run.close()
 
 

@@ -63,11 +63,6 @@ def _risen(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
     yield from _values(3.7, first=61)(evaluator)
 
 
-def _disk(*samples: tuple[float, float]) -> Any:
-    """Return a run with room left at times."""
-    return lambda evaluator: [evaluator.disk(free_bytes=free, time=time) for free, time in samples]
-
-
 def _idle(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
     yield evaluator.idle(1e9)
     yield from _paced(*[2.0] * 30)(evaluator)
@@ -261,22 +256,6 @@ SCENARIOS: dict[str, Scenario] = {
             ("recovered: rank 1 keeps up with the others", 1000.0, None, 70, 70.0, 1),
         ],
         several=True,
-    ),
-    "disk that is full": Scenario(
-        {"type": "disk", "free_bytes": 1e9},
-        _disk((2e9, 0), (9e8, 1), (8e8, 2), (1.1e9, 3), (1.2e9, 4)),
-        [
-            ("0.9 GB are free on the disk of the log", 900000000.0, 1000000000.0, None, 1, None),
-            ("recovered: 1.2 GB are free", 1200000000.0, None, None, 4, None),
-        ],
-    ),
-    "disk that will be full": Scenario(
-        {"type": "disk", "free_bytes": 1e9, "hours": 2},
-        _disk((3e10, 0), (2.8e10, 299), (2.8e10, 360), (3e10, 4000)),
-        [
-            ("the disk of the log is full in 1.4 hours: 28 GB are free", 1.4, 2.0, None, 360, None),
-            ("recovered: 30 GB are free", 30000000000.0, None, None, 4000, None),
-        ],
     ),
 }
 

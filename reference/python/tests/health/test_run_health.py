@@ -15,7 +15,6 @@ import toyspec
 from logged_runs import events, kinds
 from toyspec.core.files import read_resource
 from toyspec.core.writing.run_writer import RunWriter
-from toyspec.health import checking
 from toyspec.health.checking import check_health
 from toyspec.health.run_health import Health, RunHealth
 
@@ -142,40 +141,6 @@ def test_stall_is_reported_while_it_lasts() -> None:
     found = [event for event in events(Path("runs/a")) if event["kind"] == "alert"]
     assert ["error", "info"] == [each["level"] for each in found]
     assert 30 == found[0]["step"]
-
-
-def test_full_disk_of_the_log_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk is looked at now and then; what fails there ends the watch, and not the training."""
-    with _start(health=[{"name": "full", "type": "disk", "free_bytes": 1e30}]) as run:
-        health = watch_of(run)
-        health.poll()
-        monkeypatch.setattr(checking, "DISK_SECONDS", 0.0)
-        health.poll()
-        monkeypatch.setattr(checking, "DISK_SECONDS", 60.0)
-        health.poll()
-        run.step(1, loss=1.0)
-    (found,) = [event for event in events(Path("runs/a")) if event["kind"] == "alert"]
-    assert ("full", "alert", "step") == (found["rule"], *kinds(Path("runs/a"))[1:3])
-    assert found["text"].endswith("GB are free on the disk of the log")
-
-
-def test_disk_that_cannot_be_asked_ends_the_watch(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Every step is written, and one line reports it."""
-
-    def fail(_: object) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(checking, "DISK_SECONDS", 0.0)
-    monkeypatch.setattr("shutil.disk_usage", fail)
-    with _start() as run:
-        health = watch_of(run)
-        health.poll()
-        health.poll()
-        run.step(1, loss=nan)
-    assert ["run_start", "step", "run_end"] == kinds(Path("runs/a"))
-    assert 1 == capsys.readouterr().err.count("health rules fail (Input/output error); the run is not watched from no")
 
 
 def test_defect_of_a_rule_ends_the_watch_and_not_the_training(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import heapq
 import os
-import shutil
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 
 _OF_EVENT = ("rule", "level", "text", "metric", "value", "threshold", "rank")
-DISK_SECONDS = 60.0
-"""Time between two looks at a disk."""
 
 
 def check_health(
@@ -94,7 +91,7 @@ class RecordHealth:
     def __init__(self, rules: Sequence[AnyRule], *, several: bool = False, is_live: bool = False) -> None:
         """Begin with a run of which nothing is known.
 
-        Where *is_live*, time and disk are looked at too: an alert of the log whose rule is one of *rules* then is not
+        Where *is_live*, the time is looked at too: an alert of the log whose rule is one of *rules* then is not
         reported again.
         """
         self.evaluator = HealthEvaluator(rules, several=several)
@@ -110,23 +107,6 @@ class RecordHealth:
             if recorded is not None and recorded.rule not in self._names and _identity(recorded) not in self._reported:
                 found.append(recorded)
         return found
-
-
-class LogDisk:
-    """The disk of the log at a path, which is looked at now and then."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._last = time.monotonic()
-
-    def look(self, evaluator: HealthEvaluator) -> list[HealthAlert]:
-        """Return the alerts of *evaluator* about the disk, if a look is due; raise OSError if it cannot be asked."""
-        now = time.monotonic()
-        if now - self._last < DISK_SECONDS:
-            return []
-        self._last = now
-        free = shutil.disk_usage(os.path.dirname(os.path.abspath(self._path))).free
-        return evaluator.disk(free_bytes=free, time=now)
 
 
 def _identity(alert: HealthAlert) -> tuple[str, str, str | None, int | float | None]:
@@ -174,11 +154,9 @@ class WatchedRun:
     def __init__(self, path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> None:
         """Watch the run of the stream at *path*; nothing is read yet."""
         self.name = os.path.basename(os.path.abspath(run_of(path)))
-        self._path = path
         self._choice = choice
         self._health = RecordHealth(rules, is_live=True)
         self._streams: dict[int, _WatchedStream] = {}
-        self._disk = LogDisk(path)
         self.add(path)
 
     @property
@@ -200,13 +178,10 @@ class WatchedRun:
             self._streams[rank] = _WatchedStream(path, self._choice)
 
     def poll(self) -> list[HealthAlert]:
-        """Return what is new: from the streams, from the time since they grew, and from the disk."""
+        """Return what is new: from the streams, and from the time since they grew."""
         found: list[HealthAlert] = []
         for rank, stream in self._streams.items():
             found += stream.poll(self._health, rank)
-        if not is_address(self._path):
-            with contextlib.suppress(OSError):
-                found += self._disk.look(self._health.evaluator)
         return found
 
     def close(self) -> None:

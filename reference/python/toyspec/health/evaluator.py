@@ -21,7 +21,6 @@ from toyspec.health.rules import (
     PACE,
     RECOVERED,
     BoundRule,
-    DiskRule,
     HealthAlert,
     MetricRule,
     NonfiniteRule,
@@ -51,8 +50,6 @@ _LEAST_RANK_VALUES = 30
 _RANKS_EVERY = 10
 _PAUSES = 2.0
 _PACE_SECONDS = 1.0
-_DISK_SPAN_SECONDS = 1800.0
-_LEAST_DISK_SPAN_SECONDS = 300.0
 NO_PROGRESS: Final = frozenset(["system", "alert", "note", "run_end", "define", "artifact", "reference"])
 """Kinds of records that are written beside the training, and say nothing of its progress."""
 WINDOW: Final = 101
@@ -72,7 +69,7 @@ _LARGEST = sys.float_info.max
 
 
 class Incident:
-    """One rule about one subject, a metric, a process or the disk: whether it is broken, and what that hangs on."""
+    """One rule about one subject, a metric or a process: whether it is broken, and what that hangs on."""
 
     def __init__(self, rule: Any, metric: str | None = None) -> None:
         self.rule = rule
@@ -367,7 +364,6 @@ class HealthEvaluator:
         """Begin with a run of which nothing is known; *several* processes are compared with each other."""
         self._of_metrics = [rule for rule in rules if isinstance(rule, MetricRule)]
         self._rules = rules
-        self._disk = [Incident(rule) for rule in rules if isinstance(rule, DiskRule)]
         self._compared = {name for rule in rules if isinstance(rule, RankBehindRule) for name in rule.metric}
         self.several = False
         """Whether the run has several processes."""
@@ -378,7 +374,6 @@ class HealthEvaluator:
         self.unwatched = 0
         """Number of metrics that are not watched, since there are too many."""
         self._until_ranks = _RANKS_EVERY
-        self._free: deque[tuple[float, float]] = deque()
         if several:
             self.expect_several()
 
@@ -470,26 +465,6 @@ class HealthEvaluator:
                 interval = "" if process.interval is None else f"; the median interval is {process.interval:.3g} s"
                 text = f"{_no_step(process, seconds)}{interval}"
                 found += each.begin(text, seconds, limit, **self._place(process, process.last_step))
-        return found
-
-    def disk(self, *, free_bytes: float, time: float) -> list[HealthAlert]:
-        """Take in how much room is left on the disk of the log at *time* in seconds."""
-        samples = self._free
-        samples.append((time, free_bytes))
-        while samples and time - samples[0][0] > _DISK_SPAN_SECONDS:
-            samples.popleft()
-        span = time - samples[0][0]
-        lost = 0.0
-        if span >= _LEAST_DISK_SPAN_SECONDS:
-            lost = (samples[0][1] - free_bytes) * 3600 / span
-        found: list[HealthAlert] = []
-        for each in self._disk:
-            rule = each.rule
-            fact, value, bound = _fullness(rule, free_bytes, lost)
-            if fact:
-                found += each.begin(fact, value, bound, time=time)
-            elif free_bytes > 1.1 * rule.free_bytes:
-                found += each.end(f"{free_bytes / 1e9:.3g} GB are free", free_bytes, time=time)
         return found
 
     def rewind(self, step: float, *, rank: int = 0) -> None:
@@ -615,16 +590,6 @@ def _rank_alerts(  # noqa: PLR0913, PLR0917 - a process compared with the others
     if missing > share * rule.steps:
         return incident.begin(f"rank {rank} is {missing:g} steps behind the first", missing, rule.steps, **place)
     return incident.end(f"rank {rank} keeps up with the others", took, **place)
-
-
-def _fullness(rule: DiskRule, free: float, lost: float) -> tuple[str, float, float]:
-    """Return what is wrong with the disk, the number, and its bound; *lost* is in bytes per hour."""
-    if free < rule.free_bytes:
-        return f"{free / 1e9:.3g} GB are free on the disk of the log", free, rule.free_bytes
-    if lost > 0 and free / lost < rule.hours:
-        left = free / lost
-        return f"the disk of the log is full in {left:.2g} hours: {free / 1e9:.3g} GB are free", left, rule.hours
-    return "", 0.0, 0.0
 
 
 _UNWATCHED = WatchedSeries("", (), None)

@@ -131,15 +131,7 @@ class RankBehindRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_onl
     metric: tuple[str, ...] = ("compute_us", "wall_us", PACE)
 
 
-class DiskRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="disk"):
-    """Little room on the disk: less than *free_bytes*, or full in *hours*."""
-
-    level: Level = "error"
-    free_bytes: NotNegative = 1e9
-    hours: NotNegative = 1.0
-
-
-AnyRule = NonfiniteRule | SpikeRule | BoundRule | PlateauRule | SlowerRule | StallRule | RankBehindRule | DiskRule
+AnyRule = NonfiniteRule | SpikeRule | BoundRule | PlateauRule | SlowerRule | StallRule | RankBehindRule
 _CHOICES: Final = {
     key: get_args(kind)
     for key, kind in {"level": Level, "on": On, "phase": RulePhase, "direction": Direction, "goal": RuleGoal}.items()

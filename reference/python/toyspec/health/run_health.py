@@ -11,7 +11,6 @@ from toyspec.core.reading.records import Record
 from toyspec.core.system_calls import cause_of, say
 from toyspec.core.writing.companions import Companionship
 from toyspec.health.actions import AlertDispatcher, action_of, actions_by
-from toyspec.health.checking import LogDisk
 from toyspec.health.evaluator import NO_PROGRESS, HealthEvaluator
 from toyspec.health.rules import read_each, rules_of
 
@@ -58,8 +57,8 @@ class Health:
 class RunHealth(Companionship):
     """The health rules of one run in this process.
 
-    It looks at each record that was written, and now and then, in a thread of its own, at the time since the last one
-    and at the disk. An alert is written into the run, printed, and handed to the actions. Whatever fails, training goes
+    It looks at each record that was written, and now and then, in a thread of its own, at the time since the last one.
+    An alert is written into the run, printed, and handed to the actions. Whatever fails, training goes
     on: an error ends the watch, which standard error reports.
     """
 
@@ -76,7 +75,6 @@ class RunHealth(Companionship):
         self._dispatcher = AlertDispatcher(actions, run=run.run_id, path=run.events_path)
         self._poll_seconds = poll_seconds
         self._lock = threading.Lock()
-        self._disk = LogDisk(run.events_path)
         self._last = time.monotonic()
         self._stop_alert: HealthAlert | None = None
         self._is_obeyed = False
@@ -123,14 +121,14 @@ class RunHealth(Companionship):
             self._give_up(error)
 
     def poll(self, *, idle_seconds: float | None = None) -> None:
-        """Look at the time since the last record, and at the disk if that is due."""
+        """Look at the time since the last record."""
         evaluator = self._evaluator
         if evaluator is None or not self._run.active or self._run.resumes:
             return
         try:
             with self._lock:
                 idle = time.monotonic() - self._last if idle_seconds is None else idle_seconds
-                found = evaluator.idle(idle) + self._disk.look(evaluator)
+                found = evaluator.idle(idle)
             self._report(found)
         except Exception as error:  # noqa: BLE001 - training goes on
             self._give_up(error)
