@@ -50,8 +50,7 @@ names of [one table](../schemas/answers/v1/facts.json) everywhere. `toyspec sche
 |---|---|
 {answers}
 
-`guard`, and `sync` with `--watch`, print one object on each line. `tail --raw` prints the lines of the log, which the
-schemas of its kinds describe.
+`guard`, and `sync` with `--watch`, print one object on each line.
 """
 
 

@@ -156,7 +156,7 @@ _FOREIGN = ("other", "parts", "entries", "whole")
 _OF_FOREIGN = ("--dialect", "--step-key", "--time-key", "--metric-key", "--value-key", "--columns")
 """Options that change how logs of other programs are read, and subjects that have such."""
 _WITHOUT_JSON = frozenset({
-    "--json", "--csv", "--format", "--color", "--quiet", "--verbose", "--raw",
+    "--json", "--csv", "--format", "--color", "--quiet", "--verbose",
     "--sort", "--reverse", "--profile", *_OF_FOREIGN,
 })  # fmt: skip
 """Options about text, or whose effect the answers without --json show."""

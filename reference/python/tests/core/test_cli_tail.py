@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
@@ -12,7 +11,6 @@ from typing import Self
 import pytest
 
 from command_line import command, environment
-from command_line import toyspec_within as toyspec
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.core.reading.run_files import rank_file
@@ -108,28 +106,6 @@ def test_number_of_lines(lines: str, shown: list[int], stream: Path, capsys: pyt
     assert [str(number) for number in shown] == found
 
 
-def test_raw_lines_are_the_bytes_of_the_stream(stream: Path) -> None:
-    """--raw forwards every readable line byte for byte: unknown kinds, odd spelling and all."""
-    odd = '{ "kind" : "news", "x": 1.0E0, "y": "\\u00e9é\u202e" }\r\n'.encode()
-    append(stream, odd + b"bad\n" + step(2) + b'{"half')
-    done = toyspec("tail", "--once", "--raw", "-n", "99", str(stream))
-    assert RUN_START + step(1) + odd + step(2) == done.stdout
-    assert b"invalid-json" in done.stderr
-
-
-def test_raw_lines_on_a_terminal_are_inert(
-    stream: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A terminal gets the same JSON as a pipe, in printable ASCII."""
-    append(stream, '{"kind":"note","t":1.0,"text":"\u009b31m\u202e\u007f"}\n'.encode())
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert main(["tail", "--once", "--raw", "-n", "1", str(stream)]) == exit_codes.OK
-    (shown,) = capsys.readouterr().out.splitlines()
-    assert shown.isascii()
-    assert shown.isprintable()
-    assert json.loads(stream.read_bytes().splitlines()[-1]) == json.loads(shown)
-
-
 def test_idle_timeout(stream: Path) -> None:
     """--idle-timeout ends following when nothing comes."""
     assert main(["tail", "--idle-timeout", "0.01", str(stream)]) == exit_codes.OK
@@ -196,7 +172,7 @@ def test_file_of_a_rank_is_followed(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert exit_codes.OK == main(["tail", str(tmp_path / "demo")])
     shown = capsys.readouterr()
     assert (3, True) == (len(shown.out.splitlines()), "2 further ranks with a log; name events.rank-1" in shown.err)
-    assert exit_codes.OK == main(["tail", "--raw", str(tmp_path / "demo" / rank_file(1))])
+    assert exit_codes.OK == main(["tail", str(tmp_path / "demo" / rank_file(1))])
     shown = capsys.readouterr()
     assert (4, "") == (len(shown.out.splitlines()), shown.err)
     files = [str(tmp_path / "demo" / rank_file(rank)) for rank in range(3)]

@@ -34,7 +34,7 @@ NO_ANSWER = {
     "report": "writes a page",
     "plot": "writes a picture",
     "mirror": "sends, and says nothing but why it failed",
-    "tail": "forwards the lines of a log: --raw, by the schemas of its kinds",
+    "tail": "shows what comes; the lines of the log are the answer, by the schemas of its kinds",
     "train": "writes a run",
     "capture": "writes a run, and forwards what its command prints",
     "emit": "writes an event; its --json takes one",

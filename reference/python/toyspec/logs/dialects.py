@@ -54,12 +54,17 @@ class Form(_Part, frozen=True, kw_only=True):
     place: EpochStep | None = None
 
     @property
+    def is_document(self) -> bool:
+        """True if the records are not lines, so that the file needs no LF."""
+        return self.type in DOCUMENTS
+
+    @property
     def is_by_lines(self) -> bool:
         """True if each line is read without the lines before it, the header excepted.
 
         False for documents and boxes, where a group is carried on to later lines, and where rows are numbered.
         """
-        return self.type not in DOCUMENTS and self.type != "boxes" and not self.carry and not self.index
+        return not self.is_document and self.type != "boxes" and not self.carry and not self.index
 
     def has_group(self, name: str) -> bool:
         """Return whether one of the patterns has a group *name*."""
@@ -208,3 +213,18 @@ def dialect_named(name: str) -> Dialect:
     if name not in known:
         raise ValueError(f"unknown dialect {name!r}; choose one of {', '.join(known)}")
     return known[name]
+
+
+def dialect_names() -> list[str]:
+    """Return the names of the shipped dialects."""
+    return [dialect.name for dialect in dialects()]
+
+
+def usual_files() -> list[str]:
+    """Return the patterns of the usual names of the files of all shipped dialects."""
+    return list(dict.fromkeys(pattern for dialect in dialects() for pattern in dialect.files))
+
+
+def manifest_of(name: str) -> dict[str, str]:
+    """Return where the run.json beside a log of the dialect *name* has the members of run_start."""
+    return next((each.manifest for each in dialects() if each.name == name), {})

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, runs_at
 from toyspec.core.command_line.figures import counted, figure, shown
-from toyspec.core.command_line.objects import inert
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.core.command_line.tables import cut, cut_apart, padded, width
 from toyspec.core.command_line.terminal import Terminal, columns, tell
@@ -62,8 +61,7 @@ _EXAMPLES = (
     "  toyspec tail runs/llama-001\n"
     "  toyspec tail runs/\n"
     "  toyspec tail --once -n 1 runs/llama-001\n"
-    "  toyspec tail runs/llama-001/events.rank-2.jsonl\n"
-    "  toyspec tail --raw -n 0 runs/llama-001 | jq .loss"
+    "  toyspec tail runs/llama-001/events.rank-2.jsonl"
 )
 
 
@@ -88,9 +86,6 @@ def configure(parser: Parser) -> None:
         help=f"begin with the last N events; default: {_DEFAULT_LINES}",
     )
     parser.add_argument("--once", action="store_true", help="print the events there are and exit")
-    parser.add_argument(
-        "--raw", action="store_true", help="forward the lines byte for byte; a terminal gets the same JSON in ASCII"
-    )
     parser.add_argument(
         "--idle-timeout", metavar="SECONDS", type=seconds, help="end after this long without an event; default: never"
     )
@@ -165,7 +160,6 @@ class _Tail:
         self._follower = follow_last(place, self._last, idle_seconds=idle, dialect=choice)
         self._is_said = False
         self._gaps = 0
-        self._is_raw = options.raw
         self.terminal = terminal
 
     def poll(self) -> bool:
@@ -217,12 +211,7 @@ class _Tail:
         self._gaps = 0
 
     def _print(self, record: Record) -> None:
-        if not self._is_raw:
-            self.terminal.line(self.prefix + event_line(record, self.terminal, self.limit))
-        elif self.terminal.interactive or not hasattr(sys.stdout, "buffer"):
-            sys.stdout.write(f"{inert(record.raw.decode())}\n")
-        else:
-            sys.stdout.buffer.write(record.raw + b"\n")
+        self.terminal.line(self.prefix + event_line(record, self.terminal, self.limit))
         sys.stdout.flush()
 
 
@@ -254,8 +243,7 @@ def _name(tails: Sequence[_Tail], runs: Sequence[NamedRun]) -> None:
 # The members that name what an event is about.
 _SUBJECTS = ("run_id", "name", "region", "param", "baseline_run_id")
 # Members that the beginning of a line shows already, or that are the same in every record.
-_SAID = frozenset(["kind", "type", "schema", "t", "step", "phase", "wall_time", "wall_time_ms", "minimize"])
-_SCALAR = frozenset(["tag", "value"])
+_SHOWN = frozenset(["kind", "type", "schema", "t", "step", "phase", "wall_time", "wall_time_ms", "minimize"])
 _STEPS = frozenset(["step", "_step", "global_step", "iteration", "iter"])
 # Members that `toyspec show` shows better.
 _LEFT_OUT = ("host.", "backend.", "git.")
@@ -272,48 +260,37 @@ def event_line(record: Record, terminal: Terminal, limit: int | None) -> str:
     return terminal.styled(text[: len(time)], "dim") + text[len(time) :]
 
 
+def _is_step(record: Record) -> bool:
+    return record.kind in (None, "step") or _is_of_values(record)
+
+
+def _is_of_values(record: Record) -> bool:
+    """Return whether the metrics of *record* are all that it is about."""
+    return isinstance(record, Row) or (record.profile == "kaun/v1" and record.kind == "scalar")
+
+
 def _head(record: Record) -> Iterator[str]:
-    """Yield what the event is about: its kind and subject, or its step or tag where these are enough."""
-    if isinstance(record, Row):
-        step = "" if record.step is None else f"step {figure(record.step)}"
-        yield from filter(None, [step, record.phase and figure(record.phase)])
-        return
-    value = record.value
-    step = f"step {figure(value['step'])}" if "step" in value else ""
-    if _is_scalar(record):
-        yield step
-        yield f"{figure(value.get('tag'))} {figure(value.get('value'))}"
-        return
-    if _is_step(record):
-        yield step or "step"
-    else:
+    """Yield what the event is about: its kind and subjects, unless it is a step; its step, and its phase."""
+    if not _is_step(record):
         yield figure(record.kind)
-        yield from (figure(value[key]) for key in _SUBJECTS if key in value)
-        if step:
-            yield step
-    if record.kind == "step" and value.get("phase") not in (None, "train"):
-        yield figure(value["phase"])
+        yield from (figure(record[key]) for key in _SUBJECTS if key in record)
+    step = record.get("step") if record.step is None else record.step
+    if step is not None:
+        yield f"step {figure(step)}"
+    if record.phase not in (None, "train", record.kind):
+        yield figure(record.phase)
 
 
 def _members(record: Record) -> Iterator[str]:
-    if isinstance(record, Row):
-        # A row without metrics says something else; its step was shown.
-        others = (each for each in flat(record.value) if each[0] not in _STEPS or each[1] != record.step)
-        members = record.values.items() or others
-        yield from (f"{shortened(name, _NAME_CHARS)} {figure(member)}" for name, member in members)
+    if _is_of_values(record) and record.values:
+        yield from (f"{shortened(name, _NAME_CHARS)} {figure(member)}" for name, member in record.values.items())
         return
-    said = _SAID | (_SCALAR if _is_scalar(record) else frozenset() if _is_step(record) else frozenset(_SUBJECTS))
+    known = {tag_of(record.profile), *_SHOWN, *(() if _is_step(record) else _SUBJECTS)}
+    if isinstance(record, Row):
+        known = {name for name in _STEPS if record.get(name) == record.step}
     for name, member in flat(record.value):
-        if name not in said and name != tag_of(record.profile) and not name.startswith(_LEFT_OUT):
+        if name not in known and not name.startswith(_LEFT_OUT):
             yield f"{shortened(name.removeprefix('extra.'), _NAME_CHARS)} {figure(member)}"
-
-
-def _is_scalar(record: Record) -> bool:
-    return record.profile == "kaun/v1" and record.kind == "scalar"
-
-
-def _is_step(record: Record) -> bool:
-    return record.profile == "metrics/v1" or record.kind == "step"
 
 
 def _time(record: Record) -> str:
