@@ -299,3 +299,15 @@ def test_command_line_says_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(toyspec.StreamRefusedError, match="only read"):
         toyspec.annotate("s3://bucket/r", name="x")
     assert not os.path.lexists(os.path.join(run, "annotations.jsonl"))
+
+
+def test_run_that_is_named_by_its_stream_has_what_is_beside_it(tmp_path: Path) -> None:
+    """A list of a directory, of a run and of its stream says the same of annotations, seals and other ranks."""
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
+        run.step(loss=1.0)
+    (tmp_path / "a" / "annotations.jsonl").write_text('{"name":"shiny"}\n', encoding="utf-8")
+    lines = Path(run.events_path).read_bytes().splitlines(keepends=True)
+    (tmp_path / "a" / "events.rank-1.jsonl").write_bytes(b"".join(lines[:-1]))
+    for place in (tmp_path, tmp_path / "a", run.events_path):
+        (found,) = toyspec.list_runs(place)
+        assert ("shiny", ((1, "torn"),)) == (found.facts.name, found.facts.unended_ranks)

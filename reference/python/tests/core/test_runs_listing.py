@@ -103,7 +103,7 @@ def test_tables_have_a_row_for_each_run(root: Path) -> None:
 
 
 def test_runs_show_themselves_without_trusting_the_log(root: Path) -> None:
-    """As text and as HTML; names from a log are escaped."""
+    """As text, in which names from a log are escaped."""
     start = {"kind": "run_start", "t": 0.0, "run_id": "x"}
     end = {"kind": "run_end", "t": 1.0, "reason": "<script>\x1b[31m"}
     (root / "evil").mkdir()
@@ -111,8 +111,6 @@ def test_runs_show_themselves_without_trusting_the_log(root: Path) -> None:
     runs = toyspec.list_runs(root)
     assert repr(runs).startswith("4 runs\nRun(")
     assert "\x1b" not in repr(runs)
-    assert "<script>" not in runs._repr_html_()
-    assert "&lt;script&gt;" in runs._repr_html_()
     assert "2 runs" == repr(runs[:2]).partition("\n")[0]
 
 

@@ -19,8 +19,7 @@ from toyspec.core.reading.attempts import is_listed
 from toyspec.core.reading.log_detection import LogNames, usual_names
 from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.runs.columns import ALERT_FIELDS
-from toyspec.core.runs.discovery import each_result, ranks_in
-from toyspec.core.runs.stream_ends import states_of_other_ranks
+from toyspec.core.runs.discovery import each_result
 from toyspec.core.runs.summary import Extent, RunSummary, summarize_ends, summarize_run
 from toyspec.health.checking import incidents_of
 
@@ -186,9 +185,7 @@ def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
     summary = digest.summary
     if stream.is_hinted and summary.profile is not None and not _is_log(stream, plan.choice):
         return ReadRun("h")
-    summary.may_be_annotated = stream.may_be_annotated
-    has_none = bool(stream.identity) and not ranks_in(stream.identity)
-    summary.known_ranks = [] if has_none else states_of_other_ranks(stream.path, stream.identity)
+    summary.found = stream
     incidents = None if plan.rules is None else incidents_of(stream.path, plan.rules, plan.choice)
     row = row_of(summary, digest.findings, incidents) | {"stream": stream.path, "identity": stream.identity}
     if summary.extent.state == "torn" and summary.extent.size > longest(stream.path):
@@ -199,7 +196,7 @@ def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
         error = (
             f"its settings, metrics and tags are more than {LARGEST_LINE >> 20} MiB of JSON; the row is without them"
         )
-    is_live = summary.facts.state == "running" or any(each.state == "running" for each in summary.known_ranks or ())
+    is_live = summary.facts.state == "running" or any(each.state == "running" for each in summary.other_ranks)
     return ReadRun("l" if is_live else "r", line, error)
 
 

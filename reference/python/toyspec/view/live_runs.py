@@ -211,7 +211,7 @@ class LiveRuns:
             entry = self._by_path.get(result.path)
             if entry is not None and result.row is None:
                 self._forget(entry)
-                self._foreign[result.path] = entry.version
+                self._foreign[result.path] = entry.found.version
             elif entry is not None and result.row is not None and entry.file is None:
                 self._set_row(entry, result.row, result.identity)
         if is_done:
@@ -312,14 +312,13 @@ class LiveRuns:
                 known = self._by_path.get(path)
                 if known is None and self._foreign.get(path) != stream.version:
                     new.append(self._add(root, stream))
-                elif known is not None and known.root is root and known.beside != stream.identity:
-                    if root.is_remote and ranks_in(known.beside) != ranks_in(stream.identity):
+                elif known is not None and known.root is root and known.found.identity != stream.identity:
+                    if root.is_remote and ranks_in(known.found.identity) != ranks_in(stream.identity):
                         # What their logs say now is read with the row.
                         new.append(known)
-                    known.take_beside(stream)
+                    is_new, known.found = known.found.version != stream.version, stream
                     self._annotate(known)
-                    if known.version != stream.version:
-                        known.version = stream.version
+                    if is_new:
                         self.look(known, identity_at(path))
         if new and self._is_started:
             self._learn(new)

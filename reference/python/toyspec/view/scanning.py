@@ -12,7 +12,6 @@ from toyspec.core.errors import StreamError, UnknownFormatError
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.runs.rows import row_of, unreadable_row
-from toyspec.core.runs.stream_ends import states_of_other_ranks
 from toyspec.core.runs.summary import summarize_ends
 from toyspec.core.system_calls import cause_of
 from toyspec.core.workers.processes import Processes, cores
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from toyspec.core.reading.log_detection import DialectChoice
+    from toyspec.core.runs.discovery import Stream
     from toyspec.core.runs.summary import RunSummary
     from toyspec.core.workers.processes import ProcessCrew
     from toyspec.core.workers.running import Call
@@ -47,10 +47,8 @@ class ScanWork(NamedTuple):
     """The id of the run."""
     identity: Identity
     """That of the stream when it was found."""
-    may_be_annotated: bool = True
-    """See ``Stream``."""
-    beside: str = ""
-    """See ``ViewedRun``."""
+    found: Stream | None = None
+    """What a search has found of it and beside it."""
 
     @property
     def size(self) -> int:
@@ -69,11 +67,8 @@ class Scanned(NamedTuple):
 
 def row_of_work(summary: RunSummary, work: ScanWork) -> dict[str, Any]:
     """Return the row of *summary*, that of the stream of *work*, with what a search has found beside it."""
-    summary.may_be_annotated = work.may_be_annotated
-    if is_address(work.path):
-        summary.known_ranks = states_of_other_ranks(work.path, work.beside)
-        return row_of(summary.facts, work.run)
-    return row_of(summary.facts, work.run, list(ranks_beside(work.path)))
+    summary.found = work.found
+    return row_of(summary.facts, work.run, [] if is_address(work.path) else list(ranks_beside(work.path)))
 
 
 def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threads: int = 1) -> Scanned:

@@ -6,7 +6,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.reading.annotations import NONE, read_annotations
-from toyspec.core.runs.discovery import ranks_in
 from toyspec.core.runs.rows import annotated, with_ranks
 from toyspec.core.runs.stream_ends import states_of_other_ranks
 from toyspec.view.opened_files import listed_identity
@@ -25,8 +24,6 @@ _CHEAP_BYTES = 256 << 10
 class ViewedRun:
     """One run and what is known of it."""
 
-    may_be_annotated = True
-    """False where the search has found no annotations beside the stream, so that none are asked for."""
     is_annotated_since = False
     """True once annotations were taken in: a row that is set later may have been made before they were written."""
     row_identity: Identity | None = None
@@ -40,9 +37,8 @@ class ViewedRun:
         self.run = run
         self.root = root
         self.path = stream.path
-        self.version = stream.version
-        """The version of the stream when it was last searched for."""
-        self.take_beside(stream)
+        self.found = stream
+        """What the last search has found of the stream and beside it."""
         self.identity = listed_identity(stream.path, stream.size, stream.version)
         """That of the stream when it was last looked at."""
         self.reads_ends = self.is_large
@@ -51,19 +47,10 @@ class ViewedRun:
         """The streams of the other ranks that were asked for, by the names of their files."""
         self.lock = threading.Lock()
 
-    def take_beside(self, stream: Stream) -> None:
-        """Take in what a search has found beside the stream."""
-        self.beside = stream.identity
-        """What changes with the stream and with the files beside it, annotations among them."""
-        self.may_be_annotated = stream.may_be_annotated
-
     def with_what_is_beside(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return *row* with what annotations say now, as far as a search has found any, and states of other ranks."""
-        found = annotated(row, read_annotations(self.path) if self.may_be_annotated else NONE)
-        if self.root.is_remote:
-            return found
-        has_ranks = not self.beside or bool(ranks_in(self.beside))
-        return with_ranks(found, states_of_other_ranks(self.path) if has_ranks else ())
+        found = annotated(row, read_annotations(self.path) if self.found.may_be_annotated else NONE)
+        return found if self.root.is_remote else with_ranks(found, states_of_other_ranks(self.path, self.found))
 
     @property
     def row(self) -> dict[str, Any] | None:
@@ -81,7 +68,7 @@ class ViewedRun:
 
     def work(self) -> ScanWork:
         """Return what there is to scan."""
-        return ScanWork(self.path, self.run, self.identity, self.may_be_annotated, self.beside)
+        return ScanWork(self.path, self.run, self.identity, self.found)
 
     @property
     def is_large(self) -> bool:

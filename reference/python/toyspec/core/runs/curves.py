@@ -159,16 +159,6 @@ class TagCurve(Curve):
         self.last_finite = None if self._latest_finite is None else self._latest_finite[1]
 
 
-def metric_texts(curve: Curve, best: tuple[int, float] | None, most: int) -> tuple[str, str, str]:
-    """Return the last value, the *best* with its step, and the shape in *most* characters, as a table has them."""
-    last = curve.last and curve.last[1]
-    return (
-        "not finite" if last is None else f"{last:.6g}",
-        "" if best is None else f"{best[1]:.6g} at {best[0]}",
-        curve.line(most),
-    )
-
-
 def sparkline(values: list[float | None], signs: Literal["unicode", "ascii"]) -> str:
     """Return one character for each value, higher for larger ones; a cross where there is none."""
     known = [value for value in values if value is not None]

@@ -60,13 +60,21 @@ class Stream(msgspec.Struct, frozen=True):
     """A text that changes with the stream alone; empty where it is not known."""
     is_link: bool = False
     """True for a symbolic link that was found below a root."""
-    is_sealed: bool | None = None
-    """Whether a seal is beside it; None where it is not known."""
+
+    @property
+    def knows_beside(self) -> bool:
+        """Whether a search has listed what is beside the stream: it has not where the stream itself was named."""
+        return bool(self.identity) and self.root is not None
 
     @property
     def may_be_annotated(self) -> bool:
         """False where it is known that no annotations are beside the stream."""
-        return not self.identity or self.is_hinted or f" {ANNOTATIONS_FILE} " in self.identity
+        return not self.knows_beside or self.is_hinted or f" {ANNOTATIONS_FILE} " in self.identity
+
+    @property
+    def is_sealed(self) -> bool | None:
+        """Whether a seal is beside the stream; None where it is not known."""
+        return f" {SEAL_FILE} " in self.identity if self.knows_beside and not self.is_hinted else None
 
     @property
     def is_regular(self) -> bool:
@@ -110,8 +118,6 @@ class Listed(NamedTuple):
     beside: str = ""
     """A text that changes with the files of the run beside a stream."""
     is_link: bool = False
-    is_sealed: bool | None = None
-    """See Stream."""
 
 
 class Listing(NamedTuple):
@@ -142,7 +148,7 @@ def listing_of(
     beside = "".join(f" {name} {listed(files[name]).version}" for name in names if is_beside(name))
     return Listing(
         [
-            listed(files[name])._replace(beside=beside, is_sealed=SEAL_FILE in files)
+            listed(files[name])._replace(beside=beside)
             for name in streams or [name for name in names if is_hinted(name, hints)]
         ],
         [
@@ -184,7 +190,6 @@ def walk(
                 identity=file.version + file.beside,
                 version=file.version,
                 is_link=file.is_link,
-                is_sealed=file.is_sealed,
             )
         older = {folder.name for folder in folders if _CHECKPOINT.fullmatch(folder.name)}
         if older and not any(file.name == _CHECKPOINTED for file in files):
@@ -318,9 +323,9 @@ def _steps(batches: Iterable[list[Any]], root: str) -> Iterator[bytes | Stream |
         if isinstance(found, bytes):
             yield found
         elif len(found) > 2:
-            path, size, identity, is_hinted, is_link, is_sealed = found
+            path, size, identity, is_hinted, is_link, *_ = found
             version = identity.partition(" ")[0]
-            yield Stream(path, size, root, is_hinted, identity, version, is_link, is_sealed)
+            yield Stream(path, size, root, is_hinted, identity, version, is_link)
         else:
             path, (number, words) = found
             yield PathError(path, words if number is None else os.strerror(number))

@@ -151,7 +151,7 @@ class History(Mapping[str, Sequence[Cell]]):
         return len(self._columns)
 
     def __repr__(self) -> str:
-        title = f"{self.rows} rows of {', '.join(map(cell_text, self._columns))}"
+        title = f"{self.rows} rows of {', '.join(map(printable, self._columns))}"
         title += f"; {self.damaged_bytes} bytes of the log cannot be read" if self.damaged_bytes else ""
         for key, what in (("left_out", "values were left out of the log"), ("dropped", "records were not written")):
             title += f"; {number} {what}" if (number := self.missing[key].total()) else ""
@@ -369,13 +369,6 @@ def _array(numpy: Any, cells: Sequence[Cell]) -> Any:
     if all(cell is None or isinstance(cell, float | int) for cell in cells):
         return numpy.array([nan if cell is None else cell for cell in cells])
     return numpy.array(cells, dtype=object)
-
-
-def cell_text(cell: Any) -> str:
-    """Return a value of a table for a person."""
-    if cell is None:
-        return ""
-    return f"{cell:.6g}" if isinstance(cell, float) else printable(str(cell))
 
 
 def table_library(name: str) -> Any:

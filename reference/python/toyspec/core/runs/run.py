@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import msgspec
@@ -15,7 +14,7 @@ from toyspec.core.errors import ExpressionError, StreamError, UnknownFormatError
 from toyspec.core.findings import PathError
 from toyspec.core.format.numbers import number
 from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE
-from toyspec.core.places.addresses import is_address, path_in, public
+from toyspec.core.places.addresses import path_in, public
 from toyspec.core.reading.log_detection import DialectChoice, LogNames, usual_names
 from toyspec.core.reading.reader import Reading, read
 from toyspec.core.runs.columns import (
@@ -30,10 +29,9 @@ from toyspec.core.runs.columns import (
     require_fields,
     value_of,
 )
-from toyspec.core.runs.discovery import NotALog, Stream, each_result, find_streams, ranks_in
+from toyspec.core.runs.discovery import NotALog, Stream, each_result, find_streams
 from toyspec.core.runs.expressions import expression
-from toyspec.core.runs.history import cell_text, table_library
-from toyspec.core.runs.stream_ends import states_of_other_ranks
+from toyspec.core.runs.history import table_library
 from toyspec.core.runs.summary import engine_ends, summarize_ends, summarize_run
 
 if TYPE_CHECKING:
@@ -83,11 +81,6 @@ class Run:
         known = {"name": facts.name, "state": facts.state, "last_step": facts.last_step, "final_loss": facts.final_loss}
         shown = "".join(f", {name}={value!r}" for name, value in known.items() if value is not None)
         return f"{type(self).__name__}({facts.path!r}{shown})"
-
-    def _repr_html_(self) -> str:
-        from toyspec.core.runs.markup import run_html
-
-        return run_html(self._read())
 
     @property
     def path(self) -> str:
@@ -189,7 +182,6 @@ Extent = Literal["ends", "whole"]
 """How much of each stream is read: its first and last lines, or every byte."""
 
 _SHOWN_RUNS = 20
-_SHOWN_COLUMNS = ("run", "state", "reason", "last_step", "final_loss", "started_at")
 # A run that has events is listed by them alone.
 _SECOND = (f"{os.sep}{METRICS_FILE}", f"/{METRICS_FILE}")
 
@@ -253,20 +245,14 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
 
 def _run(summary: RunSummary, stream: Stream, choice: DialectChoice) -> Run:
     """Return the run of *summary*, with what a search has found beside its *stream*."""
-    summary.choice, summary.may_be_annotated = choice, stream.may_be_annotated
-    if not stream.is_hinted:
-        summary.is_sealed = stream.is_sealed
-    if stream.identity and not ranks_in(stream.identity):
-        summary.known_ranks = ()
-    elif is_address(stream.path):
-        summary.known_ranks = states_of_other_ranks(stream.path, stream.identity)
+    summary.choice, summary.found = choice, stream
     return Run.of(summary)
 
 
 class Runs(Sequence[Run]):
     """Runs in an order; ``filter`` and ``sort`` give new ones.
 
-    It shows itself as a table, in a notebook as HTML; ``toyspec.report`` shows the curves there.
+    ``to_pandas`` makes a table of them, and ``toyspec.report`` shows their curves in a notebook.
     """
 
     def __init__(
@@ -358,19 +344,11 @@ class Runs(Sequence[Run]):
     def __repr__(self) -> str:
         return "\n".join([self._title(), *map(repr, self._runs[:_SHOWN_RUNS])])
 
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _SHOWN_COLUMNS)
-        body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in self._shown())
-        return f"<table><caption>{self._title()}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
     def _title(self) -> str:
         title = f"{len(self)} run" if len(self) == 1 else f"{len(self)} runs"
         more = [f"the first {_SHOWN_RUNS} are shown"] if len(self) > _SHOWN_RUNS else []
         more += [f"{len(self.errors)} could not be read"] if self.errors else []
         return ", ".join([title, *more])
-
-    def _shown(self) -> list[tuple[str, ...]]:
-        return [tuple(cell_text(run.facts[name]) for name in _SHOWN_COLUMNS) for run in self._runs[:_SHOWN_RUNS]]
 
 
 def streams_below(

@@ -43,7 +43,7 @@ from toyspec.core.runs.run_facts import (
     settings_of,
     unended,
 )
-from toyspec.core.runs.stream_ends import WHOLE_BYTES, Ends, ends_at, records_among, states_of_other_ranks
+from toyspec.core.runs.stream_ends import WHOLE_BYTES, ends_at, records_among, states_of_other_ranks
 from toyspec.core.system_calls import is_locked
 from toyspec.core.writing.clocks import utc_text
 
@@ -86,16 +86,12 @@ _NUMBERS_ONLY = frozenset(["step", "scalars", "system", "tap", "grad", "drift"])
 class RunSummary:
     """The facts about one run that fit on a screen. Each ``Curve`` has *parts*."""
 
-    may_be_annotated = True
-    """False where it is known that there are no annotations beside the stream, so that none are looked for."""
-    is_sealed: bool | None = None
-    """Whether a seal is beside the stream, where a search has found that out."""
+    found: Stream | None = None
+    """What a search has found of the stream and beside it, so that it is not looked for again."""
     knows_metrics = True
     """False where only the ends of the stream were taken in, which have not every value."""
     choice: DialectChoice | None = None
     """What the stream was read by, where that was chosen."""
-    known_ranks: Sequence[RankState] | None = None
-    """The states of the logs of its other ranks, where they were found out before: of a run in a store."""
     is_settled = True
     """False where only the ends of a long stream were read, whose settings may have been changed between them."""
 
@@ -206,14 +202,14 @@ class RunSummary:
     def facts(self) -> RunFacts:
         """What the run comes to."""
         directory, extent, end = self.directory, self.extent, self.end or {}
-        is_running = extent.state == "torn" and is_locked(self.path)
+        found, is_running = self.found, extent.state == "torn" and is_locked(self.path)
         if is_running:
             self.settle()
         processes = self._processes()
         start = self.start  # with the settings that were searched for
         named = _text(start.get("name"))
         run = named if self.dialect is not None and named is not None else os.path.basename(os.path.abspath(directory))
-        said = read_annotations(self.path) if self.may_be_annotated else NONE
+        said = read_annotations(self.path) if found is None or found.may_be_annotated else NONE
         own = _descriptions(start, named or run)
         now: dict[str, Any] = {key: getattr(said, key) or own[key] for key in ("name", "group", "notes")}
         now["tags"] = said.tags(own["tags"])
@@ -228,7 +224,7 @@ class RunSummary:
             profile=self.profile or (self.dialect.name if self.dialect else None),
             state="running" if is_running else extent.state, ended=self.ended,
             reason=_text(end.get("reason")), error=_text(end.get("error")) if self.ended == "yes" else None,
-            sealed=has_seal(directory) if self.is_sealed is None else self.is_sealed,
+            sealed=has_seal(directory) if found is None or found.is_sealed is None else found.is_sealed,
             first_step=steps[0], last_step=steps[1],
             progress=progress_of(steps[1], planned),
             remaining=None if self.ended == "yes" else remaining_of(seconds, steps, planned),
@@ -255,10 +251,14 @@ class RunSummary:
         self.start = start_after(self.start, record)
         self.world_size = world_size_of(record) or self.world_size
 
+    @cached_property
+    def other_ranks(self) -> list[RankState]:
+        """The states of the logs of the other ranks of the run."""
+        return states_of_other_ranks(self.path, self.found)
+
     def _processes(self) -> dict[str, Any]:
         """Return the number of processes, and which of the other ranks are not whole."""
-        known = states_of_other_ranks(self.path) if self.known_ranks is None else self.known_ranks
-        broken = unended(known, None)
+        broken = unended(self.other_ranks, None)
         if broken:
             # Of a long run, its size is searched for.
             self.settle()
@@ -550,25 +550,16 @@ def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_b
     were changed between them are searched for when settings are asked for, unless the stream is in an object
     store. Streams that cannot be read from the end are passed to ``summarize_run``; raises as that does.
     """
-    return _summary_of(path, ends_at(path, WHOLE_BYTES if checked_bytes is None else checked_bytes), dialect)
-
-
-def _summary_of(path: str, found: tuple[Ends, int] | None, dialect: DialectChoice | None) -> RunSummary:
-    ends, size = found or (None, 0)
-    # What follows no profile is the log of another program, or not a run, which the other one says.
-    if (
-        ends is None
-        or ends.profile is None
-        or (not ends.head and path.endswith(".json"))
-        or ends.is_doubtful
-        or (dialect is not None and ends.may_be_of(dialect))
-    ):
+    choice = dialect or DialectChoice(None)
+    ends = None if choice.is_named else ends_at(path, WHOLE_BYTES if checked_bytes is None else checked_bytes)
+    # What follows no profile of toyspec is the log of another program, of a profile of the user, or not a run.
+    if ends is None or ends.profile is None or choice.profile_of(ends.records[0].raw + b"\n", path) is not None:
         return summarize_run(path, dialect=dialect)
-    summary = RunSummary(path, parts=0)
+    summary = RunSummary(path, attempts=ends.attempts, parts=0)
     summary.knows_metrics = False
-    summary.take(ends.records(summary.attempts))
-    summary.describe(ends.profile, Extent(ends.state, ends.count, size))
-    summary.is_settled = ends.count is not None or ends.profile != "toy/v1" or is_address(path)
+    summary.take(ends.records)
+    summary.describe(ends.profile, Extent(ends.state, ends.number, ends.size))
+    summary.is_settled = ends.number is not None or ends.profile != "toy/v1" or is_address(path)
     return summary
 
 
