@@ -10,7 +10,6 @@ import time
 from array import array
 from concurrent.futures import Future
 from contextlib import contextmanager
-from math import nan
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -136,34 +135,10 @@ def frames(data: bytes) -> Iterator[tuple[dict[str, Any], dict[str, array[float]
 
 
 def _columns(header: dict[str, Any], data: bytes) -> dict[str, array[float]]:
-    """Return the columns of a frame, and those figures that its header has as constants."""
-    found, at, count = {}, 0, header.get("buckets", 0)
-    for column in header.get("columns", ()):
-        if column["type"] == "a0":
-            first, gap, last = column["scale"]
-            found[column["name"]] = array("d", [*(first + gap * place for place in range(count - 1)), last])
-        elif column["type"] == "s0":
-            found[column["name"]] = array("d", [0.0]) * count
-            for place, value in zip(column["scale"][::2], column["scale"][1::2], strict=True):
-                found[column["name"]][int(place)] = value
-        elif column["type"] == "m0":
-            low, high = (found.get(name, found["last"]) for name in ("min", "max"))
-            found[column["name"]] = array("d", ((one + other) / 2 for one, other in zip(low, high, strict=True)))
-        elif column["type"] in ("f4", "i4"):
-            found[column["name"]] = _short(column, data[at : at + 4 * count])
-            at += 4 * count + -4 * count % 8
-        else:
-            found[column["name"]] = array("d", data[at : at + 8 * count])
-            at += 8 * count
-    constants = {name: value for name, value in header.get("constants", {}).items() if name not in ("count", "nan")}
-    return found | {name: array("d", [value]) * count for name, value in constants.items()}
-
-
-def _short(column: dict[str, Any], data: bytes) -> array[float]:
-    if column["type"] == "f4":
-        return array("d", array("f", data))
-    divisor = column["scale"][0]
-    return array("d", (nan if number == -(1 << 31) else number / divisor for number in array("i", data)))
+    """Return the columns of a frame."""
+    size = 8 * header.get("buckets", 0)
+    names = header.get("columns", ())
+    return {name: array("d", data[at * size : (at + 1) * size]) for at, name in enumerate(names)}
 
 
 @contextmanager

@@ -1,11 +1,9 @@
 /** Takes curves apart that come as frames: see "GET api/curve" in ../PROTOCOL.md. */
 
-import type { Axis, Column, CurveHeader, Frame } from "./protocol.js";
+import type { Axis, CurveHeader, Frame } from "./protocol.js";
 
 const PREFIX = 8;
 const DECODER = new TextDecoder();
-const WIDTH = { f8: 8, f4: 4, i4: 4, a0: 0, m0: 0, s0: 0 } as const;
-const NO_INTEGER = -0x8000_0000;
 /** No honest server sends more in one frame. */
 const LONGEST = 1 << 30;
 
@@ -78,13 +76,12 @@ export function curveOf(frame: Frame, axis: Axis): Curve | null {
   const length = header.buckets;
   const columns = columnsOf(frame);
   const place = columns.get(axis);
-  const last = columns.get("last") ?? filled(header, "last", length);
+  const last = columns.get("last");
   if (!place || !last) return null;
-  const other = (name: "min" | "max" | "mean") => columns.get(name) ?? filled(header, name, length) ?? last;
+  const other = (name: "min" | "max" | "mean") => columns.get(name) ?? last;
   return {
     header, axis, length, place, last, min: other("min"), max: other("max"), mean: other("mean"),
-    count: columns.get("count") ?? filled(header, "count", length) ?? constant(header.level, length),
-    nan: columns.get("nan") ?? filled(header, "nan", length) ?? constant(0, length),
+    count: columns.get("count") ?? counts(header), nan: columns.get("nan") ?? constant(0, length),
   };
 }
 
@@ -92,18 +89,15 @@ const CONSTANTS = new Map<string, Float64Array>();
 /** More columns that curves share are not remembered. */
 const MOST_SHARED = 200;
 
-/** Returns a column that curves share, since most are alike: nothing may write into it. */
-function shared(key: string, make: () => Float64Array): Float64Array {
+/** Returns a column of one value, which curves share, since most are alike: nothing may write into it. */
+function constant(value: number, length: number): Float64Array {
+  const key = `${value} ${length}`;
   let found = CONSTANTS.get(key);
   if (!found) {
     if (CONSTANTS.size >= MOST_SHARED) CONSTANTS.clear();
-    CONSTANTS.set(key, (found = make()));
+    CONSTANTS.set(key, (found = new Float64Array(length).fill(value)));
   }
   return found;
-}
-
-function constant(value: number, length: number): Float64Array {
-  return shared(`${value} ${length}`, () => new Float64Array(length).fill(value));
 }
 
 /** The run of a curve that is a mean. */
@@ -125,75 +119,24 @@ export function curveOfColumns({ header, axis }: Curve, { places, mean, low, hig
   return { header: own, axis, length, place: places, last: mean, min: low, max: high, mean, count, nan: new Float64Array(length) };
 }
 
-function filled(header: CurveHeader, name: string, length: number): Float64Array | null {
-  const value = header.constants?.[name];
-  const tail = header.tail?.[name];
-  if (value === undefined && tail === undefined) return null;
-  const usual = value ?? (name === "count" ? header.level : 0);
-  if (tail === undefined || length === 0) return constant(usual, length);
-  const values = new Float64Array(length).fill(usual);
-  values[length - 1] = tail;
+function counts({ level, buckets, tail }: CurveHeader): Float64Array {
+  if (tail === undefined || buckets === 0) return constant(level, buckets);
+  const values = new Float64Array(buckets).fill(level);
+  values[buckets - 1] = tail;
   return values;
 }
 
 function columnsOf({ header, columns }: Frame): Map<string, Float64Array> {
-  const found = new Map<string, Float64Array>();
-  let at = 0;
-  for (const column of header.columns) {
-    const bytes = header.buckets * WIDTH[column.type];
-    if (at + bytes > columns.length) throw new Error(`the columns of a curve are cut off: ${columns.length} bytes, expected ${at + bytes} or more`);
-    found.set(column.name, unpacked(column, columns, at, header.buckets));
-    at += Math.ceil(bytes / 8) * 8;
-  }
-  const last = found.get("last");
-  const [low, high] = [found.get("min") ?? last, found.get("max") ?? last];
-  for (const { name, type } of header.columns) if (type === "m0" && low && high) found.set(name, middles(low, high));
-  return found;
-}
-
-/** Returns what is half-way between two columns; a plain loop takes a fraction of the time of `map`. */
-function middles(low: Float64Array, high: Float64Array): Float64Array {
-  const values = new Float64Array(low.length);
-  for (let at = 0; at < values.length; at++) values[at] = (low[at]! + high[at]!) / 2;
-  return values;
-}
-
-function unpacked(column: Column, data: Uint8Array, at: number, length: number): Float64Array {
-  const start = data.byteOffset + at;
-  if (column.type === "f8") return new Float64Array(data.buffer as ArrayBuffer, start, length);
-  if (column.type === "f4") return new Float64Array(new Float32Array(data.buffer as ArrayBuffer, start, length));
-  const [first = 0, gap = 1, last = NaN] = column.scale ?? [];
-  if (column.type === "i4") return quotients(new Int32Array(data.buffer as ArrayBuffer, start, length), first);
-  if (column.type === "a0") return shared(`${first} ${gap} ${last} ${length}`, () => regular(length, [first, gap, last]));
-  if (column.type === "s0") return sparse(column.scale ?? [], length);
-  return constant(0, length);
-}
-
-function quotients(numbers: Int32Array, divisor: number): Float64Array {
-  const values = new Float64Array(numbers.length);
-  for (let at = 0; at < values.length; at++) values[at] = numbers[at] === NO_INTEGER ? NaN : numbers[at]! / divisor;
-  return values;
-}
-
-/** Returns a column of 0 but for pairs of a bucket and its value. */
-function sparse(pairs: readonly number[], length: number): Float64Array {
-  const values = new Float64Array(length);
-  for (let at = 0; at < pairs.length; at += 2) values[pairs[at]!] = pairs[at + 1]!;
-  return values;
-}
-
-function regular(length: number, [first, gap, last]: readonly [number, number, number]): Float64Array {
-  const values = new Float64Array(length);
-  for (let at = 0; at < length; at++) values[at] = first + gap * at;
-  if (length > 0) values[length - 1] = last;
-  return values;
+  const bytes = 8 * header.buckets;
+  const needed = bytes * header.columns.length;
+  if (needed > columns.length) throw new Error(`the columns of a curve are cut off: ${columns.length} bytes, expected ${needed}`);
+  return new Map(header.columns.map((name, at) => [name, new Float64Array(columns.buffer as ArrayBuffer, columns.byteOffset + at * bytes, header.buckets)]));
 }
 
 /** Returns a frame as bytes; the test back end and the reader of dropped folders make them. */
 export function packedFrame(header: Omit<CurveHeader, "columns">, values: { [column: string]: ArrayLike<number> }): Uint8Array {
   const names = Object.keys(values);
-  const whole: CurveHeader = { ...header, columns: names.map((name) => ({ name, type: "f8" })) };
-  return packed(whole, names.map((name) => Float64Array.from(values[name]!)));
+  return packed({ ...header, columns: names }, names.map((name) => Float64Array.from(values[name]!)));
 }
 
 /** Returns a header and its columns as the bytes of one frame. */

@@ -19,7 +19,7 @@ const MOUSE: readonly (readonly [string, string])[] = [
   ["Drag up or down", "zoom into a range of the values of this chart"],
   ["Shift drag", "move along"],
   ["Ctrl wheel, pinch", "zoom"],
-  ["Click", "on a spike or a tick below a chart, show the line of the log; in an enlarged chart, on any curve"],
+  ["Click", "on a spike or a tick below a chart, say what it is; of an alert or an unreadable line, show the line of the log"],
   ["Double click", "show everything"],
 ];
 const FILTERS: readonly (readonly [string, string])[] = [

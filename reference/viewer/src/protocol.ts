@@ -102,13 +102,6 @@ export interface CurveRequest {
   to?: number | undefined;
 }
 
-export interface Column {
-  name: string;
-  type: "f8" | "f4" | "i4" | "a0" | "m0" | "s0";
-  /** First value, gap and last value of an `a0`; first the divisor of an `i4`; pairs of a bucket and its value of an `s0`. */
-  scale?: readonly number[];
-}
-
 export type Places = { [axis in Axis]?: number | null };
 
 export interface CurveHeader {
@@ -122,10 +115,10 @@ export interface CurveHeader {
   level: number;
   buckets: number;
   range: { [axis in Axis]?: [number, number] };
-  columns: Column[];
-  constants?: { [column: string]: number };
-  /** What differs from the constants in the last bucket. */
-  tail?: { [column: string]: number };
+  /** The names of the columns. */
+  columns: string[];
+  /** Points in the last bucket, where they are not as many as in the others. */
+  tail?: number;
   gaps?: (Places & { line: number; offset: number; length: number })[];
   resumes?: (Places & { line: number })[];
   /** Those about this metric, and those about none. */
@@ -135,16 +128,6 @@ export interface CurveHeader {
   unplaced?: number;
   /** Why there is no curve. */
   message?: string;
-}
-
-/** Where the line of a point is. */
-export interface Point {
-  file: string;
-  line: number;
-  offset: number;
-  length: number;
-  place: number;
-  value: number | null;
 }
 
 /** A place on every axis: that of the record of the line, or what the stream has given last before it. */
@@ -390,8 +373,7 @@ export interface Backend {
   detail(run: string): Promise<Detail>;
   /** Null where only one process of the run has a log. */
   ranks(run: string): Promise<Ranks | null>;
-  /** Null where raw lines are not at hand. */
-  point(request: { run: string; metric: string; axis: Axis; at: number }): Promise<Point | null>;
+  /** Gives a part of a file of a run, by an empty path of its stream. */
   bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array>;
   /** Returns the address of a media file; null where it is not at hand. */
   mediaAddress(run: string, media: Pick<Media, "sha256" | "media_type">): string | null;

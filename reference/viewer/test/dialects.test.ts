@@ -12,6 +12,7 @@ import { type Row, RowReader } from "../src/dialects/row-reader.js";
 import { HINTS } from "../src/dialects/usual-names.js";
 import { Catalog } from "../src/folder/catalog.js";
 import { Budget } from "../src/folder/pyramid.js";
+import { type Curve, curveOf } from "../src/frames.js";
 import { rowOf } from "../src/folder/rows.js";
 import { Scan } from "../src/folder/scan.js";
 import type { MetricFacts } from "../src/protocol.js";
@@ -147,8 +148,6 @@ test("a folder has the logs of other programs that its names point to, and nothi
   assert.deepEqual(seen.sort(), [["csv", "csv", "csv", 2, 0.25], ["hf", "hf", "hf-trainer", 2, null], ["own", "own", null, null, null]]);
   const detail = await catalog.detail("hf");
   assert.deepEqual([detail.account.records, detail.gaps, detail.findings, detail.row.findings], [2, [], [], { error: 0, warning: 0, info: 0 }]);
-  const point = await catalog.point({ run: "hf", metric: "loss", axis: "step", at: 1 });
-  assert.equal(new TextDecoder().decode(await catalog.bytes("hf", "trainer_state.json", point!.offset, point!.length)), '{"step":1,"loss":2.5}');
 });
 
 test("a log that is not read here is listed with what shows it", async () => {
@@ -182,8 +181,9 @@ test("zooming into a long table reaches its single rows", async () => {
   const files = [{ path: "a/metrics.csv", blob: new Blob([text]) }];
   const catalog = new Catalog(1, "a", streamsIn({ files: [], folders: [{ name: "a", files }] }, HINTS), () => undefined);
   await catalog.work();
-  const point = await catalog.point({ run: "a", metric: "loss", axis: "step", at: 11_110 });
-  assert.deepEqual([point!.place, point!.value, point!.line], [11_110, 99, 11_112]);
+  const found: Curve[] = [];
+  await catalog.curves({ metric: "loss", runs: ["a"], axis: "step", buckets: 300, from: 11_100, to: 11_120 }, (frame) => found.push(curveOf(frame, "step")!));
+  assert.deepEqual([found[0]!.header.level, found[0]!.last[found[0]!.place.indexOf(11_110)]], [1, 99]);
 });
 
 test("patterns of file names are those of a shell", () => {

@@ -150,7 +150,7 @@ def bucketed(points: Sequence[tuple[float, float]], level: int) -> dict[str, lis
 
 def packed(header: Mapping[str, Any], columns: Mapping[str, Sequence[float]]) -> bytes:
     """Return a frame: see ``reference/viewer/PROTOCOL.md``."""
-    named = {**header, "columns": [{"name": name, "type": "f8"} for name in columns]}
+    named = {**header, "columns": list(columns)}
     head = json.dumps(named).encode()
     head += b" " * (-len(head) % 8)
     body = b"".join(struct.pack(f"<{len(values)}d", *values) for values in columns.values())
@@ -180,7 +180,6 @@ class Backend(http.server.BaseHTTPRequestHandler):
             "/api/runs": self._runs,
             "/api/curve": self._curve,
             "/api/run": self._run,
-            "/api/point": self._point,
             "/api/ranks": self._ranks,
             "/api/changes": self._changes,
             "/files": self._files,
@@ -222,13 +221,8 @@ class Backend(http.server.BaseHTTPRequestHandler):
     def _ranks(self, _query: dict[str, list[str]]) -> None:
         self._send(b"null")
 
-    def _point(self, query: dict[str, list[str]]) -> None:
-        at = round(float(query["at"][0]))
-        line = {"file": "events.jsonl", "line": at + 1, "offset": 0, "length": 20, "place": at, "value": 0.0}
-        self._send(json.dumps(line).encode())
-
     def _files(self, query: dict[str, list[str]]) -> None:
-        data = self._made.runs[query["run"][0]].files.get(query["path"][0], b"")
+        data = self._made.runs[query["run"][0]].files.get(query.get("path", ["events.jsonl"])[0], b"")
         first, last = self.headers["Range"].removeprefix("bytes=").split("-")
         part = data[int(first) : int(last) + 1]
         self._send(part, "application/octet-stream", HTTPStatus.PARTIAL_CONTENT)

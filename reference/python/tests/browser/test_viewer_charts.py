@@ -242,18 +242,6 @@ def test_chart_is_exported(opened: Opened, tmp_path: Path) -> None:
     assert all(f"lr0.0{number}" in text for number, text in enumerate(shown))
 
 
-def test_line_behind_a_point(opened: Opened) -> None:
-    """A click on an enlarged curve shows the line of the log that it comes from."""
-    run = MadeRun("a", {"loss": [2.0] * 9}, files={"events.jsonl": b'{"kind":"step","t":1}\n' * 3})
-    page, _ = opened([run], "#charts?focus=loss")
-    drawn(page)
-    page.locator(".chart-overlay").focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Enter")
-    expect(page.locator(".chart-line")).to_contain_text("events.jsonl, line 2")
-    expect(page.locator(".chart-line .raw")).to_have_text('{"kind":"step","t":1')
-
-
 def test_curves_are_not_asked_for_while_they_are_dragged(opened: Opened) -> None:
     """A drag of many runs draws what is there; the range where it ends is asked for once."""
     runs = [MadeRun(f"r{number}", {"loss": falling(1000, end=number)}) for number in range(20)]

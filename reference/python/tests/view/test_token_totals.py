@@ -91,7 +91,6 @@ def test_request_adds_tokens_up_once_for_a_run_and_only_for_their_axis(
         assert b"".join(answers.curves({**query, "x": ["tokens"]}))
         assert summing.call_count == 1
     finally:
-        answers.close()
         catalog.close()
 
 

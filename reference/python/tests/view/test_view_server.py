@@ -174,8 +174,6 @@ def test_zoom_into_a_compressed_stream_shows_what_is_kept(tmp_path: Path) -> Non
     with served(tmp_path / "runs", tmp_path / "cache") as client:
         [(header, _)] = client.curves("loss", "packed", buckets=300, **{"from": 9_000, "to": 9_099})
         assert header["level"] > 1
-        status, _, body = client.get("/api/point?run=packed&metric=loss&x=step&at=9000")
-        assert (404, True) == (status, b"uncompressed" in body)
 
 
 def test_what_a_resumption_supersedes_is_apart(tmp_path: Path) -> None:
@@ -211,26 +209,13 @@ def test_alerts_and_the_metric_that_counts_steps_are_known(tmp_path: Path) -> No
 
 
 def test_point_of_a_record_without_a_step_is_at_the_step_before(tmp_path: Path) -> None:
-    """As it is drawn, and as `history` gives it, though only the lines around it are read."""
+    """As `history` gives it."""
     test = b'{"kind":"eval","t":9.0,"name":"test","loss":0.5}\n'
     write_run(tmp_path / "runs" / "a", START, step(1), step(2), test, step(3), test, END)
     with served(tmp_path / "runs", tmp_path / "cache") as client:
         client.settled_rows()
         [(_, columns)] = client.curves("test/loss", "a")
-        found = [client.json("/api/point", run="a", metric="test/loss", x="step", at=at) for at in ("2", "3")]
-        assert [2, 3] == list(columns["step"]) == [each["place"] for each in found]
-        assert [4, 6] == [each["line"] for each in found]
-
-
-def test_point_leads_to_its_line(client: Client) -> None:
-    """The line of the nearest point can be read from the stream."""
-    point = client.json("/api/point", run="sweep/complete", metric="loss", x="step", at="12.4")
-    last = point["offset"] + point["length"] - 1
-    status, _, body = client.get(
-        f"/files?run=sweep/complete&path={point['file']}", Range=f"bytes={point['offset']}-{last}"
-    )
-    assert (206, 12, 13) == (status, point["place"], point["line"])
-    assert step(12).rstrip(b"\n") == body
+        assert [2, 3] == list(columns["step"])
 
 
 def test_one_run_whole(tmp_path: Path) -> None:
@@ -303,9 +288,8 @@ def hostile_files(root: Path) -> None:
         "/files?run=torn&path=link.txt",
         "/files?run=torn&path=folder/secret", "/files?run=linked&path=events.jsonl", "/files?run=..&path=secret",
         "/files?run=torn&path=/etc/passwd", "/files?run=torn&path=events.jsonl%00", "/files?run=torn&path=",
-        "/files?run=torn", "/files", "/../secret", "/%2e%2e/secret", "/..%5csecret", "/api/run?run=../..",
+        "/files?run=linked", "/files", "/../secret", "/%2e%2e/secret", "/..%5csecret", "/api/run?run=../..",
         "/files?run=torn/../torn&path=events.jsonl", "//secret", "/api/run?run=%ff%fe", "/api/nothing",
-        "/api/point?run=torn&metric=x&at=nan",
         "/api/curve?metric=loss&run=torn&x=other", "/api/curve?metric=loss&run=torn&from=abc", "/api/curve?run=torn",
     ],
 )  # fmt: skip
@@ -624,8 +608,7 @@ def test_streams_of_ranks_are_below_their_run(tmp_path: Path) -> None:
         assert str(tmp_path) not in json.dumps(found)
         frames = client.curves("loss", "deep/a", rank)
         assert {"deep/a": [1.25, 1.25], rank: [5.0]} == {head["run"]: list(each["last"]) for head, each in frames}
-        point = client.json("/api/point", run=rank, metric="loss", x="step", at="1")
-        assert ("events.rank-1.jsonl", 2, 5.0) == (point["file"], point["line"], point["value"])
+        assert other.read_bytes() == client.get(f"/files?{urlencode({'run': rank})}")[2]
         with other.open("ab") as file:
             file.write(step(2, 6.0))
         (_, columns) = client.curves("loss", rank)[0]

@@ -6,9 +6,7 @@ import struct
 import sys
 from array import array
 from bisect import bisect_left
-from itertools import chain, repeat
 from math import isfinite, nan
-from operator import add, gt, mul, sub, truediv
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -22,22 +20,12 @@ if TYPE_CHECKING:
     from toyspec.view.curve_store import Curves
 
     Deepen = Callable[[int, int], Buckets | None]
-    Encoded = tuple[dict[str, Any], bytes]
 
 Axis = Literal["step", "time", "epoch", "tokens"]
 AXES: tuple[Axis, ...] = ("step", "time", "epoch", "tokens")
 
-# Pairs are shorter than a column where at most one bucket of so many has values that are not finite.
-_SPARSE = 4
 _FIGURES = ("last", "min", "max", "mean")
 _UNIT = 8
-_DIVISORS = tuple(10.0**digits for digits in range(10))
-_NO_INTEGER = -(1 << 31)
-# So many values decide by what all are divided.
-_TRIED = 16
-_FEW = 8
-# The part of the height of a bucket by which its mean may be rounded.
-_UNSEEN = 1e-3
 
 
 class Request(NamedTuple):
@@ -258,145 +246,28 @@ def _frame(
 ) -> bytes:
     columns: dict[str, array[float]] = {axis: places(buckets, axis, axes[1]) for axis in axes[0]}
     names = _FIGURES if buckets.level > 1 or counts is not None else ("last",)
-    figures = {name: buckets.columns[name] for name in names}
-    constants: dict[str, float] = {"nan": 0}
-    if all(map(_is_constant, figures.values())):
-        constants |= {name: column[0] for name, column in figures.items()}
-    else:
-        columns |= figures
-    tail: dict[str, float] = {}
-    if counts is None:
-        constants["count"] = buckets.level
-        tail = {"count": buckets.tail} if buckets.tail != buckets.level else {}
-    else:
+    columns |= {name: buckets.columns[name] for name in names}
+    if counts is not None:
         columns["count"] = counts
+    elif buckets.tail != buckets.level:
+        header |= {"tail": buckets.tail}
     if any(buckets.columns["nan"]):
         columns["nan"] = buckets.columns["nan"]
-        del constants["nan"]
-    encoded = list(_encoded(columns))
-    more = {"columns": [each for each, _ in encoded], "constants": constants, **({"tail": tail} if tail else {})}
-    return frame(header | more, [data for _, data in encoded])
-
-
-def _is_constant(column: array[float]) -> bool:
-    # NaN, which equals nothing, is not a constant.
-    return bool(column) and column[0] == column[-1] and column.count(column[0]) == len(column)
-
-
-def _encoded(columns: Mapping[str, array[float]]) -> Iterator[Encoded]:
-    last, low, high = (columns.get(name) for name in ("last", "min", "max"))
-    for name, column in columns.items():
-        scale = _regular(column) if name == "step" else None
-        if scale is not None:
-            yield {"name": name, "type": "a0", "scale": scale}, b""
-        elif name == "nan" and _SPARSE * (len(column) - column.count(0.0)) < len(column):
-            pairs = [[at, points] for at, points in enumerate(column) if points]
-            yield {"name": name, "type": "s0", "scale": list(chain.from_iterable(pairs))}, b""
-        elif name == "mean" and low is not None and high is not None:
-            yield mean_column(column, low, high)
-        elif name == "last" or last is None or name not in _FIGURES or column.tobytes() != last.tobytes():
-            yield exact_column(name, column)
-
-
-def _regular(steps: array[float]) -> list[float] | None:
-    """Return the first of *steps*, the gap between them, and the last, where all gaps but the last are equal."""
-    if len(steps) < 3:
-        return None
-    gap = steps[1] - steps[0]
-    # Beyond 2**53 integers and numbers of 64 bits differ.
-    if gap < 1 or not steps[-1] < 1 << 53:
-        return None
-    expected = array("d", range(int(steps[0]), int(steps[0] + gap * (len(steps) - 1)), int(gap)))
-    return [steps[0], gap, steps[-1]] if expected == steps[:-1] else None
+    return frame(header | {"columns": list(columns)}, list(map(_little, columns.values())))
 
 
 def frame(header: dict[str, Any], columns: Sequence[bytes] = ()) -> bytes:
     """Return a frame of *header* and the *columns* that it names."""
     text = msgspec.json.encode(header)
     text += b" " * (-len(text) % _UNIT)
-    body = b"".join(column + bytes(-len(column) % _UNIT) for column in columns)
+    body = b"".join(columns)
     return struct.pack("<II", len(text), len(body)) + text + body
 
 
-def little(column: array[float]) -> bytes:
+def _little(column: array[float]) -> bytes:
     """Return *column* as binary64, little-endian."""
     if sys.byteorder == "little":
         return column.tobytes()
     swapped = array("d", column)
     swapped.byteswap()
     return swapped.tobytes()
-
-
-def exact_column(name: str, column: array[float]) -> Encoded:
-    """Return the header and the bytes of *column*: in 4 bytes a value where they give the same numbers again.
-
-    They do for what was computed in 32 bits, and for decimals of a few digits.
-    """
-    data = little(column)
-    # Most columns are not of 32 bits from their first values on.
-    if all(array("d", array("f", part)).tobytes() == part.tobytes() for part in (column[:_TRIED], column)):
-        return _single(name, column)
-    found = _quotients(column, data)
-    if found is None:
-        return {"name": name, "type": "f8"}, data
-    numbers, divisor = found
-    return {"name": name, "type": "i4", "scale": [divisor, 1]}, _little_bytes(numbers)
-
-
-def mean_column(mean: array[float], low: array[float], high: array[float]) -> Encoded:
-    """Return the header and the bytes of the *mean* of each bucket, which is not logged but computed.
-
-    It may be rounded by a thousandth of the bucket's height, from *low* to *high*, which is not seen.
-    """
-    if _is_middle(mean, low, high):
-        return {"name": "mean", "type": "m0"}, b""
-    errors = map(abs, map(sub, array("f", mean), mean))
-    if any(map(gt, errors, map(mul, map(sub, high, low), repeat(_UNSEEN)))):
-        return exact_column("mean", mean)
-    return _single("mean", mean)
-
-
-def _is_middle(mean: array[float], low: array[float], high: array[float]) -> bool:
-    """Return whether each mean is half of the sum of the lowest and the highest value, as it is of two points."""
-    # Of longer buckets, the first ones say no.
-    return all(
-        mean[:count].tobytes() == array("d", map(truediv, map(add, low[:count], high[:count]), repeat(2.0))).tobytes()
-        for count in (_FEW, len(mean))
-    )
-
-
-def _single(name: str, column: array[float]) -> Encoded:
-    """Return the header and the bytes of *column* as binary32, to which it is rounded."""
-    return {"name": name, "type": "f4"}, _little_bytes(array("f", column))
-
-
-def _quotients(column: array[float], data: bytes) -> tuple[array[int], float] | None:
-    """Return integers and what to divide them by to get *column*, whose bytes are *data*; None if there are none."""
-    tried = [value for value in column[:: max(1, len(column) // _TRIED)] if isfinite(value)]
-    divisor = next((each for each in _DIVISORS if all(_is_quotient(value, each) for value in tried)), None)
-    if divisor is None:
-        return None
-    products = map(mul, column, repeat(divisor))
-    try:
-        numbers = array("i", map(round, products) if isfinite(sum(column)) else map(_integer, products))
-    except (OverflowError, ValueError):
-        return None
-    values = array("d", map(truediv, numbers, repeat(divisor)))
-    for at, number in enumerate(numbers if _NO_INTEGER in numbers else ()):
-        if number == _NO_INTEGER:
-            values[at] = nan
-    return (numbers, divisor) if little(values) == data else None
-
-
-def _integer(value: float) -> int:
-    return round(value) if isfinite(value) else _NO_INTEGER
-
-
-def _is_quotient(value: float, divisor: float) -> bool:
-    return abs(value) * divisor < -_NO_INTEGER and round(value * divisor) / divisor == value
-
-
-def _little_bytes(values: array[float] | array[int]) -> bytes:
-    if sys.byteorder != "little":
-        values.byteswap()
-    return values.tobytes()

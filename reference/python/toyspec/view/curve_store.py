@@ -1,7 +1,6 @@
 """Keeps the curves and the row of each run in a cache directory, by the identity and the size of its stream.
 
-The curves of a run are one block of numbers, in which equal columns are once. The frames of whole curves that were sent
-are in one file for all runs, so that a second start sends them again: to make one, the curves of its run are decoded.
+The curves of a run are one block of numbers, in which equal columns are once.
 
 The cache holds nothing that the streams do not say: deleting it costs time only. A file is written beside its place and
 then renamed, so that two servers may share the directory.
@@ -13,11 +12,9 @@ import hashlib
 import os
 import sys
 import tempfile
-import threading
 import time
 from array import array
 from contextlib import suppress
-from functools import cached_property
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +28,7 @@ from toyspec.version import __version__
 from toyspec.view.pyramids import COLUMNS, MOST_BUCKETS, Buckets, EnginePyramid
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, Sequence
+    from collections.abc import Container, Iterator
 
     from toyspec.view.opened_files import Identity
     from toyspec.view.pyramids import AnyPyramid
@@ -39,10 +36,9 @@ if TYPE_CHECKING:
 
 VARIABLE = "TOYSPEC_CACHE"
 """The environment variable that names the cache directory."""
-FORMAT = f"toyspec view 8 {__version__} {sys.byteorder}"
-"""What the files of the cache begin with: change it with what they or the frames of curves say."""
+FORMAT = f"toyspec view 9 {__version__} {sys.byteorder}"
+"""What the files of the cache begin with: change it with what they say."""
 _MOST_BYTES = 2 << 30
-_MOST_FRAME_BYTES = 32 << 20
 _MOST_AGE = 90 * 86400.0
 # The first picture of a run needs no more buckets.
 _FEWEST_BUCKETS = 64
@@ -185,7 +181,7 @@ class CurveStore:
     def save(self, path: str, head: dict[str, Any], columns: bytes) -> None:
         """Keep the curves of the stream at *path*; do nothing if they cannot be written."""
         text = msgspec.json.encode(head)
-        write_whole(self._file(path), len(text).to_bytes(ITEM, "little") + text + columns)
+        _write_whole(self._file(path), len(text).to_bytes(ITEM, "little") + text + columns)
 
     def load_rows(self, root: str) -> dict[str, tuple[Identity, dict[str, Any]]]:
         """Return the rows of the runs below *root*, with the identities of their streams, by path."""
@@ -201,12 +197,7 @@ class CurveStore:
     def save_rows(self, root: str, rows: dict[str, tuple[Identity, dict[str, Any]]]) -> None:
         """Keep the rows of the runs below *root*."""
         listed = [(path, at, row) for path, (at, row) in rows.items() if _is_text(path)]
-        write_whole(self._rows_file(root), msgspec.json.encode({"format": FORMAT, "rows": listed}))
-
-    def frames_file(self, roots: Sequence[str]) -> str:
-        """Return the file of the frames that were sent of the runs below *roots*."""
-        digest = hashlib.sha256("\n".join(map(_digest, roots)).encode()).hexdigest()[:32]
-        return os.path.join(self.directory, f"toyspec-{digest}.frames")
+        _write_whole(self._rows_file(root), msgspec.json.encode({"format": FORMAT, "rows": listed}))
 
     def trim(self) -> None:
         """Delete what was not used for long, and the oldest files beyond the largest size."""
@@ -236,7 +227,7 @@ class CurveStore:
         return os.path.join(self.directory, f"toyspec-{_digest(root)}.rows")
 
 
-def write_whole(path: str, data: bytes) -> None:
+def _write_whole(path: str, data: bytes) -> None:
     """Write *data* beside *path* and rename it; leave what is there if that is impossible."""
     with suppress(OSError), directory_of(path) as (directory, name):
         beside = f"{name}.{os.getpid()}"
@@ -308,69 +299,3 @@ def _halved(buckets: Buckets, fewest: int) -> Iterator[Buckets]:
     while buckets.number > fewest:
         buckets = buckets.halved()
         yield buckets
-
-
-Shown = tuple[str, int]
-"""A metric, and the number of buckets that was asked for."""
-
-
-class _SentRun(msgspec.Struct, array_like=True):
-    identity: tuple[int, int, int, int]
-    frames: dict[Shown, bytes]
-
-
-class SentFrames:
-    """The frames of whole curves by step. Its methods may be called by any thread."""
-
-    def __init__(self, path: str, form: str) -> None:
-        """Keep frames in the file at *path*; one of another *form* counts as none."""
-        self._path = path
-        self._form = form
-        self._lock = threading.Lock()
-        self._is_changed = False
-
-    @cached_property
-    def _runs(self) -> dict[str, _SentRun]:
-        """Those of each run, in the order in which they were kept."""
-        with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError), open_file(self._path) as file:
-            form, runs = msgspec.msgpack.decode(file.read(), type=tuple[str, dict[str, _SentRun]])
-            if form == self._form:
-                return runs
-        # A file that another version wrote, or that is cut, counts as none.
-        return {}
-
-    @cached_property
-    def _size(self) -> int:
-        return sum(map(_size_of, self._runs.values()))
-
-    def find(self, run: str, identity: Identity, shown: Shown) -> bytes | None:
-        """Return the frames of a curve of *run*, whose stream has *identity*; None if they were not kept."""
-        with self._lock:
-            found = self._runs.get(run)
-            return found.frames.get(shown) if found is not None and found.identity == identity else None
-
-    def keep(self, run: str, identity: Identity, shown: Shown, data: bytes) -> None:
-        """Keep *data*, the frames of a curve of *run*; those of the runs that were kept first make room."""
-        with self._lock:
-            size, known = self._size + len(data), self._runs.pop(run, None)
-            if known is not None and known.identity != identity:
-                size -= _size_of(known)
-                known = None
-            known = self._runs[run] = known or _SentRun(identity, {})
-            size -= len(known.frames.get(shown, b""))
-            known.frames[shown] = data
-            while size > _MOST_FRAME_BYTES:
-                size -= _size_of(self._runs.pop(next(iter(self._runs))))
-            self._size = size
-            self._is_changed = True
-
-    def close(self) -> None:
-        """Write what is new and what was there before."""
-        with self._lock:
-            if self._is_changed:
-                with suppress(UnicodeEncodeError):
-                    write_whole(self._path, msgspec.msgpack.encode((self._form, self._runs)))
-
-
-def _size_of(run: _SentRun) -> int:
-    return sum(map(len, run.frames.values()))

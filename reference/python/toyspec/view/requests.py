@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from functools import cached_property, partial
-from itertools import product
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,14 +14,12 @@ from toyspec.core.errors import StreamError, must_be_one_of
 from toyspec.core.escaping import encodable
 from toyspec.core.generated.media import EXTENSIONS
 from toyspec.core.places.addresses import path_in
-from toyspec.core.reading.records import RecordFeed
 from toyspec.core.reading.run_files import media_file
 from toyspec.core.reading.step_blocks import StepBlockFeed
 from toyspec.core.reading.stream_files import is_compressed
 from toyspec.core.system_calls import cause_of
 from toyspec.version import __version__
-from toyspec.view.curve_frames import AXES, Axis, Request, curve_frames, frame, places, tokens_of
-from toyspec.view.curve_store import FORMAT, SentFrames
+from toyspec.view.curve_frames import AXES, Axis, Request, curve_frames, frame, tokens_of
 from toyspec.view.opened_files import is_inside, open_file
 from toyspec.view.scans import Scan
 
@@ -41,15 +38,9 @@ if TYPE_CHECKING:
 MOST_ASKED_BUCKETS = 4096
 """Number of buckets of a curve that one request may ask for; a pyramid keeps `pyramids.MOST_BUCKETS`."""
 MOST_RUNS = 10_000
-_PIECE_BYTES = 1 << 16
-# No part of a file that is read for one point has as many values.
-_MOST_POINTS = 1 << 24
 # A part of a file that is read for one finer curve.
 _MOST_PART_BYTES = 256 << 20
 _NO_FILE = "the run has no such file; `api/run` lists its files"
-_NO_LINES = (
-    "a point has a line in an uncompressed toy/v1 or metrics/v1 stream, by step, time or epoch, and here it has none"
-)
 _NO_MEDIA = "the run has no such media file; `toyspec check` says which are missing"
 
 
@@ -66,7 +57,6 @@ class Answers:
 
     def __init__(self, catalog: LiveRuns) -> None:
         self.catalog = catalog
-        self._sent = SentFrames(catalog.store.frames_file([root.real for root in catalog.roots]), FORMAT)
 
     @cached_property
     def _ranks(self) -> ShownRanks:
@@ -74,10 +64,6 @@ class Answers:
         from toyspec.view.details import ShownRanks
 
         return ShownRanks()
-
-    def close(self) -> None:
-        """Keep the frames that were sent."""
-        self._sent.close()
 
     def runs(self, query: Query) -> bytes:
         """Return the rows of all runs, or of those that changed."""
@@ -123,34 +109,10 @@ class Answers:
         return self._frames(metrics, runs, request)
 
     def _frames(self, metrics: Sequence[str], runs: Sequence[str], request: Request) -> Iterator[bytes]:
-        entries = list(zip(runs, self.catalog.entries(runs), strict=True))
-        self.catalog.want([entry for _, entry in entries if entry is not None])
-        missing: dict[str, list[str]] = {}
-        ready: list[bytes] = []
-        # The first chart of a page is whole before the next one.
-        for metric, (run, entry) in product(metrics, entries):
-            sent = self._sent_before(run, entry, metric, request)
-            if sent is None:
-                missing.setdefault(run, []).append(metric)
-                continue
-            ready.append(sent)
-            # Many small pieces cost more than a few.
-            if sum(map(len, ready)) > _PIECE_BYTES:
-                yield b"".join(ready)
-                ready.clear()
-        if ready:
-            yield b"".join(ready)
-        # The others are made run by run: each has its curves in a file of its own.
-        for run, entry in entries:
-            others = missing.get(run)
-            if others:
-                yield self._made(run, entry, others, request)
-
-    def _sent_before(self, run: str, entry: ViewedRun | None, metric: str, request: Request) -> bytes | None:
-        """Return the frames of a curve that were sent before; None if they were not."""
-        if entry is None or not request.is_whole:
-            return None
-        return self._sent.find(run, entry.identity, (metric, request.buckets))
+        entries = self.catalog.entries(runs)
+        self.catalog.want([entry for entry in entries if entry is not None])
+        for run, entry in zip(runs, entries, strict=True):
+            yield self._made(run, entry, metrics, request)
 
     def _made(self, run: str, entry: ViewedRun | None, metrics: Sequence[str], request: Request) -> bytes:
         """Return the frames of *metrics* of a run, which say why it cannot be read where it cannot."""
@@ -171,38 +133,10 @@ class Answers:
         tokens = tokens_of(curves, request.axes)
         for metric in metrics:
             deepen = partial(finer_buckets, entry.path, curves, metric)
-            data = b"".join(curve_frames(curves, run, metric, request, tokens, deepen=deepen))
-            if request.is_whole:
-                self._sent.keep(run, curves.identity, (metric, request.buckets), data)
-            yield data
+            yield from curve_frames(curves, run, metric, request, tokens, deepen=deepen)
 
     def _problem(self, entry: ViewedRun) -> str:
         return str(self.catalog.row(entry)["message"] or "the run cannot be read")
-
-    def point(self, query: Query) -> bytes:
-        """Return the point of a curve that is next to a place, and where its line is."""
-        entry = self._entry(query)
-        metric = _required(query, "metric")
-        axis = cast("Axis", _one(query, "x", "step"))
-        at = _number(query, "at", None)
-        if at is None or axis not in AXES:
-            raise RefusedError(400, "name a point by x, step, time, epoch or tokens, and at, a number")
-        curves = self.catalog.curves(entry, [metric])
-        base = None if curves is None else curves.latest(metric)
-        if curves is None or base is None:
-            raise RefusedError(404, "the run has no such metric")
-        where = list(places(base, axis, tokens_of(curves, (axis,))))
-        known = [index for index, place in enumerate(where) if isfinite(place)]
-        if not known:
-            raise RefusedError(404, f"the metric has no {axis}")
-        begin = max(0, next((index for index in known if where[index] >= at), known[-1]) - 1)
-        has_lines = axis != "tokens" and _profile_of(curves) is not None and not is_compressed(entry.path)
-        part = (begin, min(base.number, begin + 3))
-        found = finer_buckets(entry.path, curves, metric, *part, exact=True) if has_lines else None
-        point = None if found is None else _nearest(entry.path, found, axis, at)
-        if point is None:
-            raise RefusedError(404, "the stream may have changed; open the run again" if has_lines else _NO_LINES)
-        return msgspec.json.encode({"file": os.path.basename(entry.path), **point})
 
     def ranks(self, query: Query) -> bytes:
         """Return what the processes of a run have logged, as ``shown_ranks`` does; null where there is only one."""
@@ -226,7 +160,7 @@ class Answers:
         return self._opened(entry, path, _NO_MEDIA), media_type if media_type in EXTENSIONS else None
 
     def file(self, query: Query) -> OpenFile:
-        """Return a file of a run that may be sent, open."""
+        """Return a file of a run that may be sent, open: its stream, if none is named."""
         entry = self._entry(query)
         return self._opened(entry, self._path_of(entry, query), _NO_FILE)
 
@@ -245,7 +179,7 @@ class Answers:
 
     @staticmethod
     def _path_of(entry: ViewedRun, query: Query) -> str:
-        wanted = _required(query, "path")
+        wanted = _one(query, "path", os.path.basename(entry.path))
         from toyspec.view.details import files_beside
 
         for file in files_beside(entry.path):
@@ -263,25 +197,18 @@ class Answers:
         return entry
 
 
-def finer_buckets(  # noqa: PLR0913 - a part has two ends
-    path: str, curves: Curves, metric: str, begin: int, end: int, *, exact: bool = False
-) -> Buckets | None:
-    """Return the points of the buckets from *begin* to *end* of a curve, from the file; None if that is impossible.
-
-    If *exact*, each point is a bucket and has its own line.
-    """
+def finer_buckets(path: str, curves: Curves, metric: str, begin: int, end: int) -> Buckets | None:
+    """Return the points of the buckets from *begin* to *end* of a curve, from the file; None if that is impossible."""
     base = curves.latest(metric)
-    profile = _profile_of(curves)
-    if base is None or profile is None:
+    profile = cast("Any", curves.profile)
+    if base is None or profile not in ("toy/v1", "metrics/v1"):
         return None
     reach = _reach(path, curves, base, (begin, end))
     if reach is None:
         return None
-    most = _MOST_POINTS if exact else 2 * MOST_ASKED_BUCKETS
-    scan = Scan(path, attempts=curves.attempts, wanted=lambda name: name == metric, most=most)
+    scan = Scan(path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_ASKED_BUCKETS)
     scan.summary.placing.begin_at(_step_before(curves, base, metric, begin))
-    # A block knows the line of its first point alone.
-    feed = RecordFeed(profile=profile) if exact else StepBlockFeed(profile=profile, attempts=curves.attempts)
+    feed = StepBlockFeed(profile=profile, attempts=curves.attempts)
     feed.begin_at(int(base.columns["line"][begin]), reach[0])
     with closing(open_file(path)) as file:
         for chunk in file.blocks(*reach):
@@ -310,31 +237,6 @@ def _reach(path: str, curves: Curves, base: Buckets, part: tuple[int, int]) -> t
     after = next((int(offset) for offset in offsets[end:] if offset > offsets[min(end, base.number) - 1]), None)
     last = curves.identity[2] if after is None else after
     return (first, last) if last - first <= _MOST_PART_BYTES else None
-
-
-def _profile_of(curves: Curves) -> Any:
-    return curves.profile if curves.profile in ("toy/v1", "metrics/v1") else None
-
-
-def _nearest(path: str, points: Buckets, axis: Axis, wanted: float) -> dict[str, Any] | None:
-    """Return that of *points* whose place is next to *wanted*, and where its line is in the file at *path*."""
-    where, values, offsets, lines = (points.columns[name] for name in (axis, "last", "offset", "line"))
-    known = [at for at, place in enumerate(where) if isfinite(place)]
-    if not known:
-        return None
-    # Far beyond the ends, all distances are the same float.
-    ends = [where[at] for at in known]
-    wanted = min(max(wanted, min(ends)), max(ends))
-    at = min(known, key=lambda at: abs(where[at] - wanted))
-    offset, length = int(offsets[at]), 0
-    with closing(open_file(path)) as file:
-        for block in file.blocks(offset, file.size):
-            end = block.find(b"\n")
-            length += len(block) if end < 0 else end
-            if end >= 0:
-                break
-    value = values[at] if isfinite(values[at]) else None
-    return {"line": int(lines[at]), "offset": offset, "length": length, "place": where[at], "value": value}
 
 
 def _one(query: Query, name: str, default: str | None) -> Any:

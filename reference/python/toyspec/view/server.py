@@ -254,7 +254,6 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         """Stop answering and let every connection end."""
         self.closing.set()
         self.server_close()
-        self.answers.close()
 
 
 class ViewHandler(BaseHTTPRequestHandler):
@@ -268,7 +267,6 @@ class ViewHandler(BaseHTTPRequestHandler):
     _answers: ClassVar[dict[str, str]] = {
         "/api/runs": "runs",
         "/api/run": "detail",
-        "/api/point": "point",
         "/api/ranks": "ranks",
     }
     """What answers in JSON, by the path."""

@@ -56,10 +56,6 @@ export class Embedded implements Backend {
     return Promise.resolve(Object.hasOwn(ranks, run) ? ranks[run]! : null);
   }
 
-  point(): Promise<null> {
-    return Promise.resolve(null);
-  }
-
   bytes(): Promise<Uint8Array> {
     return Promise.reject(new Error("a report has no raw lines; open the runs with `toyspec view`"));
   }

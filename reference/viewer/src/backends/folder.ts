@@ -4,7 +4,7 @@ import { MEDIA_FOLDER, type Selection, streamsIn } from "../../../typescript/pag
 import { EXTENSIONS } from "../generated/media.js";
 import { HINTS } from "../dialects/usual-names.js";
 import type { Answer, Asked, FromWorker, ToWorker } from "../folder/messages.js";
-import type { Backend, Change, CurveRequest, Detail, Frame, Listing, Media, Point, Ranks } from "../protocol.js";
+import type { Backend, Change, CurveRequest, Detail, Frame, Listing, Media, Ranks } from "../protocol.js";
 
 /** The program of the worker: it is put in when the page is built, so that a saved page has it too. */
 declare const WORKER_SOURCE: string;
@@ -64,10 +64,6 @@ export class Folder implements Backend {
 
   ranks(run: string): Promise<Ranks | null> {
     return this.ask<Answer<"ranks">>("ranks", [run]);
-  }
-
-  point(request: { run: string; metric: string; axis: string; at: number }): Promise<Point | null> {
-    return this.ask<Answer<"point">>("point", [request]);
   }
 
   bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array> {

@@ -3,7 +3,7 @@
 import { FrameReader } from "../frames.js";
 import { Gathering, type Part } from "./gathering.js";
 import { SharedChanges } from "./shared-changes.js";
-import { type Backend, type Change, type CurveRequest, type Detail, type Frame, type Listing, type Media, type Point, type Ranks, type Run, SERVER_IS_GONE } from "../protocol.js";
+import { type Backend, type Change, type CurveRequest, type Detail, type Frame, type Listing, type Media, type Ranks, type Run, SERVER_IS_GONE } from "../protocol.js";
 
 /** Longer addresses are refused by some servers and proxies. */
 const LONGEST_ADDRESS = 6000;
@@ -37,13 +37,9 @@ export class Served implements Backend {
     return json(`api/ranks?run=${encodeURIComponent(run)}`);
   }
 
-  point({ run, metric, axis, at }: { run: string; metric: string; axis: string; at: number }): Promise<Point | null> {
-    return json(`api/point?${new URLSearchParams({ run, metric, x: axis, at: String(at) }).toString()}`);
-  }
-
   async bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array> {
     const headers = { Range: `bytes=${offset}-${offset + length - 1}` };
-    const answer = await asked(`files?${new URLSearchParams({ run, path }).toString()}`, { headers });
+    const answer = await asked(`files?${new URLSearchParams({ run, ...(path !== "" && { path }) }).toString()}`, { headers });
     const data = new Uint8Array(await answer.arrayBuffer());
     return answer.status === 206 ? data : data.subarray(offset, offset + length);
   }

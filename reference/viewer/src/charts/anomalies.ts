@@ -51,7 +51,9 @@ export interface Anomaly {
   to: number;
   /** The extreme of a spike. */
   value: number | null;
-  /** What an alert says, and its line. */
+  /** The line of a gap or an alert. */
+  line?: { line: number; offset: number; length?: number };
+  /** What an alert says. */
   alert?: NonNullable<CurveHeader["alerts"]>[number];
 }
 
@@ -128,13 +130,17 @@ export function wideMarks(curve: Curve, isLog: boolean, isWide: (from: number, t
   return [...spikes, ...others];
 }
 
+function isInLog(mark: object): mark is NonNullable<Anomaly["line"]> {
+  return "offset" in mark;
+}
+
 /** Returns everything that is marked of a run, within a range of x. */
 export function anomaliesOf(series: Series, x: Range, isLog: boolean): Anomaly[] {
   const { curve, shift } = series;
   const places = (marks: CurveHeader["gaps"] | CurveHeader["resumes"] | CurveHeader["alerts"], kind: Anomaly["kind"]) =>
     (marks ?? []).flatMap((mark): Anomaly[] => {
       const place = mark[curve.axis];
-      return place === null || place === undefined ? [] : [{ series, kind, from: place + shift, to: place + shift, value: null }];
+      return place === null || place === undefined ? [] : [{ series, kind, from: place + shift, to: place + shift, value: null, ...(isInLog(mark) && { line: mark }) }];
     });
   const all: Anomaly[] = [
     ...spikesOf(curve, isLog).map(({ from, to, value }): Anomaly => ({ series, kind: "spike", from: from + shift, to: to + shift, value })),

@@ -3,7 +3,7 @@
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import { type Curve, curveOf } from "../frames.js";
 import type { Axis, Frame, Run } from "../protocol.js";
-import { type LinePlace, show } from "../run/raw-line.js";
+import { show } from "../run/raw-line.js";
 import { MOST_COLOURED, type Store } from "../store.js";
 import { counted, grouped, plain, short } from "../text.js";
 import type { ViewState } from "../view-state.js";
@@ -128,7 +128,6 @@ export class Chart {
     this.pin = button("Pin", { class: "plain chart-pin" }, () => this.togglePin());
     const head = html("figcaption", { class: "chart-head" }, html("h3", { title: plain(metric, 1000) }, plain(metric)), isLarge && html("label", { class: "chart-also" }, html("span", { class: "label" }, "with"), this.choice), this.pin, exportMenu(this), enlarge);
     this.element = html("figure", { class: isLarge ? "chart chart-large" : "chart" }, head, this.area, this.line, this.table);
-    if (isLarge && store.backend.kind !== "embedded") fill(this.line, html("p", { class: "count" }, "Click on a curve to see its line of the log."));
     new Gestures(this.overlay, this);
     new ResizeObserver(() => this.resize()).observe(this.area);
   }
@@ -171,42 +170,6 @@ export class Chart {
     return (run !== null && this.plot?.series.find(({ rankOf, run: { id } }) => rankOf?.id === run && id !== run)?.run.id) || run;
   }
 
-  /** Shows the line of the log behind the point of a run next to a place; a small chart has no room for it. */
-  async choose(run: string, place: number, metric?: string, line?: Partial<LinePlace>): Promise<void> {
-    const { backend } = this.setting.store;
-    const own = [...(this.plot?.series ?? []), ...(this.plot?.background ?? [])].filter((each) => each.run.id === run && (metric === undefined || each.metric === metric));
-    const series = own.length > 1 ? this.nearestTo(own, place) : own[0];
-    if (!series || isGroup(series.run) || backend.kind === "embedded") return;
-    const text = html("pre", { class: "raw", tabindex: 0 });
-    fill(this.line, text);
-    try {
-      const { curve, shift } = series;
-      const at = curve.steps ? curve.steps[nearest(curve, place)]! : place - shift;
-      const point = await backend.point({ run, metric: series.metric, axis: curve.axis, at });
-      if (!point) fill(text, "The log has no line for this point.");
-      else {
-        const link = html("a", { href: `#run/${encodeURIComponent(series.kin === "rank" ? (series.rankOf ?? this.one!).id : run)}` }, plain(series.run.name));
-        const shown = { run, ...point, ...line };
-        const where = line ? place : curve.steps ? point.place : point.place + shift;
-        fill(this.line, html("p", { class: "count" }, link, ` · ${placeText(where, curve.steps && !line ? "step" : this.state.x)} · ${plain(point.file)}, line ${grouped(shown.line)}`), text);
-        await show(this.setting.store, shown, text);
-      }
-    } catch (error) {
-      fill(text, (error as Error).message);
-    }
-  }
-
-  /** Returns which of the two metrics of a run is under the pointer. */
-  private nearestTo(all: readonly Series[], place: number): Series | undefined {
-    const { box, y } = this.plot!;
-    const down = placer(y, box.top + box.height, -box.height);
-    const distance = (series: Series) => {
-      const at = nearest(series.curve, place - series.shift);
-      return at < 0 ? Infinity : Math.abs(down(drawn(series, at)) - (this.pointing.cursor?.pointer?.y ?? 0));
-    };
-    return [...all].sort((a, b) => distance(a) - distance(b))[0];
-  }
-
   /** Returns what is marked at a point: in the strip below, or a spike in the chart. */
   anomalyAt(x: number, y: number): Anomaly | null {
     const { plot } = this;
@@ -229,25 +192,16 @@ export class Chart {
     return found;
   }
 
-  /** Shows the line of the log of what is marked: first the points of its bucket are asked for. */
-  async chooseAnomaly({ series, from, to, value, kind, alert }: Anomaly): Promise<void> {
-    const { backend } = this.setting.store;
-    const { run, shift, curve } = series;
-    let place = to;
-    if (backend.kind === "embedded") {
-      fill(this.line, html("p", { class: "count" }, `${plain(run.name)}: ${anomalyText({ series, from, to, value, kind, ...(alert && { alert }) }, this.state.x)}`));
-      return;
-    }
-    if (from < to && !curve.steps && (kind === "spike" || kind === "not finite")) {
-      const take = (frame: Frame) => {
-        const finer = frame.header.attempt === "latest" ? curveOf(frame, curve.axis) : null;
-        const at = finer === null ? -1 : kind === "spike" ? [...finer.max.keys()].findIndex((each) => finer.max[each] === value || finer.min[each] === value) : finer.nan.findIndex((count) => count > 0);
-        if (at >= 0) place = finer!.place[at]! + shift;
-      };
-      const range = { from: from - shift, to: to - shift };
-      await backend.curves({ metric: series.metric, runs: [run.id], axis: curve.axis, buckets: MOST_KEPT, ...range }, take, new AbortController().signal).catch(() => undefined);
-    }
-    await this.choose(run.id, place, series.metric, alert && { line: alert.line, offset: alert.offset, length: alert.length });
+  /** Says what is marked, and shows the line of the log of a gap or an alert. */
+  async chooseAnomaly(anomaly: Anomaly): Promise<void> {
+    const { store } = this.setting;
+    const { series: { run, kin, rankOf }, line } = anomaly;
+    const link = html("a", { href: `#run/${encodeURIComponent(kin === "rank" ? (rankOf ?? this.one!).id : run.id)}` }, plain(run.name));
+    const said = html("p", { class: "count" }, link, `: ${anomalyText(anomaly, this.state.x)}`, line && `, line ${grouped(line.line)}`);
+    const text = html("pre", { class: "raw", tabindex: 0 });
+    const isAtHand = line !== undefined && store.backend.kind !== "embedded";
+    fill(this.line, said, isAtHand && text);
+    if (isAtHand) await show(store, { run: run.id, file: "", ...line }, text);
   }
 
   /** Returns the single points of a run in a range; null where the back end has only buckets. */

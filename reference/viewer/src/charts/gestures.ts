@@ -64,10 +64,7 @@ export class Gestures {
       return;
     }
     if (Math.abs(event.offsetX - start.x) < LEAST_DRAG) {
-      const { run } = this.chart.pointing;
       if (this.chart.anomaly) void this.chart.chooseAnomaly(this.chart.anomaly);
-      // A small chart has no room for the lines of all its points.
-      else if (run !== null && this.chart.isLarge) void this.chart.choose(run, this.place(event.offsetX, start.range));
       return;
     }
     const [from, to] = [start.x, event.offsetX].sort((a, b) => a - b).map((pixel) => this.place(pixel, start.range));
@@ -184,7 +181,6 @@ export class Gestures {
       "+": () => this.scale(CLOSER, at, x),
       "=": () => this.scale(CLOSER, at, x),
       "-": () => this.scale(1 / CLOSER, at, x),
-      Enter: () => this.choose(),
       Escape: () => this.chart.zoom(null),
     };
     const move = moves[event.key];
@@ -192,12 +188,6 @@ export class Gestures {
     event.preventDefault();
     event.stopPropagation();
     move();
-  }
-
-  private choose(): void {
-    const { plot, pointing } = this.chart;
-    const run = pointing.run ?? plot?.series[0]?.run.id;
-    if (run !== undefined && pointing.cursor && this.chart.isLarge) void this.chart.choose(run, pointing.cursor.place);
   }
 
   /** Moves the cursor to the next point of the first curve. */

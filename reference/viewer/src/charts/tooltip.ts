@@ -50,7 +50,7 @@ export class Tooltip {
     const near = dots[0];
     const place = near && dots.length === 1 ? near.series.curve.place[near.at]! + near.series.shift : cursor.place;
     const title = placeText(place, axis);
-    fill(this.element, html("div", { class: "tooltip-title" }, title), shown.anomaly && html("div", { class: "tooltip-anomaly" }, html("span", { class: "name" }, plain(shown.anomaly.series.run.name, MOST_LETTERS)), ` ${anomalyText(shown.anomaly, axis)} · click for its line`), ...flagged(shown), ...rows, more > 0 && html("div", { class: "tooltip-more" }, `and ${grouped(more)} more`));
+    fill(this.element, html("div", { class: "tooltip-title" }, title), shown.anomaly && html("div", { class: "tooltip-anomaly" }, html("span", { class: "name" }, plain(shown.anomaly.series.run.name, MOST_LETTERS)), ` ${anomalyText(shown.anomaly, axis)}${shown.anomaly.line ? " · click for its line" : ""}`), ...flagged(shown), ...rows, more > 0 && html("div", { class: "tooltip-more" }, `and ${grouped(more)} more`));
     this.element.hidden = false;
     this.put(shown);
   }

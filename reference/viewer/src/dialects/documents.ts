@@ -115,13 +115,6 @@ export class DocumentCutter {
   }
 }
 
-/** Returns the length of the object that some bytes begin with, -1 where it does not end in them. */
-export function objectLength(data: Uint8Array): number {
-  const cutter = new DocumentCutter("");
-  cutter.feed(Uint8Array.of(BRACKET));
-  return cutter.feed(data)[0]?.length ?? -1;
-}
-
 function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
   const whole = new Uint8Array(length);
   let at = 0;

@@ -8,15 +8,14 @@ import { type FileReport, type Sidecar, StreamChecker } from "../../../typescrip
 import { validateText } from "../../../typescript/src/line-validation.js";
 import { detectProfile, streamName } from "../../../typescript/src/profiles.js";
 import { hasManifest, manifestIn, objectIn } from "../../../typescript/src/sidecars.js";
-import { LIMITS, PROFILES } from "../../../typescript/src/tables.js";
-import { objectLength } from "../dialects/documents.js";
+import { PROFILES } from "../../../typescript/src/tables.js";
 import { memberAt } from "../dialects/mapping.js";
 import { RowChecker } from "../dialects/row-checker.js";
 import { HEAD_BYTES, notReadOf } from "../dialects/recognition.js";
 import { headOf, RowReader, readAsOf } from "../dialects/row-reader.js";
-import type { AxisPlace, CurveRequest, Detail, Frame, Listing, Point, Ranks, Run, Severity } from "../protocol.js";
+import type { AxisPlace, CurveRequest, Detail, Frame, Listing, Ranks, Run, Severity } from "../protocol.js";
 import { isOfLatestAttempt } from "../run-fields.js";
-import { framesOf, MOST_FINE, placing, tokensOf } from "./curves.js";
+import { framesOf, MOST_FINE } from "./curves.js";
 import { detailOf } from "./details.js";
 import { Budget, type Buckets } from "./pyramid.js";
 import { annotated, readAnnotations } from "./annotations.js";
@@ -132,28 +131,9 @@ export class Catalog {
     if (others.length > 0) this.put(entry, { ...entry.row, other_ranks: others.map(({ stream: { place } }) => place!.rank), ...(unended.length > 0 ? { unended_ranks: unended } : {}) });
   }
 
-  async point({ run, metric, axis, at }: { run: string; metric: string; axis: CurveRequest["axis"]; at: number }): Promise<Point | null> {
-    const { scan, stream } = this.entry(run);
-    const whole = scan?.latest.get(metric)?.buckets();
-    if (!scan || !whole || axis === "tokens" || (await isGzip(stream.blob!))) return null;
-    const around = (some: Buckets) => {
-      const places = placing(axis, tokensOf(scan))(some);
-      return places.reduce((best, place, index) => (Math.abs(place - at) < Math.abs(places[best]! - at) ? index : best), 0);
-    };
-    const near = around(whole);
-    const some = whole.level === 1 ? whole : await finer(stream, scan, metric, { whole, begin: Math.max(0, near - 1), end: Math.min(whole.count.length, near + 2) });
-    if (!some || some.count.length === 0) return null;
-    const index = around(some);
-    const { offset, line, last } = some.columns;
-    const start = offset[index]!;
-    const data = new Uint8Array(await stream.blob!.slice(start, start + LIMITS.max_line_bytes).arrayBuffer());
-    const length = scan.rows?.document ? objectLength(data) : data.indexOf(10);
-    return { file: stream.name, line: line[index]!, offset: start, length: length < 0 ? data.length : length, place: some.columns[axis][index]!, value: Number.isFinite(last[index]) ? last[index]! : null };
-  }
-
   async bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array> {
     const { stream } = this.entry(run);
-    const blob = path === stream.name ? stream.blob : stream.sidecars.find(({ name }) => name === path)?.blob;
+    const blob = path === "" || path === stream.name ? stream.blob : stream.sidecars.find(({ name }) => name === path)?.blob;
     if (!blob) throw new Error("the run has no such file");
     return new Uint8Array(await blob.slice(offset, offset + length).arrayBuffer());
   }

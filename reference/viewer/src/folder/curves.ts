@@ -169,5 +169,5 @@ function packedFrame(header: Omit<CurveHeader, "columns">, buckets: Buckets, pla
   const values: [string, Float64Array][] = [[header.axes[0]!, place(buckets)], ...figures.map((name): [string, Float64Array] => [name, all[name]]), ["count", count], ["nan", all.nan]];
   const columns = new Uint8Array(8 * count.length * values.length);
   values.forEach(([, column], at) => columns.set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength), 8 * count.length * at));
-  return { header: { ...header, columns: values.map(([name]) => ({ name, type: "f8" })) }, columns };
+  return { header: { ...header, columns: values.map(([name]) => name) }, columns };
 }

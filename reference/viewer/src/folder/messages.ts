@@ -4,7 +4,7 @@ import type { Stream } from "../../../typescript/page/selection.js";
 import type { Backend, Frame } from "../protocol.js";
 
 /** The questions of a back end that have one answer. */
-export type Asked = "runs" | "detail" | "ranks" | "point" | "bytes" | "curves";
+export type Asked = "runs" | "detail" | "ranks" | "bytes" | "curves";
 
 export type ToWorker = { open: { root: string; streams: Stream[] } } | { id: number; ask: Asked; with: unknown[] };
 

@@ -17,7 +17,6 @@ async function answered({ id, ask, with: given }: Extract<ToWorker, { id: number
   if (ask === "runs") return catalog.runs(given[0] as string | undefined);
   if (ask === "detail") return catalog.detail(given[0] as string);
   if (ask === "ranks") return catalog.ranks(given[0] as string);
-  if (ask === "point") return catalog.point(given[0] as Parameters<Catalog["point"]>[0]);
   if (ask === "bytes") return catalog.bytes(...(given as Parameters<Catalog["bytes"]>));
   await catalog.curves(given[0] as CurveRequest, (frame) => port.postMessage({ id, frame }, [frame.columns.buffer]));
   return null;
