@@ -1,4 +1,4 @@
-"""Which measure `compare` takes, and what it says about others."""
+"""What `compare` shows of several runs."""
 
 from __future__ import annotations
 
@@ -11,42 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import toyspec
-from core.test_cli_runs import RUNS, write_run
+from core.test_cli_runs import write_run
 from toyspec.catalog.building import build_catalog
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def test_unknown_measure_names_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    """A measure that no run has is a wrong call, and the message lists the right ones."""
-    path = str(RUNS / "llama-001")
-    assert exit_codes.USAGE == main(["compare", "--metric", "nope", path, path])
-    assert "no run has the metric 'nope'; choose one of: " in capsys.readouterr().err
-
-
-def test_runs_without_a_loss_are_compared_by_what_they_share(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The table has a metric that every run has, a loss first, or the one that is named."""
-    runs = [tmp_path / name / "metrics.jsonl" for name in "ab"]
-    for index, path in enumerate(runs):
-        path.parent.mkdir()
-        rows = [{"step": at, "acc": at / 8, "val_loss": 1 / (at + index), f"own{index}": 1} for at in range(1, 4)]
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert exit_codes.OK == main(["compare", *map(str, runs)])
-    shown = capsys.readouterr().out
-    assert ["last", "val_loss", "0.333333", "at", "3", "0.25", "at", "3"] in [
-        line.split() for line in shown.splitlines()
-    ]
-    assert "took" not in shown  # the logs have no times
-    assert "acc" not in shown
-    assert exit_codes.OK == main(["compare", "--metric", "acc", "--metric", "own0", *map(str, runs)])
-    table = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["last", "acc", "0.375", "at", "3", "0.375", "at", "3"] in table
-    assert ["last", "own0", "1", "at", "3"] in table
 
 
 @pytest.mark.parametrize("name", ["train/loss", "Loss/train", "train_loss_step"])
@@ -61,8 +32,7 @@ def test_logged_loss_is_the_loss_of_a_run_without_steps(
     rows = {row["run_id"]: row for row in json.loads(capsys.readouterr().out)}
     assert (0.25, None) == (rows["imported"]["final_loss"], rows["stepped"]["final_loss"])
     assert exit_codes.OK == main(["compare", path, path])
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert ["last", name, "0.25", "at", "4", "0.25", "at", "4"] in lines
+    assert ["final", "loss", "0.25", "0.25"] in [line.split() for line in capsys.readouterr().out.splitlines()]
 
 
 @pytest.mark.parametrize("kind", ["one record", "records of their own"])
@@ -93,8 +63,8 @@ def test_lists_and_long_texts_that_differ_look_different(tmp_path: Path, capsys:
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("config.")]
     shown = {line[0]: "".join(line[1:]) for line in lines}
     assert shown["config.betas"] == "[0.9,0.95][0.9,0.999]"
-    assert shown["config.data"] == "…ong/0…ong/1"
-    assert shown["config.many"] == "…,39,0]…,39,1]"
+    assert shown["config.data"] == "long/long/long…g/long/long/0long/long/long…g/long/long/1"
+    assert shown["config.many"] == "[0,1,2,3,4,5,6…6,37,38,39,0][0,1,2,3,4,5,6…6,37,38,39,1]"
     assert shown["config.warm"] == "11.0"
 
 
@@ -114,23 +84,17 @@ def accuracies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def results(*arguments: str, capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
+def results(capsys: pytest.CaptureFixture[str]) -> dict[str, list[str]]:
     """Return the cells of each row of a comparison by its name; empty ones are left out."""
-    assert exit_codes.OK == main(["compare", "runs", *arguments])
+    assert exit_codes.OK == main(["compare", "runs"])
     rows = [re.split("  +", line) for line in capsys.readouterr().out.splitlines()]
     return {name: cells for name, *cells in rows}
 
 
-def test_a_metric_is_compared_at_each_last_step(accuracies: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The table has each run's own last value and its step."""
-    found = results("--metric", "acc", capsys=capsys)
-    assert ["0.375 at 3", "0.625 at 5"] == found["last acc"]
-
-
 def test_id_name_and_error_are_beside_each_other(accuracies: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a comparison, and in a list, where the error is a filter too."""
-    found = results(capsys=capsys)
-    assert (["r0", "second"], ["RuntimeError: out of memory"]) == (found["name"], found["error"])
+    found = results(capsys)
+    assert (["second"], ["RuntimeError: out of memory"]) == (found["name"], found["error"])
     _require_named("runs", capsys=capsys)
 
 
@@ -171,5 +135,5 @@ def test_runs_that_do_not_fit_a_terminal_are_named(
     kept = shown.splitlines()[0].split()
     assert runs[: len(kept)] == kept
     hidden = ", ".join(runs[len(kept) :])
-    assert note.startswith(f"lack of room: {hidden}; a pipe gets all") if hidden else not note
+    assert note.startswith(f"lack of room: {hidden}; a pipe gets every column") if hidden else not note
     assert 1 <= len(kept)

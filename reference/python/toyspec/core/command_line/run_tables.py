@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.command_line.figures import cell, duration, figure, share, shown, when
-from toyspec.core.command_line.tables import Side, filled, fitted, joined, wrapped
+from toyspec.core.command_line.tables import Side, filled, fitted, joined, some_of, wrapped
 from toyspec.core.command_line.terminal import Style, Terminal, columns
 from toyspec.core.escaping import shortened
 from toyspec.core.generated.runs import TITLES
@@ -14,7 +14,7 @@ from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.runs.columns import value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from toyspec.core.generated.runs import RunState
     from toyspec.core.runs.run_facts import RunFacts
@@ -29,6 +29,8 @@ _SHOWN: dict[str, Side] = {
 # What a narrow terminal does without first, before the columns that were asked for; and what last.
 _HIDDEN_FIRST = ("seconds", "reason", "started_at", "last_step")
 _HIDDEN_LAST = ("final_loss", "state")
+_FORMS: dict[str, Callable[[Any], str]] = {"seconds": duration, "started_at": when}
+_MOST_HIDDEN_NAMED = 8
 _BY_ENDS = "? only the start and end of a large stream were read; --full reads everything"
 
 
@@ -44,26 +46,42 @@ def print_runs(
     rows = [titles, *(_row(facts, root, more) for facts in runs)]
     sides = list(_SHOWN.values())
     sides += ["right"] * len(more)
-    # A pipe gets the table alone and whole; a program can ask for JSON, which has the same mark for each run.
-    hidden = fitted(rows, columns(), _droppable(len(more))) if terminal.interactive else []
-    cells = [
-        list(filled(column, side))
-        for at, (column, side) in enumerate(zip(zip(*rows, strict=True), sides, strict=True))
+    styles: list[Style] = [STATES[colored_as(each.state, each.warnings)] for each in runs]
+    notes = [f"{len(runs)} of {len(runs) + left_out} runs"] if left_out else []
+    notes += [_BY_ENDS] if any(each.read == "ends" for each in runs) else []
+    print_table(rows, sides, terminal, droppable=_droppable(len(more)), styles=styles, notes=notes)
+
+
+def print_table(  # noqa: PLR0913 - each says another thing of the table
+    table: list[list[str]],
+    sides: Sequence[Side],
+    terminal: Terminal,
+    *,
+    droppable: Sequence[int] = (),
+    styles: Sequence[Style] = (),
+    notes: Sequence[str] = (),
+) -> None:
+    """Print *table*, whose first row has the titles; on a terminal no line is wider than that.
+
+    Those of *droppable* are hidden for that, in their order, and named after *notes*. *styles* are those of the cells
+    in the second column.
+    """
+    # A pipe gets the table alone and whole; a program can ask for JSON, which has the same notes for each run.
+    hidden = fitted(table, columns(), droppable) if terminal.interactive else []
+    cells = {
+        at: list(filled(column, side))
+        for at, (column, side) in enumerate(zip(zip(*table, strict=True), sides, strict=True))
         if at not in hidden
-    ]
-    if terminal.colored and 1 not in hidden:
-        styles = ["dim", *(STATES[colored_as(each.state, each.warnings)] for each in runs)]
-        cells[1] = [*cells[1][:1], *map(terminal.styled, cells[1][1:], styles[1:])]
-    head, *lines = map(joined, zip(*cells, strict=True))
+    }
+    if styles and 1 in cells:
+        cells[1][1:] = map(terminal.styled, cells[1][1:], styles)
+    head, *lines = map(joined, zip(*cells.values(), strict=True))
     terminal.line(terminal.styled(head, "dim"))
     terminal.lines(lines)
     if not terminal.interactive:
         return
-    notes = [f"{len(runs)} of {len(runs) + left_out} runs"] if left_out else []
-    if hidden:
-        notes.append(f"hidden for lack of room: {', '.join(titles[at] for at in hidden)}; a pipe gets every column")
-    notes += [_BY_ENDS] if any(each.read == "ends" for each in runs) else []
-    for note in notes:
+    left_out = some_of([table[0][at] for at in hidden], _MOST_HIDDEN_NAMED)
+    for note in [*notes, *([f"hidden for lack of room: {left_out}; a pipe gets every column"] if hidden else [])]:
         terminal.lines(terminal.styled(line, "dim") for line in wrapped(note, columns(), "  "))
 
 
@@ -74,13 +92,18 @@ def _row(facts: RunFacts, root: str | None, more: Sequence[str]) -> list[str]:
     return [
         shown(_relative(facts, root)) + name + (" *" if facts.starred else ""),
         ", ".join([state, *facts.warnings]) + (_ahead(facts) if facts.state == "running" else ""),
-        cell(facts.reason),
-        cell(facts.last_step),
-        figure(facts.final_loss) if facts.final_loss is not None or facts.loss_not_finite else "",
-        cell(facts.seconds, duration),
-        cell(facts.started_at, when),
+        *(fact_cell(facts, each) for each in _SHOWN if each not in ("run", "state")),
         *(_cell(value_of(facts, name)) for name in more),
     ]
+
+
+def fact_cell(facts: RunFacts, name: str) -> str:
+    """Return the fact *name* of a run for a person."""
+    if name == "state":
+        return facts.state_text
+    if name == "final_loss" and facts.loss_not_finite:
+        return figure(facts.final_loss)
+    return cell(facts[name], _FORMS.get(name, figure))
 
 
 def colored_as(state: RunState, warnings: Sequence[str]) -> RunState:

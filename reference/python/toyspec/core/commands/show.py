@@ -18,8 +18,8 @@ from toyspec.core.command_line.figures import cell, counted, duration, figure, m
 from toyspec.core.command_line.objects import inert_json, run_object
 from toyspec.core.command_line.parsers import Parser, add_color
 from toyspec.core.command_line.progress import Progress
-from toyspec.core.command_line.run_tables import STATES
-from toyspec.core.command_line.tables import Side, cut_start, joined, lined_up, padded, some_of, width, wrapped
+from toyspec.core.command_line.run_tables import STATES, print_table
+from toyspec.core.command_line.tables import Side, cut_start, padded, some_of, width, wrapped
 from toyspec.core.command_line.terminal import Terminal, columns, tell
 from toyspec.core.directories import new_file
 from toyspec.core.errors import StreamError, StreamMissingError, UnknownFormatError
@@ -373,9 +373,7 @@ def _print_ranks(directory: str, terminal: Terminal) -> None:
     table += [_rank(each, is_latest=each in ranks.latest) for each in ranks.ranks]
     kept = [column for column in zip(*table, strict=True) if any(column[1:])]
     sides: list[Side] = ["left" if column[0] in ("state", "end", "error") else "right" for column in kept]
-    head, *rows = lined_up(list(zip(*kept, strict=True)), sides)
-    terminal.line(terminal.styled(joined(head), "dim"))
-    terminal.lines(map(joined, rows))
+    print_table(list(map(list, zip(*kept, strict=True))), sides, terminal)
     terminal.lines(_rank_facts(ranks))
 
 
