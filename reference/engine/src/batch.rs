@@ -187,7 +187,7 @@ impl Shared {
         if checker.has_profile() && file.metadata()?.len() >= LARGE_BYTES {
             self.check_on_idle_threads(&mut checker, &mut file)?;
         }
-        while count > 0 && !self.is_dropped.load(Ordering::Relaxed) && !(task.may_skip && checker.is_look_settled()) {
+        while count > 0 && !self.is_dropped.load(Ordering::Relaxed) {
             count = self.read(&mut file, chunk)?;
             checker.feed(&chunk[..count]);
         }

@@ -74,12 +74,6 @@ impl Checker {
         Ok(())
     }
 
-    /// Whether the stream has no profile, and more bytes would not change what it looks like.
-    #[getter]
-    fn is_look_settled(&self) -> bool {
-        self.checker.as_ref().is_some_and(StreamChecker::is_look_settled)
-    }
-
     /// Returns the report, and what a stream without a profile looks like.
     fn finish(&mut self, py: Python<'_>) -> PyResult<(ReportFields, Option<String>)> {
         let checker = self.take()?;

@@ -9,10 +9,10 @@ import msgspec
 from msgspec import UNSET
 
 from toyspec.core.findings import Profile, State
-from toyspec.core.format.decoding import valid_member
+from toyspec.core.format.decoding import event_types
 from toyspec.core.format.numbers import binary32, finite_number
 from toyspec.core.format.record_mapping import cut_count
-from toyspec.core.generated.fields import FIELDS, REQUIRED
+from toyspec.core.generated.fields import FIELDS, NULLABLE, REQUIRED
 from toyspec.core.generated.kaun_v1 import RunManifest
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.kaun.scalars import is_smaller_better, lateness
@@ -190,10 +190,16 @@ def _point(tag: str, scalar: Record) -> dict[str, Any]:
 
 def _valid(record: Record | None, key: str, default: Any = UNSET) -> Any:
     """Return the member *key* as its type, *default* if it is absent, unknown or invalid."""
-    if record is None or record.profile is None:
+    if record is None or record.profile is None or key not in record:
         return default
-    found = valid_member(record.value, key, record.kind, record.profile)
-    return default if found is UNSET else found
+    if record[key] is None:
+        return None if key in NULLABLE[record.profile].get(record.kind or "entry", ()) else default
+    try:
+        fields = msgspec.structs.fields(event_types(record.profile)[record.kind])
+        (wanted,) = (each.type for each in fields if each.encode_name == key)
+        return msgspec.convert(record[key], wanted)
+    except (KeyError, ValueError):  # the kind or the key is unknown, or the value is invalid
+        return default
 
 
 def _present(values: Iterable[Any]) -> list[Any]:

@@ -489,7 +489,7 @@ export const RULES: RuleTable[] = [
   "severity": {},
   "profiles": [],
   "summary": "the records are not in a format that toyspec knows",
-  "help": "pass --profile if the file follows a toyspec profile; `toyspec import` converts logs of many other tools",
+  "help": "name its profile with --profile, or its columns with --columns step,loss; describe it as a dialect in toyspec.toml; or convert it with `toyspec import`",
   "without_profile": "error"
  },
  {

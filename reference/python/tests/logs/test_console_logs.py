@@ -460,7 +460,7 @@ def test_a_long_progress_bar_is_read_to_its_end(tmp_path: Path) -> None:
     ("text", "advice"),
     [
         ("0.5\n0.25\n0.125\n", "--columns step,loss"),
-        ("[0.5, 0.25, 0.125]", "describe it as a dialect in toyspec.toml"),
+        ("[0.5, 0.25, 0.125]", "jq -c '.[]'"),
         ("[2026-05-31 09:30:00,250] skipped=0 momentum=[0.9, 0.95]\n", "describe it as a dialect in toyspec.toml"),
         ("1,0.5,0.25\n2,0.5,0.25\n", "--columns step,loss"),
         ("1 0.5 0.25\n2 0.5 0.25\n", "describe it as a dialect in toyspec.toml"),

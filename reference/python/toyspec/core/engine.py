@@ -25,7 +25,7 @@ _INSTALL = "install it with `python -m pip install 'toyspec[fast]'`, or in a clo
 
 # All that toyspec_engine.pyi declares: in a clone, an engine that was built before has the same version.
 _NAMES = (
-    "EngineFailure", "Options", "Checker", "Checker.feed", "Checker.is_look_settled", "Checker.finish",
+    "EngineFailure", "Options", "Checker", "Checker.feed", "Checker.finish",
     "Batch", "Batch.submit", "Batch.next", "Batch.received",
     "Walk", "Walk.next", "Walk.records",
     "Pyramid", "Pyramid.add", "Pyramid.add_block", "Pyramid.first_places", "Pyramid.buckets",

@@ -82,8 +82,6 @@ class DialectChecker:
         self._collector.has_carriage_return = read_as.dialect.form.type not in _JSON_LINES
         self.fact: str | None = None
         """None: the format is known."""
-        self.is_look_settled = False
-        """False: the format is known."""
 
     def feed(self, data: bytes) -> None:
         """Check the lines that *data* commits."""

@@ -244,11 +244,6 @@ impl StreamChecker {
         self.inner.has_own_start
     }
 
-    /// Returns whether more bytes would not change what a stream that follows no known format looks like.
-    pub fn is_look_settled(&self) -> bool {
-        self.is_foreign() && self.size() > LOOK_HEAD_BYTES as u64
-    }
-
     /// Returns whether the last record ends the run; true for a stream that follows no known format.
     pub fn ended(&self) -> bool {
         self.is_foreign() || self.inner.last_kind == LastKind::Closing

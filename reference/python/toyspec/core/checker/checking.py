@@ -35,7 +35,7 @@ from toyspec.core.runs.discovery import STANDARD_INPUT, Found, NoStream, NotALog
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator
     from types import ModuleType
 
     import toyspec_engine
@@ -63,10 +63,6 @@ class Checker(Protocol):
     def feed(self, data: bytes, /) -> None:
         """Check the lines that *data* commits."""
 
-    @property
-    def is_look_settled(self) -> bool:
-        """True when the stream has no profile, and more bytes would not change what it looks like."""
-
     def finish(self) -> FileReport:
         """Return the report on everything fed; call it once, last."""
 
@@ -87,8 +83,8 @@ class Summary(msgspec.Struct, frozen=True):
 def check(  # noqa: PLR0913 - the options of a check are keywords
     *paths: str | os.PathLike[str],
     profile: str | None = None,
-    select: Iterable[str] = (),
-    ignore: Iterable[str] = (),
+    select: Collection[str] = (),
+    ignore: Collection[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
     dialect: DialectChoice | str | None = "auto",
     workers: int | Workers = 1,
@@ -103,7 +99,9 @@ def check(  # noqa: PLR0913 - the options of a check are keywords
     A path that cannot be read is listed in ``errors``. Raises UnknownRuleError for a rule that does not exist,
     ValueError for such a profile, and WorkersError.
     """
-    options = _options(profile, select, ignore, max_line_bytes, dialect)
+    options = CheckOptions(
+        profile=profile, dialect=dialect, select=select, ignore=ignore, max_line_bytes=max_line_bytes
+    )
     verdicts = list(iter_reports([os.fspath(path) for path in paths], options=options, workers=workers))
     return Report(
         files=[each for each in verdicts if isinstance(each, FileReport)],
@@ -115,8 +113,8 @@ def check_bytes(  # noqa: PLR0913 - the options of check
     data: bytes,
     *,
     profile: str | None = None,
-    select: Iterable[str] = (),
-    ignore: Iterable[str] = (),
+    select: Collection[str] = (),
+    ignore: Collection[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
     dialect: DialectChoice | str | None = "auto",
     name: str | None = None,
@@ -125,26 +123,12 @@ def check_bytes(  # noqa: PLR0913 - the options of check
 
     The other options are those of ``check``.
     """
-    options = _options(profile, select, ignore, max_line_bytes, dialect)
+    options = CheckOptions(
+        profile=profile, dialect=dialect, select=select, ignore=ignore, max_line_bytes=max_line_bytes
+    )
     checker = open_checker(name or STANDARD_INPUT, options, data[:RECOGNIZED_BYTES], name=name or "")
     checker.feed(data)
     return checker.finish()
-
-
-def _options(
-    profile: str | None,
-    select: Iterable[str],
-    ignore: Iterable[str],
-    max_line_bytes: int,
-    dialect: DialectChoice | str | None,
-) -> CheckOptions:
-    return CheckOptions(
-        profile=profile,
-        dialect=dialect,
-        select=frozenset(select),
-        ignore=frozenset(ignore),
-        max_line_bytes=max_line_bytes,
-    )
 
 
 def iter_reports(
@@ -332,15 +316,12 @@ def _check_file(file: BinaryIO, path: str, options: CheckOptions, *, may_skip: b
     checker = open_checker(path, options, head)
     while chunk := source.read(_CHUNK_BYTES):
         checker.feed(chunk)
-        if may_skip and not is_sealed and checker.is_look_settled:
-            break
     is_document = _is_other_document(path, head, options)
     if is_document:
         # The line that another program did not end says what the file is.
         checker.feed(b"\n")
     report = checker.finish()
     report.bytes -= is_document
-    _advise(report, head)
     if is_sealed:
         # Imported here: few bundles have a seal, and loading the digest takes longer than checking a small stream.
         from toyspec.core.checker.sidecars import add_seal_findings
@@ -348,17 +329,6 @@ def _check_file(file: BinaryIO, path: str, options: CheckOptions, *, may_skip: b
         # Damage can take the profile from a stream; only a broken seal shows then that it is a run.
         may_skip = not add_seal_findings(path, report, options) and may_skip
     return Skipped(path, checker.fact) if may_skip and checker.fact is not None else report
-
-
-def _advise(report: FileReport, head: bytes) -> None:
-    """Say what to do with text of an unknown format that has numbers and begins with *head*."""
-    if len(report.findings) != 1 or report.findings[0].rule != rules.UNKNOWN_FORMAT:
-        return
-    from toyspec.core.format.known_formats import look_of, table_advice
-
-    advice = None if look_of(head, None, is_all=False).advice else table_advice(head)
-    if advice is not None:
-        report.findings[0] = msgspec.structs.replace(report.findings[0], help=advice)
 
 
 def _is_other_document(path: str, head: bytes, options: CheckOptions) -> bool:
@@ -441,11 +411,6 @@ class NativeChecker:
         self.fact: str | None = None
         """What a stream without a profile looks like, once it is finished; None for all others."""
         self.feed = checker.feed
-
-    @property
-    def is_look_settled(self) -> bool:
-        """True when the stream has no profile, and more bytes would not change what it looks like."""
-        return self._checker.is_look_settled
 
     def finish(self) -> FileReport:
         """Return the report on everything fed and on the files beside it; call it once, last."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 from io import BytesIO
 from itertools import accumulate
@@ -49,15 +50,15 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     A DialectChoice has dialects and profiles of the user too.
     """
-    select: frozenset[str] = frozenset()
+    select: Collection[str] = ()
     """Rules to report; empty means all."""
-    ignore: frozenset[str] = frozenset()
+    ignore: Collection[str] = ()
     """Rules not to report; takes precedence over *select*."""
     max_line_bytes: int = MAX_LINE_BYTES
     """Longest line that is checked, in bytes without its LF."""
 
     def __post_init__(self) -> None:
-        for name in sorted(self.select | self.ignore):
+        for name in sorted({*self.select, *self.ignore}):
             if name not in ORDER:
                 raise UnknownRuleError(name)
         named = self.profile or (self.dialect.profile if isinstance(self.dialect, DialectChoice) else None)

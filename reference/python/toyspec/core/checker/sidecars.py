@@ -12,7 +12,6 @@ from toyspec.core.checker.collecting import CheckOptions, Collector, Location, R
 from toyspec.core.checker.record_rules import RecordValidator, UnknownKey, whole_float_message
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import shortened
-from toyspec.core.files import open_file
 from toyspec.core.format.decoding import take_integers_of_manifest
 from toyspec.core.format.flattening import pointer_to
 from toyspec.core.format.line_validation import spans, validate
@@ -20,7 +19,7 @@ from toyspec.core.format.profiles import MANIFEST_FILE, SEAL_FILE
 from toyspec.core.generated import messages, rules
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.places.addresses import is_address, path_in
-from toyspec.core.reading.stream_files import read_small
+from toyspec.core.reading.stream_files import read_small, read_start
 from toyspec.core.runs.discovery import SIDECARS
 from toyspec.core.system_calls import cause_of
 
@@ -61,9 +60,7 @@ def _read(directory: str, name: str, max_bytes: int) -> SidecarText | None:
         if is_address(path):
             data = read_small(path, max_bytes + 1)
         elif os.path.isfile(path):
-            with open_file(path) as file:
-                # At most as much as there is, since a buffer of the limit would be made at once.
-                data = file.read(min(os.fstat(file.fileno()).st_size, max_bytes) + 1)
+            data = read_start(path, max_bytes + 1)
         elif os.path.lexists(path):
             reason = messages.SIDECAR_NOT_A_FILE
         else:

@@ -113,11 +113,6 @@ class StreamChecker:
                 self._check_lines(data[start:end])
             start = end
 
-    @property
-    def is_look_settled(self) -> bool:
-        """True when the stream has no profile, and more bytes would not change what it looks like."""
-        return self._foreign is not None and self._splitter.size > HEAD_BYTES
-
     def finish(self) -> FileReport:
         """Return the report on everything fed and on the files beside it; call it once, last."""
         profile = self._profile

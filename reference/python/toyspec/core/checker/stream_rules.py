@@ -16,7 +16,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from toyspec.core.checker.collecting import Lines, RecordFinding
 from toyspec.core.escaping import shortened
@@ -79,36 +79,30 @@ class Block(msgspec.Struct):
 
 
 class Facts:
-    """Facts from the first record of each kind, and whether a gap came before it."""
+    """Facts from the first record of each kind that rules refer to, and whether a gap came before it."""
 
     def __init__(self, profile: str) -> None:
         phase = STREAMS[profile].get("phase", _NO_PHASE)
         self.phase_field: str | None = phase["field"]
-        self.phase: Any = phase["default"]
         self.gap_seen = False
         self.directory: str | None = None
         """Path of the directory of the run; None for a stream that is not in one."""
         self.rank: int | None = None
         """The rank that the name of the stream's file implies; None for a stream that is not in a bundle."""
+        self._default_phase: Any = phase["default"]
         self._phase_from = phase["from"]
-        self._wanted = _wanted(profile)
-        self._known: dict[tuple[str, str], Any] = {}
-        self._seen: set[str] = set()
+        self._referred = _referred(profile)
+        self._first: dict[str, Observation] = {}
 
     def observe(self, seen: Observation) -> None:
-        """Take the facts of *seen* if it is the first of its kind."""
-        kind = seen.kind
-        if kind is None or kind in self._seen or not (kind in self._wanted or kind == self._phase_from):
-            return
-        self._seen.add(kind)
-        for pointer in self._wanted.get(kind, ()):
-            field = pointer[1:]
-            # A member that is wrong is there too.
-            is_there = "/" not in field and field in seen.record
-            self._known[kind, pointer] = True if is_there else seen.at(pointer)
-        if kind == self._phase_from and self.phase_field is not None:
-            phase = seen.field(self.phase_field)
-            self.phase = self.phase if phase is UNSET else phase
+        """Keep *seen* if it is the first of a kind that rules refer to."""
+        if seen.kind in self._referred:
+            self._first.setdefault(seen.kind, seen)
+
+    @property
+    def phase(self) -> Any:
+        """The phase of records that name none."""
+        return self.value(self._phase_from, f"/{self.phase_field}", self._default_phase)
 
     def phase_of(self, seen: Observation) -> str:
         """Return the phase of a record: its own, else that of run_start, else the default."""
@@ -128,27 +122,24 @@ class Facts:
                 found.setdefault(str(self.phase if phase is UNSET else phase), []).extend(alike)
         return found
 
-    def seen(self, kind: str) -> bool:
-        """Return whether a record of a kind that a rule refers to was seen."""
-        return kind in self._seen
+    def first(self, kind: str) -> Observation | None:
+        """Return the first record of a kind that a rule refers to; None if there was none."""
+        return self._first.get(kind)
 
-    def value(self, kind: str, pointer: str) -> Any:
-        """Return the value at *pointer* in the first record of *kind*; UNSET if there is none."""
-        return self._known.get((kind, pointer), UNSET)
+    def value(self, kind: str, pointer: str, otherwise: Any = UNSET) -> Any:
+        """Return the value at *pointer* in the first record of *kind*; *otherwise* if there is none, or a wrong one."""
+        first = self._first.get(kind)
+        value = UNSET if first is None else first.at(pointer)
+        return otherwise if value is UNSET else value
 
 
 @cache
-def _wanted(profile: str) -> dict[str, list[str]]:
-    """Return the pointers into the first record of each kind that rules of *profile* refer to, by kind."""
-    found: dict[str, list[str]] = {}
-    for rule in STREAMS[profile]["rules"]:
-        unless = rule.get("skipped", {}).get("unless")
-        if unless:
-            found.setdefault(unless["kind"], []).append(unless["pointer"])
-        needs = rule.get("needs", {})
-        if "kind" in needs:
-            found.setdefault(needs["kind"], []).append("/" + needs["field"])
-    return found
+def _referred(profile: str) -> frozenset[str]:
+    """Return the kinds to whose first records the rules of *profile* refer."""
+    stream = STREAMS[profile]
+    needed = [rule.get("needs", {}).get("kind") for rule in stream["rules"]]
+    excused = [rule.get("skipped", {}).get("unless", {}).get("kind") for rule in stream["rules"]]
+    return frozenset(filter(None, [stream.get("phase", _NO_PHASE)["from"], *needed, *excused]))
 
 
 def identity(name: str) -> str | int:
@@ -165,6 +156,15 @@ def shown_number(value: Any) -> str:
     )
 
 
+_NAMING = ("kind", "enter", "exit", "closed_by", "restart", "of")
+
+
+def _kinds(rule: dict[str, Any], terms: Iterable[str]) -> frozenset[str]:
+    """Return the kinds that some *terms* of a rule name, if it has them."""
+    named = [rule[term] for term in terms if term in rule]
+    return frozenset(each["kind"] if isinstance(each, dict) else each for each in named)
+
+
 UNPROVEN = object()
 """In place of a state: the rule must observe each record."""
 
@@ -174,6 +174,10 @@ class Rule:
 
     new_state: Callable[[], Any] = NoneType
     """Gives the state before the first record."""
+    observes_all = False
+    """Whether the rule observes every record, of unknown kinds too, whatever kinds it names."""
+    loud_terms: tuple[str, ...] = ("kind",)
+    """The terms that name the kinds of records that the rule must observe one by one."""
 
     def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
         self._terms = rule
@@ -182,13 +186,16 @@ class Rule:
         self._field: str = rule.get("field", "")
         self._facts = facts
         self._is_cleared: bool = rule.get("cleared_by_gap", False)
-        self.kinds: frozenset[str] | None = frozenset({self._kind}) if self._kind else None
-        """The kinds that the rule observes; None means every record, of unknown kinds too."""
-        self.loud: frozenset[str] = self.kinds or frozenset()
+        self._kinds = frozenset() if self.observes_all else _kinds(rule, _NAMING)
+        self.loud = _kinds(rule, self.loud_terms)
         """The kinds of records that the rule must observe one by one."""
         self.state = self.new_state()
         """What later records are compared with."""
         self._pointer = f"/{self._field}" if self._field else ""
+
+    def concerns(self, kind: str | None) -> bool:
+        """Return whether the rule observes records of *kind*."""
+        return not self._kinds or kind in self._kinds
 
     def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield the findings at *seen*, and keep what later records are compared with."""
@@ -221,9 +228,8 @@ class Rule:
 class First(Rule):
     """The first record is of the kind."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        super().__init__(rule, facts)
-        self.kinds, self.loud = None, frozenset()
+    observes_all = True
+    loud_terms = ()
 
     def message(self, seen: Observation) -> str | None:
         """Return that the first record is of another kind."""
@@ -248,9 +254,7 @@ class Once(Rule):
 class Last(Rule):
     """No record follows one of the kind, until the run goes on."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        super().__init__(rule, facts)
-        self.kinds = None
+    observes_all = True
 
     def message(self, seen: Observation) -> str | None:
         """Return at every record after the one that ended the run which line has that."""
@@ -319,17 +323,14 @@ class SequencePerPhase(Rule):
 
     new_state = dict
     """The last value of each phase."""
-
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        super().__init__(rule, facts)
-        self._restart = rule["restart"]
-        self.kinds = frozenset({self._kind, self._restart["kind"]})
-        self.loud = frozenset({self._restart["kind"]})
+    loud_terms = ("restart",)
 
     def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if the field is not one more than the one before in its phase."""
-        if seen.kind == self._restart["kind"]:
-            self._begin_again(seen)
+        restart = self._terms["restart"]
+        if seen.kind == restart["kind"]:
+            begun = seen.field(restart["field"])
+            self.state = {} if begun is UNSET else {restart["phase"]: begun}
             return
         value = seen.field(self._field)
         if value is UNSET:
@@ -354,12 +355,6 @@ class SequencePerPhase(Rule):
             return UNPROVEN
         return self.state | {phase: getattr(records[-1], self._field) for phase, records in phases.items()}
 
-    def _begin_again(self, seen: Observation) -> None:
-        self.state.clear()
-        value = seen.field(self._restart["field"])
-        if value is not UNSET:
-            self.state[self._restart["phase"]] = value
-
     def _counts_on(self, phase: str, records: Sequence[Any]) -> bool:
         values = _column(self._field, records)
         first = values[0]
@@ -374,34 +369,31 @@ class SequencePerPhase(Rule):
 class SameAsLast(Rule):
     """A field equals that of the last record of another kind, or is smaller where that is allowed."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        super().__init__(rule, facts)
-        self._of = rule["of"]
-        self._may_be_smaller = "smaller" in rule
-        self.kinds = frozenset({self._kind, self._of["kind"]})
-        self.state = UNSET
-        self._done = False
+    new_state = UnsetType  # type: ignore[assignment]  # UNSET is all that it makes
+    _done = False
 
     def message(self, seen: Observation) -> str | None:
         """Return that the field differs, at the record of the kind that ends the run."""
-        if seen.kind == self._of["kind"]:
-            if self._facts.phase_of(seen) == self._of["phase"]:
-                self.state = seen.field(self._of["field"])
+        of = self._terms["of"]
+        if seen.kind == of["kind"]:
+            if self._facts.phase_of(seen) == of["phase"]:
+                self.state = seen.field(of["field"])
             return None
         value = seen.field(self._field)
         silent = self._done or self._facts.gap_seen or value is UNSET or self.state is UNSET
         self._done = True
-        if silent or value == self.state or (self._may_be_smaller and value < self.state):
+        if silent or value == self.state or ("smaller" in self._terms and value < self.state):
             return None
         found, expected = shown_number(value), shown_number(self.state)
         return messages.differs_from_last(
-            field=self._field, found=found, expected=expected, phase=self._of["phase"], kind=self._of["kind"]
+            field=self._field, found=found, expected=expected, phase=of["phase"], kind=of["kind"]
         )
 
     def after(self, block: Block) -> Any:
         """Return the field of the last record of the other kind."""
-        records = self._facts.phases(block, self._of["kind"]).get(self._of["phase"])
-        return getattr(records[-1], self._of["field"], UNSET) if records else self.state
+        of = self._terms["of"]
+        records = self._facts.phases(block, of["kind"]).get(of["phase"])
+        return getattr(records[-1], of["field"], UNSET) if records else self.state
 
     def reopen(self) -> None:
         """Compare the next end too."""
@@ -413,19 +405,14 @@ class Nested(Rule):
 
     new_state = list
     """For each open region its identity, its name as shown, and the line that entered it."""
-
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        super().__init__(rule, facts)
-        self._enter, self._exit, self._closed_by = rule["enter"], rule["exit"], rule["closed_by"]
-        self.kinds = frozenset({self._enter, self._exit, self._closed_by})
-        self.loud = frozenset({self._closed_by})
-        self._off = False
+    loud_terms = ("closed_by",)
+    _off = False
 
     def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield a finding if a region is left out of order, not open, or still open at the end."""
         if self._off:
             return
-        if seen.kind == self._closed_by:
+        if seen.kind == self._terms["closed_by"]:
             for _, name, line in reversed(self.state):
                 yield RecordFinding(self._rule, "", messages.region_left_open(region=name, line=line))
             self.state.clear()
@@ -434,22 +421,23 @@ class Nested(Rule):
         region = seen.field(self._field)
         if region is UNSET:
             return
-        if seen.kind == self._enter:
+        if seen.kind == self._terms["enter"]:
             yield from self._push(region, seen.line)
         else:
             yield from self._pop(region)
 
     def after(self, block: Block) -> Any:
         """Return the open regions if every exit in the block is from the region entered last."""
-        if self._off or not {self._enter, self._exit} & set(block.kinds.values()):
+        enter, leave = self._terms["enter"], self._terms["exit"]
+        if self._off or not {enter, leave} & set(block.kinds.values()):
             return self.state
         found = list(self.state)
         for line, record in enumerate(block.records, block.line):
             kind = block.kinds[type(record)]
-            if kind == self._enter:
+            if kind == enter:
                 region = getattr(record, self._field)
                 found.append((identity(region), shortened(region), line))
-            elif kind == self._exit and (not found or found.pop()[0] != identity(getattr(record, self._field))):
+            elif kind == leave and (not found or found.pop()[0] != identity(getattr(record, self._field))):
                 return UNPROVEN
             if len(found) > MAX_OPEN_REGIONS:
                 return UNPROVEN
@@ -493,7 +481,9 @@ class Requires(Rule):
             return
         field, other, kind = needs["field"], needs.get("kind"), self._kind
         if other is not None:
-            if self._facts.seen(other) and self._facts.value(other, f"/{field}") is UNSET:
+            first = self._facts.first(other)
+            # A member that is wrong is there too.
+            if first is not None and field not in first.record:
                 yield RecordFinding(self._rule, "", messages.required_in_other(kind=kind, other=other, key=field))
         elif field not in seen.record:
             message = (
@@ -601,9 +591,7 @@ class Filed(Rule):
 class NullNumber(Rule):
     """A null among numbers, reported once."""
 
-    def __init__(self, rule: dict[str, Any], facts: Facts) -> None:
-        super().__init__(rule, facts)
-        self.loud = frozenset()
+    loud_terms = ()
 
     def message(self, seen: Observation) -> str | None:
         """Return where the first null is."""
@@ -684,8 +672,7 @@ class StreamRules:
 
     def __init__(self, profile: str) -> None:
         self.facts = Facts(profile)
-        self._all = _made(profile, self.facts)
-        self._concerned = _concerned(profile)
+        self._all = [_TYPES[rule["type"]](rule, self.facts) for rule in STREAMS[profile]["rules"]]
         complete = STREAMS[profile].get("complete", {})
         self._closing: str | None = complete.get("last")
         self._reopening: str | None = complete.get("reopened_by", {}).get("kind")
@@ -702,9 +689,7 @@ class StreamRules:
                 rule.reopen()
         self._has_begun = True
         self._ended = self._ended or (seen.kind is not None and seen.kind == self._closing)
-        rules = self._all
-        concerned = self._concerned.get(seen.kind) or self._concerned[None]
-        findings = [finding for place in concerned for finding in rules[place].observe(seen)]
+        findings = [finding for rule in self._all if rule.concerns(seen.kind) for finding in rule.observe(seen)]
         self.facts.observe(seen)
         return findings
 
@@ -734,15 +719,3 @@ class StreamRules:
     def finish(self) -> list[RecordFinding]:
         """Return the findings at the end of a stream that has records and no fragment."""
         return [finding for rule in self._all for finding in rule.finish()]
-
-
-def _made(profile: str, facts: Facts) -> list[Rule]:
-    return [_TYPES[rule["type"]](rule, facts) for rule in STREAMS[profile]["rules"]]
-
-
-@cache
-def _concerned(profile: str) -> dict[str | None, list[int]]:
-    """Return the indexes of the rules of *profile* that observe a kind; None stands for every other kind."""
-    observed = [rule.kinds for rule in _made(profile, Facts(profile))]
-    kinds: list[str | None] = [None, *{kind for each in observed for kind in each or ()}]
-    return {kind: [at for at, each in enumerate(observed) if each is None or kind in each] for kind in kinds}

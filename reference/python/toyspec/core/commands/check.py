@@ -114,7 +114,7 @@ def run(options: Namespace) -> int:
 
     wanted = CheckOptions(
         dialect=choice,
-        select=frozenset(options.select),
+        select=options.select,
         ignore=_ignored(options.ignore, configuration),
         max_line_bytes=options.max_line_bytes,
     )
@@ -130,8 +130,8 @@ def run(options: Namespace) -> int:
     return verdict.exit_code(fail_on=options.fail_on, require_complete=options.require_complete)
 
 
-def _ignored(named: list[str], configuration: Configuration) -> frozenset[str]:
+def _ignored(named: list[str], configuration: Configuration) -> list[str]:
     try:
-        return frozenset([*named, *(rule for text in configuration.ignore for rule in rule_names(text))])
+        return [*named, *(rule for text in configuration.ignore for rule in rule_names(text))]
     except ArgumentTypeError as error:
         raise UsageError(f"{configuration.path}: {error}") from None

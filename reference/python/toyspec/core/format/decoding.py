@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 
 from toyspec.core.format.profiles import tag_of
-from toyspec.core.format.record_mapping import NOT_FINITE, with_lost_numbers
+from toyspec.core.format.record_mapping import with_lost_numbers
 from toyspec.core.generated.fields import FIELDS, NULLABLE
 from toyspec.core.generated.rules import INTEGER_AS_FLOAT, PROFILES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from toyspec.core.findings import Profile
 
 
@@ -54,19 +52,6 @@ def typed(line: bytes, kind: str | None, profile: Profile) -> Any:
     return _converted(_decode_value(line), kind, profile)
 
 
-def valid_member(value: Mapping[str, Any], key: str, kind: str | None, profile: Profile) -> Any:
-    """Return the member *key* of a record as its type, None for null; UNSET if it is absent, unknown, or invalid."""
-    field_type = _member_types(profile, kind).get(key)
-    if field_type is None or key not in value:
-        return msgspec.UNSET
-    if value[key] is None:
-        return None if key in NULLABLE[profile][kind or "entry"] else msgspec.UNSET
-    try:
-        return msgspec.convert(value[key], field_type)
-    except msgspec.ValidationError:
-        return msgspec.UNSET
-
-
 @cache
 def event_types(profile: Profile) -> dict[str | None, type[msgspec.Struct]]:
     """Return the type of each kind of *profile*; the one type of a profile without kinds is under None.
@@ -92,23 +77,12 @@ def _decoder(profile: Profile, kind: str | None) -> msgspec.json.Decoder[Any]:
     return typed_decoder(event_types(profile)[kind])
 
 
-@cache
-def _member_types(profile: Profile, kind: str | None) -> dict[str, Any]:
-    if kind not in event_types(profile):
-        return {}
-    # With its decoder, the types of its members are known too.
-    _decoder(profile, kind)
-    return {field.encode_name: field.type for field in msgspec.structs.fields(event_types(profile)[kind])}
-
-
 def _converted(value: dict[str, Any], kind: str | None, profile: Profile) -> msgspec.Struct:
     fields, nulls = FIELDS[profile][kind or "entry"], _Nulls(NULLABLE[profile][kind or "entry"])
-    filled = nulls.filled(value, ("object", fields), (), ())
-    if "nonfinite" in value:
-        filled |= {key: each for key, each in with_lost_numbers(value).items() if fields.get(key) == "open"}
+    filled = nulls.filled(value | with_lost_numbers(value), ("object", fields), (), ())
     event = msgspec.convert(filled, event_types(profile)[kind])
-    for path in nulls.numbers:
-        _put(event, path, _lost(path, value.get("nonfinite")))
+    for path, number in nulls.numbers:
+        _put(event, path, number)
     return event
 
 
@@ -117,8 +91,8 @@ class _Nulls:
 
     def __init__(self, allowed: tuple[str, ...]) -> None:
         self._allowed = allowed
-        self.numbers: list[tuple[Any, ...]] = []
-        """Keys and indexes that lead to the nulls that are numbers."""
+        self.numbers: list[tuple[tuple[Any, ...], float]] = []
+        """Keys and indexes that lead to the nulls that are numbers, and what these were; NaN if that is not known."""
 
     def filled(self, value: Any, declared: Any, path: tuple[Any, ...], place: tuple[str, ...]) -> Any:
         """Return *value*, which is at *path*, with 0 for each null that is a number: each bound allows that.
@@ -127,13 +101,14 @@ class _Nulls:
         any other null that the schema does not allow.
         """
         constructor, part = declared if isinstance(declared, tuple) else (declared, None)
-        if value is None:
+        is_lost = type(value) is float and not math.isfinite(value)
+        if value is None or is_lost:
             if "/".join(place) not in self._allowed:
                 expected = _NAMES.get(constructor, constructor)
                 raise msgspec.ValidationError(f"Expected `{expected}`, got `null` - at `$.{'.'.join(map(str, path))}`")
             if declared not in _NUMBERS:
                 return None
-            self.numbers.append(path)
+            self.numbers.append((path, value if is_lost else math.nan))
             return 0.0
         if isinstance(value, list) and constructor == "array":
             return [self.filled(item, part, (*path, at), (*place, "*")) for at, item in enumerate(value)]
@@ -152,13 +127,6 @@ def _put(holder: Any, path: tuple[Any, ...], number: float) -> None:
         setattr(holder, path[-1], number)
     else:
         holder[path[-1]] = number
-
-
-def _lost(path: tuple[Any, ...], words: Any) -> float:
-    """Return the number at *path* that *words*, the ``nonfinite`` of a record, name; NaN if they do not."""
-    # The numbers of ``scalars`` have no names but those in it.
-    name = "/".join(map(str, path[1:] if path[0] == "values" else path))
-    return NOT_FINITE.get(words.get(name, ""), math.nan) if words else math.nan
 
 
 Path = tuple[str | int, ...]

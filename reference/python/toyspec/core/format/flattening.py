@@ -77,8 +77,3 @@ def pointer_to(path: Iterable[str | int]) -> str:
 def token_of(name: str) -> str:
     """Return *name* as it is written between the slashes of a pointer."""
     return name.replace("~", "~0").replace("/", "~1")
-
-
-def name_of(token: str) -> str:
-    """Return the name that a pointer has as *token*."""
-    return token.replace("~1", "/").replace("~0", "~")

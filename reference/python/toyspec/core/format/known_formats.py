@@ -32,9 +32,6 @@ class Look(NamedTuple):
         return None if self.read_with is None else messages.other_format_advice(command=self.read_with)
 
 
-_SOME_DIGITS = re.compile(rb"(?<!\w)[-+]?\d+(?:[.,]\d*)?(?!\w)[\s\S]*(?<!\w)[-+]?\d+(?:[.,]\d*)?(?!\w)")
-
-
 def look_of(head: bytes, keys: Iterable[str] | None, *, is_all: bool) -> Look:
     """Return what a file without a profile looks like.
 
@@ -49,21 +46,6 @@ def look_of(head: bytes, keys: Iterable[str] | None, *, is_all: bool) -> Look:
     named = list(keys)
     shown = [shortened(key) for key in named[:SHOWN_KEYS]] + [_MORE] * (len(named) > SHOWN_KEYS)
     return Look(RECORD.replace("{keys}", ", ".join(shown)) if shown else EMPTY_RECORD)
-
-
-def table_advice(head: bytes) -> str | None:
-    """Return what to do with text of no known format that begins with *head*, and has numbers; None without any."""
-    if b"\0" in head[:HEAD_BYTES] or not _SOME_DIGITS.search(head[:HEAD_BYTES]):
-        return None
-    try:
-        # The end may be within a letter.
-        head[:HEAD_BYTES].decode("utf-8", "strict" if len(head) < HEAD_BYTES else "ignore")
-    except UnicodeDecodeError:
-        return "the text is not UTF-8: make it so with `iconv -f ISO-8859-1 -t UTF-8`, if it is Latin-1"
-    return (
-        "describe it as a dialect in toyspec.toml; of a table, --step-key KEY names the column of the step, "
-        "and --columns step,loss names columns that have no header"
-    )
 
 
 def known_start(head: bytes) -> Look | None:

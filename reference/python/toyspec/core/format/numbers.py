@@ -21,8 +21,6 @@ _FLOAT = struct.Struct("<f")
 _MOST_DIGITS = 9
 # So many fit into 64 bits.
 _MOST_OF_64_BITS = 18
-_LAST_PLAIN_POSITION = 16
-_FIRST_PLAIN_POSITION = -4
 
 
 def digits_of(text: str | bytes) -> int | None:
@@ -50,43 +48,26 @@ def binary32_text(value: float) -> str:
     rounded = binary32(value)
     if not math.isfinite(rounded):
         return "null"
-    sign = "-" if math.copysign(1.0, rounded) < 0 else ""
-    magnitude = abs(rounded)
-    if magnitude == 0.0:
-        return sign + "0.0"
-    return sign + _laid_out(*_shortest(magnitude))
+    # A float is written in the same way whatever its width: what differs is how many digits it needs.
+    return binary64_text(math.copysign(_shortest(abs(rounded)), rounded))
 
 
-def _shortest(value: float) -> tuple[str, int]:
-    """Return the shortest digits that read back to a positive binary32, and the position of the point after them."""
+def _shortest(value: float) -> float:
+    """Return the number with the fewest digits that reads back to a binary32 that is not negative."""
     # What has few digits has more as well.
-    places = bisect_left(range(_MOST_DIGITS - 1), True, key=lambda places: _digits(value, places) is not None)
-    found = _digits(value, places)
+    places = bisect_left(range(_MOST_DIGITS - 1), True, key=lambda places: _of_digits(value, places) is not None)
+    found = _of_digits(value, places)
     assert found is not None
     return found
 
 
-def _digits(value: float, places: int) -> tuple[str, int] | None:
-    """Return the digits of *value* with *places* after the first, as ``_shortest``; None if they do not read back."""
+def _of_digits(value: float, places: int) -> float | None:
+    """Return the number near *value* with *places* digits after the first; None if none of them reads back to it."""
     head, _, power = f"{value:.{places}e}".partition("e")
     nearest, exponent = int(head.replace(".", "")), int(power) - places
     # Below a power of two fewer numbers round to it than above: the next digit may be where the nearest is not.
-    for digits in (nearest, nearest + 1):
-        if binary32(float(f"{digits}e{exponent}")) == value:
-            return str(digits).rstrip("0"), len(str(digits)) + exponent
-    return None
-
-
-def _laid_out(digits: str, position: int) -> str:
-    """Return the text of ``0.digits * 10**position``; *digits* begins and ends with a digit other than zero."""
-    if not _FIRST_PLAIN_POSITION <= position <= _LAST_PLAIN_POSITION:
-        fraction = f".{digits[1:]}" if len(digits) > 1 else ""
-        return f"{digits[0]}{fraction}e{position - 1}"
-    if position <= 0:
-        return f"0.{'0' * -position}{digits}"
-    if len(digits) <= position:
-        return f"{digits}{'0' * (position - len(digits))}.0"
-    return f"{digits[:position]}.{digits[position:]}"
+    found = (float(f"{digits}e{exponent}") for digits in (nearest, nearest + 1))
+    return next((each for each in found if binary32(each) == value), None)
 
 
 def number(value: Any) -> float | int | None:

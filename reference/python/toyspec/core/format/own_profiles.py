@@ -7,7 +7,6 @@ the reader, the follower and the checker take that name. See docs/how-to/make-yo
 from __future__ import annotations
 
 import os
-import re
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +15,8 @@ import msgspec
 from toyspec.core.errors import ProfileError, must_be_one_of
 from toyspec.core.files import open_file, read_resource
 from toyspec.core.format import profiles
-from toyspec.core.format.flattening import name_of
 from toyspec.core.format.record_mapping import KindMapping, RecordMapping, StepKey, TimeKey, enter_mapping
-from toyspec.core.generated.fields import DATE_TIMES, FIELDS, REQUIRED
+from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.rules import INTEGER_AS_FLOAT, ORDER, PROFILES
 from toyspec.core.generated.streams import STREAMS
 
@@ -29,9 +27,8 @@ Schema = dict[str, Any]
 
 STREAM_FILE = "stream.json"
 _OURS = tuple(STREAMS)
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*/v[0-9]+")
 _SHARED = "urn:toyspec:shared:v1"
-_WITHOUT = ("$schema", "$id", "$defs")
+_WITHOUT = ("$schema", "$id", "$defs", "$ref")
 _UNTAGGED = "entry"
 _MAX_DEPTH = 64
 _NUMERIC = ("number", "integer")
@@ -105,13 +102,13 @@ def load_profile(directory: str) -> OwnProfile:
         for name in sorted(os.listdir(directory))
         if name.endswith(".json") and name != STREAM_FILE
     }
-    registry = {str(each.get("$id", name)): each for name, each in documents.items()}
-    registry[_SHARED] = msgspec.json.decode(read_resource("schemas", "shared", "v1", "definitions.json"))
+    shared = msgspec.json.decode(read_resource("schemas", "shared", "v1", "definitions.json"))
+    registry = _registry({**{str(each.get("$id", name)): each for name, each in documents.items()}, _SHARED: shared})
     kinds: dict[str, Schema] = {}
     for name, document in documents.items():
         place = os.path.join(directory, f"{name}.json")
         if "properties" in document:
-            kinds[name] = _resolved(document, document, registry, place, 0)
+            kinds[name] = _resolved(document, registry.resolver(str(document.get("$id", name))), place)
             _check_kind(place, name, kinds[name], stream["tag"])
     if not kinds:
         raise ProfileError(directory, "no kind: a schema with properties is needed beside stream.json")
@@ -139,14 +136,12 @@ def _document(path: str) -> Schema:
 
 def _check_stream(path: str, stream: Schema) -> None:
     from jsonschema import Draft202012Validator
-    from referencing import Registry, Resource
 
     meta = msgspec.json.decode(read_resource("schemas", "meta", STREAM_FILE))
-    registry: Any = Registry().with_resource(meta["$id"], Resource.from_contents(meta))
-    error = next(iter(Draft202012Validator(meta, registry=registry).iter_errors(stream)), None)
+    error = next(iter(Draft202012Validator(meta, registry=_registry({meta["$id"]: meta})).iter_errors(stream)), None)
     if error is not None:
         raise ProfileError(path, f"/{'/'.join(map(str, error.absolute_path))}: {error.message}")
-    if not _NAME.fullmatch(stream["profile"]) or stream["profile"] in _OURS:
+    if stream["profile"] in _OURS:
         raise ProfileError(path, f"profile is {stream['profile']!r}; write a name of your own and a version: evals/v1")
     for rule in stream["rules"]:
         if rule["rule"] not in ORDER:
@@ -171,34 +166,27 @@ def _check_rule(path: str, rule: Schema, kinds: dict[str, Schema]) -> None:
 def _mapping(path: str, stream: Schema, kinds: dict[str, Schema]) -> RecordMapping:
     """Return where the records have what the records of any log have, as ``view`` says."""
     view, tag, types = stream.get("view", {}), stream["tag"], [field_types(schema) for schema in kinds.values()]
+    numbers = [key for each in types for key, kind in each.items() if kind in _NUMERIC]
     for key in ("step", "time"):
-        if key in view and not any(view[key] in each for each in types):
+        if key in view and view[key] not in numbers:
             raise ProfileError(path, f"view: no kind has the {key} {view[key]!r}")
-    step = view.get("step") or _usual("step", types, ("integer",))
-    time = view.get("time") or _usual("t", types, _NUMERIC)
+    step, time = view.get("step", "step"), view.get("time", "t")
     kind_of = partial(KindMapping, values="tree", names="shared")
     start = next((rule["kind"] for rule in stream["rules"] if rule["type"] == "first"), None)
     last = stream.get("complete", {}).get("last")
     roles: dict[Any, Any] = {start: kind_of(role="start"), last: kind_of(role="end")}
-    numbers = [key for each in types for key, kind in each.items() if kind in _NUMERIC]
     return RecordMapping(
-        step=None if step is None else StepKey(step, "any"),
-        time=None if time is None else TimeKey(time, "seconds"),
+        step=StepKey(step, "any") if step in numbers else None,
+        time=TimeKey(time, "seconds") if time in numbers else None,
         epoch=None,
         phase=None,
-        places=frozenset({step, time, tag} - {None}),
+        places=frozenset({step, time} & set(numbers) | {tag} - {None}),
         kinds={kind: role for kind, role in roles.items() if kind is not None},
         others=kind_of(),
         tag=tag,
         goals=view.get("goals", {}),
         shared=frozenset(key for key in numbers if numbers.count(key) > 1),
     )
-
-
-def _usual(key: str, types: list[dict[str, Any]], wanted: tuple[str, ...]) -> str | None:
-    """Return *key* if it has one of the types *wanted* wherever it is declared."""
-    declared = [each[key] for each in types if key in each]
-    return key if declared and all(kind in wanted for kind in declared) else None
 
 
 def _check_kind(path: str, name: str, schema: Schema, tag: str | None) -> None:
@@ -216,26 +204,34 @@ def _check_kind(path: str, name: str, schema: Schema, tag: str | None) -> None:
         raise ProfileError(path, f"the property {tag!r} must be the const {name!r}, the name of the file")
 
 
-def _resolved(node: Any, root: Schema, registry: dict[str, Schema], path: str, depth: int) -> Any:
-    """Return *node* with the target of each reference in its place."""
+def _registry(documents: Mapping[str, Schema]) -> Any:
+    """Return what finds the targets of references in *documents*, by their addresses."""
+    from referencing import Registry
+    from referencing.jsonschema import DRAFT202012
+
+    resources = [(address, DRAFT202012.create_resource(document)) for address, document in documents.items()]
+    return Registry().with_resources(resources)
+
+
+def _resolved(node: Any, resolver: Any, path: str, depth: int = 0) -> Any:
+    """Return *node* with the target of each reference, which *resolver* finds, in its place."""
+    from referencing.exceptions import Unresolvable
+
     if depth > _MAX_DEPTH:
         raise ProfileError(path, "nested too deep, or a reference that leads back to itself")
     if isinstance(node, list):
-        return [_resolved(item, root, registry, path, depth + 1) for item in node]
+        return [_resolved(item, resolver, path, depth + 1) for item in node]
     if not isinstance(node, dict):
         return node
-    plain = {key: value for key, value in node.items() if key not in _WITHOUT and key != "$ref"}
-    made = {key: _resolved(value, root, registry, path, depth + 1) for key, value in plain.items()}
+    made = {key: _resolved(value, resolver, path, depth + 1) for key, value in node.items() if key not in _WITHOUT}
     if "$ref" not in node:
         return made
-    document, _, fragment = str(node["$ref"]).partition("#")
-    target: Any = registry.get(document) if document else root
-    home = target
-    for part in filter(None, fragment.split("/")):
-        target = target.get(name_of(part)) if isinstance(target, dict) else None
-    if not isinstance(target, dict):
-        raise ProfileError(path, f"nothing is at the reference {node['$ref']!r}")
-    return _resolved(target, home, registry, path, depth + 1) | made
+    try:
+        found = resolver.lookup(str(node["$ref"]))
+        target = dict(found.contents)
+    except (Unresolvable, TypeError, ValueError):
+        raise ProfileError(path, f"nothing is at the reference {node['$ref']!r}") from None
+    return _resolved(target, found.resolver, path, depth + 1) | made
 
 
 def _enter(profile: OwnProfile, stream: Schema, mapping: RecordMapping) -> None:
@@ -246,8 +242,6 @@ def _enter(profile: OwnProfile, stream: Schema, mapping: RecordMapping) -> None:
     _LOADED[name] = profile
     STREAMS[name] = {key: value for key, value in stream.items() if key != "$schema"}
     FIELDS[name] = {kind: field_types(schema) for kind, schema in profile.kinds.items()}
-    REQUIRED[name] = {kind: tuple(schema.get("required", ())) for kind, schema in profile.kinds.items()}
-    DATE_TIMES[name] = {}
     if name not in PROFILES[INTEGER_AS_FLOAT]:
         PROFILES[INTEGER_AS_FLOAT].append(name)
     profiles.enter_tag(name, profile.tag)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from itertools import repeat
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from toyspec.core.findings import Gap, Profile
-from toyspec.core.format.decoding import event_of, take_integers, valid_member
+from toyspec.core.format.decoding import event_of, take_integers
 from toyspec.core.format.known_formats import is_of_another_format
 from toyspec.core.format.line_validation import decode, validate, validate_line
 from toyspec.core.format.lines import Line, LineSplitter
-from toyspec.core.format.numbers import number
+from toyspec.core.format.numbers import binary32, number
 from toyspec.core.format.profiles import closing_kind, detect_profile, record_kind, reopening_kind
 from toyspec.core.format.record_mapping import TimeOrigin, Values, goal_in, is_known, mapping_of, said_in, start_in
 from toyspec.core.generated import rules
@@ -181,7 +182,8 @@ class Record(msgspec.Struct, eq=False, gc=False):
         valid = mapping_of(self.profile).of_kind(self.kind).valid
         if self.profile is None or not valid or valid not in self.value:
             return True
-        return valid_member(self.value, valid, self.kind, self.profile) is not msgspec.UNSET
+        loss = number(self.value[valid])
+        return self.value[valid] is None or (loss is not None and isfinite(binary32(loss)))
 
     @property
     def is_step(self) -> bool:
