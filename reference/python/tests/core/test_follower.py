@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -115,6 +116,18 @@ def test_endless_line_is_one_gap(stream: Path) -> None:
     items = watch(stream, *more, append(stream, b"\n" + step(1)), max_line_bytes=1000)
     assert ["run_start", "[gap]", 1] == seen(items)
     assert ("line-too-long", 500_001) == (items[1].reason, items[1].length)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "notes.txt"])
+def test_text_without_lf_is_not_held(name: str, tmp_path: Path) -> None:
+    """Bytes that never show how they are to be read cost no memory, however many there are."""
+    (tmp_path / name).write_bytes(b"x" * (1 << 24))
+    tracemalloc.start()
+    try:
+        assert [] == list(follow(tmp_path / name, idle_seconds=0.0, max_line_bytes=1000))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 23
+    finally:
+        tracemalloc.stop()
 
 
 # Stopping, cost, misuse.

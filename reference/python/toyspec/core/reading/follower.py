@@ -18,7 +18,7 @@ from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE, closing_kind
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.places.addresses import is_address, public
 from toyspec.core.reading.live_stream import Change, LiveStream
-from toyspec.core.reading.log_detection import CONSOLE_BYTES, DialectChoice, detect_profile_at, first_object
+from toyspec.core.reading.log_detection import CONSOLE_BYTES, HEAD_BYTES, DialectChoice, detect_profile_at, first_object
 from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.reading.stream_files import locate_stream
 
@@ -61,7 +61,7 @@ class FollowedFeed:
         if self._held is None:
             return self.feed_now.feed(chunk)
         self._held += chunk
-        if b"\n" not in self._held:
+        if b"\n" not in self._held and len(self._held) < HEAD_BYTES:
             # A document needs no LF at its end, and may never get one.
             if self._held.rstrip()[-1:] in (b"}", b"]"):
                 _, log = self._decide(self._held)
