@@ -41,7 +41,6 @@ _FORMS = {
     "document": "a JSON document",
     "objects": "JSON objects over several lines",
     "lists": "JSON lists",
-    "boxes": "printed tables",
     "csv": "CSV",
     "pattern": "text that matches a pattern",
 }

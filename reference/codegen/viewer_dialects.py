@@ -15,7 +15,7 @@ _READ = (
     *("restart", "skip", "config", "config_except", "run", "manifest", "end", "define", "steps", "planned"),
     "non_finite",
 )
-_OTHER_FORMS = ("objects", "lists", "boxes", "pattern")
+_OTHER_FORMS = ("objects", "lists", "pattern")
 _TOLD = ("lists", "pattern")
 _FEW = 3
 _RANKS = ("program", "shape", "guess")

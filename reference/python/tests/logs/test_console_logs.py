@@ -187,14 +187,6 @@ def curves(
             {"Cost": [(0, 0.5), (100, float("nan"))]},
         ),
         (
-            (
-                "Logging to results\n----------------------\n| grad_norm | 9.5    |\n| loss      | 0.5    |\n"
-                "| step      | 10     |\n----------------------\nsaving model 10...\n"
-            ),
-            "sb3-console",
-            {"grad_norm": [(10, 9.5)], "loss": [(10, 0.5)]},
-        ),
-        (
             "".join(f"# setting {at}: 0.5\n" for at in range(9)) + "Epoch,Loss\n1,0.5\n2,0.25\n",
             "csv",
             {"Loss": [(1, 0.5), (2, 0.25)]},

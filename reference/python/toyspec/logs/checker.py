@@ -289,7 +289,7 @@ class UnreadValues:
         self._known = set(read_as.unread)
         # The pairs of a program may be settings, which are texts.
         self._has_pairs = bool(dialect.values.name) and dialect.rank != "program"
-        self._is_json = dialect.form.type not in (*_TABLES, "lists", "boxes") and not dialect.values.name
+        self._is_json = dialect.form.type not in (*_TABLES, "lists") and not dialect.values.name
 
     def takes(self, block: RowBlock) -> bool:
         """Return whether there is nothing to find in *block*."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 Rank = Literal["program", "shape", "guess"]
-FormType = Literal["lines", "prefixed", "document", "objects", "lists", "boxes", "csv", "pattern"]
+FormType = Literal["lines", "prefixed", "document", "objects", "lists", "csv", "pattern"]
 TimeUnit = Literal["unix", "unix-seconds", "unix-milliseconds", "run-seconds", "run-clock", "date-time", "any"]
 NonFinite = Literal["bare", "text", "null"]
 
@@ -62,9 +62,9 @@ class Form(_Part, frozen=True, kw_only=True):
     def is_by_lines(self) -> bool:
         """True if each line is read without the lines before it, the header excepted.
 
-        False for documents and boxes, where a group is carried on to later lines, and where rows are numbered.
+        False for documents, where a group is carried on to later lines, and where rows are numbered.
         """
-        return not self.is_document and self.type != "boxes" and not self.carry and not self.index
+        return not self.is_document and not self.carry and not self.index
 
     def has_group(self, name: str) -> bool:
         """Return whether one of the patterns has a group *name*."""

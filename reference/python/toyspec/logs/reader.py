@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _MOST_KEYS = 40
 # Forms whose records are lines between other output.
-_CONSOLES = ("pattern", "prefixed", "boxes")
+_CONSOLES = ("pattern", "prefixed")
 
 
 def feed_of(

@@ -341,7 +341,7 @@ def _notes_on_unread(dialect: Dialect, head: bytes) -> list[str]:
 
 
 def _unread(dialect: Dialect, head: bytes) -> dict[str, None]:
-    if dialect.form.type in ("csv", "pattern", "lists", "boxes") or dialect.values.name:
+    if dialect.form.type in ("csv", "pattern", "lists") or dialect.values.name:
         return {}
     return dict.fromkeys(key for row in sample(head, dialect) for key in unread_in(row, dialect))
 

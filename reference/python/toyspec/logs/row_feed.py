@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from toyspec.core.findings import DialectUse, Ended, Profile, State
     from toyspec.core.format.line_validation import ValidatedLine
-    from toyspec.core.format.lines import Cutter
     from toyspec.logs.dialects import Define, Dialect, End
 
 
@@ -66,7 +65,7 @@ class RowFeed(CutFeed):
         dialect = read_as.dialect
         cutter = cutter_of(dialect, max_line_bytes=max_line_bytes)
         lines = LineSplitter(max_line_bytes=max_line_bytes)
-        self._splitter: Cutter = cutter or lines
+        self._splitter = cutter or lines
         # An object in a document is not a line: it has no LF of its own.
         self._end = 0 if cutter is not None else 1
         self._form = form_of(dialect)

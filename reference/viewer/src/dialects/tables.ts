@@ -1727,10 +1727,6 @@ export const NOT_READ: readonly { title: string; text: string }[] = [
   "text": "(?s)\\A\\s*\\{\\s*\"[^\"]*\"\\s*:\\s*\\{\\s*\"steps\"\\s*:\\s*\\[[^\\[\\]{}]*\\]\\s*,\\s*\"timestamps\"\\s*:\\s*\\["
  },
  {
-  "title": "Stable-Baselines3 and Baselines console output",
-  "text": "(?m)^-{10,}\\r?\\n\\| [ \\w/]+\\|[^|\\n]*\\|\\r?\\n(?:\\|[^|\\n]+\\|[^|\\n]*\\|\\r?\\n)*\\| (?:   |misc/)?(?:total_timesteps|total[ _]steps|num[ _]timesteps|nupdates|steps?|total/steps|episodes)\\s"
- },
- {
   "title": "StyleGAN log.txt",
   "text": "(?m)^tick \\d+\\s+kimg [\\d.]+\\s+time "
  },
