@@ -55,7 +55,6 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "Run",
         "RunFacts",
         "MetricFacts",
-        "RunBundle",
         "KaunRun",
         "Row",
         "Record",

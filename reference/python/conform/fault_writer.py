@@ -112,15 +112,6 @@ class FaultWriter:
         if self.answer(line) != "ok":
             raise ValueError(line)
 
-    def _bundle(self, directory: str) -> str:
-        bundle = toyspec.RunBundle(*os.path.split(directory))
-        bundle.run_start("llama", 1, 1, 1, 1, 1, 0.5, 1)
-        bundle.step(1, 0.5)
-        answer = _in_child(lambda: bundle.step(2, 0.5))
-        bundle.step(3, 0.5)
-        bundle.run_end(3, 0.5)
-        return answer
-
 
 def _in_child(call: Callable[[], None]) -> str:
     """Return what comes of *call* in a forked child."""

@@ -127,8 +127,6 @@ def test_what_a_user_holds_says_what_it_is_of(tmp_path: Path) -> None:
         assert f"<MetricsLog {log.path!r} entries=0>" == repr(log)
     with toyspec.KaunRun.create(tmp_path / "kaun") as kaun:
         assert f"<KaunRun {kaun.directory!r}>" == repr(kaun)
-    bundle = toyspec.RunBundle(tmp_path / "bundles", "b")
-    assert f"<RunBundle {bundle.dir!r}>" == repr(bundle)
 
 
 @pytest.mark.parametrize(

@@ -230,10 +230,8 @@ def test_interruption_is_written(tmp_path: Path) -> None:
 @pytest.mark.proves("toy/run_start/git-omitted")
 def test_git_is_left_out_without_a_commit(tmp_path: Path) -> None:
     """Without a commit id run_start has no git."""
-    run = toyspec.RunBundle(tmp_path, "a")
-    run.git("", "main")
-    run.run_start("llama", 32000, 256, 4, 128, 10, 0.001, 42)
-    run.run_end(0, None)
+    with toyspec.start_run(tmp_path, run_id="a", git=""):
+        pass
     assert "git" not in next(iter(toyspec.read(tmp_path / "a")))
 
 

@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from toyspec.core.writing.appending import repair
     from toyspec.core.writing.companions import Sync
     from toyspec.core.writing.media import Audio, File, Histogram, Image, Table, Video
-    from toyspec.core.writing.run_bundle import RunBundle
     from toyspec.core.writing.run_starting import start_run
     from toyspec.core.writing.run_writer import RunWriter
     from toyspec.core.writing.sealing import seal
@@ -118,7 +117,6 @@ _HOMES = {
     "ReportFrame": "view.report",
     "Row": "core.reading.records",
     "Run": "core.runs.run",
-    "RunBundle": "core.writing.run_bundle",
     "RunConversion": "convert.reports",
     "RunFacts": "core.runs.run_facts",
     "RunWriter": "core.writing.run_writer",
@@ -209,7 +207,6 @@ __all__ = [
     "ReportFrame",
     "Row",
     "Run",
-    "RunBundle",
     "RunConversion",
     "RunFacts",
     "RunWriter",

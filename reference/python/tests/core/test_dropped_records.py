@@ -74,11 +74,11 @@ def test_record_that_is_wrong_is_said_once_for_its_key(capsys: pytest.CaptureFix
 
 
 def test_invalid_records_without_end_are_said_a_hundred_times(capsys: pytest.CaptureFixture[str]) -> None:
-    """All are counted."""
+    """Then one line says that there are more; all are counted."""
     dropped = DroppedRecords("p")
     for number in range(150):
         dropped.leave_out(f"fact {number}")
-    assert (100, 150) == (len(lines(capsys)), dropped.count)
+    assert (101, 150) == (len(lines(capsys)), dropped.count)
 
 
 def test_values_are_said_once_by_name_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,7 +109,7 @@ def test_values_of_very_many_names_are_said_a_hundred_times(capsys: pytest.Captu
     said = capsys.readouterr().err.splitlines()
     assert 101 == len(said)
     assert "v99 of scalars is left out" in said[99]
-    assert "toyspec: events.jsonl: values of other names are left out too; the log counts each name" == said[100]
+    assert "toyspec: events.jsonl: what else is left out is not reported here; the log counts it" == said[100]
     assert {f"v{number}": 2 for number in range(250)} == dropped.note()["left_out"]
 
 
@@ -143,7 +143,7 @@ def test_names_of_many_values_are_noted_a_thousand_at_a_time() -> None:
 def test_records_of_forked_processes_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
     """Their process has reported them; the log of this one counts them, and says what they are."""
     dropped = DroppedRecords("p")
-    dropped.count_forked({})
+    dropped.count_forked(Counter())
     assert (0, False) == (dropped.count, dropped.has_news)
     dropped.count_forked(Counter({"step": 2, "eval": 1}))
     assert (3, True, {"step": 2, "eval": 1}) == (dropped.count, dropped.has_news, dropped.note()["dropped"])

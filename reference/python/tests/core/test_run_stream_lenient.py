@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -549,7 +550,7 @@ def test_other_objects_than_companions_are_refused(tmp_path: Path) -> None:
             {"dropped": {"step": 1, "note": 1}, "text": "2 records were dropped here: full"},
         ),
         (
-            lambda lost: lost.count_forked({"step": 2}),
+            lambda lost: lost.count_forked(Counter({"step": 2})),
             {
                 "dropped": {"step": 2},
                 "text": "left out: records of forked processes (the process that started the run is its only writer)",

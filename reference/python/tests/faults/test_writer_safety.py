@@ -19,7 +19,6 @@ from files import content
 from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.reading.reader import read
 from toyspec.core.system_calls import SystemCalls
-from toyspec.core.writing.run_bundle import RunBundle
 from toyspec.core.writing.run_writer import RunWriter
 from toyspec.testing import FailingCalls
 
@@ -202,22 +201,3 @@ def test_a_value_that_would_lose_something_is_refused(value: dict[Any, Any], tmp
         run.run_start(config=value)
     run.close()
     assert not (tmp_path / "r").exists()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_bundle_of_the_parent_raises_nothing_in_a_child(tmp_path: Path) -> None:
-    """A worker that was forked trains on; the run of its parent goes on as well."""
-    run = RunBundle(tmp_path, "r")
-    run.run_start("llama", 1, 1, 1, 1, 1, 0.5, 0)
-    child = os.fork()
-    if child == 0:
-        status = 1
-        with contextlib.suppress(BaseException):
-            run.step(1, 0.5)
-            run.run_end(1, 0.5)
-            status = 0
-        os._exit(status)
-    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    run.step(1, 0.25)
-    run.run_end(1, 0.25)
-    assert ["run_start", "step", "run_end"] == [record.kind for record in read(run.events_path)]

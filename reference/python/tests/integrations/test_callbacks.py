@@ -249,7 +249,7 @@ def test_runs_have_no_path_of_a_machine() -> None:
 
 def run_in(root: Path, **options: Any) -> TrainingRun:
     """Return a run below *root* that begins with its first value, without measuring the machine."""
-    return TrainingRun(RunOptions(root=root, system_seconds=0.0, **options), Start(framework="test"))
+    return TrainingRun(RunOptions(root=root, system_seconds=0.0, **options), Start())
 
 
 def test_run_starts_with_its_first_value(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_training_after_the_end_goes_on_in_the_run(tmp_path: Path) -> None:
     first.log({"loss": 1.0}, step=1)
     first.end()
     second = TrainingRun(RunOptions(root=tmp_path, run_id="demo", system_seconds=0.0, config={"lr": 0.2, "size": 3}))
-    second.train(Start(framework="test", from_step=1))
+    second.train(Start(from_step=1))
     second.log({"loss": 1.0}, step=2)
     second.end()
     assert ["demo"] == [path.name for path in tmp_path.iterdir()]
@@ -341,7 +341,7 @@ def test_training_after_the_end_goes_on_in_the_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("ranks", "expected"), [("first", []), ("all", ["demo/events.rank-1.jsonl"])])
 def test_other_ranks_write_only_when_asked(tmp_path: Path, ranks: Any, expected: list[str]) -> None:
     """The first process writes; with ``ranks="all"`` each has a stream of its own in the bundle."""
-    start = Start(framework="test", process=TrainingProcess(1, 2, "RANK"))
+    start = Start(process=TrainingProcess(1, 2, "RANK"))
     run = TrainingRun(RunOptions(root=tmp_path, run_id="demo", ranks=ranks, system_seconds=0.0), start)
     run.log({"loss": 1.0}, step=1)
     run.end()
@@ -376,7 +376,7 @@ def test_run_ends_with_the_program(tmp_path: Path, ending: str, expected: str) -
     program = f"""
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 from toyspec.core.writing.environment import TrainingProcess
-run = TrainingRun(RunOptions(root="runs"), Start(framework="test"))
+run = TrainingRun(RunOptions(root="runs"), Start())
 run.log({{"loss": 1.0}}, step=1)
 {ending}
 """
@@ -414,7 +414,7 @@ def test_full_disk_does_not_stop_the_training(tmp_path: Path) -> None:
 import resource, signal
 from toyspec.integrations.training_run import run_of
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-run = run_of("test", "runs", {"system_seconds": 0.0})
+run = run_of("runs", {"system_seconds": 0.0})
 run.log({"loss": 1.0}, step=0)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
 for step in range(1, 200):

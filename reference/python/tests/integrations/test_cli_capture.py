@@ -131,7 +131,7 @@ def test_reader_that_leaves_does_not_stop_the_log(tmp_path: Path) -> None:
 @given(data=streams() | st.binary())
 def test_any_bytes_are_taken(data: bytes) -> None:
     """Whatever a program prints, nothing is raised."""
-    run = TrainingRun(RunOptions(), Start(framework="run", process=TrainingProcess(1, 2, "test")))
+    run = TrainingRun(RunOptions(), Start(process=TrainingProcess(1, 2, "test")))
     capture = Capture(run, DialectChoice())
     capture.feed(data)
     capture.end("completed")

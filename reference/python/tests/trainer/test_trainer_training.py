@@ -88,7 +88,7 @@ def test_step_has_all_measures(tmp_path: Path) -> None:
     assert second["grad_norm"] > 0
 
 
-def test_default_directory_is_made_from_the_template(
+def test_default_directory_has_a_number(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without --out the run is the next of its kind and day, under runs/."""

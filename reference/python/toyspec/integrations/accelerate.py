@@ -25,7 +25,7 @@ class ToyspecTracker(GeneralTracker):
         """Log the project *run_name* below *root*."""
         super().__init__()
         options.setdefault("name", run_name)
-        self.run = run_of("accelerate", root, options)
+        self.run = run_of(root, options)
 
     @property
     def tracker(self) -> TrainingRun:

@@ -103,7 +103,6 @@ class ToyspecCallback(TrainerCallback, ExportableState):
 
 def _start(args: Any, state: Any, model: Any) -> Start:
     return Start(
-        framework="transformers",
         model=_model_members(model),
         config={**_subsample(args, state), **_settings(args), **_model_config(model), **_model_size(model)},
         exist="resume" if state.global_step else "replace",

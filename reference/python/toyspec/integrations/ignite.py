@@ -26,7 +26,7 @@ class ToyspecLogger(BaseLogger):
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
         process = TrainingProcess(int(distributed.get_rank()), int(distributed.get_world_size()), "ignite")
-        self.run = run_of("ignite", root, options, process=process)
+        self.run = run_of(root, options, process=process)
 
     def close(self) -> None:
         """End the run; done at the end of a ``with`` block."""

@@ -22,7 +22,7 @@ class ToyspecCallback(keras.callbacks.Callback):
     def __init__(self, root: str = "runs", *, batches: int = 0, **options: Any) -> None:
         """Log below *root* each epoch, and every *batches* batches; raise TypeError for an unknown option."""
         super().__init__()
-        self.run = run_of("keras", root, options)
+        self.run = run_of(root, options)
         self._every = batches
         self._epoch = 0
 

@@ -20,7 +20,7 @@ def toyspec_callback(root: str = "runs", **options: Any) -> Callable[[Any], None
 
     Raise TypeError for an unknown option. A training that stops early ends the run with the program.
     """
-    run = run_of("lightgbm", root, options)
+    run = run_of(root, options)
 
     def log_round(environment: Any) -> None:
         if environment.iteration == environment.begin_iteration:

@@ -33,7 +33,7 @@ class ToyspecLogger(Logger):
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
         super().__init__()
-        self._start = Start(framework="lightning")
+        self._start = Start()
         self.run = TrainingRun(RunOptions(root=root, **options), self._start)
         self._trainer: weakref.ref[Any] | None = None
 

@@ -73,7 +73,7 @@ def start_run(
         tags=[f"{name}={value}" for name, value in (tags or {}).items()],
         notes=description,
     )
-    _active = ActiveRun(TrainingRun(options, Start(framework="run")))
+    _active = ActiveRun(TrainingRun(options, Start()))
     return _active
 
 

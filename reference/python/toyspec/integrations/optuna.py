@@ -35,7 +35,7 @@ class StudyCallback:
         if trial.user_attrs.get(_ATTRIBUTE):
             return
         options = _options_of_trial(self._options, study.study_name, trial.number)
-        run = TrainingRun(options, Start(framework="optuna", config=trial.params, exist="replace"))
+        run = TrainingRun(options, Start(config=trial.params, exist="replace"))
         for step, value in sorted(trial.intermediate_values.items()):
             run.log({"intermediate": value}, step=step)
         _write_values(run, trial.values, study)
@@ -52,7 +52,7 @@ def trial_run(trial: Any, root: str = "runs", **options: Any) -> Iterator[Traini
         RunOptions(root=root, **{"system_seconds": 0.0, **options}), trial.study.study_name, trial.number
     )
     # The run begins with its first value: by then the objective has suggested the parameters.
-    run = TrainingRun(given, Start(framework="optuna", config=_Parameters(trial), exist="replace"))
+    run = TrainingRun(given, Start(config=_Parameters(trial), exist="replace"))
     trial.set_user_attr(_ATTRIBUTE, given.run_id)
     try:
         yield run

@@ -47,7 +47,7 @@ class ToyspecCallback(LoggerCallback):
         run_id = run_id_from(str(trial))
         group = self._options.group or getattr(trial, "experiment_dir_name", None)
         options = msgspec.structs.replace(self._options, run_id=run_id, group=group)
-        run = self._runs[trial.trial_id] = TrainingRun(options, Start(framework="ray", config=trial.config or {}))
+        run = self._runs[trial.trial_id] = TrainingRun(options, Start(config=trial.config or {}))
         run.begin()
 
     def log_trial_result(self, iteration: int, trial: Any, result: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ class ToyspecOutputFormat(KVWriter):
 
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
-        self.run = run_of("stable-baselines3", root, options)
+        self.run = run_of(root, options)
 
     def write(self, key_values: Mapping[str, Any], key_excluded: Mapping[str, tuple[str, ...]], step: int = 0) -> None:
         """Write the numbers among *key_values* but those that are excluded."""

@@ -51,7 +51,7 @@ class SummaryWriter:
         del max_queue, flush_secs, filename_suffix
         if comment:
             options.setdefault("name", comment.strip("_- ") or comment)
-        start = Start(framework="run", from_step=None if purge_step is None else max(0, purge_step - 1))
+        start = Start(from_step=None if purge_step is None else max(0, purge_step - 1))
         self.run = TrainingRun(RunOptions(root=log_dir or "runs", **options), start)
         self._writer = self.run.begin()
 

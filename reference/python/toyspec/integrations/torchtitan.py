@@ -18,7 +18,7 @@ class ToyspecLogger:
 
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
-        self.run = run_of("torchtitan", root, options)
+        self.run = run_of(root, options)
 
     def log(self, metrics: Mapping[str, Any], step: int) -> None:
         """Write the numbers among *metrics*."""

@@ -59,8 +59,6 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Start(msgspec.Struct, kw_only=True):
     """What a framework knows of a training that begins."""
 
-    framework: str
-    """Name of the framework, which names runs without a name."""
     model: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Members of ``run_start.model``."""
     config: Mapping[str, Any] = msgspec.field(default_factory=dict)
@@ -173,7 +171,6 @@ class TrainingRun:
         return start_run(
             options.root,
             run_id=None if run_id is None else run_id_from(run_id),
-            template=f"{run_id_from(options.name or start.model.get('arch') or start.framework)}-{{date}}-{{seq}}",
             model={key: value for key, value in start.model.items() if value is not None} or None,
             config=self._config(start, settings),
             unredacted=options.unredacted,
@@ -204,12 +201,10 @@ def _say_once(text: str) -> None:
     say(text)
 
 
-def run_of(
-    framework: str, root: str, options: Mapping[str, Any], *, process: TrainingProcess | None = None
-) -> TrainingRun:
-    """Return the run of a *framework* below *root*, which begins with the first call that gives anything.
+def run_of(root: str, options: Mapping[str, Any], *, process: TrainingProcess | None = None) -> TrainingRun:
+    """Return the run of a framework below *root*, which begins with the first call that gives anything.
 
     *options* are those of RunOptions; an unknown one raises TypeError. *process* says which of several this is, where
     the framework tells.
     """
-    return TrainingRun(RunOptions(root=root, **options), Start(framework=framework, process=process))
+    return TrainingRun(RunOptions(root=root, **options), Start(process=process))

@@ -202,7 +202,7 @@ def init(  # noqa: PLR0913 - the call of wandb
     )
     process = TrainingProcess(1, 2, "mode='disabled'") if mode == "disabled" else None
     settings = {str(key): value for key, value in members_of(config or {}).items()}
-    run = Run(TrainingRun(options, Start(framework="run", process=process)), settings)
+    run = Run(TrainingRun(options, Start(process=process)), settings)
     return run
 
 

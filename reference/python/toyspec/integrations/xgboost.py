@@ -21,7 +21,7 @@ class ToyspecCallback(TrainingCallback):
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
         super().__init__()
-        self.run = run_of("xgboost", root, options)
+        self.run = run_of(root, options)
         self._done = 0
 
     def before_training(self, model: Any) -> Any:

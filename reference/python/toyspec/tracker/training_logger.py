@@ -19,7 +19,7 @@ from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock, Stopwatch
 from toyspec.core.writing.dropped_records import DroppedRecords
 from toyspec.core.writing.environment import ALONE, device_memory, process_index, this_backend
 from toyspec.core.writing.logged_values import event_members
-from toyspec.core.writing.run_ids import DEFAULT_NAME, DEFAULT_TEMPLATE, run_id_from
+from toyspec.core.writing.run_ids import run_id_from
 from toyspec.core.writing.run_starting import start_run
 from toyspec.core.writing.settings import Exist
 from toyspec.tracker.compute import gradient_statistics, gradients
@@ -284,7 +284,6 @@ def _is_due(step: int, every: int) -> bool:
 def _start(config: LogConfig, process: int) -> RunWriter:
     """Return the run of *config*; only with ``exist="fail"`` may an earlier run raise FileExistsError."""
     suffix = f"-process{process}" if process else ""
-    name = (config.model or {}).get("arch") or config.project or DEFAULT_NAME
     facts: dict[str, Any] = {} if config.project is None else {"project": config.project}
     if config.record_every > 1:
         facts["subsample"] = config.record_every
@@ -297,7 +296,6 @@ def _start(config: LogConfig, process: int) -> RunWriter:
     return start_run(
         config.runs_root or "",
         run_id=None if config.run_name is None else run_id_from(config.run_name) + suffix,
-        template=DEFAULT_TEMPLATE.replace("{arch}", run_id_from(str(name))) + suffix,
         model=config.model,
         config={**facts, **config.hyperparameters},
         backend=this_backend() if config.backend is None else config.backend,

@@ -85,8 +85,7 @@ _Sync = Literal["as-opened", "now"]
 _monotonic = time.monotonic
 OF_THE_PARENT: Final = "it was opened by the parent process; open one file in each process"
 """Why a forked child cannot write to a file."""
-_open_files: dict[int, weakref.ref[AppendFile]] = {}
-_fork_hook_is_set = False
+_open_files: weakref.WeakSet[AppendFile] = weakref.WeakSet()
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +148,7 @@ class AppendFile:
         """True while a call is in its turn."""
         # A list, since it is nearly always empty, and an empty deque takes 760 bytes.
         self._waiting: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-        _remember(self)
+        _open_files.add(self)
 
     @classmethod
     def create(cls, path: str, *, options: Options = _DEFAULT) -> AppendFile:
@@ -274,7 +273,7 @@ class AppendFile:
         if self._in_flight or self.closed_because is not None:
             self.settle()
             self._check_open()
-        if _monotonic() >= self._next_look or sync == "now":
+        if sync == "now" or _monotonic() >= self._next_look or self._is_cut():
             self._look()
         self._in_flight = data
         try:
@@ -360,6 +359,14 @@ class AppendFile:
             raise named(error, self.path) from None
         self._check_size()
 
+    def _is_cut(self) -> bool:
+        """Return whether another program has cut the file short: a line would join what is left of another one."""
+        try:
+            return os.lseek(self._descriptor, 0, os.SEEK_END) < self.committed
+        except OSError as error:
+            let_through(error)
+            return True  # the descriptor is no file's any more
+
     def _check_descriptor(self) -> None:
         """Close the file for good if the program has closed its descriptor: the number may be another file's now.
 
@@ -386,8 +393,7 @@ class AppendFile:
             if self.on_truncation is not None:
                 self.on_truncation(lost)
         except OSError:
-            # It is tried again before the next line.
-            self.committed, self._next_look = before, _monotonic()
+            self.committed = before  # by which the next line finds the cut again
             raise
         say(f"{self.path}: another program cut the file short while it was open; {lost} bytes are lost")
 
@@ -439,8 +445,6 @@ class AppendFile:
 
     def _take_back_opening(self) -> None:
         """Remove an empty new file, and restore the name of the file it replaced."""
-        if not self._opened.has_changes:
-            return
         with contextlib.suppress(OSError):
             if self.size == 0 and is_at(self.place, self._descriptor):
                 self._opened.take_back()
@@ -459,7 +463,6 @@ class AppendFile:
 
     def _close_descriptor(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
-        _open_files.pop(id(self), None)
         if descriptor >= 0:
             unlock(descriptor)
             self.calls.close(descriptor)
@@ -476,7 +479,6 @@ class AppendFile:
     def _let_go(self) -> None:
         # Closing the last descriptor ends the lock; lines need no flush.
         descriptor, self._descriptor = self._descriptor, -1
-        _open_files.pop(id(self), None)
         if descriptor >= 0:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
@@ -484,17 +486,11 @@ class AppendFile:
     __del__ = _let_go
 
 
-def _remember(file: AppendFile) -> None:
-    global _fork_hook_is_set  # noqa: PLW0603 - a fork hook cannot be removed
-    _open_files[id(file)] = weakref.ref(file)
-    if not _fork_hook_is_set and hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_abandon_all)
-        _fork_hook_is_set = True
-
-
 def _abandon_all() -> None:
-    for reference in list(_open_files.values()):
-        file = reference()
-        if file is not None:
-            file._abandon()  # noqa: SLF001 - same module
+    for file in list(_open_files):
+        file._abandon()  # noqa: SLF001 - same module
     _open_files.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_abandon_all)

@@ -44,14 +44,12 @@ class DroppedRecords:
         "_known",
         "_outages",
         "_path",
-        "_said",
         "_unnoted_records",
         "_unnoted_values",
-        "_values",
         "cause",
         "count",
-        "has_news",
         "outage",
+        "values",
     )
 
     def __init__(self, path: str) -> None:
@@ -62,20 +60,18 @@ class DroppedRecords:
         self._path = path
         self.cause = ""
         """Why records are being dropped; empty while they are written."""
+        self.values: Counter[str] = Counter()
+        """Number of values that were left out alone, by name."""
         self._outages = 0
-        self._said = 0
-        self._values: Counter[str] = Counter()
         self._unnoted_values: Counter[str] = Counter()
         self._unnoted_records: Counter[str] = Counter()
         self._facts: list[str] = []
         self._known: set[str] = set()
-        self.has_news = False
-        """True when something was left out of which no note says anything so far."""
 
     @property
-    def values(self) -> dict[str, int]:
-        """Number of values that were left out alone, by name."""
-        return dict(self._values)
+    def has_news(self) -> bool:
+        """True when something was left out of which no note says anything so far."""
+        return bool(self._facts)
 
     @property
     def has_unnoted(self) -> bool:
@@ -88,10 +84,11 @@ class DroppedRecords:
         if len(self._facts) > len(texts):
             texts.append(f"and {len(self._facts) - len(texts)} more")
         if not texts and not self.outage:
-            texts = [f"{sum(self._unnoted_values.values()) + sum(self._unnoted_records.values())} more like before"]
-        text = f"left out: {'; '.join(texts)}" if texts else ""
-        text = "; ".join(filter(None, [self.fact if self.outage else "", text]))
-        note: dict[str, Any] = {"kind": "note", "text": text, "topic": TOPIC}
+            texts = [f"{self._unnoted_values.total() + self._unnoted_records.total()} more like before"]
+        facts = [self.fact] if self.outage else []
+        if texts:
+            facts.append(f"left out: {'; '.join(texts)}")
+        note: dict[str, Any] = {"kind": "note", "text": "; ".join(facts), "topic": TOPIC}
         if self._unnoted_values:
             note["left_out"] = dict(islice(self._unnoted_values.items(), _MOST_NAMES_IN_NOTE))
         if self._unnoted_records:
@@ -104,7 +101,6 @@ class DroppedRecords:
             del self._unnoted_values[name]
         self._unnoted_records.clear()
         self._facts.clear()
-        self.has_news = False
 
     @property
     def fact(self) -> str:
@@ -127,9 +123,8 @@ class DroppedRecords:
 
     def tell_caller(self, cause: str, *, kind: str = "record") -> None:
         """Count a record whose caller gets an error. The stream records it too, since the caller may continue."""
-        self._count(kind)
-        self.outage += 1
         self.cause = cause
+        self.add(cause, kind=kind)
 
     def end_outage(self) -> None:
         """Report that the outage is over."""
@@ -141,28 +136,33 @@ class DroppedRecords:
     def leave_out(self, fact: str, *, key: str = "", kind: str = "record") -> None:
         """Count a record of *kind* that is invalid or exceeds a limit; report it once for each *key*.
 
-        The key is *fact* by default. After a hundred different ones, nothing more is reported.
+        The key is *fact* by default.
         """
         self._count(kind)
-        if self._learn(key or fact, f"{kind} ({fact})"):
-            self._say(f"invalid record not written, nor later ones like it: {fact}")
+        if self.say_once(key or fact, f"invalid record not written, nor later ones like it: {fact}"):
+            self._facts.append(f"{kind} ({fact})")
 
-    def say_once(self, what: str, fact: str) -> None:
-        """Report a *fact* the first time that *what* happens, of the first hundred of them."""
-        if what not in self._known:
-            self._known.add(what)
-            self._say(fact)
+    def say_once(self, what: str, fact: str) -> bool:
+        """Return whether *what* happens for the first time, and report the *fact* then, up to a hundred."""
+        if what in self._known:
+            return False
+        self._known.add(what)
+        if len(self._known) <= _MOST_SAID:
+            say(f"{self._path}: {fact}")
+        elif len(self._known) == _MOST_SAID + 1:
+            say(f"{self._path}: what else is left out is not reported here; the log counts it")
+        return True
 
-    def count_forked(self, records: Mapping[str, int]) -> None:
+    def count_forked(self, records: Counter[str]) -> None:
         """Count *records* by kind that children of this process were asked to write, which each of them reported."""
-        for kind, number in records.items():
-            self.count += number
-            self._unnoted_records[kind] += number
-        if records:
-            self._learn("forked", "records of forked processes (the process that started the run is its only writer)")
+        self.count += records.total()
+        self._unnoted_records.update(records)
+        if records and "forked" not in self._known:
+            self._known.add("forked")
+            self._facts.append("records of forked processes (the process that started the run is its only writer)")
 
     def leave_out_values(self, left_out: list[LeftOut], kind: str) -> None:
-        """Count values that a record of *kind* is written without, and report each of the first hundred names once.
+        """Count values that a record of *kind* is written without, and report each name once.
 
         An empty kind means that they are of no record.
         """
@@ -170,43 +170,25 @@ class DroppedRecords:
         for given, why in left_out:
             shown = shortened(given)
             name = given if len(given) <= _LONGEST_NAME else shown
-            self._values[name] += 1
+            self.values[name] += 1
             self._unnoted_values[name] += 1
-            if not self._learn(f"value {name}", f"{shown} ({why})"):
-                continue
-            if len(self._values) <= _MOST_SAID:
-                say(f"{self._path}: {shown}{where}: {why} (reported once)")
-            elif len(self._values) == _MOST_SAID + 1:
-                say(f"{self._path}: values of other names are left out too; the log counts each name")
+            if self.say_once(f"value {name}", f"{shown}{where}: {why} (reported once)"):
+                self._facts.append(f"{shown} ({why})")
 
     def conclude(self) -> None:
         """Report the number of records and values that the stream lacks, if any."""
         if self.count:
             say(f"{self._path}: {_records(self.count)} not written in total")
-        if self._values:
-            total = sum(self._values.values())
-            names = ", ".join(f"{shortened(name)} {count}" for name, count in self._values.most_common(_MOST_IN_TEXT))
-            rest = len(self._values) - _MOST_IN_TEXT
+        if self.values:
+            total = self.values.total()
+            names = ", ".join(f"{shortened(name)} {count}" for name, count in self.values.most_common(_MOST_IN_TEXT))
+            rest = len(self.values) - _MOST_IN_TEXT
             more = f" and {rest} more" if rest > 0 else ""
             say(f"{self._path}: {total} value{'s were' if total > 1 else ' was'} left out in total ({names}{more})")
 
     def _count(self, kind: str) -> None:
         self.count += 1
         self._unnoted_records[kind] += 1
-
-    def _say(self, fact: str) -> None:
-        self._said += 1
-        if self._said <= _MOST_SAID:
-            say(f"{self._path}: {fact}")
-
-    def _learn(self, what: str, fact: str) -> bool:
-        """Return whether *what* is left out for the first time, which a note is to say."""
-        if what in self._known:
-            return False
-        self._known.add(what)
-        self._facts.append(fact)
-        self.has_news = True
-        return True
 
 
 def _records(count: int) -> str:
@@ -225,7 +207,6 @@ class ForkedRecords:
         self._descriptor: int | None = None
         self._taken = 0
         _watched.add(self)
-        _watch()
 
     @property
     def is_child(self) -> bool:
@@ -267,16 +248,12 @@ class ForkedRecords:
 
 
 _watched: weakref.WeakSet[ForkedRecords] = weakref.WeakSet()
-_is_watching = False
-
-
-def _watch() -> None:
-    global _is_watching  # noqa: PLW0603 - the hook is set once for a process
-    if not _is_watching and hasattr(os, "register_at_fork") and hasattr(os, "pread"):
-        _is_watching = True
-        os.register_at_fork(before=_prepare_all)
 
 
 def _prepare_all() -> None:
     for each in list(_watched):
         each.prepare()
+
+
+if hasattr(os, "register_at_fork") and hasattr(os, "pread"):
+    os.register_at_fork(before=_prepare_all)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex, Ty
 
 import msgspec
 from msgspec import UNSET, Struct
-from msgspec.inspect import LiteralType, StructType, UnionType, type_info
+from msgspec.inspect import LiteralType, type_info
 
 from toyspec.core.errors import must_be_one_of
 from toyspec.core.escaping import shortened
@@ -132,18 +132,17 @@ def _what_is_wrong(error: msgspec.ValidationError, line: bytes, kind: str) -> st
     """Return the text of *error*, with the value at the place that it names, and what is allowed there."""
     place = _PLACE.search(str(error))
     value: Any = msgspec.json.decode(line)
-    types = [type_info(event_types("toy/v1")[kind])]
     for key in place[1].split(".") if place else ():
         if not isinstance(value, dict) or key not in value:
             return str(error)
         value = value[key]
-        fields = [field for each in types if isinstance(each, StructType) for field in each.fields]
-        found = [field.type for field in fields if field.encode_name == key]
-        types = [part for each in found for part in (each.types if isinstance(each, UnionType) else [each])]
     if place is None or isinstance(value, dict | list):
         return str(error)
+    fields: Any = type_info(event_types("toy/v1")[kind])
+    declared = [each.type for each in fields.fields if each.encode_name == place[1]]
+    types = [part for each in declared for part in getattr(each, "types", [each])]
     choices = [choice for each in types if isinstance(each, LiteralType) for choice in each.values]
-    if len(choices) > 1:
+    if choices:
         return f"{place[1]} is {shortened(repr(value))}; {must_be_one_of(choices)}"
     return f"{error}, which is {shortened(repr(value))}"
 

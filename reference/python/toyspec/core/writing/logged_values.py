@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeGuard, get_args
 
 import msgspec
@@ -203,65 +202,41 @@ def writable(
     """
     required = _required(kind)
     base = {key: value for key, value in given.items() if key in required}
-    numbers = base.get("values") if kind == "scalars" else None
-    if isinstance(numbers, Mapping):
+    if kind == "scalars" and isinstance(base.get("values"), Mapping):
         base["values"] = {}
-    room = _Room(base, MAX_LINE_BYTES - size(base), size)
-    if isinstance(numbers, Mapping):
-        room.add("values", numbers)
-    for key, value in given.items():
-        if key not in required:
-            room.add(key, value)
-    return {key: room.kept[key] for key in given if key in room.kept}, room.left_out
+    base_size = size(base)
+    room, is_after_value, left_out = MAX_LINE_BYTES - base_size, False, list[LeftOut]()
 
-
-class _Room:
-    """A record that takes members as long as they can be written and there is room."""
-
-    def __init__(self, base: dict[str, Any], room: int, size: Callable[[Mapping[str, Any]], int]) -> None:
-        self.kept = dict(base)
-        self.left_out: list[LeftOut] = []
-        self._base = base
-        self._base_size = size(base)
-        self._room = room
-        self._size = size
-        self._has_values = self._is_in_values = False
-
-    def add(self, key: str, value: Any) -> None:
-        """Take the member *key*, or of a mapping what can be written of it."""
-        self._is_in_values = key == "values"
-        kept = self._part(value, partial(_member, dict, key), "" if key == "values" else key, _DEPTH)
-        if kept is not UNSET:
-            self.kept[key] = kept
-
-    def _part(self, value: Any, placed: Callable[[Any], dict[str, Any]], name: str, depth: int) -> Any:
+    def part(path: list[Any], value: Any) -> Any:
+        """Return what can be written of the *value* at *path*; UNSET for nothing."""
+        nonlocal room, is_after_value
+        placed = value
+        for key in reversed(path):
+            placed = {key: placed}
         try:
-            length = self._size({**self._base, **placed(value)}) - self._base_size
             # A value is measured without the others, and has a comma beside them.
-            length += self._is_in_values and self._has_values
-            if length <= self._room:
-                self._room -= length
-                self._has_values = self._has_values or self._is_in_values
+            length = size({**base, **placed}) - base_size + (is_after_value and path[0] == "values")
+            if length <= room:
+                room -= length
+                is_after_value = is_after_value or path[0] == "values"
                 return value
             fact = f"the record would have more than {MAX_LINE_BYTES} bytes; write it to a file"
         except (InvalidEventError, RecordRefusedError) as error:
             fact = str(error)
-        members = members_in(value) if depth else None
+        members = members_in(value) if len(path) <= _DEPTH else None
         if not members:
-            self.left_out.append(LeftOut(name, fact))
+            left_out.append(LeftOut("/".join(map(str, path)).removeprefix("values/"), fact))
             return UNSET
-        kept: dict[Any, Any] = {}
-        for key, member in members.items():
-            inner_name = f"{name}/{key}" if name else str(key)
-            part = self._part(member, partial(_member, placed, key), inner_name, depth - 1)
-            if part is not UNSET:
-                kept[key] = part
-        return kept or UNSET
+        kept = {key: part([*path, key], member) for key, member in members.items()}
+        return {key: member for key, member in kept.items() if member is not UNSET} or UNSET
 
-
-def _member(placed: Callable[[Any], dict[str, Any]], key: Any, value: Any) -> dict[str, Any]:
-    """Return a record with the member *key* at the place of an object that *placed* puts into a record."""
-    return placed({key: value})
+    written = dict(base)
+    for key, value in given.items():
+        if key not in required or base[key] is not value:
+            found = part([key], value)
+            if found is not UNSET:
+                written[key] = found
+    return {key: written[key] for key in given if key in written}, left_out
 
 
 def _sorted(values: Any, prefix: str, kind: str) -> SortedValues | None:

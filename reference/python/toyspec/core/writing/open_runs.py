@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType, TracebackType
+    from types import FrameType
 
     from toyspec.core.writing.run_stream import RunStream
 
@@ -65,7 +65,7 @@ def _ending_of(error: BaseException) -> dict[str, Any]:
         return _exit_ending(error.code)
     # What is not an Exception comes from outside: Ctrl-C, a task that is cancelled, a generator that is closed.
     reason = "errored" if isinstance(error, Exception) else "interrupted"
-    where = f"in thread {_program.thread}: " if error is _program.error and _program.thread is not None else ""
+    where = f"in thread {_program.thread}: " if error is _program.thread_error and _program.thread is not None else ""
     return {"reason": reason, "error": f"{where}{_text_of(error)}"[:_LONGEST_ERROR_CHARS]}
 
 
@@ -91,7 +91,7 @@ class _Program:
 
     def __init__(self) -> None:
         self.runs: dict[str, OpenRun] = {}
-        self.error: BaseException | None = None
+        self.thread_error: BaseException | None = None
         self.thread: str | None = None
         self.exit_code: object = None
         self.signals: dict[str, int] = {}
@@ -110,7 +110,7 @@ class _Program:
         """
         self.runs.clear()
         self.signals.clear()
-        self.error = self.thread = self.exit_code = None
+        self.thread_error = self.thread = self.exit_code = None
         handlers, self.handlers = self.handlers, {}
         for number, before in handlers.items():
             if signal.getsignal(number) is _on_signal:
@@ -152,7 +152,6 @@ def _watch() -> None:
         atexit.register(_end_all)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=_program.forget)
-        sys.excepthook = partial(_note_exception, sys.excepthook)
         threading.excepthook = partial(_note_thread_exception, threading.excepthook)
         setattr(sys, "exit", partial(_note_exit, sys.exit))  # noqa: B010 - its type says that it never returns
         setattr(signal, "signal", partial(_note_handler, signal.signal))  # noqa: B010 - likewise, of another type
@@ -219,16 +218,9 @@ def _end_by_signal(number: int, waiting: list[OpenRun]) -> None:
     os.kill(os.getpid(), number)
 
 
-def _note_exception(
-    before: Callable[..., Any], kind: type[BaseException], error: BaseException, traceback: TracebackType | None
-) -> None:
-    _program.error = error
-    before(kind, error, traceback)
-
-
 def _note_thread_exception(before: Callable[..., Any], arguments: threading.ExceptHookArgs) -> None:
-    if _program.error is None and arguments.exc_value is not None and arguments.exc_type is not SystemExit:
-        _program.error = arguments.exc_value
+    if _program.thread_error is None and arguments.exc_type is not SystemExit:
+        _program.thread_error = arguments.exc_value
         _program.thread = None if arguments.thread is None else arguments.thread.name
     before(arguments)
 
@@ -240,13 +232,13 @@ def _note_exit(before: Callable[..., Any], code: object = None, /) -> None:
 
 def _end_all() -> None:
     code = _program.exit_code
-    error = _program.error or _last_exception() or (SystemExit(code) if code else None)
+    error = _last_exception() or _program.thread_error or (SystemExit(code) if code else None)
     for run in list(_program.runs.values()):
         run.end(ending(error, run.stream.path))
     _program.runs.clear()
 
 
 def _last_exception() -> BaseException | None:
-    """Return the exception that ends this program, where no hook has met it."""
+    """Return the exception that ends this program."""
     # The interpreter keeps it; in a session it may be an old one.
     return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)

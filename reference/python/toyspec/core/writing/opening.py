@@ -52,11 +52,6 @@ class Opened:
         self.moves: list[tuple[str, str]] = []
         """Old and new path of every file that was moved to make room, in order."""
 
-    @property
-    def has_changes(self) -> bool:
-        """True if there is something to undo."""
-        return self.is_new or bool(self.moves)
-
     def take_back(self) -> None:
         """Remove the new file, which must be empty, and restore the names of moved ones if these are free."""
         with contextlib.suppress(OSError):

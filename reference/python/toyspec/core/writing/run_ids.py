@@ -49,18 +49,12 @@ def remove_directories(made: list[str]) -> None:
             os.rmdir(place)
 
 
-DEFAULT_TEMPLATE = "{arch}-{date}-{seq}"
-ANONYMOUS = "anonymous"
-"""Id template of a run without an id."""
-
 DEFAULT_NAME = "run"
 """What a run is called whose name has no letter or digit."""
 
 _LONGEST_NAME = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _RUN_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_SAFE_RUN_ID_CHARS - 1}}}")
-_TOKEN = re.compile(r"\{([^{}]*)\}")
-_TOKENS = ("arch", "date", "time", "seq")
 # Names that Windows reserves for devices, with any extension.
 _DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))])
 
@@ -89,56 +83,27 @@ def run_id_from(name: str) -> str:
     return DEFAULT_NAME
 
 
-def format_run_id(template: str, *, arch: str, wall: float, seq: int) -> str:
-    """Return the run id that *template* gives; raise ValueError for an unknown token or an unsafe id.
+def claim_directory(root: str, name: str, wall: float) -> str:
+    """Create a directory under *root* for a new run and return its path: ``<name>-<date>-<number>``, which is its id.
 
-    The tokens are ``{arch}``, ``{date}`` (YYYYMMDD) and ``{time}`` (HHMMSS) of *wall*, seconds since the Unix epoch,
-    in UTC, and ``{seq}`` in three digits or more.
-    """
-    return check_run_id(_filled(template, arch, wall, f"{seq:03d}"))
-
-
-def claim_directory(root: str, template: str = DEFAULT_TEMPLATE, *, arch: str, wall: float) -> str:
-    """Create a directory under *root* for a new run and return its path; its name is the run id.
-
-    ``{seq}`` becomes one more than the largest existing one with the same other tokens, from 001. Two processes
-    never get the same directory. Raise FileExistsError when a template without ``{seq}`` names one that exists.
+    The date is that of *wall*, seconds since the Unix epoch, in UTC. The number is one more than the largest existing
+    one, in three digits or more. Two processes never get the same directory. Raise ValueError for an unsafe *name*.
     """
     refuse_address(root)
     os.makedirs(root, exist_ok=True)
-    if "{seq}" not in template:
-        return _created(root, format_run_id(template, arch=arch, wall=wall, seq=0))
-    seq = _last_seq(root, template, arch, wall)
+    before = dated(name, wall)
+    check_run_id(before)
+    numbered = re.compile(re.escape(before) + r"([0-9]{3,18})")
+    found = (numbered.fullmatch(entry) for entry in os.listdir(root))
+    number = max((int(match.group(1)) for match in found if match), default=0)
     while True:
-        seq += 1
-        try:
-            return _created(root, format_run_id(template, arch=arch, wall=wall, seq=seq))
-        except FileExistsError:
-            continue
+        number += 1
+        path = os.path.join(root, f"{before}{number:03d}")
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path)
+            return path
 
 
-def _created(root: str, name: str) -> str:
-    path = os.path.join(root, name)
-    os.mkdir(path)
-    return path
-
-
-def _last_seq(root: str, template: str, arch: str, wall: float) -> int:
-    format_run_id(template, arch=arch, wall=wall, seq=0)
-    before, *others = (re.escape(_filled(part, arch, wall, "")) for part in template.split("{seq}"))
-    pattern = re.compile(before + r"([0-9]{3,18})" + "(?:[0-9]{3,18})".join(others))
-    found = (pattern.fullmatch(name) for name in os.listdir(root))
-    return max((int(match.group(1)) for match in found if match), default=0)
-
-
-def _filled(template: str, arch: str, wall: float, seq: str) -> str:
-    now = time.gmtime(wall)
-    values = dict(zip(_TOKENS, (arch, time.strftime("%Y%m%d", now), time.strftime("%H%M%S", now), seq), strict=True))
-
-    def value(token: re.Match[str]) -> str:
-        if token.group(1) not in values:
-            known = ", ".join(f"{{{name}}}" for name in _TOKENS)
-            raise ValueError(f"token {shortened(token.group())} of the template is unknown; use {known}")
-        return values[token.group(1)]
-
-    return _TOKEN.sub(value, template)
+def dated(name: str, wall: float) -> str:
+    """Return what the ids of runs begin with that have this *name* and start on the day of *wall*."""
+    return f"{name}-{time.strftime('%Y%m%d', time.gmtime(wall))}-"

@@ -174,12 +174,13 @@ class RunProgress:
 
     def take(self, kind: str | None, event: Mapping[str, Any]) -> None:
         """Learn from a record in the stream; fields of the wrong type are ignored."""
-        t = self._time_of(kind, event)
+        t = event.get("t")
+        if kind in _KINDS and isinstance(t, int | float) and not isinstance(t, bool):
+            self.time = max(self.time, float(t))
         if kind == "step" and is_count(event.get("step")):
-            self.take_step(max(t, self.time), event["step"], phase_of(event) or self.phase, event.get("loss", UNSET))
+            self.take_step(self.time, event["step"], phase_of(event) or self.phase, event.get("loss", UNSET))
             return
         self.records += 1
-        self.time = max(self.time, t)
         if kind == "run_start" and self.run_id is None:
             self.run_id = event.get("run_id") if isinstance(event.get("run_id"), str) else ""
             self.phase = phase_of(event) or _TRAIN
@@ -204,10 +205,6 @@ class RunProgress:
         if phase == _TRAIN:
             self.last_train_step = step
             self.last_train_loss = loss
-
-    def _time_of(self, kind: str | None, event: Mapping[str, Any]) -> float:
-        t = event.get("t")
-        return float(t) if kind in _KINDS and isinstance(t, int | float) and not isinstance(t, bool) else self.time
 
     def last_of(self, phase: str) -> int | None:
         """Return the last step of *phase* in this attempt; None before the first."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 
 from toyspec.core import rooms
@@ -17,6 +18,7 @@ from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock
 from toyspec.core.writing.companions import synced
 from toyspec.core.writing.environment import (
     TrainingProcess,
+    backend_in_use,
     git_revision,
     package_versions,
     shared_run_id,
@@ -25,10 +27,10 @@ from toyspec.core.writing.environment import (
 from toyspec.core.writing.events import StartMembers, check_start_members
 from toyspec.core.writing.run_ids import (
     DEFAULT_NAME,
-    DEFAULT_TEMPLATE,
     check_run_id,
     claim_directory,
-    format_run_id,
+    dated,
+    remove_directories,
     run_id_from,
 )
 from toyspec.core.writing.run_writer import RunWriter
@@ -50,7 +52,6 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     *,
     arch: str | None = None,
     run_id: str | None = None,
-    template: str = DEFAULT_TEMPLATE,
     config: Mapping[str, Any] | Any | None = None,
     unredacted: Sequence[str] = (),
     exist: Exist = "replace",
@@ -68,8 +69,8 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
 ) -> RunWriter:
     """Return the writer of a run that has just started: its directory under *root* has a log with its run_start.
 
-    **Where it is.** Without *run_id* the run gets a new directory, named by *template* from *arch*, the day and a
-    number. With *run_id* the directory has that name, and *exist* says what happens to a log that is already in it:
+    **Where it is.** Without *run_id* the run gets a new directory, named by ``name`` or *arch*, the day and a number.
+    With *run_id* the directory has that name, and *exist* says what happens to a log that is already in it:
     ``"replace"`` renames it, ``"resume"`` continues it, ``"fail"`` raises FileExistsError.
 
     **What it is.** *config* has the settings: a mapping, a dataclass or a namespace. Secrets in it are written as
@@ -112,13 +113,13 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "companions": along, "clock": clock}
     access |= {"durability": durability, "on_error": on_error, "unredacted": unredacted}
     stream_name = rank_file(at.rank) if ranks == "all" else EVENTS_FILE
-    model = members.get("model")
-    arch = model if isinstance(model, str) else arch
+    model = _model(arch, members.get("model"))
     with contextlib.ExitStack() as undoing:
         directory = None if run_id is None else os.path.join(root, check_run_id(run_id))
         if directory is None:
-            directory = _claimed(os.fspath(root), template, run_id_from(arch or DEFAULT_NAME), clock.wall(), on_error)
-            undoing.callback(_remove_if_empty, directory)
+            name = run_id_from(str(members.get("name") or model.get("arch") or DEFAULT_NAME))
+            directory = _claimed(os.fspath(root), name, clock.wall(), on_error)
+            undoing.callback(remove_directories, [directory])
         open_runs.start_again(os.path.join(directory, stream_name))
         run = RunWriter(directory, resuming="by-itself", stream_name=stream_name, **access)
         undoing.callback(run.abandon)
@@ -130,9 +131,8 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
             known |= {"argv": list(getattr(sys, "argv", [])), "packages": package_versions(), "backend": _backend()}
             known["git"] = None if "git" in members else git_revision()
         given = {name: value for name, value in members.items() if value is not None}
-        run.run_start(
-            config=None if config is None else members_of(config), **{**known, **given, **_model(arch, model)}
-        )
+        given |= {"model": model} if model else {}
+        run.run_start(config=None if config is None else members_of(config), **{**known, **given})
         if from_step is not None and run.resumes:
             run.run_resume(from_step)
         undoing.pop_all()
@@ -148,9 +148,9 @@ def _short(sync: Sync | str | None, health: bool | str | Sequence[Mapping[str, A
 
 
 def _model(arch: str | None, model: Any) -> dict[str, Any]:
-    members = {} if model is None or isinstance(model, str) else members_of(model)
-    found = {**({} if arch is None else {"arch": arch}), **members}
-    return {"model": found} if found else {}
+    if isinstance(model, str):
+        return {"arch": model}
+    return {**({} if arch is None else {"arch": arch}), **({} if model is None else members_of(model))}
 
 
 def _check_choices(run_id: str | None, exist: Exist, ranks: Ranks) -> None:
@@ -162,11 +162,6 @@ def _check_choices(run_id: str | None, exist: Exist, ranks: Ranks) -> None:
 
 def _backend() -> Backend | None:
     """Return the device in use, None where there is none so far."""
-    if not {"jax", "torch"} & sys.modules.keys():
-        return None
-    # Imported here: start-up time counts.
-    from toyspec.core.writing.environment import backend_in_use
-
     try:
         return backend_in_use()
     except Exception:  # noqa: BLE001 - a driver may raise anything, and the run must begin
@@ -189,16 +184,14 @@ def _move_ranks(directory: str) -> None:
 
 def _silent(root: str, run_id: str | None, at: TrainingProcess) -> RunWriter:
     """Return a writer that writes nothing, and say once what makes this process silent."""
-    global _has_said_silent  # noqa: PLW0603 - once for a process
-    if not _has_said_silent:
-        _has_said_silent = True
-        fact = f"{at.source} says that this is process {at.rank} of {at.size}, and the first one writes the run"
-        say(f"nothing is logged here: {fact}; pass ranks='all' for a log of each process")
+    _say_silent(f"{at.source} says that this is process {at.rank} of {at.size}, and the first one writes the run")
     directory = os.path.join(root, run_id if run_id is not None else "silent")
     return RunWriter(directory, resuming="by-itself", silent=True)
 
 
-_has_said_silent = False
+@cache
+def _say_silent(fact: str) -> None:
+    say(f"nothing is logged here: {fact}; pass ranks='all' for a log of each process")
 
 
 def _shared_id(run_id: str | None, at: TrainingProcess) -> str:
@@ -211,16 +204,11 @@ def _shared_id(run_id: str | None, at: TrainingProcess) -> str:
     return run_id_from(found)
 
 
-def _remove_if_empty(directory: str) -> None:
-    with contextlib.suppress(OSError):
-        os.rmdir(directory)
-
-
-def _claimed(root: str, template: str, arch: str, wall: float, on_error: OnError) -> str:
+def _claimed(root: str, name: str, wall: float, on_error: OnError) -> str:
     try:
-        return claim_directory(root, template, arch=arch, wall=wall)
+        return claim_directory(root, name, wall)
     except OSError:
         if on_error == "raise":
             raise
         # The writer will fail at the same place, and report it.
-        return os.path.join(root, format_run_id(template, arch=arch, wall=wall, seq=1))
+        return os.path.join(root, f"{dated(name, wall)}001")

@@ -25,13 +25,12 @@ from toyspec.core.format.canonical import (
 from toyspec.core.format.decoding import typed
 from toyspec.core.format.line_validation import holds_long_number
 from toyspec.core.format.redaction import Redaction
-from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.toy_v1 import Step
 from toyspec.core.reading.run_files import leaves_bundle
 from toyspec.core.system_calls import cause_of, named, say
 from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile
-from toyspec.core.writing.appending import StreamScan, clear_from, open_to_append, remaining_lines
+from toyspec.core.writing.appending import StreamScan, move_fragment, open_to_append, whole_lines
 from toyspec.core.writing.clocks import Stopwatch, utc_text
 from toyspec.core.writing.dropped_records import DroppedRecords, ForkedRecords
 from toyspec.core.writing.events import check_record
@@ -170,7 +169,7 @@ class RunStream:
     @property
     def left_out(self) -> dict[str, int]:
         """Number of values that records were written without, by name."""
-        return self._dropped.values
+        return dict(self._dropped.values)
 
     @property
     def is_silent(self) -> bool:
@@ -189,9 +188,9 @@ class RunStream:
         file = self._file
         return file is not None and file.closed_because is None
 
-    def write(self, event: Event, *, encoder: Callable[[dict[str, Any]], bytes] = encode_record) -> None:
-        """Write *event*; its ``t`` is the time now unless it has one. *encoder* gives its text."""
-        self._perform(self._write, event, encoder)
+    def write(self, event: Event) -> None:
+        """Write *event*; its ``t`` is the time now unless it has one."""
+        self._perform(self._write, event)
 
     def write_with_file(self, event: Event, content: bytes | str | os.PathLike[str]) -> None:
         """Write the file of *content* into the folder of media, and then *event*, which names it."""
@@ -213,7 +212,7 @@ class RunStream:
         """Return the settings of *config*, as they would be written, that differ from those of the run so far."""
         record = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "config": config}
         self._hide_secrets(record)
-        line, _ = self._line_of("run_start", record, encode, [])
+        line, _ = self._line_of("run_start", record, [])
         return self._progress.changed(msgspec.json.decode(line).get("config") or {})
 
     def close(self) -> None:
@@ -447,7 +446,7 @@ class RunStream:
             self._file = None
         self._dropped.conclude()
 
-    def _write(self, event: Event, encoder: Callable[[dict[str, Any]], bytes] = encode_record) -> None:
+    def _write(self, event: Event) -> None:
         given = members_of(event)
         kind = given.get("kind")
         if not isinstance(kind, str):
@@ -463,7 +462,7 @@ class RunStream:
         given = ready.members
         ready.left_out[:0] = left_out
         given.setdefault("t", self._watch.seconds())
-        line, given = self._line_of(kind, given, encoder, ready.left_out)
+        line, given = self._line_of(kind, given, ready.left_out)
         is_needed = not ready.left_out and not ready.media
         if kind != "scalars" or is_needed or any(given.get(key) for key in ("values", "texts")):
             value = msgspec.json.decode(line)
@@ -471,7 +470,7 @@ class RunStream:
             self._dropped.leave_out_values(ready.left_out, kind)
             if type(value.get("step")) is int and kind not in _FRAMING_KINDS and self._is_early:
                 self.resumption.keep(value, is_counted=is_counted)
-            self._append(self._record(line, kind, value))
+            self._append(PlacedRecord(line, kind, self._progress.take, (kind, value)))
             self._say_hidden(hidden)
             if kind == "run_resume":
                 superseded, lost = self.resumption.superseded(value["from_step"])
@@ -521,26 +520,22 @@ class RunStream:
         file = NamedContent(content, str(given.get("media_type")), given.get("sha256"))
         self._write_media({str(given.get("name")): [file]}, given)
 
-    def _line_of(
-        self,
-        kind: str,
-        given: dict[str, Any],
-        encoder: Callable[[dict[str, Any]], bytes],
-        left_out: list[LeftOut],
-    ) -> tuple[bytes, dict[str, Any]]:
+    def _line_of(self, kind: str, given: dict[str, Any], left_out: list[LeftOut]) -> tuple[bytes, dict[str, Any]]:
         """Return the text of a record, and its members: all that can be written. Add what cannot to *left_out*.
 
         If the caller wants errors, raise for a value that cannot be written.
         """
 
         def size(members: Mapping[str, Any]) -> int:
-            text = encoder(dict(members))
+            return len(line_of(dict(members)))
+
+        def line_of(members: dict[str, Any]) -> bytes:
+            text = encode_record(members)
             check_record(text, kind)
-            return len(text)
+            return text
 
         try:
-            line = encoder(given)
-            check_record(line, kind)
+            line = line_of(given)
         except (InvalidEventError, RecordRefusedError):
             if not self._is_lenient:
                 raise
@@ -548,19 +543,11 @@ class RunStream:
             if not more:
                 raise
             left_out.extend(more)
-            line = encoder(given)
-            check_record(line, kind)
+            line = line_of(given)
         if left_out and self.settings.on_error == "raise":
             name, why = left_out[0]
             raise InvalidEventError(f"{name} of {kind} cannot be written: {why}")
         return line, given
-
-    def _record(self, line: bytes, kind: str, value: dict[str, Any]) -> PlacedRecord:
-        progress = self._progress
-        if kind != "step":
-            return PlacedRecord(line, kind, progress.take, (kind, value))
-        facts = (value["t"], value["step"], value.get("phase") or progress.phase, value.get("loss", UNSET))
-        return PlacedRecord(line, kind, progress.take_step, facts)
 
     def _write_step(self, event: Step, numbering: Numbering) -> None:
         progress = self._progress
@@ -651,21 +638,21 @@ class RunStream:
                 say(f"an earlier log was kept: {kept}")
 
     def _go_on_after_truncation(self, lost_bytes: int) -> None:
-        """Make the stream readable again after another program has cut it: run_start first, and no joined lines.
+        """Make the stream readable again after another program has cut it: whole lines, the first of them run_start.
 
         A note counts the records that are gone.
         """
         file = self._file
         assert file is not None
-        kept, end, after = remaining_lines(file, self.run_start)
-        clear_from(file, end)
-        left = after if kept else [self.run_start, *after]
-        lost = self._progress.records - kept - len(left)
+        kept, end = whole_lines(file)
+        file.torn_path = move_fragment(file, end) or file.torn_path
+        start = [] if kept else [self.run_start]
+        lost = max(0, self._progress.records - kept - len(start))
         fact = f"another program cut the stream short: {lost_bytes} bytes and {lost} records are lost"
         now, wall = self._progress.time, utc_text(self.settings.clock.wall())
         note = {"kind": "note", "t": now, "text": fact, "topic": "left-out", "dropped": {"record": lost}}
         resume = {"kind": "run_resume", "t": now, "from_step": self._progress.resume_step or 0, "resumed_at": wall}
-        lines = [*left, encode(note), encode(resume)]
+        lines = [*start, encode(note), encode(resume)]
         for line in lines:
             file.commit(line + b"\n", "now")
         self._dropped.count += lost
@@ -696,7 +683,8 @@ class RunStream:
         if record.kind not in _INDISPENSABLE_KINDS:
             self._dropped.add(cause_of(error), kind=record.kind)
             if record.kind == "step":
-                self._progress.pass_step(*record.facts[1:3])
+                lost = msgspec.json.decode(record.line)
+                self._progress.pass_step(lost["step"], lost.get("phase") or self._progress.phase)
         elif self._owed is None:
             self._dropped.begin(cause_of(error))
             self._owed = record
@@ -746,9 +734,7 @@ def _what_is_wrong(error: Exception) -> str:
 
 def _kind_of(arguments: tuple[Any, ...]) -> str:
     """Return the kind of the record that an action was to write."""
-    for given in arguments:
-        if isinstance(given, msgspec.Struct):
-            return str(given.__struct_config__.tag or "record")
-        if isinstance(given, Mapping):
-            return str(given.get("kind", "record"))
-    return next((given for given in arguments if isinstance(given, str) and given in FIELDS["toy/v1"]), "record")
+    given = arguments[0] if arguments else None
+    if isinstance(given, msgspec.Struct):
+        return str(given.__struct_config__.tag or "record")
+    return str(given.get("kind", "record")) if isinstance(given, Mapping) else "record"

@@ -35,13 +35,10 @@ class Settings(Options, frozen=True, kw_only=True):
     """How long another writer of the stream is waited for, after which StreamRefusedError is raised; None to treat its
     lock as any other failure."""
 
-    values: Literal["adapted", "as-given"] = "adapted"
-    """Whether what fields do not take is made to fit, or left out alone, unless the caller wants errors."""
-
     @property
     def is_lenient(self) -> bool:
-        """Whether values are adapted."""
-        return self.on_error == "disable" and self.values == "adapted"
+        """Whether what fields do not take is made to fit, or left out alone, since the caller wants no errors."""
+        return self.on_error == "disable"
 
     def __post_init__(self) -> None:
         for name, allowed in (("exist", Exist), ("on_error", OnError), ("durability", Durability)):

@@ -77,7 +77,7 @@ def run(options: Namespace) -> int:
     command = list(options.words)
     config = {"command": command_line_without_secrets(command)} if command else {}
     training = TrainingRun(
-        RunOptions(root=options.root, run_id=options.run_id, name=options.name), Start(framework="run", config=config)
+        RunOptions(root=options.root, run_id=options.run_id, name=options.name), Start(config=config)
     )
     capture = Capture(training, choice)
     status = _of_command(command, capture) if command else _of_input(capture)

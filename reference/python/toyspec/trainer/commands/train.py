@@ -190,7 +190,7 @@ def _start(options: Namespace) -> int:
         raise UsageError("a gate on ppl_ratio needs --compare-to")
     directory = options.out
     if directory is None:
-        directory = claim_directory(RUNS, arch="mlp", wall=environment.clock.wall())
+        directory = claim_directory(RUNS, "mlp", environment.clock.wall())
     try:
         check_run_id(os.path.basename(os.path.abspath(directory)))
     except ValueError as error:
