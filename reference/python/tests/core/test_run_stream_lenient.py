@@ -154,14 +154,6 @@ STEPS: dict[str, tuple[list[Call], list[dict[str, Any]], list[str]]] = {
             f"values is left out: {NO_NAMES} (reported once)"
         ],
     ),
-    "a name that is nearly that of a member": (
-        [lambda run: run.step(1, los=1.0), lambda run: run.step(2, los=1.0, own=2)],
-        [
-            {"kind": "step", "step": 1, "extra": {"los": 1.0}},
-            {"kind": "step", "step": 2, "extra": {"los": 1.0, "own": 2.0}},
-        ],
-        ["step has no member 'los', so it is written in extra; did you mean 'loss'?"],
-    ),
 }  # fmt: skip
 
 

@@ -221,8 +221,8 @@ def test_an_invalid_call_raises_and_writes_nothing(run: RunWriter, clock: Manual
     assert '{"kind":"step","t":0.5,"step":4,"loss":1.0}' == lines(run)[-1]
 
 
-def test_a_member_that_no_kind_has_is_never_ignored(run: RunWriter, capsys: pytest.CaptureFixture[str]) -> None:
-    """A call without what a record needs raises, and a misspelt member of a step is written and reported once."""
+def test_a_member_that_no_kind_has_is_never_ignored(run: RunWriter) -> None:
+    """A call without what a record needs raises, and a misspelt member of a step is written."""
     start(run)
     with pytest.raises(TypeError):
         run.note()  # type: ignore[call-arg]
@@ -230,10 +230,6 @@ def test_a_member_that_no_kind_has_is_never_ignored(run: RunWriter, capsys: pyte
         with pytest.raises(TypeError, match=f"'{next(iter(statistics))}'"):
             run.grad("w", step=1, **statistics)
     run.step(los=1.0, mae=0.1)
-    run.step(los=1.0, mae=0.1)
-    said = capsys.readouterr().err
-    assert 1 == said.count("step has no member 'los', so it is written in extra; did you mean 'loss'?")
-    assert "mae" not in said
     assert {"los": 1.0, "mae": 0.1} == list(read(run.directory, mode="salvage"))[-1]["extra"]
 
 

@@ -37,11 +37,6 @@ class OpenRun(NamedTuple):
     start_again: Callable[[], None]
     """Ends the run as interrupted: a later start writes it from now on."""
 
-    @property
-    def active(self) -> bool:
-        """True while calls write records."""
-        return self.stream.is_open and not self.stream.progress.ended
-
 
 def ending(error: BaseException | None, events_path: str) -> dict[str, Any]:
     """Return the reason of a run that nothing has ended, its error and its exit code; empty if nothing went wrong.
@@ -137,7 +132,7 @@ def forget(run: OpenRun) -> None:
 def start_again(events_path: str) -> None:
     """End the run of this process that writes the stream *events_path*, if there is one: it is started again."""
     run = _program.runs.pop(_key(events_path), None)
-    if run is not None and run.active:
+    if run is not None and run.stream.is_active:
         run.start_again()
 
 
@@ -202,7 +197,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
         return
     if before is signal.SIG_IGN:
         return
-    waiting = [run for run in list(_program.runs.values()) if run.active]
+    waiting = [run for run in list(_program.runs.values()) if run.stream.is_active]
     _end_by_signal(number, waiting)
 
 

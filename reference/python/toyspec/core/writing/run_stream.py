@@ -188,13 +188,18 @@ class RunStream:
         file = self._file
         return file is not None and file.closed_because is None
 
+    @property
+    def is_active(self) -> bool:
+        """True while calls write records: the file is open and the run has not ended."""
+        return self.is_open and not self.progress.ended
+
     def write(self, event: Event) -> None:
         """Write *event*; its ``t`` is the time now unless it has one."""
         self._perform(self._write, event)
 
-    def write_with_file(self, event: Event, content: bytes | str | os.PathLike[str]) -> None:
-        """Write the file of *content* into the folder of media, and then *event*, which names it."""
-        self._perform(self._write_with_file, event, content)
+    def write_media(self, members: Mapping[str, Any], media: Mapping[str, list[Media]]) -> None:
+        """Write a record of each of *media*, with *members* that all of them have, after its file."""
+        self._perform(self._write_media, members, media)
 
     def write_step(self, event: Step, numbering: Numbering) -> None:
         """Write a step; its ``t`` is the time now, and counted its number one more than the last of its phase."""
@@ -484,7 +489,7 @@ class RunStream:
             where: dict[str, Any] = {key: given[key] for key in ("step", "phase") if key in given}
             if ready.texts:
                 self._write({"kind": "scalars", **where, "values": {}, "texts": ready.texts})
-            self._write_media(ready.media, where)
+            self._write_media(where, ready.media)
 
     def _hide_secrets(self, given: dict[str, Any]) -> list[str]:
         """Replace the secrets in the members *given* of a record about the run; return their names."""
@@ -497,8 +502,7 @@ class RunStream:
             shown = ", ".join(shortened(name) for name in names[:_MOST_NAMED])
             say(f"{self.path}: written as ***: {shown}; to write a setting unchanged, name it in unredacted")
 
-    def _write_media(self, media: Mapping[str, list[Media]], members: Mapping[str, Any]) -> None:
-        """Write a record of each of *media*, with *members* that all of them have, after its file."""
+    def _write_media(self, members: Mapping[str, Any], media: Mapping[str, list[Media]]) -> None:
         if not media:
             return
         # Imported here: most runs log no media.
@@ -511,14 +515,6 @@ class RunStream:
                 raise InvalidEventError(f"{name} cannot be written: {found}")
             else:
                 self._leave_out(name, found)
-
-    def _write_with_file(self, event: Event, content: bytes | str | os.PathLike[str]) -> None:
-        # Imported here: most runs log no media.
-        from toyspec.core.writing.media import NamedContent
-
-        given = {key: value for key, value in members_of(event).items() if value not in (UNSET, None)}
-        file = NamedContent(content, str(given.get("media_type")), given.get("sha256"))
-        self._write_media({str(given.get("name")): [file]}, given)
 
     def _line_of(self, kind: str, given: dict[str, Any], left_out: list[LeftOut]) -> tuple[bytes, dict[str, Any]]:
         """Return the text of a record, and its members: all that can be written. Add what cannot to *left_out*.

@@ -16,7 +16,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, SupportsIndex, Unpack, get_args
 
 from msgspec import UNSET
@@ -26,7 +25,6 @@ from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.format.foreign_values import mapping_of
 from toyspec.core.format.profiles import EVENTS_FILE
 from toyspec.core.generated.event_methods import EventMethods
-from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.toy_v1 import Step
 from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, say
 from toyspec.core.writing import open_runs
@@ -54,7 +52,6 @@ if TYPE_CHECKING:
     from toyspec.core.writing.run_progress import RunProgress
     from toyspec.core.writing.settings import Exist, OnError, Resuming
 
-_NEARLY = 0.75
 _PARTS: Final = {"model": "arch", "backend": "kind", "host": "name", "git": "sha", "parent": "run_id"}
 """Objects of run_start that may be given as a text, by the member that it is then."""
 _UNCHECKED_STEP: Callable[..., Step] = Step
@@ -66,9 +63,6 @@ class RunWriter(EventMethods):
     A call that would make the stream invalid raises InvalidEventError, a ValueError, and writes nothing. A failing
     system does not stop the program: see *on_error*. Threads may share a writer; in a forked child it is dead.
     """
-
-    # Of the class until there is one: a run stays small.
-    _named: frozenset[str] = frozenset()
 
     def __init__(  # noqa: PLR0913 - each is an option of its own
         self,
@@ -156,7 +150,7 @@ class RunWriter(EventMethods):
     @property
     def active(self) -> bool:
         """True while calls write records: the file is open and the run has not ended."""
-        return self._stream.is_open and not self._stream.progress.ended
+        return self._stream.is_active
 
     @property
     def has_started(self) -> bool:
@@ -258,7 +252,6 @@ class RunWriter(EventMethods):
         integer ≥ 0 is left out, and counted: the record is the next step, and ``extra`` has it as ``given_step``.
         """
         if named:
-            self._look_at_names(named)
             extra = named if extra is None else self._with_named("extra", extra, named)
         event = _UNCHECKED_STEP(
             phase=phase,
@@ -365,20 +358,15 @@ class RunWriter(EventMethods):
         """
         facts = {"index": index, "caption": caption, "size_bytes": size_bytes, "step": step, "phase": phase}
         size = {"width": width, "height": height, "seconds": seconds}
-        members = {"name": name, "media_type": media_type, "sha256": sha256, **facts, **size}
+        members = {"name": name, "media_type": media_type, **facts, **size}
         if content is None:
-            self._log("media", **members)
-        else:
-            self._stream.write_with_file({"kind": "media", **given_members("media", members)}, content)
+            self._log("media", sha256=sha256, **members)
+            return
+        # Imported here: most runs log no media.
+        from toyspec.core.writing.media import NamedContent
 
-    def _look_at_names(self, named: Mapping[str, Any]) -> None:
-        """Report once each name that is nearly that of a member of a step."""
-        for name in named.keys() - self._named:
-            self._named |= {name}
-            meant = get_close_matches(name, FIELDS["toy/v1"]["step"], 1, _NEARLY)
-            if meant:
-                fact = f"step has no member {shortened(name)!r}, so it is written in extra; did you mean {meant[0]!r}?"
-                say(f"{self.events_path}: {fact}")
+        file = NamedContent(content, str(media_type), sha256)
+        self._stream.write_media({"kind": "media", **given_members("media", members)}, {str(name): [file]})
 
     @contextlib.contextmanager
     def region(self, region: str, *, step: Count = None, phase: Phase = None) -> Iterator[None]:
