@@ -365,7 +365,7 @@ class AppendFile:
             return os.lseek(self._descriptor, 0, os.SEEK_END) < self.committed
         except OSError as error:
             let_through(error)
-            return True  # the descriptor is no file's any more
+            return True  # the look finds that the program has closed the descriptor
 
     def _check_descriptor(self) -> None:
         """Close the file for good if the program has closed its descriptor: the number may be another file's now.
