@@ -13,7 +13,6 @@ import pytest
 
 from conversions import SAMPLES, imported, records
 from toyspec.convert import export_runs, exportable, importable, mlflow_store, trackio_store
-from toyspec.convert.destinations.mlflow_runs import MlflowRuns
 from toyspec.convert.finding import importer
 from toyspec.convert.importing import import_runs
 from toyspec.convert.intake import Intake
@@ -127,31 +126,6 @@ def test_database_of_mlflow_without_its_columns_is_counted(tmp_path: Path) -> No
         (each.place, each.value) for loss in ledger.losses for each in loss.examples
     ]
     assert ledger.is_settled
-
-
-def test_database_of_mlflow_names_where_it_will_be(tmp_path: Path) -> None:
-    """Paths and addresses below the folder are those below the other one; all else stays."""
-    here, there = tmp_path / "a b", tmp_path / "c d"
-    here.mkdir()
-    rows = [f"{here}/1", f"{here.as_uri()}/2", "s3://b/x", str(here.parent)]
-    values = ", ".join(f"('{row}')" for row in rows)
-    database(
-        here / "mlflow.db",
-        "CREATE TABLE experiments (artifact_location)",
-        "CREATE TABLE runs (artifact_uri)",
-        f"INSERT INTO experiments VALUES {values}",
-        f"INSERT INTO runs VALUES {values}",
-    )
-    destination = MlflowRuns.__new__(MlflowRuns)
-    destination.into = f"sqlite:///{here}/mlflow.db"
-    destination.complete(str(there))
-    with closing(sqlite3.connect(here / "mlflow.db")) as found:
-        for query in ("SELECT artifact_location FROM experiments", "SELECT artifact_uri FROM runs"):
-            moved = [f"{there}/1", f"{there.as_uri()}/2", "s3://b/x", str(here.parent)]
-            assert moved == [value for (value,) in found.execute(query)]
-    destination.into = f"sqlite:///{tmp_path}/mlflow.db"
-    destination.complete(str(there))
-    assert ["a b"] == [path.name for path in tmp_path.iterdir()]
 
 
 def test_statuses_of_mlflow_files_are_those_of_its_database(tmp_path: Path) -> None:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
-from functools import lru_cache
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from toyspec.convert.reports import DAMAGED, at_step
 from toyspec.convert.sources import files_below, head_of
-from toyspec.core.directories import Directory
 from toyspec.core.errors import SourceError
 
 if TYPE_CHECKING:
@@ -32,22 +29,18 @@ DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 def opened(path: str) -> sqlite3.Connection:
     """Return a connection to the database *path* that cannot write; raise SourceError.
 
-    It has what was committed: changes that a killed program has left half done are taken back, in a copy.
+    It has what was committed. A database with changes that a killed program has left half done is refused.
     """
     connection: sqlite3.Connection | None = None
     try:
         connection = _connected(path, "" if len(files_of(path)) > 1 else _ALONE)
-        try:
-            connection.execute("PRAGMA schema_version")
-        except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_READONLY_ROLLBACK:
-                raise
-            connection.close()
-            state = tuple(os.stat(file).st_mtime_ns for file in files_of(path))
-            connection = _connected(_rolled_back(path, state), _ALONE)
+        connection.execute("PRAGMA schema_version")
     except DATABASE_ERRORS as error:
         if connection is not None:
             connection.close()
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY_ROLLBACK:
+            fact = "a program was killed while it wrote; open the database once with that program, and import it again"
+            raise SourceError(path, fact) from error
         raise SourceError(path, f"the database cannot be read: {error}") from error
     return connection
 
@@ -82,23 +75,6 @@ def _connected(path: str, more: str) -> sqlite3.Connection:
     # Bytes that are not UTF-8 must not end an import.
     connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
     return connection
-
-
-@lru_cache(maxsize=4)
-def _copied(path: str, _state: tuple[int, ...]) -> TemporaryDirectory[str]:
-    """Return a directory with a copy of *path* from which SQLite has taken back what was not committed."""
-    directory = TemporaryDirectory()
-    copy = os.path.join(directory.name, "copy.db")
-    for ending in ("", _JOURNAL):
-        with Directory(directory.name) as place:
-            place.copy(path + ending, f"copy.db{ending}")
-    with closing(sqlite3.connect(copy)) as database:
-        database.execute("PRAGMA schema_version")
-    return directory
-
-
-def _rolled_back(path: str, state: tuple[int, ...]) -> str:
-    return os.path.join(_copied(path, state).name, "copy.db")
 
 
 def tables_of(path: str) -> set[str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.destinations.destination import (
     BATCH,
@@ -37,7 +36,6 @@ from toyspec.core.reading.stream_files import locate_stream, stream_size
 from toyspec.core.runs.discovery import Stream, find_streams
 from toyspec.core.runs.summary import start_after
 from toyspec.core.watching import Total
-from toyspec.core.writing.run_ids import run_id_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -121,15 +119,6 @@ class ExportedRun:
         ledger.advance(self.size - done)
 
 
-class ExportJob(NamedTuple):
-    """A stream to export."""
-
-    path: str
-    size: int
-    run_id: str
-    """The name in the export."""
-
-
 def export_runs(
     format: str,  # noqa: A002 - the word that the command line uses
     runs: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
@@ -154,24 +143,24 @@ def export_runs(
     os.makedirs(made)
     report = ConversionReport(direction="export")
     try:
-        destination = destination_of(format).exporting(made)
-        jobs = list(_jobs(paths_of(runs), report))
-        total = Total(sum(job.size for job in jobs), watch)
-        for job in jobs:
+        destination = destination_of(format).exporting(made, os.path.abspath(target))
+        streams = list(_streams(paths_of(runs), report))
+        total = Total(sum(stream.size for stream in streams), watch)
+        names: set[str] = set()
+        for stream in streams:
             ledger = Ledger(max_examples=max_examples, watch=total.advance)
             try:
-                run = ExportedRun(job.path)
+                run = ExportedRun(stream.path)
             except (SourceError, StreamError) as error:
-                report.errors.append(PathError(job.path, error.fact))
-                total.advance(job.size)
+                report.errors.append(PathError(stream.path, error.fact))
+                total.advance(stream.size)
                 continue
-            _export(run, job.run_id, destination, ledger)
-            entry = RunConversion(
-                format=format, source=encodable(job.path), target=encodable(target), run_id=job.run_id
-            )
+            run_id = _free_name(run.head.run_id, names)
+            _export(run, run_id, destination, ledger)
+            entry = RunConversion(format=format, source=encodable(stream.path), target=encodable(target), run_id=run_id)
             entry.take(ledger)
             report.add(entry)
-        destination.complete(os.path.abspath(target))
+        destination.complete()
         _move_all(made, target)
     except OSError as error:
         if error.filename is None:
@@ -183,24 +172,14 @@ def export_runs(
     return report
 
 
-def _jobs(paths: list[str], report: ConversionReport) -> Iterator[ExportJob]:
-    """Yield the streams at *paths*, each with a name of its own; what cannot be exported is in *report*."""
-    names: set[str] = set()
+def _streams(paths: list[str], report: ConversionReport) -> Iterator[Stream]:
+    """Yield the streams at *paths*; what cannot be exported is in *report*."""
     for path in paths:
         for found in find_streams(path):
             if isinstance(found, Stream):
-                yield ExportJob(found.path, found.size, _free_name(run_id_from(_run_id(found.path)), names))
+                yield found
             else:
                 report.errors.append(found if isinstance(found, PathError) else PathError(path, _NO_RUN))
-
-
-def _run_id(path: str) -> str:
-    """Return the run id in the first record of the stream at *path*; its folder's name where there is none."""
-    with contextlib.suppress(StreamError, OSError), read(path, mode="salvage") as reading:
-        name = next((record.get("run_id") for record in reading), None)
-        if isinstance(name, str) and name:
-            return name
-    return os.path.basename(os.path.dirname(os.path.abspath(path)))
 
 
 def _free_name(name: str, names: set[str]) -> str:

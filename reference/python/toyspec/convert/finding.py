@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
 from fnmatch import fnmatchcase
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.formats import FileOwners, Format, converters
 from toyspec.convert.sources import files_below, head_of
-from toyspec.core.errors import SourceError, ToyspecError
+from toyspec.core.errors import ToyspecError
 from toyspec.core.findings import PathError
 from toyspec.core.reading.log_detection import DialectChoice, usual_names
 from toyspec.core.reading.run_files import rank_of
@@ -60,8 +59,6 @@ ANY_LOG = "log"
 
 _OWN_NAMES = ("*.db", "*.sqlite", "*.wandb", "*tfevents*", "metrics.json", "meta.yaml")
 _DATABASE = b"SQLite format 3\0"
-# Of MLflow and Trackio.
-_TABLES = frozenset(["runs", "metrics", "experiments", "configs"])
 
 
 def importer(name: str, dialect: DialectChoice | None = None, others: FileOwners | None = None) -> Importer:
@@ -184,27 +181,14 @@ def damage_of(path: str) -> str | None:
     try:
         head = head_of(path, len(_DATABASE))
         if head == _DATABASE:
-            return _damage_of_database(path)
+            # Imported when used: start-up time counts.
+            from toyspec.convert.databases import tables_of
+
+            tables_of(path)
         if path.endswith(".gz"):
             unpacked_head(path, 1)
     except OSError as error:
         return cause_of(error)
     except ToyspecError as error:
         return getattr(error, "fact", str(error))
-    return None
-
-
-def _damage_of_database(path: str) -> str | None:
-    # Imported when used: start-up time counts.
-    from toyspec.convert.databases import DATABASE_ERRORS, opened, tables_of
-
-    try:
-        names = tables_of(path)
-        with closing(opened(path)) as database:
-            for name in sorted(names & _TABLES):
-                database.execute(f"SELECT * FROM {name} LIMIT 1").fetchone()  # noqa: S608 - one of those above
-    except SourceError as error:
-        return error.fact
-    except DATABASE_ERRORS as error:
-        return f"the database cannot be read: {error}"
     return None

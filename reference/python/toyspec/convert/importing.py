@@ -66,31 +66,15 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     total = Total(sum(run.size for _, run in found), watch)
     options = ImportOptions(os.fspath(out), total.advance, ended, max_examples)
     plan = ImportPlan(options.root)
-    plans = [plan.add(name, run) for name, run in found]
-    for part in _outcomes(plans, options):
-        report.extend(part)
-    return report
-
-
-def _outcomes(plans: list[PlannedImport], options: ImportOptions) -> Iterator[ConversionReport]:
-    """Yield what became of each run, in order."""
-    outcomes: dict[str, ConversionReport] = {}
-    for plan in plans:
-        outcome = ConversionReport(direction="import")
-        if plan.earlier is not None and plan.is_done:
-            outcome.add(_done_before(plan.earlier, options.root))
-        elif plan.run_id in outcomes:  # the same source was named twice
-            outcome.errors += outcomes[plan.run_id].errors
-            for run in outcomes[plan.run_id].runs:
-                outcome.add(_done_before(run, options.root))
+    # The same source may be named twice.
+    for planned in {each.run_id: each for each in (plan.add(name, run) for name, run in found)}.values():
+        if planned.earlier is not None and planned.is_done:
+            report.add(_done_before(planned.earlier, options.root))
+            options.advance(planned.run.size)
         else:
-            with _reported(plan.run.source, outcome):
-                outcome.add(make_bundle(plan, options))
-            outcomes[plan.run_id] = outcome
-            yield outcome
-            continue
-        options.advance(plan.run.size)
-        yield outcome
+            with _reported(planned.run.source, report):
+                report.add(make_bundle(planned, options))
+    return report
 
 
 def _done_before(run: RunConversion, root: str) -> RunConversion:

@@ -348,12 +348,6 @@ class ConversionReport(msgspec.Struct, kw_only=True):
             total.dropped + run.dropped,
         )
 
-    def extend(self, part: ConversionReport) -> None:
-        """Add what *part* reports."""
-        self.errors += part.errors
-        for run in part.runs:
-            self.add(run)
-
 
 def text_of(run: RunConversion) -> Iterator[str]:
     """Yield lines that report *run* to a person."""

@@ -356,8 +356,6 @@ MAX_RECORD_BYTES = 1 << 26
 _HEADER = struct.Struct("<QI")
 _CHECKSUM = struct.Struct("<I")
 _CHUNK_BYTES = 1 << 18
-_FIRST_TRY = 16
-_LONGEST_ROW = 256
 # A length below 2**32 has four zeros behind its low half; in a long run of zeros only the last place can be one.
 _POSSIBLE_HEADER = re.compile(rb"(?=\0{4}(?!\0{4}))")
 
@@ -460,7 +458,7 @@ def _walk(buffer: bytes) -> tuple[list[int], int]:
     # Most headers occur many times, as their lengths do.
     sizes: dict[bytes, int] = {}
     size_of, add = sizes.get, starts.append
-    at, last, next_try = 0, len(buffer) - HEADER_BYTES - FOOTER_BYTES, _FIRST_TRY
+    at, last = 0, len(buffer) - HEADER_BYTES - FOOTER_BYTES
     while at <= last:
         header = buffer[at : at + HEADER_BYTES]
         size = size_of(header)
@@ -470,37 +468,9 @@ def _walk(buffer: bytes) -> tuple[list[int], int]:
             size = sizes[header] = HEADER_BYTES + FOOTER_BYTES + int(_HEADER.unpack(header)[0])
         add(at)
         at += size
-        if len(starts) >= next_try and at <= last:
-            at = _add_repeats(buffer, starts, at)
-            next_try = max(2 * next_try, len(starts) + _FIRST_TRY)
     if at > len(buffer):
         at = starts.pop()
     return starts, at
-
-
-def _add_repeats(buffer: bytes, starts: list[int], at: int) -> int:
-    """Add to *starts* the records from *at* on whose headers repeat those before, row by row; return where they end.
-
-    A training loop writes the same tags at every step, so that most records are found here.
-    """
-    headers = [buffer[start : start + HEADER_BYTES] for start in starts[-2 * _LONGEST_ROW :]]
-    periods = range(1, len(headers) // 2 + 1)
-    period = next((each for each in periods if headers[-each:] == headers[-2 * each : -each]), None)
-    if period is None:
-        return at
-    row = starts[-period:]
-    size = at - row[0]
-    count = (len(buffer) - at) // size
-    for start, header in zip(row, headers[-period:], strict=True):
-        first = start + size
-        for part in range(HEADER_BYTES if count else 0):
-            column = buffer[first + part : first + count * size : size]
-            count = len(column) - len(column.lstrip(header[part : part + 1]))
-    found = [0] * (count * period)
-    for part, start in enumerate(row):
-        found[part::period] = range(start + size, start + size + count * size, size)
-    starts += found
-    return at + count * size
 
 
 def _is_header(buffer: bytes, at: int) -> bool:

@@ -141,8 +141,8 @@ class Destination:
         """Facts about the run as a whole, for the report of an export."""
 
     @classmethod
-    def exporting(cls, directory: str) -> Self:
-        """Return the destination that writes files into *directory*."""
+    def exporting(cls, directory: str, target: str) -> Self:  # noqa: ARG003 - for files that name where they lie
+        """Return the destination that writes files into *directory*, from where they are moved to *target*."""
         return cls(directory)
 
     def open(self, run: RunHead, place: Any = None) -> int | None:
@@ -172,8 +172,8 @@ class Destination:
     def close(self, end: Ending | None) -> None:
         """End the run, or, with None, leave it as one that may be opened again, and hold nothing."""
 
-    def complete(self, target: str) -> None:
-        """Complete the files of an export before they are moved to the directory *target*."""
+    def complete(self) -> None:
+        """Complete the files of an export before they are moved."""
 
 
 def without_step(item: Item) -> Iterator[Lost]:

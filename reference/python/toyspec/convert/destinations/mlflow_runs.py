@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import sqlite3
-from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
@@ -65,9 +62,9 @@ class MlflowRuns(Destination):
         self._params: dict[str, str] = {}
 
     @classmethod
-    def exporting(cls, directory: str) -> Self:
-        """Write the database ``mlflow.db``."""
-        return cls(f"sqlite:///{os.path.join(directory, 'mlflow.db')}", os.path.join(directory, "artifacts"))
+    def exporting(cls, directory: str, target: str) -> Self:
+        """Write the database ``mlflow.db``, which names its artifacts where they will be."""
+        return cls(f"sqlite:///{os.path.join(directory, 'mlflow.db')}", os.path.join(target, "artifacts"))
 
     def open(self, run: RunHead, place: Any = None) -> int | None:
         """Find the run, or start it; return the number of rows that its tag counts."""
@@ -181,18 +178,6 @@ class MlflowRuns(Destination):
         if end is not None:
             status = _STATUSES.get(end.reason, "FAILED")
             self._client.set_terminated(self._id, status, end_time=self.run.wall_ms(end.t))
-
-    def complete(self, target: str) -> None:
-        """Let the database name its artifacts where they will be, below *target*."""
-        path = str(self.into).removeprefix("sqlite:///")
-        directory = os.path.dirname(path)
-        if not os.path.isfile(path):
-            return
-        with closing(sqlite3.connect(path)) as database, database:
-            for table, column in (("experiments", "artifact_location"), ("runs", "artifact_uri")):
-                for old, new in ((directory, target), (Path(directory).as_uri(), Path(target).as_uri())):
-                    query = f"UPDATE {table} SET {column} = ? || substr({column}, ?) WHERE substr({column}, 1, ?) = ?"  # noqa: S608
-                    database.execute(query, (new, len(old) + 1, len(old), old))
 
 
 def allowed_name(name: str) -> str:

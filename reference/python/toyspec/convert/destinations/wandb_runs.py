@@ -58,7 +58,7 @@ class WandbRuns(Destination):
         self._values: dict[str, Any] = {}
 
     @classmethod
-    def exporting(cls, directory: str) -> Self:
+    def exporting(cls, directory: str, target: str) -> Self:  # noqa: ARG003 - its files do not name where they lie
         """Write files, whatever the mode is otherwise."""
         return cls(directory, "offline")
 
@@ -154,9 +154,8 @@ class WandbRuns(Destination):
             self.notes.append("the run has no end, which W&B has as exit code 1")
         made.finish(exit_code=int(end is None or end.reason != "completed"))
 
-    def complete(self, target: str) -> None:
+    def complete(self) -> None:
         """Wait for the ends of the runs, and remove links and logs of the writer, which are not part of them."""
-        del target
         root = os.path.join(str(self.into), "wandb")
         if not os.path.isdir(root):
             return
