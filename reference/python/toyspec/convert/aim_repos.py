@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.databases import Points
 from toyspec.convert.formats import ForeignRun
-from toyspec.convert.reports import (
-    NO_PLACE,
-    Cause,
-    is_number,
-)
+from toyspec.convert.reports import NO_PLACE, is_number
 from toyspec.convert.sources import needed
 from toyspec.core.directories import Directory
 
@@ -24,9 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from toyspec.convert.intake import Intake
-    from toyspec.convert.reports import Ledger
-
-SETTING_AS_TEXT = Cause("setting-as-text", "changed", "a setting that JSON does not have is written as text")
 
 _REPOSITORY = ".aim"
 _CHUNKS = os.path.join("meta", "chunks")
@@ -86,8 +79,7 @@ def _of_run(run: Any, intake: Intake) -> Iterator[bytes]:
             points.add(_points(metric))
         name = None if run.name == f"Run: {run.hash}" else run.name
         facts = {"name": name, "group": run.experiment, "tags": list(run.tags), "notes": run.description}
-        attributes = run.get(..., {}) or {}
-        config = {str(key): _setting(value, f"config/{key}", intake.ledger) for key, value in attributes.items()}
+        config = {str(key): value for key, value in (run.get(..., {}) or {}).items()}
         yield from intake.begin(run.creation_time, config=config, **facts)
         sequences = run.meta_run_tree.subtree("traces").collect(strict=False)
         others = sum(map(len, sequences.values())) - len(metrics)
@@ -110,17 +102,3 @@ def _prefixes(context: dict[str, Any]) -> Iterator[str]:
 
 def _number(value: Any) -> float | None:
     return float(value) if is_number(value) and not math.isnan(value) else None
-
-
-def _setting(value: Any, place: str, ledger: Ledger) -> Any:
-    """Return a setting as JSON has it; one of another type, which is text, is an item of its own."""
-    if isinstance(value, dict):
-        return {str(key): _setting(member, f"{place}/{key}", ledger) for key, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_setting(member, place, ledger) for member in value]
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    ledger.items += 1
-    ledger.changed(SETTING_AS_TEXT, place, type(value).__name__, value)
-    ledger.done()
-    return str(value)

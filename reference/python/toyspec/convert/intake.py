@@ -85,14 +85,11 @@ class Intake:
             start["argv"] = Redaction().command_line(start["argv"])
         if config:
             start["config"] = self._settings(config, "config/")
-        yield from self._started(start)
+        self.is_begun = True
+        yield self._line(self._complete(start))
         if rest:
             text = _encode(self._settings(rest)).decode()
             yield self._line({"kind": "note", "t": 0.0, "text": text, "topic": PROVENANCE})
-
-    def _started(self, start: dict[str, Any]) -> Iterator[bytes]:
-        self.is_begun = True
-        yield self._line(self._complete(start))
 
     def _settings(self, config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         made: dict[str, Any] = {}
@@ -343,7 +340,8 @@ class Timeline:
         self.last = 0.0
         """The last ``t``."""
         self._shifts: list[float] = []
-        self._is_running = False
+        self.is_running = False
+        """Whether a time has been taken: what comes after it may be too far from it."""
 
     def run_start(self, **members: Any) -> dict[str, Any]:
         """Return a ``run_start`` with *members*, and with the start where that is a date: a clock may begin at 0."""
@@ -364,13 +362,8 @@ class Timeline:
         else:
             self.last = self._moved(t)
             self._ledger.changed(TIME_JUMPS, place, wall, self.start + self.last)
-        self._is_running = True
+        self.is_running = True
         return self.last
-
-    @property
-    def is_running(self) -> bool:
-        """Whether a time has been taken: what comes after it may be too far from it."""
-        return self._is_running
 
     def times(self, walls: Sequence[float] | None, count: int) -> list[float] | None:
         """Return ``t`` of each of *count* rows at *walls*; None if ``t`` would change one of them."""
@@ -379,17 +372,17 @@ class Timeline:
         start = self.start
         times = [wall - start + 0.0 for wall in walls]
         last = times[-1]
-        is_near = last - (self.last if self._is_running else times[0]) < _LONGEST_PAUSE_SECONDS
+        is_near = last - (self.last if self.is_running else times[0]) < _LONGEST_PAUSE_SECONDS
         is_usable = is_near and times[0] >= self.last and last + start < LAST_WALL
         return times if is_usable and all(map(le, times, islice(times, 1, None))) else None
 
     def take(self, last: float) -> None:
         """Go on from the time *last*."""
-        self.last, self._is_running = last, True
+        self.last, self.is_running = last, True
 
     def _is_jump(self, t: float) -> bool:
         """Return whether *t* is so much later than the last time that the clock was set."""
-        return self._is_running and t - self.last >= _LONGEST_PAUSE_SECONDS
+        return self.is_running and t - self.last >= _LONGEST_PAUSE_SECONDS
 
     def _moved(self, t: float) -> float:
         """Return the time, the last one or later, to which *t* is moved: as others were moved before, if possible."""

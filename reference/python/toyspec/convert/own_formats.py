@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest
 from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, drop_damage
-from toyspec.convert.sources import files_at, object_in
+from toyspec.convert.sources import files_at, head_of, json_of
 from toyspec.core.errors import StreamError
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
 from toyspec.core.format.record_mapping import cut_count
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from toyspec.core.reading.records import Record
 
 _HEAD_BYTES = 1 << 18
+_MANIFEST_BYTES = 1 << 24
 _MANIFEST_FRAMING = frozenset(["schema_version", "run_id", "created_at"])
 _FACTS = (("config", dict), ("tags", list), ("experiment", str))
 _FRAMING = frozenset(["type", "step", "wall_time", "tag", "value", "epoch", "minimize", "wall_time_ms"])
@@ -80,10 +81,14 @@ def _lines(stream: str, profile: Profile, intake: Intake) -> Iterator[bytes]:
 
 
 def _manifest(path: str, ledger: Ledger) -> dict[str, Any]:
-    manifest = object_in(path) if os.path.isfile(path) else {}
-    if manifest is None:
-        ledger.lose(DAMAGED, MANIFEST_FILE, "not a JSON object")
-    return manifest or {}
+    try:
+        manifest = json_of(head_of(path, _MANIFEST_BYTES)) if os.path.isfile(path) else {}
+    except OSError:
+        manifest = None
+    if isinstance(manifest, dict):
+        return manifest
+    ledger.lose(DAMAGED, MANIFEST_FILE, "not a JSON object")
+    return {}
 
 
 def _of_record(record: Record, goals: dict[str, str], intake: Intake) -> Iterator[bytes]:

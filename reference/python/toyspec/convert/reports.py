@@ -37,6 +37,9 @@ class Cause(NamedTuple):
 NOT_FINITE = Cause("not-finite", "changed", "NaN and infinities are written as null")
 
 
+SETTING_AS_TEXT = Cause("setting-as-text", "changed", "a setting that JSON does not have is written as text")
+
+
 NULL = Cause("null", "changed", "null is written as NaN: the original may have been NaN or an infinity")
 
 
@@ -257,15 +260,21 @@ def step_member(step: Any, place: str, ledger: Ledger) -> dict[str, int]:
 
 
 def as_setting(value: Any, place: str, ledger: Ledger) -> Any:
-    """Return *value*, a setting, with null for each number that is not finite; each one is in the ledger."""
+    """Return *value*, a setting, as JSON has it: null for a number that is not finite, and a text for what it has not.
+
+    Each of these is in the ledger.
+    """
     if isinstance(value, float) and value - value != 0.0:
         ledger.changed(NOT_FINITE, place, value, "null")
         return None
     if isinstance(value, dict):
-        return {key: as_setting(inner, f"{place}/{key}", ledger) for key, inner in value.items()}
-    if isinstance(value, list):
+        return {str(key): as_setting(inner, f"{place}/{key}", ledger) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
         return [as_setting(inner, f"{place}/{index}", ledger) for index, inner in enumerate(value)]
-    return value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    ledger.changed(SETTING_AS_TEXT, place, type(value).__name__, value)
+    return str(value)
 
 
 REPORT_FILE = "import.json"

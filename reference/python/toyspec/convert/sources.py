@@ -39,15 +39,6 @@ def json_of(text: Any) -> Any:
         return None
 
 
-def object_in(path: str, *, longest: int = 1 << 24) -> dict[str, Any] | None:
-    """Return the JSON object in the file *path*; None if there is none, or it is longer than *longest* bytes."""
-    try:
-        value = json_of(head_of(path, longest))
-    except OSError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def is_file(path: str) -> bool:
     """Return whether *path* is a regular file; raise OSError if it cannot be found out."""
     return stat.S_ISREG(os.stat(path).st_mode)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import glob
 import os
 import time
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -43,8 +42,8 @@ _POLL = 0.05
 class WandbRuns(Destination):
     """Runs of projects.
 
-    The number of a row is its step in W&B. A server keeps the first row of each number, and says which comes next; of
-    runs that it has not seen yet, the files of the offline mode say it.
+    The number of a row is its step in W&B. A server keeps the first row of each number, and says which comes next; in
+    offline mode, a run that is opened again is written again from its first row.
     """
 
     carried: ClassVar = {"setting": None, "fact": ("name", "group", "tags", "notes"), "end": ("reason",)}
@@ -75,7 +74,7 @@ class WandbRuns(Destination):
             raise
         self._made.define_metric(messages.STEP_METRIC)
         self._made.define_metric("*", step_metric=messages.STEP_METRIC)
-        received = max(int(self._made.step), _rows_in_files(self._made))
+        received = int(self._made.step)
         # Rows without values, such as that of the end, are not sent: W&B has all rows where it has the last one sent.
         return None if received == place else received
 
@@ -184,14 +183,3 @@ def _messages(path: str) -> Iterator[tuple[int, bytes]]:
     if os.path.isfile(path):
         with open_file(path) as file:
             yield from (messages.kind_and_body(record) for record in read_records(file) if isinstance(record, bytes))
-
-
-def _rows_in_files(made: Any) -> int:
-    """Return the number after the last row in earlier files of an offline run; 0 where there is none."""
-    if not made.offline:
-        return 0
-    own = os.path.abspath(made.sync_dir)
-    pattern = os.path.join(glob.escape(os.path.dirname(own)), f"*-{glob.escape(made.id)}", "*.wandb")
-    files = (path for path in glob.glob(pattern) if os.path.dirname(os.path.abspath(path)) != own)
-    rows = (dict(messages.pairs(body)) for path in files for kind, body in _messages(path) if kind == messages.HISTORY)
-    return 1 + max((row["_step"] for row in rows if isinstance(row.get("_step"), int)), default=-1)
