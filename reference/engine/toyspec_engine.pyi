@@ -51,8 +51,8 @@ EndsFields: TypeAlias = tuple[
 """Profile, state, number of records, size, the lines that start and end the run, and of the run's own phase the first
 and the last step, time, and the last loss, NaN for null."""
 
-WalkedFields: TypeAlias = tuple[str, int, str, bool, bool, bool]
-"""Path, size, identity, whether its name alone says what it is, whether it is a link, whether a seal is beside it."""
+WalkedFields: TypeAlias = tuple[str, int, str, bool, bool]
+"""Path, size, identity, whether its name alone says what it is, whether it is a link."""
 
 ExtremesFields: TypeAlias = tuple[
     str,

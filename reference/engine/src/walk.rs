@@ -10,8 +10,8 @@ use pyo3::types::PyBytes;
 use crate::failures::{caught, failure};
 use crate::reports::{read_failure, Failure};
 
-/// Path, size, identity, whether its name alone says what it is, whether it is a link, whether a seal is beside it.
-type WalkedFields = (OsString, u64, String, bool, bool, bool);
+/// Path, size, identity, whether its name alone says what it is, whether it is a link.
+type WalkedFields = (OsString, u64, String, bool, bool);
 
 /// A walk through a directory and those below it.
 #[pyclass]
@@ -82,9 +82,7 @@ fn put_record(records: &mut Vec<u8>, number: usize, file: &toyspec::Walked) {
 
 fn step<'py>(found: Found) -> Step<'py> {
     match found {
-        Ok(file) => {
-            Step::File((file.path.into(), file.size, file.identity, file.is_hinted, file.is_link, file.is_sealed))
-        }
+        Ok(file) => Step::File((file.path.into(), file.size, file.identity, file.is_hinted, file.is_link)),
         Err((path, error)) => Step::Failed((path.into(), read_failure(&error))),
     }
 }

@@ -33,7 +33,7 @@ def _history(run: Path, arguments: dict[str, Any]) -> Any:
 def _run(run: Path, _: dict[str, Any]) -> Any:
     found = toyspec.open_run(run)
     facts = msgspec.structs.replace(found.facts, path="", stream="")
-    return [msgspec.to_builtins(facts), found.config, found.report().state]
+    return [msgspec.to_builtins(facts), found.config, found.records().report.state]
 
 
 def _records(run: Path, arguments: dict[str, Any]) -> Any:

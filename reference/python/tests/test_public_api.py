@@ -136,7 +136,6 @@ def test_what_a_user_holds_says_what_it_is_of(tmp_path: Path) -> None:
         (toyspec.read, {"attempts": "x"}),
         (toyspec.history, {"attempts": "x"}),
         (toyspec.list_runs, {"read": "x"}),
-        (toyspec.list_runs, {"on_error": "x"}),
         (toyspec.follow, {"until": "x"}),
         (toyspec.seal, {"existing": "x"}),
     ],

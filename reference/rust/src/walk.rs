@@ -41,8 +41,6 @@ pub struct Walked {
     pub is_hinted: bool,
     /// Whether it is a symbolic link.
     pub is_link: bool,
-    /// Whether a seal is beside it.
-    pub is_sealed: bool,
 }
 
 /// Goes through a directory and those below it, in the order of their names. Directories are listed on several threads.
@@ -156,7 +154,6 @@ impl Rules {
         let bundle = |entry: &&Entry| is_of_run(&entry.name);
         let beside: String =
             entries.iter().filter(bundle).map(|entry| format!(" {} {}", entry.name, entry.identity())).collect();
-        let is_sealed = entries.iter().any(|entry| entry.name == SEAL);
         let has_log = files.iter().any(|file| file.name == CHECKPOINTED);
         let walked = files.iter().map(|file| {
             let status = file.status();
@@ -166,7 +163,6 @@ impl Rules {
                 path: file.entry.path(),
                 is_hinted,
                 is_link: file.kind.is_symlink(),
-                is_sealed,
             })
         });
         let found = walked.collect();
@@ -307,7 +303,7 @@ mod tests {
         let expected = ["a/log.csv", "a/x/events.jsonl.gz", "b/events.jsonl", "checkpoint-10/trainer_state.json"];
         assert_eq!(expected, names[..]);
         assert!(found[1].identity.contains(" run.json 1-") && found[0].is_hinted && !found[1].is_hinted);
-        assert_eq!((1, false, false), (found[1].size, found[1].is_link, found[1].is_sealed));
+        assert_eq!((1, false), (found[1].size, found[1].is_link));
         std::fs::remove_dir_all(&root).unwrap();
     }
 

@@ -60,8 +60,7 @@ def test_the_best_run_has_its_settings_and_metrics(runs: Path) -> None:
     kinds = [record.kind for record in found.records()]
     assert ("run_start", "run_end") == (kinds[0], kinds[-1])
     assert [2.0] == [value for value in found.history("loss")["loss"] if value == value]  # noqa: PLR0124 - NaN
-    assert "complete" == found.report().state
-    assert [0] == [each.rank for each in found.ranks.ranks]
+    assert "complete" == found.records().report.state
 
 
 def test_a_run_is_one_value(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +102,7 @@ def test_a_run_that_is_not_whole_is_a_run(runs: Path, tail: bytes) -> None:
     found = toyspec.open_run(path)
     records: list[Record] = list(found.records())
     assert ("damaged" if tail.endswith(b"\n") else "torn", 1.0) == (found.facts.state, found.facts.final_loss)
-    assert len(records) == found.facts.records == found.report().records
+    assert len(records) == found.facts.records == found.records().report.records
 
 
 def test_what_is_not_a_run_is_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from command_line import toyspec
 from toyspec import ProfileError, check, check_bytes, follow, list_runs, read
 from toyspec.core.format.own_profiles import load_profile
+from toyspec.core.reading.log_detection import DialectChoice
 
 STREAM: dict[str, Any] = {
     "$schema": "urn:toyspec:meta:stream:v1",
@@ -168,7 +169,7 @@ def test_runs_are_listed_by_their_metrics(bundles: Path) -> None:
     assert [{"config.model": "good", "best.score": 0.9}, {"config.model": "poor", "best.score": 0.5}] == [
         run["columns"] for run in runs[:2]
     ]
-    found = list_runs(bundles / "runs", profiles=[bundles / "scores"], read="whole")
+    found = list_runs(bundles / "runs", dialect=DialectChoice(profiles=[str(bundles / "scores")]), read="whole")
     assert {"good": 0.9, "poor": 0.5, "toy": None} == {run.facts.run: run.row().get("best.score") for run in found}
 
 

@@ -72,10 +72,10 @@ def _digested(path: str, fields: toyspec_engine.DigestFields) -> Digested | None
     feed = RecordFeed(profile=profile)
     for part in parts:
         if isinstance(part, bytes):
-            summary.take((each for each in feed.feed(part) if isinstance(each, Record)), learn="attempts")
+            summary.take(each for each in feed.feed(part) if isinstance(each, Record))
         else:
             summary.take_numbers(part, profile)
-    if summary.attempts or summary.starts_late:
+    if summary.needs_second:
         return None
     summary.describe(profile, Extent(state, records, size))
     return Digested(summary, {rule: (severity, number) for rule, severity, number in findings})

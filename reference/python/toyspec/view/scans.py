@@ -73,7 +73,7 @@ class Scan:
     @property
     def needs_second(self) -> bool:
         """True after a first scan that found resumptions: only another one can tell what they supersede."""
-        return self._learns and bool(self.summary.attempts or self.summary.starts_late)
+        return self._learns and self.summary.needs_second
 
     def take(self, items: Iterable[Record | StepBlock | Gap]) -> None:
         """Add records, blocks of numbers and gaps in their order."""
@@ -116,8 +116,6 @@ class Scan:
 
     def _take_record(self, record: Record) -> None:
         summary = self.summary
-        if self._learns:
-            summary.attempts.learn(record)
         is_abandoned = not self._learns and summary.attempts.are_values_abandoned(record)
         step = summary.placing.step_of(record)
         if not is_abandoned:

@@ -25,11 +25,11 @@ from toyspec.core.runs.columns import (
     FINDING_FIELDS,
     ORDERS,
     OWN_FIELDS,
-    RequiredFields,
     asks_for_hidden,
     meets,
     needs_whole_streams,
     ordered,
+    requiring,
     unknown_field,
     value_of,
 )
@@ -178,13 +178,11 @@ def _list(options: Namespace) -> int:
 
 def _that_meet(found: _Found, options: Namespace, fields: Sequence[str]) -> tuple[int, list[RunFacts]]:
     """Return the number of all runs, and those that meet all filters, in order; raise ExpressionError."""
-    required = RequiredFields(fields, options.where)
     number, met = 0, []
-    for number, facts in enumerate(found.runs, 1):  # noqa: B007 - the last one is the number of runs
-        required.take(facts)
+    required = requiring(found.runs, fields, options.where)
+    for number, facts in enumerate(required, 1):  # noqa: B007 - the last one is the number of runs
         if meets(facts, options.where):
             met.append(facts)
-    required.finish()
     return number, ordered(met, options.sort, reverse=options.reverse)
 
 

@@ -94,13 +94,6 @@ class Attempts:
         """Return the phase of *record*: its own, else that of run_start, else train."""
         return record.phase or self._phase or _TRAIN
 
-    def is_own_step(self, record: Record) -> bool:
-        """Return whether *record* is a valid step, see ``Record.is_step``, of the run's own phase.
-
-        The run's own phase is that of its run_start, if it was learned, else train; other profiles have one phase.
-        """
-        return record.is_step and self.is_of_run(record)
-
     def is_of_run(self, record: Record) -> bool:
         """Return whether *record* is of the run's own phase; profiles but toy/v1 have one phase."""
         return record.profile != "toy/v1" or (record.phase or self.own_phase) == self.own_phase

@@ -56,37 +56,21 @@ def asks_for_hidden(*filters: Expression) -> bool:
     return any("hidden" in each.fields for each in filters)
 
 
-class RequiredFields:
-    """Fields by name, each of which some run has to have; the runs are taken in one after the other."""
-
-    def __init__(self, names: Iterable[str], filters: Sequence[Expression] = ()) -> None:
-        """Require *names*, and what *filters* compare."""
-        self._missing: dict[str, int | None] = dict.fromkeys(names)
-        for each in filters:
-            self._missing |= each.fields
-        self._near: dict[str, None] = {}
-        self._is_empty = True
-
-    def take(self, facts: RunFacts) -> None:
-        """Take in a run."""
-        self._is_empty = False
-        if self._missing:
-            self._missing = {name: at for name, at in self._missing.items() if not has_field(facts, name)}
-            if self._missing and len(self._near) < MOST_ALIKE:
-                self._near.update(dict.fromkeys(_names(facts)))
-
-    def finish(self) -> None:
-        """Raise ExpressionError for the first name that no run has, unless there is no run."""
-        for name, at in () if self._is_empty else self._missing.items():
-            raise unknown_field(name, self._near, at)
-
-
-def require_fields(names: Iterable[str], runs: Iterable[RunFacts], filters: Sequence[Expression] = ()) -> None:
-    """Raise ExpressionError for the first of *names*, and of what *filters* compare, that no run of *runs* has."""
-    required = RequiredFields(names, filters)
+def requiring(runs: Iterable[RunFacts], names: Iterable[str], filters: Sequence[Expression] = ()) -> Iterator[RunFacts]:
+    """Yield *runs*; raise ExpressionError for the first of *names*, and of what *filters* compare, that none has."""
+    missing: dict[str, int | None] = dict.fromkeys(names)
+    for each in filters:
+        missing |= each.fields
+    near: dict[str, None] = {}
+    is_empty = True
     for facts in runs:
-        required.take(facts)
-    required.finish()
+        yield facts
+        is_empty = False
+        missing = {name: at for name, at in missing.items() if not has_field(facts, name)}
+        if missing and len(near) < MOST_ALIKE:
+            near.update(dict.fromkeys(_names(facts)))
+    for name, at in () if is_empty else missing.items():
+        raise unknown_field(name, near, at)
 
 
 def meets(facts: RunFacts, filters: Iterable[Expression]) -> bool:
@@ -97,14 +81,7 @@ def meets(facts: RunFacts, filters: Iterable[Expression]) -> bool:
 
 def has_field(facts: RunFacts, name: str) -> bool:
     """Return whether the run has the field, also if it has no value for it."""
-    known = ALIASES.get(name, name)
-    if known in COUNTS:
-        return field_of(facts, known) is not UNKNOWN
-    if known in COLUMNS:
-        return True
-    part, _, rest = name.partition(".")
-    metrics = facts.metrics or {}
-    return name in metrics or (part in METRIC_PARTS and rest in metrics) or field_of(facts, name) is not UNKNOWN
+    return field_of(facts, name) is not UNKNOWN
 
 
 def _names(facts: RunFacts) -> Iterator[str]:
@@ -149,17 +126,13 @@ def field_of(facts: RunFacts, name: str) -> Any:
     if known in COLUMNS:
         return facts[known]
     if known in ALERT_FIELDS:
-        return _known(facts[known])
+        return UNKNOWN if facts[known] is None else facts[known]
     if known in FINDING_FIELDS:
         return UNKNOWN if facts.findings is None else sum(facts.findings[each] for each in _COUNTS[known])
     settings = facts.settings or {}
     found = setting_of(settings, name)
     found = _metric(facts.metrics or {}, name) if found is UNKNOWN else found
     return ending_of(settings, name) if found is UNKNOWN else found
-
-
-def _known(value: Any) -> Any:
-    return UNKNOWN if value is None else value
 
 
 def ending_of(config: Mapping[str, Any], name: str) -> Any:
@@ -178,7 +151,7 @@ def _metric(metrics: Mapping[str, MetricFacts], name: str) -> Any:
     part, _, rest = name.partition(".")
     if part not in METRIC_PARTS or rest not in metrics:
         part, rest = "last", name
-    return _known(getattr(metrics[rest], part)) if rest in metrics else UNKNOWN
+    return getattr(metrics[rest], part) if rest in metrics else UNKNOWN
 
 
 def metric_of(column: str) -> str:

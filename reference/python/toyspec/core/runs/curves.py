@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from math import isfinite, isnan, nan
-from operator import add
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.core.format.numbers import finite_number
@@ -59,21 +57,10 @@ class Curve:
     def add(self, step: int, value: float | None, _: float | None = None) -> None:
         """Add the value at *step*, None if it was not finite; a ``TagCurve`` needs the epoch too."""
         number = value if type(value) is float and isfinite(value) else finite_number(value)
-        self.count += 1
-        self.first = self.first or (step, number)
-        self.last = (step, number)
-        if number is None:
-            self.not_finite += 1
-        else:
-            self.last_finite = number
-            if self.lowest is None or number < self.lowest[1]:
-                self.lowest = (step, number)
-            if self.highest is None or number > self.highest[1]:
-                self.highest = (step, number)
-        if self._limit:
-            self._open.append(nan if number is None else number)
-            if len(self._open) == self._share:
-                self._close()
+        known = None if number is None else (step, number)
+        place = known or (step, nan)
+        self.merge(Extremes(1, number is None, place, place, number, known, known))
+        self.draw((place[1],))
 
     def add_all(self, steps: Sequence[int], values: array[float]) -> None:
         """Add finite *values*, at least one, each at one of *steps*: what ``add`` does, at once."""
@@ -82,7 +69,7 @@ class Curve:
         self.merge(Extremes(len(values), 0, first, last, values[-1], lowest, highest))
         self.draw(values)
 
-    def draw(self, values: array[float]) -> None:
+    def draw(self, values: Sequence[float]) -> None:
         """Add *values* to the shape alone; NaN is one that was not finite."""
         at = 0
         while self._limit and at < len(values):
@@ -184,24 +171,18 @@ def _known(point: tuple[int, float]) -> tuple[int, float | None]:
 
 
 def _halved(means: list[float | None]) -> list[float | None]:
-    with suppress(TypeError):  # None is where nothing was finite
-        sums = list(map(add, means[::2], means[1::2]))
-        if len(means) % 2 == 0 and all(map(isfinite, sums)):
-            return [total / 2 for total in sums]
     pairs = (means[at : at + 2] for at in range(0, len(means), 2))
     return [_mean([value for value in pair if value is not None]) for pair in pairs]
 
 
-def _mean(values: Sequence[float]) -> float | None:
+def _mean(values: Iterable[float]) -> float | None:
     """Return the mean of those of *values* that are finite; None without one."""
-    total = sum(values)
-    if values and isfinite(total):
-        return total / len(values)
     known = list(filter(isfinite, values))
-    if len(known) < len(values):
-        return _mean(known)
+    if not known:
+        return None
+    total = sum(known)
     # The sum of the largest numbers is infinite, their mean is not.
-    return sum(value / len(known) for value in known) if known else None
+    return total / len(known) if isfinite(total) else sum(value / len(known) for value in known)
 
 
 def common_steps(all_points: Sequence[Mapping[int, object]]) -> list[int]:

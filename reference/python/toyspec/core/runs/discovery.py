@@ -106,26 +106,13 @@ class NotALog(msgspec.Struct, frozen=True):
     path: str
 
 
-class Listed(NamedTuple):
-    """A file or a directory in a directory."""
-
-    name: str
-    path: str
-    size: int = 0
-    """Number of bytes of a file; 0 where it is not known."""
-    version: str = ""
-    """See Stream."""
-    beside: str = ""
-    """A text that changes with the files of the run beside a stream."""
-    is_link: bool = False
-
-
 class Listing(NamedTuple):
     """What a search for streams needs of a directory; both are sorted by name."""
 
-    files: list[Listed]
+    streams: list[Stream]
     """See ``listing_of``."""
-    folders: list[Listed]
+    folders: dict[str, str]
+    """The paths of the directories to search, by name."""
 
 
 Found = Stream | NoStream | NotALog | PathError
@@ -134,28 +121,26 @@ Item = TypeVar("Item")
 
 
 def listing_of(
-    files: Mapping[str, Item], folders: Mapping[str, str], hints: Sequence[str], listed: Callable[[Item], Listed]
+    files: Mapping[str, Item], folders: Mapping[str, str], hints: Sequence[str], stream_of: Callable[[Item], Stream]
 ) -> Listing:
     """Return what a search goes on with, of all *files* and *folders* in a directory, by their names.
 
     Without a stream, these are the files that *hints* name. Media of a run are not searched, since what it shows,
-    tables among it, is not a log; nor is installed software. *listed* is called for the files that are needed.
+    tables among it, is not a log; nor is installed software. *stream_of* is called for the files that are needed.
     """
     if ENVIRONMENT in files:
-        return Listing([], [])
+        return Listing([], {})
     names = sorted(files)
-    streams = [name for name in names if name in STREAM_NAMES]
-    beside = "".join(f" {name} {listed(files[name]).version}" for name in names if is_beside(name))
+    known = [name for name in names if name in STREAM_NAMES]
+    beside = "".join(f" {name} {stream_of(files[name]).version}" for name in names if is_beside(name))
+    found = map(stream_of, (files[name] for name in known or names if known or is_hinted(name, hints)))
     return Listing(
-        [
-            listed(files[name])._replace(beside=beside)
-            for name in streams or [name for name in names if is_hinted(name, hints)]
-        ],
-        [
-            Listed(name, folders[name])
+        [msgspec.structs.replace(each, is_hinted=not known, identity=each.version + beside) for each in found],
+        {
+            name: folders[name]
             for name in sorted(folders)
-            if not is_passed_over(name) and not (streams and name == MEDIA_FOLDER)
-        ],
+            if not is_passed_over(name) and not (known and name == MEDIA_FOLDER)
+        },
     )
 
 
@@ -177,24 +162,15 @@ def walk(
     while pending:
         directory, hints = pending.pop()
         try:
-            files, folders = listed(directory, hints)
+            streams, folders = listed(directory, hints)
         except OSError as error:
             yield PathError(directory, cause_of(error))
             continue
-        for file in files:
-            yield Stream(
-                file.path,
-                file.size,
-                root,
-                is_hinted=file.name not in STREAM_NAMES,
-                identity=file.version + file.beside,
-                version=file.version,
-                is_link=file.is_link,
-            )
-        older = {folder.name for folder in folders if _CHECKPOINT.fullmatch(folder.name)}
-        if older and not any(file.name == _CHECKPOINTED for file in files):
+        yield from streams
+        older = set(filter(_CHECKPOINT.fullmatch, folders))
+        if older and not any(os.path.basename(each.path) == _CHECKPOINTED for each in streams):
             older.remove(max(older, key=_step_of))
-        pending += [(folder.path, () if folder.name in older else hints) for folder in reversed(folders)]
+        pending += [(path, () if name in older else hints) for name, path in reversed(folders.items())]
 
 
 def is_older_checkpoint(path: str) -> bool:
@@ -288,7 +264,7 @@ def _walked(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
     """Yield what ``walk`` yields for a directory on this machine, by the compiled engine if there is one."""
     engine = native()
     if engine is None or os.name == "nt":
-        yield from walk(root, hints, _listed_directory)
+        yield from walk(root, hints, partial(_listed_directory, root))
         return
     steps = engine.Walk(root, list(hints))
     for found in _steps(iter(lambda: steps.next(_BATCH), []), root):
@@ -331,20 +307,20 @@ def _steps(batches: Iterable[list[Any]], root: str) -> Iterator[bytes | Stream |
             yield PathError(path, words if number is None else os.strerror(number))
 
 
-def _listed_directory(directory: str, hints: Sequence[str]) -> Listing:
+def _listed_directory(root: str, directory: str, hints: Sequence[str]) -> Listing:
     with os.scandir(directory) as listing:
         entries = list(listing)
     files = {entry.name: entry for entry in entries if entry.is_file()}
     folders = {entry.name: entry.path for entry in entries if entry.is_dir(follow_symlinks=False)}
-    return listing_of(files, folders, hints, _listed_file)
+    return listing_of(files, folders, hints, partial(_stream_at, root))
 
 
-def _listed_file(entry: os.DirEntry[str]) -> Listed:
+def _stream_at(root: str, entry: os.DirEntry[str]) -> Stream:
     try:
         status = entry.stat()
     except OSError:
-        return Listed(entry.name, entry.path)
-    return Listed(entry.name, entry.path, status.st_size, version_of(status), is_link=entry.is_symlink())
+        return Stream(entry.path, 0, root)
+    return Stream(entry.path, status.st_size, root, version=version_of(status), is_link=entry.is_symlink())
 
 
 def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
@@ -432,7 +408,10 @@ class _Tree:
 
     def listed(self, directory: str, hints: Sequence[str]) -> Listing:
         """Return what a search needs of *directory*."""
-        return listing_of(self._files[directory], self._folders[directory], hints, _listed_entry)
+        return listing_of(self._files[directory], self._folders[directory], hints, self._stream_of)
+
+    def _stream_of(self, entry: Entry) -> Stream:
+        return Stream(entry.address, entry.size, self._root, version=entry.identity)
 
     def _directory(self, directory: str) -> dict[str, Entry]:
         """Return what was found in *directory* so far, which is a folder of the one above from now on."""
@@ -442,10 +421,6 @@ class _Tree:
             self._directory(above)
             self._folders[above][name] = directory
         return self._files[directory]
-
-
-def _listed_entry(entry: Entry) -> Listed:
-    return Listed(entry.address.rpartition("/")[2], entry.address, entry.size, entry.identity)
 
 
 Result = TypeVar("Result")

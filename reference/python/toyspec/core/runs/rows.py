@@ -100,13 +100,11 @@ def _first(members: dict[str, Any], most: int) -> dict[str, Any]:
 def annotated(row: dict[str, Any], annotations: Annotations) -> dict[str, Any]:
     """Return *row* with what *annotations* say now, in place of what they said when it was made."""
     own: dict[str, Any] = {name: row[name] for name in ("name", "group", "tags", "notes")} | row.get("said", {})
-    texts = {name: getattr(annotations, name) for name in ("name", "group", "notes")}
-    found = {name: _shown(text) for name, text in texts.items() if text}
-    found["tags"] = _shown(annotations.tags(own["tags"]))
-    said = {name: own[name] for name, value in found.items() if own[name] != value}
-    flags = {"starred": annotations.starred, "hidden": annotations.hidden}
+    found = annotations.over(own)
+    found |= {name: _shown(found[name]) for name in own}
+    said = {name: value for name, value in own.items() if found[name] != value}
     rest = {name: value for name, value in row.items() if name != "said"}
-    return rest | own | found | flags | ({"said": said} if said else {})
+    return rest | {"starred": False, "hidden": False} | found | ({"said": said} if said else {})
 
 
 def _shown(value: Any) -> Any:

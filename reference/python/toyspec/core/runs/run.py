@@ -21,12 +21,11 @@ from toyspec.core.runs.columns import (
     ALERT_FIELDS,
     OWN_FIELDS,
     field_goal,
-    in_order,
     meets,
     metric_of,
     needs_metrics,
     places_by,
-    require_fields,
+    requiring,
     value_of,
 )
 from toyspec.core.runs.discovery import NotALog, Stream, each_result, find_streams
@@ -37,10 +36,8 @@ from toyspec.core.runs.summary import engine_ends, summarize_ends, summarize_run
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from toyspec.core.findings import ReadReport
     from toyspec.core.reading.reader import AttemptView
     from toyspec.core.runs.history import History
-    from toyspec.core.runs.ranks import Ranks
     from toyspec.core.runs.run_facts import MetricFacts, RunFacts
     from toyspec.core.runs.summary import RunSummary
 
@@ -53,8 +50,8 @@ def open_run(path: str | os.PathLike[str], *, dialect: DialectChoice | str | Non
     """Return the run at *path*, a run directory or a stream, also in a store; all of it is read once.
 
     The log of another program is a run too if its *dialect* is recognized. A torn or damaged run raises nothing:
-    see ``facts.state`` and ``report``. Raises StreamMissingError, StreamUnreadableError, and UnknownFormatError for
-    what is not a run.
+    see ``facts.state`` and ``records().report``. Raises StreamMissingError, StreamUnreadableError, and
+    UnknownFormatError for what is not a run.
     """
     return Run.of(summarize_run(os.fspath(path), dialect=DialectChoice.of(dialect)))
 
@@ -103,13 +100,6 @@ class Run:
         """What each metric comes to, by name; all of the stream is read for that, once."""
         return self.whole.metrics or {}
 
-    @property
-    def ranks(self) -> Ranks:
-        """The ranks of a run of several processes, with what their logs show together."""
-        from toyspec.core.runs.ranks import ranks_of
-
-        return ranks_of(self.facts.path)
-
     def row(self) -> dict[str, Any]:
         """Return the facts as one flat row: every column, settings, and last and best value of each metric.
 
@@ -130,14 +120,6 @@ class Run:
         from toyspec.core.runs.history import history
 
         return history(self.path, metrics, attempts=attempts, dialect=self._choice)
-
-    def report(self) -> ReadReport:
-        """Return the account of every byte of the stream: records, gaps, and what follows the last record."""
-        with read(self.path, mode="salvage", dialect=self._choice) as reading:
-            reading.give_blocks()
-            for _ in reading:
-                pass
-            return reading.report
 
     @cached_property
     def whole(self) -> RunFacts:
@@ -186,30 +168,24 @@ _SHOWN_RUNS = 20
 _SECOND = (f"{os.sep}{METRICS_FILE}", f"/{METRICS_FILE}")
 
 
-def list_runs(  # noqa: PLR0913 - each is an option of its own
+def list_runs(
     *roots: str | os.PathLike[str],
     read: Extent = "ends",
-    on_error: Literal["skip", "raise"] = "skip",
     on_progress: Callable[[int, int], None] | None = None,
     on_look: Callable[[], object] | None = None,
     dialect: DialectChoice | str | None = "auto",
-    profiles: Sequence[str | os.PathLike[str]] = (),
 ) -> Runs:
     """Return the runs below *roots*, of every profile, the lowest final loss first and those without one last.
 
-    The logs of other programs are runs too if their *dialect* is recognized; None leaves them out. *profiles* are
-    directories of profiles of the user, which are tried first.
+    The logs of other programs are runs too if their *dialect* is recognized; None leaves them out.
     A root is a directory that is searched to any depth, a run directory, or a stream, also in an object store
     (``s3://bucket/runs``); the default is the current directory. With *read* ``"whole"`` every byte is read, and the
-    metrics of each run are known. A run that cannot be read does not stop the others: it is in ``errors``; with
-    *on_error* ``"raise"`` its StreamError is raised. A file of another format below a root is not a run: it is counted
-    in ``skipped``. *on_progress* is given the number of bytes done and of all bytes; before that, *on_look* is called
-    for each file that may be a log of another program.
+    metrics of each run are known. A run that cannot be read does not stop the others: it is in ``errors``. A file of
+    another format below a root is not a run: it is counted in ``skipped``. *on_progress* is given the number of bytes
+    done and of all bytes; before that, *on_look* is called for each file that may be a log of another program.
     """
     check_choice("read", read, get_args(Extent))
-    check_choice("on_error", on_error, ("skip", "raise"))
-    own = [os.fspath(each) for each in profiles]
-    choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(dialect, profiles=own)
+    choice = DialectChoice.of(dialect)
     others: list[str] = []
     named = [public(os.fspath(root)) for root in roots] or ["."]
     names = usual_names(choice)
@@ -234,8 +210,6 @@ def list_runs(  # noqa: PLR0913 - each is an option of its own
             runs[stream.path] = run()
         except StreamError as error:
             is_foreign = isinstance(error, UnknownFormatError) and (stream.is_below or stream.is_hinted)
-            if on_error == "raise" and not is_foreign:
-                raise
             skipped += is_foreign and not stream.is_hinted
             errors += [] if is_foreign else [PathError(stream.path, error.fact)]
         done += stream.size
@@ -268,28 +242,22 @@ class Runs(Sequence[Run]):
         self.skipped = skipped
         """Number of files of other formats below the roots."""
 
-    def filter(self, condition: Callable[[Run], object] | str) -> Runs:
-        """Return the runs for which *condition* is true.
+    def filter(self, condition: str) -> Runs:
+        """Return the runs that meet *condition*, a filter as of ``toyspec ls``: ``"lr < 1e-3 and val/acc > .7"``.
 
-        It is a function of a run, or a filter as of ``toyspec ls`` and the viewer: ``"lr < 1e-3 and val/acc > .7"``.
         Raises ExpressionError if the filter cannot be read, or no run has a field of that name. Metrics are read from
         the streams where only their ends were.
         """
-        if callable(condition):
-            return self._like(list(filter(condition, self._runs)))
         wanted = expression(condition)
-        found = [run.known(wanted.fields) for run in self._runs]
-        require_fields([], found, [wanted])
+        found = list(requiring((run.known(wanted.fields) for run in self._runs), [], [wanted]))
         return self._like([run for run, facts in zip(self._runs, found, strict=True) if meets(facts, [wanted])])
 
-    def sort(self, by: str | Callable[[Run], Any], *, reverse: bool = False) -> Runs:
-        """Return the runs in the order of a field or a key; those without a value come last, whichever way round.
+    def sort(self, by: str, *, reverse: bool = False) -> Runs:
+        """Return the runs in the order of a field; those without a value come last, whichever way round.
 
         A metric with a goal has its best value first, all else its smallest. The order of runs with equal values stays.
         Raises ExpressionError if no run has a field of that name.
         """
-        if callable(by):
-            return self._like(in_order(self._runs, lambda run: _order(by(run)), reverse=reverse))
         return self._like([self._runs[at] for at in places_by(self._known(by), by, reverse=reverse)])
 
     def best(self, field: str = "final_loss", *, goal: Literal["min", "max"] | None = None) -> Run | None:
@@ -309,9 +277,7 @@ class Runs(Sequence[Run]):
 
     def _known(self, field: str) -> list[RunFacts]:
         """Return the facts of the runs, one of which has *field*; raise ExpressionError otherwise."""
-        found = [run.known([field]) for run in self._runs]
-        require_fields([field], found)
-        return found
+        return list(requiring((run.known([field]) for run in self._runs), [field]))
 
     def _like(self, runs: Sequence[Run]) -> Runs:
         return Runs(runs, errors=self.errors, skipped=self.skipped)
@@ -389,8 +355,3 @@ def one_of_each_run(streams: Mapping[str, Stream]) -> list[Stream]:
     seconds = [path for path in streams if path.endswith(_SECOND)]
     dropped = {path for path in seconds if path_in(os.path.dirname(path), EVENTS_FILE) in streams}
     return [stream for path, stream in streams.items() if path not in dropped]
-
-
-def _order(value: Any) -> tuple[bool, Any] | None:
-    """Return a key that compares a column with values of several types: numbers before text; None for None."""
-    return None if value is None else (not isinstance(value, int | float), value)

@@ -129,7 +129,7 @@ def _ends(path: str, head: bytes, tail: bytes | None, size: int) -> tuple[Ends |
 def _has_loss(record: Record, attempts: Attempts) -> bool:
     if record.profile == "kaun/v1":
         return record.get("tag") in LOSS_NAMES
-    return "loss" in record.value and attempts.is_own_step(record)
+    return "loss" in record.value and record.is_step and attempts.is_of_run(record)
 
 
 def _remote_ends(address: str) -> Ends | None:

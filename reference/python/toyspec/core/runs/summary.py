@@ -8,7 +8,7 @@ from array import array
 from contextlib import suppress
 from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from toyspec.core.engine import native
 from toyspec.core.errors import StreamError
@@ -96,7 +96,7 @@ class RunSummary:
     """False where only the ends of a long stream were read, whose settings may have been changed between them."""
 
     def __init__(self, path: str, *, attempts: Attempts | None = None, parts: int = 32) -> None:
-        self._parts = parts
+        self._parts, self._learns = parts, attempts is None
         self.path = path
         """Path of the stream."""
         self.attempts = Attempts() if attempts is None else attempts
@@ -142,9 +142,9 @@ class RunSummary:
         return self.placing.last
 
     @property
-    def starts_late(self) -> bool:
-        """True when a step came before the first run_start, which decides on the run's own phase."""
-        return self.placing.starts_late
+    def needs_second(self) -> bool:
+        """True after a first pass that found resumptions, or the run's own phase late: another one has to follow."""
+        return bool(self.attempts) or self.placing.starts_late
 
     @property
     def metrics_left_out(self) -> int:
@@ -211,16 +211,15 @@ class RunSummary:
         run = named if self.dialect is not None and named is not None else os.path.basename(os.path.abspath(directory))
         said = read_annotations(self.path) if found is None or found.may_be_annotated else NONE
         own = _descriptions(start, named or run)
-        now: dict[str, Any] = {key: getattr(said, key) or own[key] for key in ("name", "group", "notes")}
-        now["tags"] = said.tags(own["tags"])
+        now = said.over(own)
         # What was changed between the ends is searched for where it is asked for.
         settings = settings_of(start) if self.is_settled else {}
         planned = planned_of(settings)
         seconds, steps = self._seconds(), (self.first_step, self.last_step)
         loss, has_loss = self._final_loss()
         return RunFacts(
-            run=run, path=directory, run_id=_text(start.get("run_id")), **now,
-            starred=said.starred, hidden=said.hidden,
+            run=run, path=directory, run_id=_text(start.get("run_id")),
+            **{"starred": False, "hidden": False} | now,
             profile=self.profile or (self.dialect.name if self.dialect else None),
             state="running" if is_running else extent.state, ended=self.ended,
             reason=_text(end.get("reason")), error=_text(end.get("error")) if self.ended == "yes" else None,
@@ -232,7 +231,7 @@ class RunSummary:
             seconds=seconds, started_at=self._started_at(start), records=extent.records, bytes=extent.size,
             stream=self.path, read="ends" if extent.records is None else "whole",
             annotated=said.count > 0,
-            said={key: own[key] for key in now if own[key] != now[key]} if said.count else {},
+            said={key: value for key, value in own.items() if now[key] != value},
             dialect=self.dialect, **processes,
             settings=settings if self.is_settled else None,
             metrics={name: self._metric_facts(name) for name in self.series} if self.knows_metrics else None,
@@ -319,11 +318,11 @@ class RunSummary:
         if profile == "kaun/v1":
             self.start = read_manifest(os.path.dirname(self.path)) or {}
 
-    def take(self, records: Iterable[Taken], learn: Literal["attempts", "nothing"] = "nothing") -> None:
-        """Add *records* in order, blocks of numbers among them."""
+    def take(self, records: Iterable[Taken]) -> None:
+        """Add *records* in order, blocks of numbers among them; a summary without known attempts learns them."""
         for record in records:
             if isinstance(record, Record):
-                if learn == "attempts":
+                if self._learns:
                     self.attempts.learn(record)
                 self._take_record(record)
             else:
@@ -488,9 +487,8 @@ def _is_place(step: object) -> TypeGuard[int]:
 def _descriptions(start: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the members of *start* that annotations can replace; *name* is what the run is called."""
     tags = start.get("tags")
-    found: dict[str, Any] = {key: _text(start.get(key)) or None for key in ("group", "notes")}
-    found["tags"] = [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
-    return found | {"name": name}
+    found: dict[str, Any] = {"name": name} | {key: _text(start.get(key)) or None for key in ("group", "notes")}
+    return found | {"tags": [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []}
 
 
 def summarize_run(path: str, *, watch: Watch | None = None, dialect: DialectChoice | None = None) -> RunSummary:
@@ -506,11 +504,11 @@ def summarize_run(path: str, *, watch: Watch | None = None, dialect: DialectChoi
     summary = RunSummary(stream)
     reading = read(stream, mode="salvage", dialect=choice)
     reading.give_blocks()
-    summary.take(reading if watch is None else watch(reading, _size(stream)), learn="attempts")
+    summary.take(reading if watch is None else watch(reading, _size(stream)))
     report = reading.report
     if report.dialect is None and (report.profile is None or (not report.records and _is_other(stream))):
         raise unknown_format(stream)
-    if summary.attempts or summary.starts_late:
+    if summary.needs_second:
         again = RunSummary(stream, attempts=summary.attempts)
         with read(stream, mode="salvage", profile=report.profile, dialect=choice) as reading:
             if report.dialect is None:

@@ -160,12 +160,12 @@ def _read(options: Namespace, choice: DialectChoice) -> list[_PlottedRun]:
 
 def _chosen(runs: Sequence[_PlottedRun], options: Namespace, notes: list[str]) -> list[_PlottedRun]:
     """Return the runs that are to be drawn; raise UsageError if there is none, and ExpressionError."""
-    from toyspec.core.runs.columns import asks_for_hidden, meets, require_fields
+    from toyspec.core.runs.columns import asks_for_hidden, meets, requiring
     from toyspec.core.runs.run import Run
 
     fields = [name for each in options.where for name in each.fields]
-    known = [Run.of(each.summary).known(fields) for each in runs]
-    require_fields([options.mean_by] if options.mean_by else [], known, options.where)
+    every = (Run.of(each.summary).known(fields) for each in runs)
+    known = list(requiring(every, [options.mean_by] if options.mean_by else [], options.where))
     met = [each for each, facts in zip(runs, known, strict=True) if meets(facts, options.where)]
     found = met if asks_for_hidden(*options.where) else [each for each in met if not each.summary.facts.hidden]
     if hidden := len(met) - len(found):
