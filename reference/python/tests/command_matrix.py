@@ -94,7 +94,6 @@ NOT_RUN = {
     "push": "needs a hub",
     "pull": "needs a hub",
     "schema": "prints files of schemas/; schemas.txt has its answers",
-    "emit": "writes what its arguments say; emit.txt has its answers",
     "emitter": "prints a file of its own",
     "skill": "prints a file of its own",
     "conform": "runs programs",

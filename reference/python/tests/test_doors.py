@@ -100,7 +100,6 @@ def ended(path: Path) -> tuple[Any, Any]:
 WRITING: Final = ("append_file", "appending", "run_stream", "run_writer")
 WRITERS: Final = {
     "core/commands/repair.py": "appending",  # it cuts, and adds no record
-    "core/commands/emit.py": "run_stream",  # one record of another process, with all that its caller gives
     "convert/importing.py": "append_file",  # records that another program has made
     "core/kaun/run.py": "append_file appending",  # logs of other profiles, which have one writer each
     "core/metrics/log.py": "append_file appending",

@@ -170,7 +170,7 @@ def test_attacks_are_read_by_their_commands(
         with contextlib.suppress(SystemExit):
             main(words)
         said = capsys.readouterr().err
-        assert not re.search("unexpected argument|required|is not NAME=VALUE|name the page", said), words
+        assert not re.search("unexpected argument|required|name the page", said), words
 
 
 # Special files in the place of every file that is read.
@@ -460,7 +460,7 @@ def test_writer_follows_no_link(name: str, tmp_path: Path, outside: Path, monkey
     with toyspec.start_run(tmp_path, run_id="run", exist="resume") as again:
         again.log({"loss": 1.0, "note": toyspec.File(b"notes", "text/plain")}, step=2)
         again.artifact(tmp_path / "notes.txt", copy=True)
-    for words in (["emit", "run", "note", "text=x"], ["repair", "run", "--yes"], ["seal", "run"]):
+    for words in (["repair", "run", "--yes"], ["seal", "run"]):
         monkeypatch.chdir(tmp_path)
         main(words)
     with toyspec.start_run(tmp_path, run_id="run", exist="replace"):

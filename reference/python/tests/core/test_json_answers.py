@@ -37,7 +37,6 @@ NO_ANSWER = {
     "tail": "shows what comes; the lines of the log are the answer, by the schemas of its kinds",
     "train": "writes a run",
     "capture": "writes a run, and forwards what its command prints",
-    "emit": "writes an event; its --json takes one",
     "emitter": "prints a program",
     "skill": "prints a text",
     "schema": "prints a schema",

@@ -94,15 +94,6 @@ def test_file_that_is_not_there(opened: tuple[Any, str]) -> None:
         assert f"{root}/{name}" == caught.value.filename
 
 
-@pytest.mark.parametrize("kind", ["of_memory", "of_store"])
-def test_blocks_are_the_whole_file(kind: str, request: pytest.FixtureRequest) -> None:
-    """What is read block by block is what the file has; a missing one raises FileNotFoundError."""
-    place, root = request.getfixturevalue(kind)
-    assert b"0123456789" == b"".join(place.blocks(f"{root}/runs/a/events.jsonl"))
-    with pytest.raises(FileNotFoundError):
-        list(place.blocks(f"{root}/nowhere"))
-
-
 def test_directory_of_a_file_system_is_not_an_object(of_memory: tuple[Any, str]) -> None:
     """It is as if nothing was there."""
     place, root = of_memory

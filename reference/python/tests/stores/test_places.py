@@ -259,12 +259,12 @@ def test_web_servers_need_no_list(store: Store) -> None:
     assert b"the directory has neither events.jsonl nor metrics.jsonl" in done.stderr
 
 
-def test_server_without_ranges_is_copied(store: Store) -> None:
-    """A server that sends whole files only is read all the same, once."""
+def test_server_without_ranges_is_refused(store: Store) -> None:
+    """A server that sends whole files only is not read, and the error says to copy the file."""
     store.has_ranges = False
     store.put("a/events.jsonl", stream(5000))
-    with read(web(store, "a/events.jsonl")) as reading:
-        assert 5002 == len(list(reading))
+    with pytest.raises(StreamUnreadableError, match="only all of it; copy it and read the copy"):
+        read(web(store, "a/events.jsonl"))
     with pytest.raises(StreamUnreadableError, match="only all of it"):
         next(follow(web(store, "a/events.jsonl"), idle_seconds=0))
 
@@ -284,9 +284,9 @@ def test_exports_take_addresses(store: Store, tmp_path: Path) -> None:
     report = import_runs([f"s3://{BUCKET}/logs"], tmp_path / "runs")
     assert ["copy what is at the address first"] == [error.message.rpartition("; ")[2] for error in report.errors]
     store.put("runs/a/events.jsonl", stream(3))
-    exported = export_runs("csv", [f"s3://{BUCKET}/runs"], tmp_path / "csv")
+    exported = export_runs("tensorboard", [f"s3://{BUCKET}/runs"], tmp_path / "out")
     assert [] == exported.errors
-    assert list((tmp_path / "csv").rglob("*.csv"))
+    assert list((tmp_path / "out").rglob("*tfevents*"))
 
 
 def test_configured_roots_may_be_addresses(store: Store, tmp_path: Path) -> None:

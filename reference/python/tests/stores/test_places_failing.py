@@ -192,7 +192,7 @@ def test_commands_that_convert_say_what_is_wrong_with_a_place(
         _opened.cache_clear()
     store.every = status(403) if problem == "no permission" else status(404)
     place, out = f"s3://{BUCKET}/logs", str(tmp_path / "out")
-    assert exit_codes.USAGE == main(["export", "csv", place, "--out", out])
+    assert exit_codes.USAGE == main(["export", "tensorboard", place, "--out", out])
     said = capsys.readouterr().err
     assert said.startswith(f"toyspec export: {place}: ")
     assert _PROBLEMS[problem] in said

@@ -16,6 +16,7 @@ from loopback_store import BUCKET, forget, stream
 from real_stores import AZURITE, VERSITYGW, azurite, versitygw
 from toyspec import check, follow, list_runs
 from toyspec.core.places.place import place_of
+from toyspec.core.places.remote_files import RemoteFile
 
 obstore = pytest.importorskip("obstore", reason="the extra remote is not installed")
 
@@ -117,7 +118,7 @@ def _watching(runs: Path, to: str) -> Iterator[None]:
 def _longer(address: str, seen: bytes) -> bytes:
     """Return what the place has: it continues what was *seen* before, and ends with a whole line."""
     try:
-        found = b"".join(place_of(address).blocks(address))
+        found = RemoteFile(address).read()
     except FileNotFoundError:
         found = b""
     assert found.startswith(seen)

@@ -14,7 +14,6 @@ from toyspec.core.places.place import OWN, ChangedError, Entry, FetchedBytes, No
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_BLOCK_BYTES = 1 << 20
 # What file systems call the time or the tag of a content.
 _MARKS = (
     "ETag", "etag", "md5", "checksum", "blob_id", "xet_hash", "mtime", "LastModified", "last_modified", "modified",
@@ -87,12 +86,6 @@ class FilePlace:
         if self.status(address).identity != entry.identity:
             raise ChangedError(address)
         return FetchedBytes(data, entry)
-
-    def blocks(self, address: str) -> Iterator[bytes]:
-        """See Place."""
-        with _reported(address), self._system.open(self._path(address), "rb") as file:
-            while block := file.read(_BLOCK_BYTES):
-                yield block
 
     def _path(self, address: str) -> str:
         return str(self._system._strip_protocol(address))  # noqa: SLF001 - fsspec has no other name for it

@@ -158,12 +158,6 @@ class ObjectPlace:
             raise ChangedError(address)
         return FetchedBytes(data, entry)
 
-    def blocks(self, address: str) -> Iterator[bytes]:
-        """See Place."""
-        with reported(address):
-            for block in obstore.get(self.store, self.key(address)).stream():
-                yield bytes(block)
-
     def key(self, address: str) -> str:
         """Return the name by which obstore knows the object at *address*."""
         key = parts_of(address).key

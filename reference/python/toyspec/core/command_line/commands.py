@@ -45,7 +45,6 @@ COMMANDS: dict[str, str] = {
     "seal": "write the digests of all files of a run, to find later changes",
     "evidence": "write what an auditor asks about a run, or verify it",
     "annotate": "name, tag, star or hide runs afterwards; their logs do not change",
-    "emit": "write an event from a shell script",
     "emitter": "print a writer in one file, to copy into a project",
     "skill": "print a file from which agents learn to log and read runs",
     "conform": "test an implementation in any language for conformance",

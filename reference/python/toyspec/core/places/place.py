@@ -83,9 +83,6 @@ class Place(Protocol):
         Raises ChangedError if the object is not the one of *identity*, and RangesMissingError.
         """
 
-    def blocks(self, address: str) -> Iterator[bytes]:
-        """Yield the whole content in blocks."""
-
 
 OpenPlace = Callable[[str, str, str], Place]
 """Gets the scheme, the host with a user before it, and the query of a signature; each with its mark, or empty."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import io
 import os
 import threading
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
-from toyspec.core.places.place import ChangedError, RangesMissingError, place_of
+from toyspec.core.places.place import ChangedError, place_of
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -67,27 +67,10 @@ class RemoteFile(io.RawIOBase):
         super().__init__()
         self.name = address
         self._place = place_of(address)
-        self._copy: IO[bytes] | None = None
         self._at = self._start = start
         self._size_of_next = first_bytes
-        try:
-            self._block, self._entry = self._place.read_range(address, start, first_bytes, None)
-        except RangesMissingError:
-            self._copy_all()
+        self._block, self._entry = self._place.read_range(address, start, first_bytes, None)
         self._size_of_next = max(first_bytes, FIRST_BYTES)
-
-    def _copy_all(self) -> None:
-        """Copy the object into a file without a name: the server gives it whole or not at all."""
-        # Few servers give whole objects only: start-up time counts.
-        import tempfile
-
-        self._entry = self._place.status(self.name)
-        self._copy = tempfile.TemporaryFile(prefix="toyspec-")  # noqa: SIM115 - open as long as this is
-        size = 0
-        for block in self._place.blocks(self.name):
-            size += self._copy.write(block)
-        self._entry = self._entry._replace(size=size)
-        self._copy.seek(0)
 
     @property
     def entry(self) -> Entry:
@@ -104,12 +87,10 @@ class RemoteFile(io.RawIOBase):
 
     def tell(self) -> int:
         """Return the byte offset of the next byte."""
-        return self._at if self._copy is None else self._copy.tell()
+        return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Go to the byte *offset* from the start, the position or the end; reads nothing."""
-        if self._copy is not None:
-            return self._copy.seek(offset, whence)
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._entry.size}[whence]
         self._at = max(0, base + offset)
         if not self._at:
@@ -120,14 +101,11 @@ class RemoteFile(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         """Read into *buffer*; return the number of bytes, 0 at the end."""
         view = memoryview(buffer).cast("B")
-        if self._copy is not None:
-            data = self._copy.read(len(view))
-        else:
-            if not self._start <= self._at < self._start + len(self._block):
-                self._fetch()
-            begin = self._at - self._start
-            data = self._block[begin : begin + len(view)]
-            self._at += len(data)
+        if not self._start <= self._at < self._start + len(self._block):
+            self._fetch()
+        begin = self._at - self._start
+        data = self._block[begin : begin + len(view)]
+        self._at += len(data)
         view[: len(data)] = data
         return len(data)
 
@@ -154,9 +132,3 @@ class RemoteFile(io.RawIOBase):
         if not known or not part.data.startswith(known):
             raise ChangedError(self.name)
         self._block, self._start, self._entry = part.data, start, part.entry
-
-    def close(self) -> None:
-        """Drop what is kept; further calls do nothing."""
-        if self._copy is not None:
-            self._copy.close()
-        super().close()

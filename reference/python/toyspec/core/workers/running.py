@@ -117,8 +117,8 @@ def results_of(
 ) -> Generator[tuple[Item, Result]]:
     """Yield each of *items* with its result; in the *order* that is given, or as the work ends.
 
-    A batch whose worker ends is done again; if that happens twice, it is divided until the items that end workers are
-    known: *work* gives their results. Closing the generator ends the workers.
+    The items of a batch whose worker ends are done again, each alone; *work* gives the result of one that ends its
+    worker then. Closing the generator ends the workers.
     """
     crew = workers.start(work.call)
     run: _Run[Item, Result] = _Run(crew, work, batches(items, work.weight))
@@ -175,11 +175,9 @@ class _Run(Generic[Item, Result]):
         elif loss.is_blameless and part.tries < _MOST_TRIES:
             self._waiting.append(part._replace(tries=part.tries + 1))
             return
-        elif not part.is_suspect or len(part.items) > 1:
-            parts = [part]
-            if part.is_suspect:
-                parts = [part._replace(start=part.start + at, items=[item]) for at, item in enumerate(part.items)]
-            self._suspects.extend(each._replace(is_suspect=True) for each in parts)
+        elif not part.is_suspect:
+            for at, item in enumerate(part.items, part.start):
+                self._suspects.append(part._replace(start=at, items=[item], is_suspect=True))
             return
         else:
             results = [self._work.lost(part.items[0], loss.reason)]

@@ -32,7 +32,7 @@ _MODE = 0o666
 # The file at a path may be replaced between opening and locking it; this many times in a row is not an accident.
 _ATTEMPTS = 100
 _POLL_SECONDS = 0.02
-# Writers of a line each, such as `toyspec emit`, hold a file for less.
+# Writers of a line each, such as `toyspec annotate`, hold a file for less.
 _SILENT_SECONDS = 0.1
 
 

@@ -113,12 +113,6 @@ class RunProgress:
         self.ended = False
         self.is_running = False
 
-    def go_on(self) -> None:
-        """Expect no run_resume: another process of the same run wrote the stream."""
-        self.must_resume = False
-        self.ended = self.had_ended
-        self.is_running = self.records > 0 and not self.ended
-
     def next_step(self, phase: str) -> int:
         """Return the number of the step that comes next in *phase*, from 1."""
         return self._last_steps.get(phase, 0) + 1
