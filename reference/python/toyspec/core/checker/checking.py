@@ -449,7 +449,7 @@ class NativeThreads:
         self._watch = watch
         self._elsewhere = 0
         # A dialect is recognized by what is read first, so a named one needs no engine.
-        self._is_used = not choice.may_be_own and choice.name in (None, "auto")
+        self._is_used = choice.name in (None, "auto")
 
     def check(self, found: Iterable[Found], check: Check, *, walk: Walk) -> Generator[tuple[Found, Verdict]]:
         """Yield each of *found* with its verdict, in order.

@@ -301,7 +301,7 @@ class Monotone(Rule):
         if value is UNSET or not seen.known:
             return None
         last, self.state = self.state, value
-        if last is None or value > last or (value == last and not self._is_strict):
+        if last is None or value > last or (value == last and self._terms["repeats"] == "allowed"):
             return None
         return messages.goes_backwards(field=self._field, found=shown_number(value), before=shown_number(last))
 
@@ -310,12 +310,9 @@ class Monotone(Rule):
         values = _column(self._field, block.records)
         known = values if self.state is None else [self.state, *values]
         # Sorting a sorted list compares each value once.
-        is_ordered = sorted(known) == known and not (self._is_strict and len(set(known)) < len(known))
+        may_repeat = self._terms["repeats"] == "allowed"
+        is_ordered = sorted(known) == known and (may_repeat or len(set(known)) == len(known))
         return values[-1] if is_ordered else UNPROVEN
-
-    @property
-    def _is_strict(self) -> bool:
-        return bool(self._terms["repeats"] == "refused")
 
 
 class SequencePerPhase(Rule):

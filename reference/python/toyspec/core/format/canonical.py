@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 _ENCODER = msgspec.json.Encoder()
 _ENTRY_KIND = "entry"
 _TAG_KEYS: dict[Profile, str] = {"toy/v1": "kind", "kaun/v1": "type"}
-_NO_SCALAR = object()
 
 Event = Struct | Mapping[str, Any]
 """An event to write: a Struct of ``toyspec.core.events`` or of your own, or a mapping.
@@ -261,11 +260,13 @@ def _check_depth(depth: int, pointer: str) -> None:
 
 def _open(value: Any, pointer: str, depth: int) -> Any:
     """Return any value that JSON can represent, the keys of its objects sorted at every level."""
-    plain_scalar = _open_scalar(value)
-    if plain_scalar is not _NO_SCALAR:
-        if type(plain_scalar) is int and not is_finite(plain_scalar):
-            raise _refusal(pointer, "an integer within binary64", value)
-        return plain_scalar
+    kind = type(value)
+    if kind is str:
+        return text(value)
+    if kind is int and not is_finite(value):
+        raise _refusal(pointer, "an integer within binary64", value)
+    if value is None or kind in (float, int, bool):
+        return value
     if isinstance(value, Mapping):
         _check_depth(depth, pointer)
         members = _sorted_members(value, pointer)
@@ -276,13 +277,6 @@ def _open(value: Any, pointer: str, depth: int) -> Any:
         _check_depth(depth, pointer)
         return [_open(item, f"{pointer}/{i}", depth + 1) for i, item in enumerate(found)]
     return _open(_built_in(value, pointer), pointer, depth)
-
-
-def _open_scalar(value: Any) -> Any:
-    kind = type(value)
-    if kind is str:
-        return text(value)
-    return value if value is None or kind in (float, int, bool) else _NO_SCALAR
 
 
 def _built_in(value: Any, pointer: str) -> Any:

@@ -27,21 +27,31 @@ def flattened(
     if dict not in map(type, value.values()):
         return value
     found: dict[str, Any] = {}
-    _flatten(value, "", found, (MOST_LEVELS, whole, [] if hidden is None else hidden))
+    for name, member in _inner(value, MOST_LEVELS, whole):
+        if name in found and hidden is not None:
+            hidden.append((name, found[name]))
+        found[name] = member
     return found
 
 
-def leaves(value: Mapping[str, Any], depth: int = MOST_LEVELS) -> Iterator[tuple[str, Any]]:
+def leaves(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the members of *value*: those of inner objects after the outer key and a slash, as are numbers in a list.
 
     A list with anything but numbers, booleans and null, or with more than ``MOST_LISTED``, is one member, as is what is
     empty or nested too deep.
     """
+    for name, member in _inner(value, MOST_LEVELS, None):
+        if type(member) is list and 0 < len(member) <= MOST_LISTED and _LISTED.issuperset(map(type, member)):
+            yield from ((f"{name}/{index}", item) for index, item in enumerate(member))
+        else:
+            yield name, member
+
+
+def _inner(value: Mapping[str, Any], depth: int, whole: str | None) -> Iterator[tuple[str, Any]]:
+    """Yield the members of *value*, and in place of an inner object its own, to *depth* levels."""
     for key, member in value.items():
-        if type(member) is dict and member and depth:
-            yield from ((f"{key}/{name}", leaf) for name, leaf in leaves(member, depth - 1))
-        elif type(member) is list and 0 < len(member) <= MOST_LISTED and _LISTED.issuperset(map(type, member)):
-            yield from ((f"{key}/{index}", item) for index, item in enumerate(member))
+        if type(member) is dict and member and depth and whole not in member:
+            yield from ((f"{key}/{name}", each) for name, each in _inner(member, depth - 1, whole))
         else:
             yield key, member
 
@@ -53,20 +63,6 @@ def member_at(value: Mapping[str, Any], key: str) -> Any:
     outer, _, rest = key.partition("/")
     inner = value.get(outer)
     return member_at(inner, rest) if rest and isinstance(inner, dict) else None
-
-
-def _flatten(
-    value: Mapping[str, Any], prefix: str, found: dict[str, Any], options: tuple[int, str | None, list[tuple[str, Any]]]
-) -> None:
-    depth, whole, hidden = options
-    for key, member in value.items():
-        if type(member) is dict and member and depth and whole not in member:
-            _flatten(member, f"{prefix}{key}/", found, (depth - 1, whole, hidden))
-            continue
-        name = prefix + key
-        if name in found:
-            hidden.append((name, found[name]))
-        found[name] = member
 
 
 def pointer_to(path: Iterable[str | int]) -> str:
