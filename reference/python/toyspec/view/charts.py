@@ -10,7 +10,7 @@ from functools import reduce
 from math import isfinite, log10, nan
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from toyspec.core.command_line.tables import cut, padded, width
+from toyspec.core.command_line.tables import cut, width
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.stream_files import locate_stream
 from toyspec.view.curve_frames import AXES, places, tokens_of
@@ -336,8 +336,8 @@ def _labels(frame: Frame, rows: int) -> list[str]:
     middle = frame.low**0.5 * frame.high**0.5 if frame.scale == "log" else frame.low / 2 + frame.high / 2
     named = {0: frame.high, rows - 1: frame.low} | ({rows // 2: middle} if rows >= 5 and frame.high > frame.low else {})
     texts = [_short(named[row]) if row in named else "" for row in range(rows)]
-    wide = max(map(width, texts))
-    return [" " * (wide - width(text)) + padded(text, width(text)) for text in texts]
+    wide = max(map(len, texts))
+    return [text.rjust(wide) for text in texts]
 
 
 def _short(value: float) -> str:

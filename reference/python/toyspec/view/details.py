@@ -104,7 +104,7 @@ def detail_of(
         **lists,
         "incidents": found.incidents.counts,
         "histograms": list(found.histograms.values()),
-        "regions": found.all_regions(),
+        "regions": found.regions,
         "files": _files(path, found),
         "findings": findings,
         "missing": {key: dict(counts) for key, counts in found.missing.items()},
@@ -208,7 +208,7 @@ class _Collected:
         self.missing = nothing_missing()
         """What the log lacks by its own notes."""
         self._defined: dict[str, dict[str, Any]] = {}
-        self._regions: list[dict[str, Any]] = []
+        self.regions: list[dict[str, Any]] = []
         self._open: list[dict[str, Any]] = []
         self._bytes = 0
 
@@ -257,10 +257,6 @@ class _Collected:
         """Return the last item of the list *name*; None without one."""
         items = self.lists.get(name)
         return items[-1] if items else None
-
-    def all_regions(self) -> list[dict[str, Any]]:
-        """Return the regions in the order in which they were entered."""
-        return self._regions
 
     def leave_out(self, name: str, number: int) -> None:
         """Count *number* items that the list *name* lacks."""
@@ -316,9 +312,9 @@ class _Collected:
         if not isinstance(name, str) or not isinstance(time, int | float):
             return
         if record.kind == "region_enter":
-            if self._takes("regions", record, full=len(self._regions) >= MOST_ITEMS):
+            if self._takes("regions", record, full=len(self.regions) >= MOST_ITEMS):
                 region = {"region": name, "from": time, "to": None, "depth": len(self._open)}
-                self._regions.append(region)
+                self.regions.append(region)
                 self._open.append(region)
             return
         for at in range(len(self._open) - 1, -1, -1):

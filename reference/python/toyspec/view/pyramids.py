@@ -105,10 +105,6 @@ class Buckets(NamedTuple):
         found["nan"] = mine["nan"][at] + mine["nan"][at + 1]
         return found | {name: mine[name][at] for name in ("offset", "line")}
 
-    def copy(self) -> Buckets:
-        """Return the same buckets, which do not change when the curve grows."""
-        return self.part(0, self.number)
-
     def part(self, begin: int, end: int) -> Buckets:
         """Return the buckets from *begin* to *end*, which is left out."""
         tail = self.tail if end >= self.number else self.level

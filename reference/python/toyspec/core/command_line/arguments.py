@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.core import rooms
 from toyspec.core.command_line.parsers import UsageError, did_you_mean, number_from
 from toyspec.core.errors import StreamError, StreamMissingError
-from toyspec.core.places.addresses import is_address, public
 from toyspec.core.reading.configuration import Configuration, ConfigurationError, find_configuration
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import run_of
@@ -177,7 +176,7 @@ def runs_at(paths: Iterable[str], choice: DialectChoice) -> list[NamedRun]:
 
 
 def _runs_at(path: str, choice: DialectChoice) -> list[NamedRun]:
-    stream, below = (_located_at if is_address(path) else _located)(path, choice)
+    stream, below = _located(path, choice)
     return [NamedRun(path, stream)] if stream is not None else list(map(_named, below)) or [NamedRun(path)]
 
 
@@ -197,13 +196,3 @@ def _located(path: str, choice: DialectChoice) -> tuple[str | None, list[Stream]
     for error in errors:
         raise StreamError(error.path, error.message)
     return None, streams
-
-
-def _located_at(address: str, choice: DialectChoice) -> tuple[str | None, list[Stream]]:
-    """Return what ``_located`` does; a store is listed once."""
-    from toyspec.core.reading.log_detection import usual_names
-    from toyspec.core.runs.discovery import locate_all
-    from toyspec.core.runs.run import one_of_each_run
-
-    stream, below = locate_all(public(address), choice.stream_files, usual_names(choice))
-    return stream, one_of_each_run({each.path: each for each in below})

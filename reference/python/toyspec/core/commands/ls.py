@@ -169,7 +169,7 @@ def _list(options: Namespace) -> int:
     elif number and not hidden:
         tell("ls", f"none of {number} runs meets the conditions")
     elif not hidden:
-        _report_none(found.errors, found.skipped, options)
+        _report_none(found.errors, options)
     if hidden:
         runs = "1 run is" if hidden == 1 else f"{hidden} runs are"
         tell("ls", f"{runs} hidden by annotation; --hidden lists them too")
@@ -239,12 +239,12 @@ def _report_others(found: _Found) -> None:
         tell("ls", f"{files} not recognized as logs; `toyspec doctor` says what is there")
 
 
-def _report_none(errors: Sequence[PathError], skipped: int, options: Namespace) -> None:
+def _report_none(errors: Sequence[PathError], options: Namespace) -> None:
     if not errors:
         is_remote = any(map(is_address, options.roots))
         import_takes = "`toyspec import` takes logs of other tools from there"
         advice = import_takes if is_remote else "`toyspec doctor` names what else is there"
-        tell("ls", f"no runs below {', '.join(map(shown, options.roots))}{_skipped(skipped)}; {advice}")
+        tell("ls", f"no runs below {', '.join(map(shown, options.roots))}; {advice}")
 
 
 def _report_errors(errors: Sequence[PathError]) -> int:
@@ -282,14 +282,6 @@ def _listed(roots: list[str], extent: Extent, dialect: DialectChoice) -> Runs:
         return list_runs(*roots, read=extent, on_progress=watch, on_look=look, dialect=dialect)
     finally:
         progress.erase()
-
-
-def _skipped(number: int) -> str:
-    if not number:
-        return ""
-    return (
-        "; 1 file of another format was skipped" if number == 1 else f"; {number} files of other formats were skipped"
-    )
 
 
 def _print_json(runs: Sequence[RunFacts], columns: Sequence[str]) -> None:

@@ -394,19 +394,10 @@ def _rank_facts(ranks: Ranks) -> Iterator[str]:
     if ranks.first_to_stop is not None:
         yield f"stopped first: rank {ranks.first_to_stop.rank}: {ranks.first_to_stop.why}"
     elif len(ranks.latest) > 1 and any(each.reason != "completed" for each in ranks.latest):
-        yield f"stopped first: not known: {_why_not_known(ranks.latest)}"
+        yield "stopped first: not known"
     if ranks.slowest is not None:
         slow = ranks.slowest
         yield f"slowest: rank {slow.rank}, {slow.factor:.2f} times the median of the others, by {slow.by}"
-
-
-def _why_not_known(rows: list[RankProgress]) -> str:
-    steps = {each.last_step for each in rows}
-    if len(steps) == 1:
-        return f"all came to step {steps.pop()}"
-    if any(each.state == "running" for each in rows):
-        return "those behind are still being written"
-    return "those behind stopped within a second of each other"
 
 
 def _rank(row: RankProgress, *, is_latest: bool) -> list[str]:

@@ -17,11 +17,11 @@ from toyspec.core.engine import native
 from toyspec.core.errors import StreamError
 from toyspec.core.findings import PathError
 from toyspec.core.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE, SEAL_FILE
-from toyspec.core.places.addresses import WEB, is_address, parts_of, path_in, public
+from toyspec.core.places.addresses import WEB, is_address, parts_of, public
 from toyspec.core.places.place import place_of
 from toyspec.core.reading.log_detection import LogNames, may_be_log
 from toyspec.core.reading.run_files import MEDIA_FOLDER, RANKS_BEGIN, rank_of
-from toyspec.core.reading.stream_files import STREAM_NAMES, entry_in_web, locate_remote, stream_among, unreadable
+from toyspec.core.reading.stream_files import STREAM_NAMES, entry_in_web
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -352,27 +352,6 @@ def find_remote(address: str, hints: Sequence[str]) -> Iterator[Found]:
             yield NoStream(address, not OF_A_BUNDLE.isdisjoint(tree.names))
 
 
-def locate_all(address: str, names: Sequence[str], hints: Sequence[str]) -> tuple[str | None, list[Stream]]:
-    """Return the stream at *address*, as ``locate_stream`` does; in a directory that is not a run, the streams below.
-
-    A store is listed once. Raises StreamError.
-    """
-    is_web = parts_of(address).scheme in WEB
-    if is_web or address.rpartition("/")[2] in (*names, *STREAM_NAMES):
-        return locate_remote(address, names), []
-    try:
-        tree = _Tree(place_of(address), address, [*names, *hints], last=(*names, *STREAM_NAMES)[0])
-    except OSError as error:
-        raise unreadable(address, error) from error
-    if tree.is_empty:
-        return address, []
-    among = [name for name in tree.names if not is_beside(name)]
-    stream = stream_among(among, (*names, *STREAM_NAMES))
-    if stream is not None:
-        return path_in(address, stream), []
-    return None, [found for found in walk(address, hints, tree.listed) if isinstance(found, Stream)]
-
-
 def _only(entry: Entry, named: str) -> Stream:
     """Return the one stream that is *named*, itself or by its directory."""
     root = None if entry.address == named else named
@@ -380,12 +359,9 @@ def _only(entry: Entry, named: str) -> Stream:
 
 
 class _Tree:
-    """The directories below *root* that have something to read, from one listing.
+    """The directories below *root* that have something to read, from one listing."""
 
-    The listing ends with the file *last* in the root, if that is given.
-    """
-
-    def __init__(self, place: Place, root: str, hints: Sequence[str], *, last: str = "") -> None:
+    def __init__(self, place: Place, root: str, hints: Sequence[str]) -> None:
         self._root = root
         self._files: dict[str, dict[str, Entry]] = {root: {}}
         self._folders: dict[str, dict[str, str]] = {root: {}}
@@ -398,8 +374,6 @@ class _Tree:
             directory, _, name = entry.address.rpartition("/")
             if name in STREAM_NAMES or name == ENVIRONMENT or is_beside(name) or is_hinted(name, hints):
                 self._directory(directory)[name] = entry
-            if directory == root and name == last:
-                break
 
     @property
     def names(self) -> list[str]:
