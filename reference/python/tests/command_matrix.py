@@ -71,7 +71,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
 """What each command is asked of with each of its options."""
 NEEDED = {
     "tail": "--once", "repair": "--dry-run", "export": "--out out", "import": "--out out",
-    "query": "--catalog made", "evidence": "--json",
+    "query": "--catalog made",
 }  # fmt: skip
 """What comes with each line of a command."""
 PREPARED = {
@@ -91,8 +91,6 @@ NOT_RUN = {
     "train": "computes for seconds",
     "capture": "runs a program",
     "mirror": "sends until the run ends",
-    "push": "needs a hub",
-    "pull": "needs a hub",
     "schema": "prints files of schemas/; schemas.txt has its answers",
     "emitter": "prints a file of its own",
     "skill": "prints a file of its own",
@@ -177,7 +175,7 @@ def lines(name: str, subject: str, *, is_plain: bool) -> Iterator[str]:
         yield from (text for text in options if text == "--json")
         return
     yield from options
-    if "--json" in options and name != "digest":  # whose text says what its JSON says
+    if "--json" in options and name not in ("digest", "evidence"):  # which print JSON alone
         yield from (f"--json {text}" for text in options if text.partition(" ")[0] not in _WITHOUT_JSON)
 
 

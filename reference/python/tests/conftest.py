@@ -85,7 +85,6 @@ SLOW_TESTS = (
     "test_docs_examples.py::test_page_runs[docs/how-to/runs-in-a-bucket.md]",
     "test_docs_examples.py::test_page_runs[docs/tutorial.md]",
     "core/test_engine_columns.py::test_curves_of_a_long_run_are_alike",
-    "stores/test_hub.py::test_bucket_is_kept_in_step",
     "convert/test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.05-metrics-jsonl]",
     "convert/test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.05-tensorboard]",
     "convert/test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.95-metrics-jsonl]",

@@ -43,11 +43,11 @@ SPECIAL: dict[str, Callable[[Path], None]] = {
 STREAM = b'{"kind":"run_start","t":0.0,"run_id":"a","schema":"toy/v1"}\n{"kind":"step","t":1.0,"step":1,"loss":2.5}\n'
 OTHERS = {
     "mirror": "{} --to tensorboard --into out --backfill", "view": None, "watch": None, "mcp": None, "train": None,
-    "guard": "{} --idle-timeout 0.1", "capture": None, "push": None, "pull": None, "sync": "{} copy",
+    "guard": "{} --idle-timeout 0.1", "capture": None, "sync": "{} copy",
     "report": "{} -o out.html", "emitter": None, "skill": None, "conform": None,
     "completion": None, "schema": None, "explain": None, "query": "--catalog {} 'select 1'", "import": "{} --out in",
     "export": "csv {} --out out", "catalog": "build --out made {}", "tail": "--once {}", "plot": "{} -o out.svg",
-    "evidence": "{} --json", "repair": "--dry-run {}", "compare": "{} {}",
+    "repair": "--dry-run {}", "compare": "{} {}",
 }  # fmt: skip
 """Arguments of commands that need more than a place; None for what reads no folder, or serves."""
 
@@ -193,7 +193,7 @@ def say_count(kind: str, tried: int, refused: int, found: int) -> None:
 
 
 ARGUMENTS: dict[str, Callable[[str], Any]] = {
-    "folder": str, "run": str, "catalog": str, "runs": lambda place: [place], "sql": lambda _: "select 1",
+    "folder": str, "run": str, "runs": lambda place: [place],
 }  # fmt: skip
 """What each argument of a tool is when a place is asked about; others have defaults."""
 
@@ -211,7 +211,7 @@ def tool_questions(root: Path, places: Iterable[str]) -> dict[str, Callable[[], 
         needed = [key for key, each in inspect.signature(tool).parameters.items() if each.default is each.empty]
         names = needed or ["folder"]
         for place in places:
-            arguments = {key: ARGUMENTS[key](place) for key in [*names, *(["catalog"] if name == "query" else [])]}
+            arguments = {key: ARGUMENTS[key](place) for key in names}
             asked[f"{name} {place[:40]!r}"] = partial(_answered, tool, arguments)
     return asked
 

@@ -6,8 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from toyspec import StreamError
-from toyspec.core.runs.history import points_of
-from toyspec.core.runs.summary import summarize_run
+from toyspec.core.format.numbers import finite_number
+from toyspec.core.runs.history import history
+from toyspec.core.runs.summary import RunSummary, summarize_run
+
+
+def loss_by_step(run: RunSummary) -> str:
+    """Return the loss of *run* by step, as text, since NaN is not equal to itself; empty where the run has none."""
+    if run.loss_name is None:
+        return ""
+    table = history(run.path, [run.loss_name], dialect=run.choice)
+    cells = zip(table["step"], table[run.loss_name], strict=True)
+    return str([(step, value if isinstance(value, str) else finite_number(value)) for step, value in cells])
 
 
 def facts(path: Path) -> tuple[Any, ...] | str:
@@ -18,7 +28,6 @@ def facts(path: Path) -> tuple[Any, ...] | str:
         return str(error)
     # As text, since NaN is not equal to itself.
     curves = {name: str((*vars(curve).values(),)) for name, curve in run.series.items()}
-    measured = points_of(run, "loss")
     return (
         run.facts,
         run.kinds,
@@ -27,5 +36,5 @@ def facts(path: Path) -> tuple[Any, ...] | str:
         run.goals,
         run.report,
         curves,
-        measured,
+        loss_by_step(run),
     )

@@ -289,23 +289,19 @@ def test_objects_from_elsewhere_are_safe_to_look_at(store: Store, received: Path
 
 @needs_fork
 @pytest.mark.slow
-def test_repositories_from_elsewhere_are_safe_to_look_at(
-    received: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repositories_from_elsewhere_are_safe_to_look_at(received: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repository of Hugging Face has the same files under the same names."""
-    with known_hub(tmp_path_factory.mktemp("hub"), monkeypatch) as hub:
-        hub.model().add(_objects(received))
+    with known_hub(_objects(received), monkeypatch):
         asked = lines(f"hf://{NAME}/runs")
         assert [] == found_by("commands on a repository", {" ".join(each): partial(main, each) for each in asked})
 
 
 @pytest.mark.parametrize("name", _NOT_PATHS)
 def test_file_of_a_repository_with_a_name_that_is_not_a_path_is_named(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As an object of a store."""
-    with known_hub(tmp_path, monkeypatch) as hub:
-        hub.model().add({"runs/a/events.jsonl": STREAM, f"runs/{name}/events.jsonl": STREAM})
+    with known_hub({"runs/a/events.jsonl": STREAM, f"runs/{name}/events.jsonl": STREAM}, monkeypatch):
         assert 2 == main(["ls", f"hf://{NAME}/runs"])
     said = capsys.readouterr().err
     assert "an object has a name that is not a path" in said

@@ -217,7 +217,6 @@ INTERNAL = {
 
 
 OF_AN_EXTRA = {"toyspec.stores.file_systems": "fsspec", "toyspec.stores.object_stores": "obstore"}
-OF_AN_EXTRA |= {f"toyspec.stores.hub.{name}": "huggingface_hub" for name in ("pushing", "repository")}
 OF_AN_EXTRA["toyspec.view.screen"] = "textual"
 """Modules that cannot be imported without the package of an extra."""
 

@@ -18,8 +18,7 @@ from toyspec.core.command_line.figures import duration, figure, when
 from toyspec.core.command_line.main import main
 from toyspec.core.command_line.tables import csv_row
 from toyspec.core.runs import summary as ends
-from toyspec.core.runs.curves import Curve, common_steps, sparkline
-from toyspec.core.runs.history import points_of
+from toyspec.core.runs.curves import Curve, sparkline
 from toyspec.core.runs.run import list_runs
 from toyspec.core.runs.summary import summarize_run
 
@@ -39,11 +38,6 @@ def write_run(directory: Path, *events: dict[str, Any], tail: bytes = b"") -> Pa
 def steps(*losses: float | None, first: int = 1, **more: Any) -> list[dict[str, Any]]:
     """Return a step event for each loss."""
     return [{"kind": "step", "t": 1.0, "step": step, "loss": loss, **more} for step, loss in enumerate(losses, first)]
-
-
-def series(path: Path, metric: str) -> dict[int, float | None]:
-    """Return *metric* of the run at *path*."""
-    return points_of(summarize_run(str(path)), metric)
 
 
 def end(**members: Any) -> dict[str, Any]:
@@ -264,23 +258,6 @@ def test_compare_shows_what_differs(tmp_path: Path, capsys: pytest.CaptureFixtur
         shown = capsys.readouterr().out
         assert "config.x" in shown
         assert "config.y" not in shown
-
-
-def test_series_of_a_measure(tmp_path: Path) -> None:
-    """A measure is found in the steps, in their extra or by its tag, and a repeated step has its last value."""
-    write_run(tmp_path / "a", *steps(3.0, extra={"mfu": 0.5}), *steps(2.0, phase="eval"), *steps(1.0, None, first=1))
-    loss = series(tmp_path / "a", "loss")
-    assert {1: 1.0, 2: None} == loss
-    assert [1] == list(series(tmp_path / "a", "mfu"))
-    assert [0, 1, 2] == list(series(RUNS / "2026-05-31_09-30-00_1a2b_demo", "accuracy"))
-    assert [1, 2] == common_steps([loss, series(RUNS / "llama-001", "loss")])
-
-
-def test_series_in_any_order(tmp_path: Path) -> None:
-    """Steps that a damaged run has out of order are put in order."""
-    write_run(tmp_path / "a", *(event for step in (5, 3, 9, 3, 1) for event in steps(float(step), first=step)))
-    found = series(tmp_path / "a", "loss")
-    assert [(1, 1.0), (3, 3.0), (5, 5.0), (9, 9.0)] == list(found.items())
 
 
 @pytest.mark.parametrize(

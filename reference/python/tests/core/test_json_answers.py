@@ -15,7 +15,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-import loopback_hub
 import toyspec
 from command_line import toyspec_within
 from toyspec.core.command_line.commands import ANSWERS, COMMANDS, command_parser
@@ -25,7 +24,6 @@ from toyspec.core.generated.runs import COLUMNS
 from toyspec.core.runs.summary import summarize_run
 
 ADAPTER = Path(__file__).parents[2] / "conform/adapter.py"
-HUB = f"hf://{loopback_hub.NAME}/all"
 
 NO_ANSWER = {
     "view": "serves pages, whose messages belong to the viewer of the same version",
@@ -84,10 +82,8 @@ CALLS = {
         "csv missing --out made",
         "csv empty --out made",
     ],
-    "sync": ["runs copies", "--dry-run runs copies", "missing copies", "empty copies", "odd copies"],
-    "push": [f"runs {HUB}", f"--dry-run runs/a {HUB}", f"missing {HUB}", "runs hf://me/no"],
+    "sync": ["runs copies", "missing copies", "empty copies", "odd copies"],
     "evidence": ["runs/a", "runs/torn", "missing", "foreign/log.csv"],
-    "evidence --verify": ["runs/a evidence.json", "runs/b evidence.json", "runs/a missing", "missing evidence.json"],
     "conform": [
         f"--adapter '{sys.executable} {ADAPTER}' --select toy-v1/step-skipped --role reader --jobs 1",
         "--adapter false",
@@ -179,24 +175,17 @@ def answered(command: str, arguments: str, folder: Path) -> tuple[int, list[Any]
     return result.returncode, [json.loads(part) for part in parts], result.stderr.decode()
 
 
-def hub_of(command: str, folder: Path, patch: pytest.MonkeyPatch) -> contextlib.AbstractContextManager[object]:
-    """Return an empty hub for the command that speaks with one."""
-    return loopback_hub.known_hub(folder, patch) if command == "push" else contextlib.nullcontext()
-
-
-@pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 @pytest.mark.parametrize("command", ANSWERS)
-def test_answer_is_what_its_schema_describes(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answer_is_what_its_schema_describes(command: str, folder: Path) -> None:
     """It is one object of ASCII, or nothing where the status is 2 and standard error says why."""
     statuses = set()
-    with hub_of(command, folder, monkeypatch):
-        for arguments in CALLS[command]:
-            status, found, errors = answered(command, arguments, folder)
-            problems = [error.message for each in found for error in described(command).iter_errors(each)]
-            assert [] == problems, (command, arguments)
-            assert status in MEANINGS, (command, arguments)
-            assert found or (status == USAGE and errors) or command == "guard", (command, arguments, status, errors)
-            statuses.add((status, bool(found)))
+    for arguments in CALLS[command]:
+        status, found, errors = answered(command, arguments, folder)
+        problems = [error.message for each in found for error in described(command).iter_errors(each)]
+        assert [] == problems, (command, arguments)
+        assert status in MEANINGS, (command, arguments)
+        assert found or (status == USAGE and errors) or command == "guard", (command, arguments, status, errors)
+        statuses.add((status, bool(found)))
     assert any(has for _, has in statuses)
     assert (USAGE in {status for status, _ in statuses}) or command == "guard"
     assert any(status == OK and has for status, has in statuses) or command == "guard"

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property_examples import examples
+from run_facts import loss_by_step
 from toyspec import check_bytes, read
 from toyspec.convert import import_runs
 from toyspec.core.reading.records import ReadLine, Row, RowBlock
-from toyspec.core.runs.history import points_of
 from toyspec.core.runs.summary import summarize_run
 from toyspec.logs.row_feed import RowFeed, read_line
 
@@ -50,7 +50,7 @@ def outcome(path: Path, out: Path) -> list[Any]:
     summary = summarize_run(str(path))
     curves = {name: (each.count, each.first, each.last, each.lowest, each.highest, each.means())
               for name, each in summary.series.items()}  # fmt: skip
-    measured = points_of(summary, "loss")
+    measured = loss_by_step(summary)
     report = import_runs([path], out)
     ledger = [(run.items, run.carried, run.changed, run.dropped, run.losses) for run in report.runs]
     made = [(out / run.run_id / "events.jsonl").read_bytes() for run in report.runs]

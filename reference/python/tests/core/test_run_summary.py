@@ -10,7 +10,6 @@ import pytest
 
 from toyspec import history, list_runs
 from toyspec.core.reading.step_blocks import StepBlockFeed
-from toyspec.core.runs.history import points_of
 from toyspec.core.runs.run_facts import goal_of, loss_among, losses_first
 from toyspec.core.runs.summary import Extent, RunSummary, summarize_ends, summarize_run
 from toyspec.view.scans import Scan
@@ -83,12 +82,9 @@ def test_a_step_that_is_repeated_is_not_the_last_one(
     assert summarize_run(_log(tmp_path, _START, *late, *repeated, end)).facts.final_loss is None
 
 
-def test_points_of_a_metric(tmp_path: Path) -> None:
-    """The loss that is asked for is that of the steps, even after scalars that would do for it."""
-    found = points_of(_summary(tmp_path, _scalars(1, total_loss=9.0), _step(2, loss=2.0), _step(3, loss=1.0)), "loss")
-    assert {2: 2.0, 3: 1.0} == found
-    found = points_of(_summary(tmp_path, _scalars(1, acc=0.5), _scalars(4, acc=None, other=1.0)), "acc")
-    assert {1: 0.5, 4: None} == found
+def test_loss_of_a_run_is_that_of_its_steps(tmp_path: Path) -> None:
+    """It is that even after scalars that would do for it."""
+    assert "loss" == _summary(tmp_path, _scalars(1, total_loss=9.0), _step(2, loss=2.0)).loss_name
 
 
 def test_kinds_are_counted(tmp_path: Path) -> None:

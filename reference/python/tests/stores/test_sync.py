@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import subprocess
 import sys
@@ -270,29 +269,6 @@ def test_sidecar_that_changes(store: Store, run: Path) -> None:
     put(run, b'{"a":44}', "run.json")
     sync(run)
     assert b'{"a":44}' == store.get("runs/a/run.json")
-
-
-def test_rehearsal_sends_nothing(store: Store, run: Path) -> None:
-    """--dry-run and --json: the report says what would be sent, and the place does not change."""
-    put(run, stream(5))
-    done = command("sync", "--dry-run", "--json", str(run.parent), TO)
-    report = json.loads(done.stdout)
-    assert (0, True) == (done.returncode, report["is_rehearsal"])
-    assert [("sent", len(stream(5)))] == [(each["outcome"], each["sent"]) for each in report["runs"]]
-    assert {} == store.objects
-    assert (
-        b"1 run \xe2\x86\x92 s3://bucket/runs: 1 would be sent"
-        in command("sync", "--dry-run", str(run.parent), TO).stdout
-    )
-
-
-def test_thorough_comparison_finds_what_ends_do_not_show(store: Store, run: Path) -> None:
-    """--checksum reads every byte: a digit that differs in the middle is another log."""
-    whole = stream(3000)
-    put(run, whole)
-    store.put(LOG, whole[:90_000] + b"7" + whole[90_001:])
-    assert "same" == outcome(sync(run, chosen=SyncSettings()))
-    assert "conflict" == outcome(sync(run, chosen=SyncSettings(thoroughness="all")))
 
 
 def test_watching_ends_with_a_single_run(store: Store, run: Path) -> None:

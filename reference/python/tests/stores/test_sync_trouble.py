@@ -206,7 +206,6 @@ def test_google(store: Store, run: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (("{runs}", "s3:/bucket/team"), "an address has two slashes: s3://bucket/team; ./ before it is a path"),
         (("{runs}/none", TO), "not a directory; name a directory of runs, or that of one run"),
         (("{runs}/empty", TO), "no run in the directory or below"),
-        (("--watch", "--dry-run", "{runs}", TO), "there is nothing to watch; leave out one of the two"),
     ],
 )
 def test_wrong_usage(store: Store, run: Path, arguments: tuple[str, ...], expected: str) -> None:

@@ -1,4 +1,4 @@
-"""Runs beyond this machine: object stores, the hub, both kept in step with a folder of runs, and work on a cluster.
+"""Runs beyond this machine: object stores, kept in step with a folder of runs, and work on a cluster.
 
 What is kept in a place is always whole committed lines of a stream, and each version of an object begins with the bytes
 of the one before. So nothing is remembered on this side: whatever was interrupted is compared with the place, and goes

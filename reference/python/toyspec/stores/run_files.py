@@ -93,10 +93,5 @@ def _kind(name: str) -> Kind:
     return "seal" if name == SEAL_FILE else "sidecar"
 
 
-def grows(name: str) -> bool:
-    """Return whether lines are appended to the file *name* of a run, as BundleFile says it."""
-    return _kind(name) in _BY_LINES
-
-
 def _is_of_log(name: str) -> bool:
     return _kind(name) != "sidecar" or name in _OTHER_LOGS or name.startswith(f"{SEAL_FILE}.")

@@ -20,7 +20,6 @@ from toyspec.stores.transfers import (
     Relation,
     ShortenedError,
     Signature,
-    Thoroughness,
     ends_of,
     has_digest_of,
     relation,
@@ -76,8 +75,6 @@ class SyncReport(msgspec.Struct, kw_only=True):
     """Number of objects of the place that are of none of the runs, as far as it was listed; they do not change."""
     example: str = ""
     """The address of the first one."""
-    is_rehearsal: bool = False
-    """Whether nothing was sent, and the report says what would have been."""
 
     def count(self, *outcomes: Outcome) -> int:
         """Return the number of runs with one of *outcomes*."""
@@ -91,16 +88,13 @@ Pace = Literal["due", "all"]
 
 
 class SyncSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent, and what is compared."""
+    """What is sent, and when."""
 
     extent: Extent = "logs"
-    thoroughness: Thoroughness = "ends"
     on_conflict: Literal["leave", "keep both"] = "leave"
     """Whether an object of another run stays, or gets another name before it is replaced."""
     max_delay: float | None = None
     """Most seconds for which a stream that is sent whole waits; None where only its bytes decide."""
-    is_rehearsal: bool = False
-    """Whether nothing is sent, and the report says what would be."""
 
 
 class _Known(NamedTuple):
@@ -215,12 +209,12 @@ class RunSync:
             entry = self._status(file.name)
         if entry is None:
             return None, "behind"
-        if self._settings.thoroughness == "ends" and has_digest_of(entry, opened):
+        if has_digest_of(entry, opened):
             self._remember(file.name, opened, entry, ends=ends_of(opened, entry.size))
             return entry, "same"
         if entry.size != opened.stop and file.kind in ("media", "sidecar", "seal"):
             return entry, "other"
-        found = relation(opened, entry, self._target, self._settings.thoroughness)
+        found = relation(opened, entry, self._target)
         if found in ("same", "behind"):
             self._remember(file.name, opened, entry, ends=ends_of(opened, entry.size))
         return entry, found
@@ -262,7 +256,7 @@ class RunSync:
     def _keep(self, name: str, entry: Entry) -> None:
         kept = kept_name(name, entry)
         # The name says what it is: one that is there was kept before.
-        if self._status(kept) is None and not self._settings.is_rehearsal:
+        if self._status(kept) is None:
             self._copy(entry, path_in(self.address, kept))
         self._note("sent", f"its {name} was another one; it is kept as {kept}")
 
@@ -294,10 +288,7 @@ class RunSync:
         """Send *opened*, of which the object *known* has the first *shared* bytes."""
         address = path_in(self.address, file.name)
         shared = shared if self._target.appends else 0
-        if self._settings.is_rehearsal:
-            made = Entry(address, opened.stop, "")
-        else:
-            made = self._target.put(opened, address, known, shared)
+        made = self._target.put(opened, address, known, shared)
         self._result.sent += opened.stop - shared
         self._result.files += 1
         self._remember(file.name, opened, made, ends=ends_of(opened, made.size))

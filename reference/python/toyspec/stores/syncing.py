@@ -32,11 +32,11 @@ JOBS = 8
 class Syncing:
     """The runs below a directory and their place."""
 
-    def __init__(self, root: str, to: str, settings: SyncSettings, *, target: Target | None = None) -> None:
-        """Write to *target*, by default to the place of *to*; raise PlaceError where that has no conditions."""
+    def __init__(self, root: str, to: str, settings: SyncSettings) -> None:
+        """Write to the place of *to*; raise PlaceError where that has no conditions."""
         self.root = root
         self.address = destination_of(to)
-        self._target = target or target_of(self.address)
+        self._target = target_of(self.address)
         self._settings = settings
         self._runs: dict[str, RunSync] = {}
 
@@ -46,7 +46,7 @@ class Syncing:
         *on_result* gets each result, their number so far, and the number of runs.
         """
         found = self._found()
-        report = SyncReport(root=self.root, address=self.address, runs=[], is_rehearsal=self._settings.is_rehearsal)
+        report = SyncReport(root=self.root, address=self.address, runs=[])
         new = {directory: address for directory, address in found.items() if directory not in self._runs}
         listed = self._listed(new, report) if new else {}
         for directory, address in new.items():
@@ -130,7 +130,7 @@ def target_of(address: str) -> Target:
     if scheme in BUCKETS:
         return cast("ObjectPlace", place_of(address))
     if scheme == "hf":
-        raise PlaceError(address, "a commit for each poll is too many; send runs there with `toyspec push`")
+        raise PlaceError(address, "runs there are read only; send them with `hf upload`")
     raise PlaceError(address, f"{scheme}:// cannot be kept in step; use s3://, gs://, az:// or a directory")
 
 

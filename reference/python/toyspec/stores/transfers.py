@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import threading
-from hashlib import md5, sha1, sha256
+from hashlib import md5
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from toyspec.core.format.lines import end_of_lines
@@ -20,15 +20,12 @@ if TYPE_CHECKING:
 Relation = Literal["same", "behind", "ahead", "other"]
 """How an object is to a file: the same bytes, the first ones of it, all of it and more, or other ones."""
 
-Thoroughness = Literal["ends", "all"]
-"""Which bytes are compared: the first and the last ones that both have, or all of them."""
-
 Signature = tuple[int, int, int, int]
 """Device, number, size and time of change of a file."""
 
 LINE_BYTES = 1 << 16
 """Most bytes of a last line."""
-_DIGEST = re.compile(r"[0-9a-f]{32}|git:[0-9a-f]{40}|sha256:[0-9a-f]{64}")
+_MD5 = re.compile(r"[0-9a-f]{32}")
 _WHOLE_BYTES = 1 << 16
 _END_BYTES = 1 << 12
 _BLOCK_BYTES = 8 << 20
@@ -128,13 +125,13 @@ class Target(Protocol):
         """Make *base* the content of a new object, without sending it."""
 
 
-def relation(file: LocalFile, entry: Entry, place: Target, thoroughness: Thoroughness = "ends") -> Relation:
-    """Return how the object *entry* of *place* is to *file*, as far as that may be sent.
+def relation(file: LocalFile, entry: Entry, place: Target) -> Relation:
+    """Return how the object *entry* of *place* is to *file*, as far as that may be sent, by the ends of what both have.
 
     Raises ChangedError where it is another object meanwhile, and ShortenedError.
     """
     shared = min(entry.size, file.stop)
-    if not all(_is_equal(file, entry, place, start, end) for start, end in _pieces(shared, thoroughness)):
+    if not all(_is_equal(file, entry, place, start, end) for start, end in _pieces(shared)):
         return "other"
     if entry.size == file.stop:
         return "same"
@@ -144,20 +141,16 @@ def relation(file: LocalFile, entry: Entry, place: Target, thoroughness: Thoroug
 def has_digest_of(entry: Entry, file: LocalFile) -> bool:
     """Return whether the store's tag of *entry* is the digest of what may be sent of *file*.
 
-    It is an MD5 digest, ``sha256:`` with one, or ``git:`` with the name of a blob. Size and time show no difference:
-    two starts of a run write logs of one size, and clocks differ. Stores that give other tags are asked for bytes.
-    Raises ShortenedError.
+    It is an MD5 digest where an object was sent at once. Size and time show no difference: two starts of a run write
+    logs of one size, and clocks differ. Stores that give other tags are asked for bytes. Raises ShortenedError.
     """
     tag = entry.identity.strip('"')
-    if entry.size != file.stop or _DIGEST.fullmatch(tag) is None:
+    if entry.size != file.stop or _MD5.fullmatch(tag) is None:
         return False
-    kind, _, name = tag.rpartition(":")
-    digest = sha256() if kind == "sha256" else (sha1 if kind else md5)(usedforsecurity=False)
-    if kind == "git":
-        digest.update(b"blob %d\0" % file.stop)
+    digest = md5(usedforsecurity=False)
     for block in file.blocks(_BLOCK_BYTES):
         digest.update(block)
-    return digest.hexdigest() == name
+    return digest.hexdigest() == tag
 
 
 def ends_of(file: LocalFile, size: int) -> bytes:
@@ -166,14 +159,10 @@ def ends_of(file: LocalFile, size: int) -> bytes:
     return file.read(0, part) + file.read(size - part, part)
 
 
-def _pieces(shared: int, thoroughness: Thoroughness) -> list[tuple[int, int]]:
+def _pieces(shared: int) -> list[tuple[int, int]]:
     if not shared:
         return []
-    if shared <= _WHOLE_BYTES:
-        return [(0, shared)]
-    if thoroughness == "ends":
-        return [(shared - _END_BYTES, shared), (0, _END_BYTES)]
-    return [(start, min(start + _BLOCK_BYTES, shared)) for start in range(0, shared, _BLOCK_BYTES)]
+    return [(0, shared)] if shared <= _WHOLE_BYTES else [(shared - _END_BYTES, shared), (0, _END_BYTES)]
 
 
 def _is_equal(file: LocalFile, entry: Entry, place: Target, start: int, end: int) -> bool:

@@ -5,34 +5,34 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from toyspec.agents.digest import COUNTING_RULE, DEFAULT_TOKENS, TooFewTokensError, digest
+from toyspec.agents.digest import DEFAULT_TOKENS, TooFewTokensError, digest
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, runs_at, settings
 from toyspec.core.command_line.parsers import Parser, UsageError, number_from
-from toyspec.core.command_line.tables import wrapped
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.errors import StreamError
 from toyspec.core.places.addresses import public
-from toyspec.health import PRESETS
 from toyspec.health.options import all_rules
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-_LINE_COLUMNS = 78
 _DESCRIPTION = (
-    "Print what there is to say about runs in at most N tokens, for a program that\n"
-    "reads them: how they ended, alerts, findings, the ends and extremes of each\n"
+    "Print what there is to say about runs as JSON in at most N tokens, for a program\n"
+    "that reads them: how they ended, alerts, findings, the ends and extremes of each\n"
     "metric, settings (of several runs those that differ), notes, and what changed.\n"
     "Each number of a record is exact and has its line; a value without a line is\n"
     "computed. How a run ended and the extremes of its loss are always there. What\n"
-    "there is no room for is counted."
+    "there is no room for is counted.\n"
+    "\n"
+    "Tokens are counted by a rule: one token for each 4 letters, 3 digits, other sign\n"
+    "and line feed that is printed, each word and number rounded up; spaces are free;\n"
+    "other characters than ASCII cost one token for each byte of their UTF-8."
 )
-_RULE = "\n".join(wrapped(f"Tokens are counted by a rule: {COUNTING_RULE}.", _LINE_COLUMNS, ""))
 _EPILOG = (
     "examples:\n"
     "  toyspec digest runs/llama-003\n"
-    "  toyspec digest --json --tokens 500 runs/llama-003\n"
+    "  toyspec digest --tokens 500 runs/llama-003\n"
     "  toyspec digest --since c1-4096.5f2a91 runs/llama-003\n"
     "\n"
     "exit status: 0 if the digest is printed, 2 if the command is wrong, N is too\n"
@@ -43,7 +43,7 @@ _EPILOG = (
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.usage = "toyspec digest [OPTION…] RUN…"
-    parser.description = f"{_DESCRIPTION}\n\n{_RULE}"
+    parser.description = _DESCRIPTION
     parser.epilog = _EPILOG
     parser.add_argument(
         "runs", metavar="RUN", nargs="+", type=public, help="runs, or directories with runs, also s3://…"
@@ -56,13 +56,7 @@ def configure(parser: Parser) -> None:
         default=DEFAULT_TOKENS,
         help=f"most tokens to print; default: {DEFAULT_TOKENS}",
     )
-    parser.add_argument("--json", action="store_true", help="print an object, one item on each line")
-    parser.add_argument(
-        "--health-preset",
-        metavar="NAME",
-        choices=PRESETS,
-        help="health rules for the alerts; default: those of toyspec.toml, or else default",
-    )
+    parser.add_argument("--json", action="store_true", help="print an object, one item on each line; always done")
     add_profile(parser)
     add_dialect(parser)
 
@@ -70,17 +64,10 @@ def configure(parser: Parser) -> None:
 def run(options: Namespace) -> int:
     """Print the digest and return an exit code."""
     configuration = settings()
-    rules, choice = all_rules(options.health_preset, configuration), dialect_choice(options, configuration)
+    rules, choice = all_rules(None, configuration), dialect_choice(options, configuration)
     try:
         runs = [each.place for each in runs_at(options.runs, choice)]
-        made = digest(
-            runs,
-            tokens=options.tokens,
-            since=options.since,
-            form="json" if options.json else "text",
-            rules=rules,
-            dialect=choice,
-        )
+        made = digest(runs, tokens=options.tokens, since=options.since, rules=rules, dialect=choice)
     except TooFewTokensError as error:
         raise UsageError(f"{error}; give --tokens {error.least}, or fewer runs") from None
     except ValueError as error:
@@ -88,5 +75,5 @@ def run(options: Namespace) -> int:
     except StreamError as error:
         tell("digest", str(error))
         return exit_codes.USAGE
-    sys.stdout.write(made.render("json" if options.json else "text"))
+    sys.stdout.write(made.render())
     return exit_codes.OK

@@ -18,10 +18,10 @@ def configure(parser: Parser) -> None:
     parser.usage = "toyspec mcp ROOT"
     parser.description = (
         "Serve the runs below ROOT to an agent, by the Model Context Protocol over\n"
-        "standard input and output. Tools: list_runs, digest, compare, curve, findings,\n"
-        "and query, which asks a catalog below ROOT. Nothing is changed, and nothing\n"
-        "outside of ROOT is read, through links neither. Each answer is bounded, counts\n"
-        "what it leaves out, and marks texts of logs as untrusted data.\n"
+        "standard input and output. Tools: list_runs, digest, compare, curve, findings.\n"
+        "Nothing is changed, and nothing outside of ROOT is read, through links neither.\n"
+        "Each answer is bounded, counts what it leaves out, and marks texts of logs as\n"
+        "untrusted data.\n"
         "\n"
         "It needs the extra mcp: python -m pip install 'toyspec[mcp]'."
     )

@@ -40,10 +40,9 @@ COMMANDS: dict[str, str] = {
     "export": "write runs in the formats of other tools",
     "mirror": "send runs on to other trackers while they are written",
     "sync": "keep a bucket in step with a folder of runs",
-    "push": "send runs to a repository or bucket of Hugging Face",
     "repair": "move the fragment of a torn stream to a side file",
     "seal": "write the digests of all files of a run, to find later changes",
-    "evidence": "write what an auditor asks about a run, or verify it",
+    "evidence": "write what an auditor asks about a run",
     "annotate": "name, tag, star or hide runs afterwards; their logs do not change",
     "emitter": "print a writer in one file, to copy into a project",
     "skill": "print a file from which agents learn to log and read runs",
@@ -73,7 +72,6 @@ _ROOMS: dict[str, str] = {
     "evidence": "agents",
     "train": "trainer",
     "sync": "stores",
-    "push": "stores",
 }
 
 
@@ -90,9 +88,7 @@ ANSWERS: dict[str, str] = {
     "import": "schemas/conversion/v1/conversion.json",
     "export": "schemas/conversion/v1/conversion.json",
     "sync": "schemas/answers/v1/sync.json",
-    "push": "schemas/answers/v1/sync.json",
     "evidence": "schemas/answers/v1/evidence.json",
-    "evidence --verify": "schemas/answers/v1/verification.json",
     "conform": "conformance/schema/report.json",
 }
 

@@ -10,7 +10,7 @@ from toyspec.core.kaun.scalars import lateness
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from toyspec.core.reading.step_blocks import Column
 
@@ -185,11 +185,6 @@ def _mean(values: Iterable[float]) -> float | None:
     return total / len(known) if isfinite(total) else sum(value / len(known) for value in known)
 
 
-def common_steps(all_points: Sequence[Mapping[int, object]]) -> list[int]:
-    """Return the steps at which every one of *all_points*, values by step, has a value, in order."""
-    return sorted(set.intersection(*map(set, all_points)))
-
-
 def thinned(values: Sequence[tuple[Any, float]], most: int) -> list[tuple[Any, float]]:
     """Return at most *most* of *values*, 2 or more: of each of equal parts the lowest and the highest, in order.
 
@@ -204,10 +199,3 @@ def thinned(values: Sequence[tuple[Any, float]], most: int) -> list[tuple[Any, f
         finite = [at for at in places if isfinite(values[at][1])] or [places[0]]
         kept |= {best(finite, key=lambda at: values[at][1]) for best in (min, max)}
     return [values[at] for at in sorted(kept)]
-
-
-def spread(steps: list[int], number: int) -> list[int]:
-    """Return at most *number* of *steps*, evenly spread, of several the first and the last among them."""
-    if len(steps) <= number:
-        return steps
-    return [steps[at * (len(steps) - 1) // max(number - 1, 1)] for at in range(number)]

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from toyspec.core.errors import ExpressionError, check_choice
 from toyspec.core.escaping import printable, shortened
-from toyspec.core.format.numbers import finite_number
 from toyspec.core.format.record_mapping import mapping_of, others_in
 from toyspec.core.places.addresses import public
-from toyspec.core.reading.attempts import Attempts, Placing, is_listed
+from toyspec.core.reading.attempts import Attempts, Placing
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import AttemptView, read
 from toyspec.core.reading.records import RowBlock, count_missing, nothing_missing
@@ -26,7 +25,6 @@ from toyspec.core.runs.run_facts import near_names
 
 if TYPE_CHECKING:
     from toyspec.core.reading.records import Record
-    from toyspec.core.runs.summary import RunSummary
 
     Place = tuple[int, int | float, int]
     """Number of the attempt, step, and number of the row at this step, from 0."""
@@ -79,25 +77,6 @@ def history(
                 reading.give_blocks(exact=True, attempts=table.attempts)
             table.take(latest(reading, table.attempts) if attempts == "latest" else reading)
     return table.finished(report.gap_bytes)
-
-
-def points_of(summary: RunSummary, metric: str) -> dict[int, float | None]:
-    """Return the values of *metric* of the run of *summary* by step, in order; None where one is not finite.
-
-    ``loss`` is the training loss of the run, whatever its name is. A repeated step has its last value. A run without
-    the metric has no points. Raises as ``history`` does.
-    """
-    name = summary.loss_name if metric == "loss" else metric
-    if name is None or name not in summary.series:
-        return {}
-    table = history(summary.path, [name], dialect=summary.choice)
-    cells = table["values/step" if name == "step" else name]
-    found = {
-        step: finite_number(value)
-        for step, value in zip(table["step"], cells, strict=True)
-        if is_listed(step) and isinstance(value, float | int)
-    }
-    return dict(sorted(found.items()))
 
 
 class History(Mapping[str, Sequence[Cell]]):

@@ -8,17 +8,18 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from toyspec.core.command_line.figures import shown, size
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.figures import counted, shown, size
+from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path, seconds
 from toyspec.core.command_line.progress import Progress
-from toyspec.core.command_line.terminal import Terminal
+from toyspec.core.command_line.terminal import Terminal, tell
 from toyspec.core.escaping import printable
-from toyspec.stores.commands.reports import SyncShower, add_settings, chosen_settings
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from toyspec.stores.run_sync import RunResult
+    from toyspec.stores.run_sync import RunResult, SyncReport
     from toyspec.stores.syncing import Syncing
 
 _DESCRIPTION = """\
@@ -51,9 +52,11 @@ exit status:
 examples:
   toyspec sync runs/ s3://bucket/runs
   toyspec sync --watch runs/ s3://bucket/runs
-  toyspec sync --dry-run --all runs/ gs://bucket/runs"""
+  toyspec sync --all runs/ gs://bucket/runs"""
 
 _EVERY_SECONDS = 10.0
+# A page of a list has so many: fewer cost no request of their own.
+_WORTH_SAYING = 1000
 
 
 def configure(parser: Parser) -> None:
@@ -77,20 +80,29 @@ def configure(parser: Parser) -> None:
         type=seconds,
         help="with --watch: most seconds that new lines wait where a stream is sent whole",
     )
-    add_settings(parser, "PLACE")
+    for name, text in {
+        "--all": "send weights, artifacts and all other files of a run too",
+        "--keep-both": "where PLACE has another run, rename that one, and send this one",
+        "--json": "print a JSON report",
+    }.items():
+        parser.add_argument(name, action="store_true", help=text)
+    parser.add_argument("-v", "--verbose", action="store_true", help="name each run that was sent")
 
 
 def run(options: Namespace) -> int:
     """Bring the place in step and return an exit code."""
+    from toyspec.stores.run_sync import SyncSettings
     from toyspec.stores.syncing import Syncing
 
     if not os.path.isdir(options.runs):
         raise UsageError(f"{options.runs}: not a directory; name a directory of runs, or that of one run")
     if options.max_delay is not None and not options.watch:
         raise UsageError("--max-delay is about --watch; without it, everything is sent at once")
-    if options.watch and options.dry_run:
-        raise UsageError("--dry-run sends nothing, so there is nothing to watch; leave out one of the two")
-    chosen = chosen_settings(options, max_delay=options.max_delay)
+    chosen = SyncSettings(
+        extent="all" if options.all else "logs",
+        on_conflict="keep both" if options.keep_both else "leave",
+        max_delay=options.max_delay,
+    )
     syncing = Syncing(options.runs, options.place, chosen)
     return _watched(syncing, options) if options.watch else _once(syncing, options)
 
@@ -110,7 +122,7 @@ def _once(syncing: Syncing, options: Namespace) -> int:
         progress.erase()
     if not report.runs:
         raise UsageError(f"{options.runs}: no run in the directory or below")
-    shower = SyncShower("sync", options)
+    shower = SyncShower(options)
     shower.take(report)
     shower.finish()
     return shower.status
@@ -125,7 +137,7 @@ def _watched(syncing: Syncing, options: Namespace) -> int:
         over.set()
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    shower = SyncShower("sync", options)
+    shower = SyncShower(options)
     terminal = Terminal(sys.stderr)
     if terminal.interactive:
         where = f"{shown(options.runs)} → {printable(syncing.address)}"
@@ -137,3 +149,64 @@ def _watched(syncing: Syncing, options: Namespace) -> int:
             signal.signal(number, handler)
     shower.finish()
     return shower.status
+
+
+class SyncShower:
+    """Shows passes: what a person has to know once, and a summary at the end."""
+
+    def __init__(self, options: Namespace) -> None:
+        """Show what the command says with ``json``, ``verbose`` and ``watch`` of *options*."""
+        self._options = options
+        self._terminal = Terminal()
+        self._said: set[tuple[str, str]] = set()
+        self._sent: dict[str, int] = {}
+        self._report: SyncReport | None = None
+
+    @property
+    def status(self) -> int:
+        """The exit code of the last pass."""
+        from toyspec.stores.run_sync import LEFT
+
+        left = self._report is not None and self._report.count(*LEFT)
+        return exit_codes.FINDINGS if left else exit_codes.OK
+
+    def take(self, report: SyncReport) -> None:
+        """Show what is new in the report of a pass."""
+        self._report = report
+        if report.passed_over >= _WORTH_SAYING:
+            fact = f"{report.passed_over:,} objects there are of none of these runs and were passed over, such as"
+            tell("sync", f"{report.address}: {fact} {report.example.removeprefix(report.address).lstrip('/')}")
+        for run in report.runs:
+            if run.files:
+                self._sent[run.address] = self._sent.get(run.address, 0) + run.sent
+            self._show(run)
+        if self._options.json and (not self._options.watch or any(run.files or run.facts for run in report.runs)):
+            self._terminal.line(inert_json(report))
+        sys.stdout.flush()
+
+    def _show(self, run: RunResult) -> None:
+        if self._options.verbose and run.files and not self._options.json:
+            fragment = f", without a fragment of {run.fragment} bytes" if run.fragment else ""
+            self._terminal.line(f"{shown(run.run)}: {counted(run.files, 'file')}, {size(run.sent)}{fragment}")
+        for fact in run.facts:
+            if (run.run, fact) not in self._said:
+                self._said.add((run.run, fact))
+                # What has passed may come again.
+                tell("sync", f"{run.address}: {fact}")
+
+    def finish(self) -> None:
+        """Show the summary."""
+        report = self._report
+        if report is None or self._options.json:
+            return
+        live = sum(run.is_live for run in report.runs)
+        counts = {
+            "sent": len(self._sent),
+            "live": live,
+            "longer there": report.count("ahead"),
+            "of another run there": report.count("conflict"),
+            "failed": report.count("failed"),
+        }
+        words = [f"{count} {word}" for word, count in counts.items() if count]
+        words += [size(sum(self._sent.values()))] if self._sent else [] if words else ["nothing to send"]
+        self._terminal.line(f"{counted(len(report.runs), 'run')} → {printable(report.address)}: {', '.join(words)}")
