@@ -22,7 +22,6 @@ from toyspec.core.runs.columns import has_field, places_by, value_of
 from toyspec.logs.dialects import Keys, TimeUnit, dialect_of, dialects
 from toyspec.logs.documents import DocumentCutter
 from toyspec.logs.mapping import ReadAs, time_of
-from toyspec.logs.row_feed import RowFeed
 from toyspec.view.scans import ScannedRun
 
 SAMPLES = Path(__file__).parents[1] / "dialects"
@@ -69,7 +68,7 @@ def test_every_prefix_and_chunking(name: str) -> None:
     read_as = read(path, mode="salvage").read_as
     assert read_as is not None
     for end in range(0, len(data), EVERY):
-        feed = RowFeed(read_as)
+        feed = read_as.feed()
         rows = [row for at in range(0, end, 11) for row in feed.feed(data[at : min(at + 11, end)])]
         assert [row.raw for row in whole[: len(rows)]] == [row.raw for row in rows]
         fragment = feed.fragment()

@@ -35,6 +35,7 @@ from toyspec.logs.dialects import dialect_named, dialects
 from toyspec.logs.forms import form_of, has_repeated_key, repeated_members
 from toyspec.logs.mapping import Mapping as LogMapping
 from toyspec.logs.mapping import count_of, prefix_of, time_of
+from toyspec.logs.reader import DialectLog
 from toyspec.logs.recognition import has_text, recognize
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ class DialectImporter:
 
     def _chosen(self, log: _Log, name: str | None) -> ReadAs | None:
         head, choice = log.head, DialectChoice(name, keys=self._choice.keys, own=self._choice.own)
-        return choice.choose(head, path=log.files[0]) if head else None
+        found = choice.choose(head, path=log.files[0]) if head else None
+        return found if isinstance(found, DialectLog) else None
 
 
 class _Log(NamedTuple):

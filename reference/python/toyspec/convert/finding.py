@@ -11,11 +11,11 @@ from toyspec.convert.formats import FileOwners, Format, converters
 from toyspec.convert.sources import files_below, head_of
 from toyspec.core.errors import ToyspecError
 from toyspec.core.findings import PathError
+from toyspec.core.reading import readers
 from toyspec.core.reading.log_detection import DialectChoice, usual_names
 from toyspec.core.reading.run_files import rank_of
 from toyspec.core.reading.stream_files import STREAM_NAMES, unpacked_head
 from toyspec.core.system_calls import cause_of
-from toyspec.logs.dialects import dialect_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,7 +70,7 @@ def importer(name: str, dialect: DialectChoice | None = None, others: FileOwners
         module, _, attribute = FORMATS[name].module.partition(":")
         found: Any = import_module(f"toyspec.convert.{module}")
         return getattr(found, attribute) if attribute else found  # type: ignore[no-any-return]
-    if name in [ANY_LOG, *dialect_names(), *(each.name for each in (dialect.own if dialect else ()))]:
+    if name in [ANY_LOG, *readers.dialects().names(), *(each.name for each in (dialect.own if dialect else ()))]:
         from toyspec.convert.dialect_logs import DialectImporter
 
         return DialectImporter(None if name == ANY_LOG else name, others, dialect)
@@ -82,7 +82,7 @@ def importer(name: str, dialect: DialectChoice | None = None, others: FileOwners
 
 def importable() -> list[str]:
     """Return the names of the formats that can be imported; dialects come after ours and those of other packages."""
-    return list(dict.fromkeys([*tried(), *dialect_names()]))
+    return list(dict.fromkeys([*tried(), *readers.dialects().names()]))
 
 
 def tried() -> list[str]:

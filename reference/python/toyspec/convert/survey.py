@@ -12,15 +12,17 @@ from toyspec.convert.finding import ImportableRuns, damage_of, described, format
 from toyspec.core.errors import StreamError, UnknownFormatError
 from toyspec.core.format.known_formats import Look, known_start
 from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, detect_profile_at, first_object
+from toyspec.core.reading.readers import SURE
 from toyspec.core.reading.stream_files import STREAM_NAMES, unpacked_head
 from toyspec.core.runs.discovery import ENVIRONMENT, OF_A_BUNDLE, is_passed_over
 from toyspec.core.system_calls import cause_of
+from toyspec.logs.reader import DialectLog
 from toyspec.logs.recognition import has_step_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from toyspec.logs.mapping import ReadAs
+    from toyspec.core.reading.readers import OpenedLog
 
 Sort = Literal["profile", "dialect", "foreign", "unreadable"]
 
@@ -176,17 +178,17 @@ def _examined(path: str, choice: DialectChoice, importable: ImportableRuns) -> F
     read_as = _read_as(choice, head, path)
     if read_as is not None and run is not None and run[0] != read_as.use.name:
         return _imported(run[0])
-    is_console = read_as is not None and read_as.dialect.form.type == _CONSOLE
+    is_console = isinstance(read_as, DialectLog) and read_as.dialect.form.type == _CONSOLE
     if read_as is not None and not (is_console and path.endswith(_NO_OUTPUT)):
-        needs = f'--step-key unless the step is "{read_as.use.step}"' if read_as.use.choice == "guessed" else None
-        title, name = read_as.dialect.title, read_as.use.name
+        needs = f'--step-key unless the step is "{read_as.use.step}"' if read_as.sure < SURE else None
+        title, name = read_as.title, read_as.use.name
         return FormatCount(sort="dialect", format=name, title=title, read_with="toyspec show", needs=needs)
     if profile is not None:
         return FormatCount(sort="profile", format=profile, title=f"toyspec stream, {profile}", read_with="toyspec show")
     return None if is_compressed else _foreign(path, head, run)
 
 
-def _read_as(choice: DialectChoice, head: bytes, path: str) -> ReadAs | None:
+def _read_as(choice: DialectChoice, head: bytes, path: str) -> OpenedLog | None:
     """Return how the file *path* that begins with *head* is read; None also where its records lack the keys."""
     try:
         return choice.choose(head, lambda record, **_: detect_profile_at(path, record), path=path)

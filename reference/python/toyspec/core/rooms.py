@@ -9,16 +9,12 @@ if TYPE_CHECKING:
     from toyspec.health import checking as health_checking
     from toyspec.health import options as health_options
     from toyspec.health import run_health
-    from toyspec.logs import dialects
-    from toyspec.logs import reader as log_reader
     from toyspec.stores import ray_cluster
 
     __all__ = [
         "catalog",
-        "dialects",
         "health_checking",
         "health_options",
-        "log_reader",
         "ray_cluster",
         "run_health",
     ]
@@ -27,10 +23,8 @@ else:
 
     _MODULES = {
         "catalog": "toyspec.catalog.reading",
-        "dialects": "toyspec.logs.dialects",
         "health_checking": "toyspec.health.checking",
         "health_options": "toyspec.health.options",
-        "log_reader": "toyspec.logs.reader",
         "ray_cluster": "toyspec.stores.ray_cluster",
         "run_health": "toyspec.health.run_health",
     }

@@ -213,18 +213,3 @@ def dialect_named(name: str) -> Dialect:
     if name not in known:
         raise ValueError(f"unknown dialect {name!r}; choose one of {', '.join(known)}")
     return known[name]
-
-
-def dialect_names() -> list[str]:
-    """Return the names of the shipped dialects."""
-    return [dialect.name for dialect in dialects()]
-
-
-def usual_files() -> list[str]:
-    """Return the patterns of the usual names of the files of all shipped dialects."""
-    return list(dict.fromkeys(pattern for dialect in dialects() for pattern in dialect.files))
-
-
-def manifest_of(name: str) -> dict[str, str]:
-    """Return where the run.json beside a log of the dialect *name* has the members of run_start."""
-    return next((each.manifest for each in dialects() if each.name == name), {})

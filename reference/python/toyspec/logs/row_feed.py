@@ -12,7 +12,8 @@ from toyspec.core.format.lines import Line, LineSplitter
 from toyspec.core.format.numbers import number as number_in
 from toyspec.core.generated import rules
 from toyspec.core.generated.limits import MAX_LINE_BYTES
-from toyspec.core.reading.records import CutFeed, ReadLine, Row, RowBlock, state_of
+from toyspec.core.reading.readers import LogFeed
+from toyspec.core.reading.records import ReadLine, Row, RowBlock, state_of
 from toyspec.logs.documents import DocumentCutter, cutter_of
 from toyspec.logs.forms import JsonForm, PatternForm, form_of
 from toyspec.logs.mapping import Mapping, Neutral, ReadAs
@@ -20,7 +21,7 @@ from toyspec.logs.mapping import Mapping, Neutral, ReadAs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from toyspec.core.findings import DialectUse, Ended, Profile, State
+    from toyspec.core.findings import DialectUse, Ended, State
     from toyspec.core.format.line_validation import ValidatedLine
     from toyspec.logs.dialects import Define, Dialect, End
 
@@ -44,14 +45,11 @@ class LeftOutLine(NamedTuple):
     """The names of these values that no such line before has."""
 
 
-class RowFeed(CutFeed):
+class RowFeed(LogFeed):
     """Makes rows from a file that arrives in pieces of any size; the interface is that of ``RecordFeed``.
 
     With *target* ``blocks`` it gives a block in place of rows where it can.
     """
-
-    profile: Profile | None = None
-    """None: a log of another program has no profile."""
 
     def __init__(
         self,
@@ -74,10 +72,6 @@ class RowFeed(CutFeed):
         says_more = dialect.config or dialect.values.name or dialect.end or dialect.define or dialect.planned
         self._has_tables = dialect.restart is None and not says_more
         self._restarts = 0
-        self.records = 0
-        """Number of rows so far."""
-        self.gap_bytes = 0
-        """Number of bytes in unreadable lines so far, their LFs included."""
         self.last: Row | None = None
         """The last row so far."""
         self.left_out_lines = 0
@@ -93,10 +87,6 @@ class RowFeed(CutFeed):
         # A log may have every tenth step alone.
         self._interval: int | float = 0
         self._has_end = False
-
-    def profile_without_records(self, *, has_gap: bool) -> Profile | None:  # noqa: ARG002 - feeds have one interface
-        """Return None: a log of another program has no profile."""
-        return None
 
     @property
     def use(self) -> DialectUse:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, TypeGuard, c
 
 import msgspec
 
-from toyspec.core import rooms
 from toyspec.core.checker.collecting import CheckOptions, Collector, Location, severity_of
 from toyspec.core.engine import native
 from toyspec.core.errors import StreamError
@@ -387,7 +386,7 @@ def open_checker(path: str, options: CheckOptions, head: bytes = b"", *, name: s
     detect = partial(detect_profile_at, path) if has_path else partial(detect_profile, file_name=name or "")
     own, log = options.choice.decide(head, detect, path=path)
     if log is not None:
-        return rooms.log_reader.checker_of(log, path, options)
+        return log.checker(path, options)
     # The engine reads the files beside a stream by itself, from a file system.
     engine = None if own is not None or is_address(path) else native()
     if engine is not None:

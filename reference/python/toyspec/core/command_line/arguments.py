@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.core import rooms
 from toyspec.core.command_line.parsers import UsageError, did_you_mean, number_from
 from toyspec.core.errors import StreamError, StreamMissingError
+from toyspec.core.reading import readers
 from toyspec.core.reading.configuration import Configuration, ConfigurationError, find_configuration
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import run_of
@@ -61,7 +62,7 @@ def keys_of(options: Namespace) -> Any:
     if len(set(columns)) != len(columns) or not all(columns):
         raise UsageError(f"--columns {text!r} must be different names with commas between them")
     step, time, metric, value = named
-    return rooms.dialects.Keys(step=step, time=time, metric=metric, value=value, columns=tuple(columns))
+    return readers.dialects().keys(step=step, time=time, metric=metric, value=value, columns=tuple(columns))
 
 
 def add_profile(parser: Parser) -> None:
@@ -96,7 +97,7 @@ def dialect_choice(
         profile = None
     name = None if options.dialect == "none" else options.dialect
     if name not in (None, "auto"):
-        known = [*(dialect.name for dialect in own), *rooms.dialects.dialect_names()]
+        known = [*(dialect.name for dialect in own), *readers.dialects().names()]
         if name not in known:
             raise UsageError(f"unknown dialect {name!r}{did_you_mean(name, known)}; `toyspec import --help` lists all")
     choice = DialectChoice(name, keys=keys_of(options), own=own, profile=profile, profiles=profiles)

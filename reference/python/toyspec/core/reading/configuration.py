@@ -25,7 +25,6 @@ from typing import Any
 
 import msgspec
 
-from toyspec.core import rooms
 from toyspec.core.errors import ToyspecError
 from toyspec.core.escaping import printable
 from toyspec.core.files import open_file
@@ -159,6 +158,8 @@ def _texts(path: str, document: dict[str, Any], key: str) -> list[str]:
 
 def _dialect(path: str, name: str, table: Any) -> Any:
     """Return the dialect in a table, in which only the step is required."""
+    from toyspec.core.reading import readers
+
     if not isinstance(table, dict):
         raise ConfigurationError(path, f"dialects.{name} must be a table")
     marks = {"any": table["step"]} if isinstance(table.get("step"), list) else {}
@@ -166,6 +167,6 @@ def _dialect(path: str, name: str, table: Any) -> Any:
     if "parts" in table:
         raise ConfigurationError(path, f"dialects.{name}: parts is for dialects that toyspec ships; leave it out")
     try:
-        return rooms.dialects.dialect_of(usual | table)
+        return readers.dialects().made(usual | table)
     except ValueError as error:
         raise ConfigurationError(path, f"dialects.{name}: {error}") from None

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, get_args
 
 import msgspec
 
-from toyspec.core import rooms
 from toyspec.core.errors import check_choice
 from toyspec.core.findings import Gap, Profile
 from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE, closing_kind, stream_name
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.places.addresses import is_address, public
+from toyspec.core.reading import readers
 from toyspec.core.reading.live_stream import Change, LiveStream
 from toyspec.core.reading.log_detection import CONSOLE_BYTES, HEAD_BYTES, DialectChoice, detect_profile_at, first_object
 from toyspec.core.reading.records import Record, RecordFeed
@@ -25,11 +25,10 @@ from toyspec.core.reading.stream_files import locate_stream
 if TYPE_CHECKING:
     from toyspec.core.findings import DialectUse, Fragment
     from toyspec.core.reading.live_stream import LiveBytes
-    from toyspec.logs.mapping import ReadAs
-    from toyspec.logs.row_feed import RowFeed
+    from toyspec.core.reading.readers import LogFeed, OpenedLog
 
 
-AnyFeed: TypeAlias = "RecordFeed | RowFeed"
+AnyFeed: TypeAlias = "RecordFeed | LogFeed"
 
 
 class FollowedFeed:
@@ -65,7 +64,7 @@ class FollowedFeed:
             # A document needs no LF at its end, and may never get one.
             if self._held.rstrip()[-1:] in (b"}", b"]"):
                 _, log = self._decide(self._held)
-                if log is not None and log.dialect.form.is_document:
+                if log is not None and log.is_document:
                     return self._rows(log)
             self.feed_now.feed(chunk)
             return []
@@ -91,22 +90,22 @@ class FollowedFeed:
         self._held = held
         return self._rows(log)
 
-    def _decide(self, held: bytes) -> tuple[Any, ReadAs | None]:
+    def _decide(self, held: bytes) -> tuple[Any, OpenedLog | None]:
         assert self._choice is not None
         return self._choice.decide(held, self._detect, path=self._path)
 
-    def _rows(self, log: ReadAs) -> list[Any]:
+    def _rows(self, log: OpenedLog) -> list[Any]:
         """Return the rows of what is held, and of all that follows from now on."""
         held, self._held = self._held or b"", None
         self.use = log.use
-        self.feed_now = rooms.log_reader.feed_of(log, max_line_bytes=self.feed_now.max_line_bytes)
+        self.feed_now = log.feed(max_line_bytes=self.feed_now.max_line_bytes)
         return self.feed_now.feed(held)
 
     def _goes_on(self, held: bytes, size: int) -> bool:
         """Return whether the last *size* bytes of *held* are more text, without what a program is known by."""
         lines = held[held.rfind(b"\n", 0, len(held) - size) + 1 :]
         assert self._choice is not None
-        return len(held) < CONSOLE_BYTES and _is_text(lines) and rooms.log_reader.may_go_on(lines, self._choice)
+        return len(held) < CONSOLE_BYTES and _is_text(lines) and readers.dialects().may_go_on(lines, self._choice)
 
     def at_end(self) -> list[Any]:
         """Return the gaps that were held back since text may be the output of a program; call it at the end."""

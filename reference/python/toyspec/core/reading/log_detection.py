@@ -11,7 +11,6 @@ import re
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from toyspec.core import rooms
 from toyspec.core.errors import StreamError
 from toyspec.core.files import open_file
 from toyspec.core.format.flattening import member_at
@@ -27,6 +26,7 @@ from toyspec.core.format.profiles import (
 )
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.places.addresses import path_in
+from toyspec.core.reading import readers
 from toyspec.core.reading.stream_files import GZIP_MAGIC, GzipDataError, read_start, unpacked_head
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from toyspec.core.findings import Profile
     from toyspec.core.format.own_profiles import OwnProfile
-    from toyspec.logs.mapping import ReadAs
+    from toyspec.core.reading.readers import OpenedLog
 
 
 HEAD_BYTES = 1 << 16
@@ -76,7 +76,7 @@ class DialectChoice:
         """True while a manifest beside the file says that it is of a profile: one dialect of a program counts more."""
         if self.name is not None and self.name != "auto":
             own_one = next((each for each in self.own if each.name == name), None)
-            self.named = own_one or rooms.dialects.dialect_named(self.name)
+            self.named = own_one or readers.dialects().named(self.name)
 
     @classmethod
     def of(cls, dialect: DialectChoice | str | None) -> DialectChoice:
@@ -138,14 +138,14 @@ class DialectChoice:
 
     def decide(
         self, head: bytes, detect: Callable[..., Profile | None] | None = None, *, path: str = ""
-    ) -> tuple[Any, ReadAs | None]:
+    ) -> tuple[Any, OpenedLog | None]:
         """Return the profile by ``profile_of``, and without one how to read the file by ``choose``."""
         profile = self.profile_of(head, path)
         return profile, self.choose(head, detect, path=path) if profile is None else None
 
     def choose(
         self, head: bytes, detect: Callable[..., Profile | None] | None = None, *, path: str = ""
-    ) -> ReadAs | None:
+    ) -> OpenedLog | None:
         """Return how to read the file that begins with *head*; None for a stream of toyspec, and for unknown formats.
 
         *detect* returns the profile of a stream by its first record, by default ``detect_profile``. A manifest beside
@@ -154,7 +154,7 @@ class DialectChoice:
         if self.name is None:
             return None
         if self.named is not None:
-            return rooms.log_reader.recognized(head, path, self)
+            return readers.opened(head, path, self)
         first = first_object(head)
         profile = None if first is None else (detect or detect_profile)(first)
         if profile is not None and profile != _MANIFESTED:
@@ -165,7 +165,7 @@ class DialectChoice:
         if profile == _MANIFESTED:
             asked = copy.copy(self)
             asked.is_manifested = True
-        return rooms.log_reader.recognized(head, path, asked)
+        return readers.opened(head, path, asked)
 
 
 class LogNames(tuple[str, ...]):  # noqa: SLOT001 - it has its choice beside the names
@@ -288,7 +288,7 @@ def usual_names(choice: DialectChoice) -> tuple[str, ...]:
 
 def _usual_names(choice: DialectChoice) -> tuple[str, ...]:
     own = (pattern for dialect in choice.own for pattern in dialect.files)
-    return tuple(dict.fromkeys([*choice.stream_files, *own, *rooms.dialects.usual_files()]))
+    return tuple(dict.fromkeys([*choice.stream_files, *own, *readers.dialects().files()]))
 
 
 def read_manifest(directory: str) -> dict[str, Any] | None:
@@ -305,7 +305,7 @@ def manifest_start(directory: str, dialect: str) -> dict[str, Any]:
 
     Empty if the dialect has no such file, or it is not there. Never raises.
     """
-    members = rooms.dialects.manifest_of(dialect)
+    members = readers.dialects().manifest(dialect)
     manifest = read_manifest(directory) if members else None
     found: dict[str, Any] = {}
     for name, key in members.items():

@@ -8,7 +8,6 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self, get_args
 
-from toyspec.core import rooms
 from toyspec.core.engine import native
 from toyspec.core.errors import DamagedStreamError, TornStreamError, UnknownFormatError, check_choice
 from toyspec.core.findings import Gap, Profile, ReadReport
@@ -25,9 +24,9 @@ from toyspec.core.reading.stream_files import STREAM_NAMES, Source, open_named, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from toyspec.core.findings import DialectUse
     from toyspec.core.format.known_formats import Look
-    from toyspec.logs.mapping import ReadAs
-    from toyspec.logs.row_feed import RowFeed
+    from toyspec.core.reading.readers import LogFeed, OpenedLog
 
     NewFeed = partial[Any]
 
@@ -54,7 +53,7 @@ class Reading:
     """
 
     def __init__(
-        self, source: Source, *, mode: Mode, attempts: AttemptView, feed: NewFeed, read_as: ReadAs | None = None
+        self, source: Source, *, mode: Mode, attempts: AttemptView, feed: NewFeed, read_as: OpenedLog | None = None
     ) -> None:
         self.read_as = read_as
         """How another program's log is read; None for a stream of toyspec, and for a file of an unknown format."""
@@ -172,7 +171,7 @@ class _Walk:
             unlisted_gaps=self._unlisted - len(self._gaps),
             gap_bytes=feed.gap_bytes,
             size=feed.size,
-            dialect=feed.use,
+            dialect=_dialect(feed),
         )
         if self._mode == "strict" and self.report.state != "complete":
             raise _torn(self.source.name, self.report, feed.last)
@@ -194,13 +193,13 @@ class _Walk:
                 # The rest was written meanwhile.
                 return
 
-    def _read(self, feed: RecordFeed | RowFeed) -> bytes:
+    def _read(self, feed: RecordFeed | LogFeed) -> bytes:
         try:
             return self.source.read(feed.chunk_bytes)
         except OSError as error:
             raise unreadable(self.source.name, error, offset=feed.size) from error
 
-    def _stop(self, feed: RecordFeed | RowFeed, gap: Gap, records: int) -> None:
+    def _stop(self, feed: RecordFeed | LogFeed, gap: Gap, records: int) -> None:
         """Make the report of a reading that stopped at *gap*, the first, after *records*; raise as the mode says."""
         size = self.source.measure()
         received = feed.size
@@ -222,11 +221,15 @@ class _Walk:
             unlisted_gaps=0,
             gap_bytes=size - gap.offset,
             size=size,
-            dialect=feed.use,
+            dialect=_dialect(feed),
         )
         if self._mode != "prefix":
             fact = f"{gap.reason}: {gap.message}"
             raise DamagedStreamError(self.source.name, fact, line=gap.line, offset=gap.offset, report=self.report)
+
+
+def _dialect(feed: RecordFeed | LogFeed) -> DialectUse | None:
+    return None if isinstance(feed, RecordFeed) else feed.use
 
 
 def read(  # noqa: PLR0913 - each is an option of its own
@@ -276,7 +279,7 @@ def read(  # noqa: PLR0913 - each is an option of its own
             f"attempts='latest' reads the source twice, but {opened.name} can be read only once; use attempts='all'"
         )
     known: Any = profile
-    read_as: ReadAs | None = None
+    read_as: OpenedLog | None = None
     if profile is None and choice.is_open:
         try:
             known, read_as = choice.decide(opened.peek(HEAD_BYTES), detect, path=opened.name)
@@ -286,7 +289,7 @@ def read(  # noqa: PLR0913 - each is an option of its own
     if read_as is None:
         feed = partial(RecordFeed, profile=known, detect=detect, max_line_bytes=max_line_bytes)
     else:
-        feed = partial(rooms.log_reader.feed_of, read_as, max_line_bytes=max_line_bytes)
+        feed = partial(read_as.feed, max_line_bytes=max_line_bytes)
     return Reading(opened, mode=mode, attempts=attempts, feed=feed, read_as=read_as)
 
 

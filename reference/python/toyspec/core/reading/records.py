@@ -24,7 +24,7 @@ from toyspec.core.generated.limits import MAX_LINE_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from toyspec.core.findings import DialectUse, Fragment, State
+    from toyspec.core.findings import Fragment, State
     from toyspec.logs.documents import DocumentCutter
 
 
@@ -290,9 +290,6 @@ class RecordFeed(CutFeed):
     alone; its second argument says whether a line was unreadable. *max_line_bytes* is the longest line that is read,
     LF excluded.
     """
-
-    use: DialectUse | None = None
-    """None: it is not the log of another program."""
 
     def __init__(
         self,

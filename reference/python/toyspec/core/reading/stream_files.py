@@ -9,7 +9,6 @@ import zlib
 from errno import EACCES
 from typing import IO, TYPE_CHECKING, Literal, cast
 
-from toyspec.core import rooms
 from toyspec.core.errors import StreamError, StreamMissingError, StreamUnreadableError
 from toyspec.core.files import NamedFile, descriptor_of
 from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE
@@ -92,9 +91,9 @@ def usual_name(names: Iterable[str]) -> str | None:
     """Return which of *names* is the usual one of another program's log; None if none is."""
     from fnmatch import fnmatchcase
 
-    return next(
-        (name for pattern in rooms.dialects.usual_files() for name in names if fnmatchcase(name, pattern)), None
-    )
+    from toyspec.core.reading import readers
+
+    return next((name for pattern in readers.dialects().files() for name in names if fnmatchcase(name, pattern)), None)
 
 
 def unreadable(path: str, error: OSError, *, offset: int | None = None) -> StreamUnreadableError:

@@ -111,7 +111,7 @@ class StreamScan:
         found = log_detection.DialectChoice().choose(head, path=self._file.path)
         if found is None:
             return None
-        name = f"{found.use.name}: {found.dialect.title}"
+        name = f"{found.use.name}: {found.title}"
         advice = "`toyspec check` lists what is wrong with it, and `toyspec import` makes a run of its readable lines"
         return f"the log of another program ({name}), which is only read; it was not changed; {advice}"
 

@@ -9,11 +9,11 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from toyspec.core import rooms
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
 from toyspec.core.format.redaction import command_line_without_secrets
 from toyspec.core.programs import PIPE, Forwarding, start_command
+from toyspec.core.reading import readers
 from toyspec.core.reading.follower import FollowedFeed
 from toyspec.core.reading.log_detection import DialectChoice, detect_profile_at
 from toyspec.core.reading.records import Record, RecordFeed
@@ -128,7 +128,7 @@ def _choice_of(pattern: str) -> DialectChoice:
         "epoch": ["epoch"],
         "non_finite": ["text"],
     }
-    return DialectChoice(_PATTERN, own=[rooms.dialects.dialect_of(table)])
+    return DialectChoice(_PATTERN, own=[readers.dialects().made(table)])
 
 
 def _of_input(capture: Capture) -> int:
