@@ -56,6 +56,7 @@ class Store:
         """A special answer to every request."""
         self.page_size = 1000
         self.has_ranges = True
+        self.has_tags = True
         self.has_lists = True
         self.port = 0
 
@@ -179,7 +180,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         tag = loopback_uploads.tag_of(data)
         key = unquote(path).lstrip("/")
-        headers = {"ETag": tag, "Accept-Ranges": "bytes", "x-goog-generation": str(self.store.generations.get(key, 1))}
+        tagged = {"ETag": tag} if self.store.has_tags else {}
+        headers = {**tagged, "Accept-Ranges": "bytes", "x-goog-generation": str(self.store.generations.get(key, 1))}
         headers["Last-Modified"] = formatdate(self.store.modified(key), usegmt=True)
         if self.headers.get("If-Match") not in (None, tag):
             self.answer(412, b"")

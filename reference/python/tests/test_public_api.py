@@ -203,7 +203,7 @@ INTERNAL = {
     "toyspec.convert.mirrors.mirroring.Rewound": "lets a mirror begin again",
     "toyspec.core.places.place.ChangedError": "is a PlaceError; becomes a StreamUnreadableError",
     "toyspec.core.places.place.NotAPathError": "is a PlaceError; names a folder without it",
-    "toyspec.core.places.place.RangesMissingError": "is a PlaceError; the whole object is then read",
+    "toyspec.core.places.place.RangesMissingError": "is a PlaceError; says to copy the file",
     "toyspec.core.reading.stream_files.GzipDataError": "becomes a SourceError or a gap",
     "toyspec.trainer.run_files.CheckpointError": "ends `toyspec train`",
     "toyspec.trainer.settings.SettingsError": "ends `toyspec train`",

@@ -264,13 +264,14 @@ def test_content_that_is_logged_again_stays(tmp_path: Path) -> None:
 
 
 def test_file_that_was_cut_short_is_written_again(tmp_path: Path) -> None:
-    """A file of the right name and another size is what a crash has left; one of a link is replaced, not followed."""
+    """A file of the right name and other content is what a crash has left; one of a link is replaced, not followed."""
     values = {"a": toyspec.File(b"whole", "text/plain")}
     (record,) = media(logged(tmp_path, values))
     path = tmp_path / "r" / str(media_file(record["sha256"], "text/plain"))
-    path.write_bytes(b"who")
-    logged(tmp_path, values)
-    assert b"whole" == path.read_bytes()
+    for left in (b"who", b"\0\0\0\0\0"):
+        path.write_bytes(left)
+        logged(tmp_path, values)
+        assert b"whole" == path.read_bytes()
     path.unlink()
     (tmp_path / "other").write_bytes(b"other")
     path.symlink_to(tmp_path / "other")

@@ -209,6 +209,26 @@ def test_settings_name_profiles(bundles: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (2, True) == (wrong.returncode, b"a directory with stream.json" in wrong.stderr)
 
 
+@pytest.mark.parametrize(
+    ("types", "values"), [(("number", "number"), (0.5, 1.5)), (("integer", "string"), (1, "warmup"))]
+)
+def test_only_an_integer_of_every_kind_is_the_step(
+    types: tuple[str, str], values: tuple[Any, Any], tmp_path: Path
+) -> None:
+    """Anything else named step is a value like the others, and none of it is lost."""
+    kinds = {
+        name: {"properties": {"kind": {"const": name}, "step": {"type": kind}}}
+        for name, kind in zip(("a", "b"), types, strict=True)
+    }
+    profile = written(tmp_path, {"profile": f"steps-{types[1]}/v1", "rules": []}, **kinds)
+    lines = [json.dumps({"kind": kind, "step": value}) for kind, value in zip(("a", "b"), values, strict=True)]
+    (tmp_path / "log.jsonl").write_text("\n".join(lines) + "\n")
+    records = list(read(tmp_path / "log.jsonl", profile=str(profile)))
+    assert [None, None] == [record.step for record in records]
+    found = [value for record in records for value in (*record.values.values(), *record.texts.values())]
+    assert list(values) == found
+
+
 def test_keys_of_several_kinds_are_metrics_of_their_kinds(tmp_path: Path) -> None:
     """Without steps, records with metrics are counted; without a time there is none."""
     (tmp_path / "pairs").mkdir()

@@ -259,12 +259,18 @@ def test_a_run_of_another_process_is_waited_for(tmp_path: Path, capfd: pytest.Ca
             "errored",
             "in thread loader: ZeroDivisionError: division by zero",
         ),
+        (
+            "try: 1 / 0\nexcept Exception: sys.excepthook(*sys.exc_info()); sys.exit(1)",
+            "errored",
+            "ZeroDivisionError: division by zero",
+        ),
+        ("sys.ps1 = '>'; raise ValueError('boom')", "errored", "ValueError: boom"),
     ],
 )
-def test_a_run_ends_by_an_interrupt_or_a_thread(tmp_path: Path, ending: str, reason: str, error: str) -> None:
-    """Ctrl-C is a signal as others are, and an exception in any thread is one of the run."""
+def test_a_run_ends_by_an_interrupt_or_an_exception(tmp_path: Path, ending: str, reason: str, error: str) -> None:
+    """Ctrl-C is a signal as others are; an exception ends the run in any thread, whoever shows it."""
     program = f"""
-import os, signal, threading, time, toyspec
+import os, signal, sys, threading, time, toyspec
 run = toyspec.start_run("runs", run_id="a")
 run.log(loss=1.0)
 {ending}

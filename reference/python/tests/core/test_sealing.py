@@ -137,6 +137,10 @@ def test_run_whose_other_processes_still_write_is_not_sealed(tmp_path: Path) -> 
     assert ("locked", str(run / "events.rank-1.jsonl")) == (refused.value.reason, refused.value.filename)
     writer.close()
     assert not (run / "SHA256SUMS").exists()
+    (run / "events.jsonl").unlink()
+    (run / "metrics.jsonl").write_bytes(b'{"step":1,"wall_time_ms":1.0,"loss":1.0}\n')
+    with pytest.raises(StreamRefusedError, match="the run is not complete: it has no run_end"):
+        seal(run)
 
 
 @pytest.mark.parametrize("is_live", [False, True])

@@ -222,7 +222,7 @@ def test_commands_locate_a_run_once(store: Store) -> None:
 def test_curves_of_a_run_in_a_store_are_read(store: Store) -> None:
     """The object of an address may grow while it is read; one that never rests is an error."""
     versions = [stream(steps, end="") for steps in (4000, 4100)] + [stream(4200)]
-    others = (stream(4000, run_id="b" * size) for size in itertools.count(1))
+    others = itertools.cycle([stream(4000, run_id=name) for name in "bcd"])
     store.put("runs/a/events.jsonl", versions[0])
 
     def change(handler: Handler) -> bool:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from loopback_store import BUCKET, Handler, Store, status, stream
+from loopback_store import BUCKET, Handler, Store, status, stream, web
 from toyspec import (
     Record,
     StreamUnreadableError,
@@ -55,6 +55,19 @@ def test_following_reads_only_what_is_new(store: Store) -> None:
     assert "ended" == getattr(records[-1], "kind", None)
     first, second = marks[1] - marks[0], store.sent - marks[1]
     assert max(first, second) <= 4096 + len(stream(3100)) - len(stream(3000)) + 200
+
+
+def test_growth_that_the_identity_does_not_show_is_read(store: Store) -> None:
+    """A web server without tags knows versions by the second of their time; what came within it has another size."""
+    store.has_tags = False
+    store.put("a/events.jsonl", stream(2, end=""))
+    whole = stream(2)
+
+    def grow(_: float) -> None:
+        store.put("a/events.jsonl", whole)
+
+    kinds = [getattr(record, "kind", None) for record in follow(web(store, "a/events.jsonl"), sleep=grow)]
+    assert ["run_start", "step", "step", "run_end", "ended"] == kinds
 
 
 def test_following_says_what_is_not_a_continuation(store: Store) -> None:

@@ -131,9 +131,13 @@ def test_run_with_a_baseline_needs_it_again(whole: Path, tmp_path: Path, capsys:
             b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run","model":{"arch":"mlp"},"config":{}}\n',
             "it is not a run of `toyspec train`",
         ),
+        (
+            b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run","model":{"arch":"transformer"},"config":{}}\n',
+            "its model is 'transformer', not 'mlp'",
+        ),
         (b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n{]\n', ":2: "),
     ],
-    ids=["empty", "without settings", "of another program", "damaged"],
+    ids=["empty", "without settings", "of another program", "of another model", "damaged"],
 )
 def test_what_cannot_be_resumed(
     tmp_path: Path, content: bytes, message: str, capsys: pytest.CaptureFixture[str]

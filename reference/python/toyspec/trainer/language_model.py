@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from toyspec.trainer.settings import ARCHITECTURE
 from toyspec.trainer.stepping import BackwardOutput, Parameter, train_step
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class Evaluation(NamedTuple):
 class LanguageModel:
     """A network with one hidden layer on the embeddings of the last characters, after Bengio et al. (2003)."""
 
-    name = "mlp"
+    name = ARCHITECTURE
     context = 12
     batch = 256
     d_model = 16

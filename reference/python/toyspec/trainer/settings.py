@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
+ARCHITECTURE = "mlp"
+"""What the model is called in logs and files."""
+
 METRICS = {
     "loss": "loss of the last step",
     "ppl": "perplexity of the last step",
@@ -127,9 +130,12 @@ def settings_of(run_start: Mapping[str, Any]) -> TrainingSettings:
 
     Raises SettingsError when `toyspec train` cannot have written it.
     """
-    config = run_start.get("config")
+    config, model = run_start.get("config"), run_start.get("model")
     if not isinstance(config, dict):
         raise SettingsError("its run_start has no config")
+    arch = model.get("arch") if isinstance(model, dict) else None
+    if arch != ARCHITECTURE:
+        raise SettingsError(f"it is not a run of `toyspec train`: its model is {arch!r}, not {ARCHITECTURE!r}")
     missing = [name for name in TrainingSettings.__struct_fields__ if name not in {"gate", *config}]
     if missing:
         raise SettingsError(f"it is not a run of `toyspec train`: its config has no {missing[0]}")

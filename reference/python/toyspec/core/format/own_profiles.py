@@ -166,27 +166,34 @@ def _check_rule(path: str, rule: Schema, kinds: dict[str, Schema]) -> None:
 def _mapping(path: str, stream: Schema, kinds: dict[str, Schema]) -> RecordMapping:
     """Return where the records have what the records of any log have, as ``view`` says."""
     view, tag, types = stream.get("view", {}), stream["tag"], [field_types(schema) for schema in kinds.values()]
-    numbers = [key for each in types for key, kind in each.items() if kind in _NUMERIC]
     for key in ("step", "time"):
-        if key in view and view[key] not in numbers:
+        if key in view and not any(view[key] in each for each in types):
             raise ProfileError(path, f"view: no kind has the {key} {view[key]!r}")
-    step, time = view.get("step", "step"), view.get("time", "t")
+    step = view.get("step") or _usual("step", types, ("integer",))
+    time = view.get("time") or _usual("t", types, _NUMERIC)
     kind_of = partial(KindMapping, values="tree", names="shared")
     start = next((rule["kind"] for rule in stream["rules"] if rule["type"] == "first"), None)
     last = stream.get("complete", {}).get("last")
     roles: dict[Any, Any] = {start: kind_of(role="start"), last: kind_of(role="end")}
+    numbers = [key for each in types for key, kind in each.items() if kind in _NUMERIC]
     return RecordMapping(
-        step=StepKey(step, "any") if step in numbers else None,
-        time=TimeKey(time, "seconds") if time in numbers else None,
+        step=None if step is None else StepKey(step, "any"),
+        time=None if time is None else TimeKey(time, "seconds"),
         epoch=None,
         phase=None,
-        places=frozenset({step, time} & set(numbers) | {tag} - {None}),
+        places=frozenset({step, time, tag} - {None}),
         kinds={kind: role for kind, role in roles.items() if kind is not None},
         others=kind_of(),
         tag=tag,
         goals=view.get("goals", {}),
         shared=frozenset(key for key in numbers if numbers.count(key) > 1),
     )
+
+
+def _usual(key: str, types: list[dict[str, Any]], wanted: tuple[str, ...]) -> str | None:
+    """Return *key* if it has one of the types *wanted* wherever it is declared; else it is one value of many."""
+    declared = [each[key] for each in types if key in each]
+    return key if declared and all(kind in wanted for kind in declared) else None
 
 
 def _check_kind(path: str, name: str, schema: Schema, tag: str | None) -> None:

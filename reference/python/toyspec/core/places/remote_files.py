@@ -60,16 +60,16 @@ class RemoteFile(io.RawIOBase):
 
     All bytes are of one version of the object. If it is replaced while it is read, reading goes on in the new one if
     that has the last bytes that were read at the same place, as a log that has grown; else it raises ChangedError.
-    Opening and reading raise OSError: PlaceError, or FileNotFoundError. Opening reads *first_bytes* from *start* on.
+    Opening and reading raise OSError: PlaceError, or FileNotFoundError. Opening reads *first_bytes*.
     """
 
-    def __init__(self, address: str, *, start: int = 0, first_bytes: int = FIRST_BYTES) -> None:
+    def __init__(self, address: str, *, first_bytes: int = FIRST_BYTES) -> None:
         super().__init__()
         self.name = address
         self._place = place_of(address)
-        self._at = self._start = start
+        self._at = self._start = 0
         self._size_of_next = first_bytes
-        self._block, self._entry = self._place.read_range(address, start, first_bytes, None)
+        self._block, self._entry = self._place.read_range(address, 0, first_bytes, None)
         self._size_of_next = max(first_bytes, FIRST_BYTES)
 
     @property
@@ -93,9 +93,6 @@ class RemoteFile(io.RawIOBase):
         """Go to the byte *offset* from the start, the position or the end; reads nothing."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._entry.size}[whence]
         self._at = max(0, base + offset)
-        if not self._at:
-            # The blocks that are kept begin where these end.
-            self._size_of_next = FIRST_BYTES
         return self._at
 
     def readinto(self, buffer: WriteableBuffer) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from toyspec.core.errors import StreamError, StreamMissingError, StreamUnreadableError
 from toyspec.core.places.addresses import is_address
 from toyspec.core.places.place import ChangedError, place_of
-from toyspec.core.places.remote_files import FIRST_BYTES, RemoteFile
+from toyspec.core.places.remote_files import keep_block, kept_block
 from toyspec.core.reading.stream_files import GZIP_MAGIC, missing_or_unreadable, open_source, open_stream
 
 if TYPE_CHECKING:
@@ -501,6 +501,10 @@ class LiveFile(LiveBytes):
         return None
 
 
+_NEW_BYTES = 1 << 16
+_MOST_BYTES = 1 << 22
+
+
 class LiveObject(LiveBytes):
     """An object that is read at one position. It takes bounded memory.
 
@@ -513,39 +517,72 @@ class LiveObject(LiveBytes):
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._place = place_of(path)
+        self._request_bytes = _NEW_BYTES
+        self._block, self._start = b"", 0
+        self.restart()
         try:
-            self._file = RemoteFile(path)
+            self._block, self._entry = self._place.read_range(path, 0, _NEW_BYTES, None)
         except OSError as error:
             raise missing_or_unreadable(path, error) from error
-        self._entry = self._file.entry
-        self.restart()
+        self._compared = self._entry.identity
+
+    def peek(self, size: int) -> bytes:
+        """Return at most *size* bytes from the position; none at the end, and none of another version."""
+        kept = self._start + len(self._block) - self.position
+        if self.position >= self._entry.size:
+            return b""
+        if not 0 < kept <= len(self._block):
+            # What reads the run again, as a check does, asks the store once.
+            data = kept_block(self._entry, self.position)
+            self._block, self._start = data or self._requested(self.position, self._request_bytes), self.position
+            if data is None and self._block:
+                keep_block(self._entry, self.position, self._block)
+            self._request_bytes = min(2 * self._request_bytes, _MOST_BYTES)
+            kept = len(self._block)
+        return self.read(self.position, min(size, kept))
 
     def read(self, offset: int, size: int) -> bytes:
         """Return at most *size* bytes from *offset* on, none of another version; the position does not change."""
-        found = bytearray()
+        if size and not self._start <= offset <= offset + size <= self._start + len(self._block):
+            self._block, self._start = self._requested(offset, max(size, _NEW_BYTES)), offset
+        begin = offset - self._start
+        return self._block[begin : begin + size]
+
+    def _requested(self, offset: int, size: int) -> bytes:
         try:
-            self._file.seek(offset)
-            while len(found) < size and (data := self._file.read(size - len(found))):
-                found += data
+            return self._place.read_range(self.path, offset, size, self._entry.identity).data
         except ChangedError:
             # The next poll compares the new version with what was read.
             self.is_outdated = True
-        return bytes(found)
+            return b""
 
     def content(self) -> Content:
         """Compare the version that was seen last with what was read of another one, if it was."""
-        if self._entry.identity == self._file.entry.identity:
+        if self._entry.identity == self._compared:
             return "same"
         # One request has the last committed bytes, what follows them, and some that are new.
         start = max(0, self.committed - FINGERPRINT_BYTES)
-        self._file = RemoteFile(self.path, start=start, first_bytes=self.position - start + FIRST_BYTES)
-        self._entry = self._file.entry
-        return super().content()
+        self._request_bytes = _NEW_BYTES
+        self._block, self._start = self._requested(start, self.position - start + _NEW_BYTES), start
+        content = "same" if self.is_outdated else super().content()
+        if not self.is_outdated:
+            self._compared = self._entry.identity
+        return content
 
     def take(self, data: bytes) -> None:
         """Move past *data*; the first line of an object is not compared, since that costs a request."""
         super().take(data)
         self._first_line = b""
+
+    def restart(self) -> None:
+        """Go back to the first byte, as if nothing had been read."""
+        super().restart()
+        self._block, self._start = b"", 0
+        # The blocks that are kept begin where these end.
+        self._request_bytes = _NEW_BYTES
+        if hasattr(self, "_entry"):
+            self._compared = self._entry.identity
 
     def status(self) -> ObjectStatus:
         """Return the status of the version that was seen last."""
@@ -553,17 +590,17 @@ class LiveObject(LiveBytes):
 
     def status_at_path(self) -> ObjectStatus:
         """Return the status of the object now, which is then read; raise FileNotFoundError."""
-        self._entry = place_of(self.path).status(self.path)
+        self._entry = self._place.status(self.path)
         self.is_outdated = False
         return self.status()
 
-    def is_at_path(self, status: Status) -> bool:  # noqa: ARG002 - each kind of bytes has it
+    def is_at_path(self, status: Status) -> bool:
         """Return True: what is at an address is followed, and compared by its content."""
-        return True
+        return status == self.status()
 
     def reopen(self) -> None:
         """Do nothing: each request asks the store."""
 
     def close(self) -> None:
         """Drop what is kept; further calls do nothing."""
-        self._file.close()
+        self._block = b""

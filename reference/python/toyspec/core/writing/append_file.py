@@ -273,7 +273,7 @@ class AppendFile:
         if self._in_flight or self.closed_because is not None:
             self.settle()
             self._check_open()
-        if sync == "now" or _monotonic() >= self._next_look or self._is_cut():
+        if _monotonic() >= self._next_look or sync == "now":
             self._look()
         self._in_flight = data
         try:
@@ -359,14 +359,6 @@ class AppendFile:
             raise named(error, self.path) from None
         self._check_size()
 
-    def _is_cut(self) -> bool:
-        """Return whether another program has cut the file short: a line would join what is left of another one."""
-        try:
-            return os.lseek(self._descriptor, 0, os.SEEK_END) < self.committed
-        except OSError as error:
-            let_through(error)
-            return True  # the look finds that the program has closed the descriptor
-
     def _check_descriptor(self) -> None:
         """Close the file for good if the program has closed its descriptor: the number may be another file's now.
 
@@ -393,7 +385,8 @@ class AppendFile:
             if self.on_truncation is not None:
                 self.on_truncation(lost)
         except OSError:
-            self.committed = before  # by which the next line finds the cut again
+            # It is tried again before the next line.
+            self.committed, self._next_look = before, _monotonic()
             raise
         say(f"{self.path}: another program cut the file short while it was open; {lost} bytes are lost")
 

@@ -152,14 +152,49 @@ def open_to_append(
     return file
 
 
-def whole_lines(file: AppendFile) -> tuple[int, int]:
-    """Return how many lines *file* has, and where the last of them ends."""
-    count = end = size = 0
-    for block in _bytes_from(file, 0):
-        count += block.count(b"\n")
-        end = size + block.rfind(b"\n") + 1 if b"\n" in block else end
-        size += len(block)
-    return count, end
+def remaining_lines(file: AppendFile, run_start: bytes) -> tuple[int, int, list[bytes]]:
+    """Return how many lines are left as they were, where they end, and the whole lines after that.
+
+    The writer went on at the cut, which may have joined two lines: of the lines from that place on, those that are JSON
+    are returned. Where the stream does not begin with *run_start* any more, that place is its beginning.
+    """
+    count, end, after = 0, 0, []
+    is_cut = False
+    for number, (offset, line) in enumerate(_lines(file)):
+        is_whole = _is_whole(line)
+        is_cut = is_cut or not is_whole or (number == 0 and line.rstrip(b"\n") != run_start)
+        if not is_cut:
+            count, end = count + 1, offset + len(line)
+        elif is_whole:
+            after.append(line.rstrip(b"\n"))
+    return count, end, after
+
+
+def clear_from(file: AppendFile, offset: int) -> None:
+    """Let *file* end at *offset*; what is after it moves to a side file."""
+    side_file = move_fragment(file, offset)
+    file.torn_path = side_file or file.torn_path
+
+
+def _lines(file: AppendFile) -> Iterator[tuple[int, bytes]]:
+    """Yield the offset and the bytes of each line; the last one may lack its LF."""
+    offset, rest = 0, b""
+    while block := file.read(offset + len(rest), _BLOCK_BYTES):
+        *lines, rest = (rest + block).split(b"\n")
+        for line in lines:
+            yield offset, line + b"\n"
+            offset += len(line) + 1
+    if rest:
+        yield offset, rest
+
+
+def _is_whole(line: bytes) -> bool:
+    if not line.endswith(b"\n"):
+        return False
+    try:
+        return isinstance(msgspec.json.decode(line), dict)
+    except msgspec.DecodeError:
+        return False
 
 
 def move_fragment(file: AppendFile, offset: int) -> str | None:

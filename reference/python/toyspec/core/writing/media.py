@@ -114,7 +114,7 @@ class Media:
             digest = found.hexdigest()
             name = os.path.basename(str(media_file(digest, media_type)))
             try:
-                if not _is_there(os.path.join(folder, name), size):
+                if not _is_there(os.path.join(folder, name), digest, size):
                     place.move(temporary, name)
             finally:
                 place.delete(temporary)
@@ -363,13 +363,18 @@ def records_of(
                 yield name, f"{each.not_finite} of its values are not finite and in no bin"
 
 
-def _is_there(path: str, size: int) -> bool:
-    """Return whether the file *path* has the content of its name: a crash may have left a part of it."""
+def _is_there(path: str, digest: str, size: int) -> bool:
+    """Return whether the file *path* has the content of its name: a crash may have left another one."""
+    found = sha256()
     try:
         status = os.lstat(path)
+        if not stat.S_ISREG(status.st_mode) or status.st_size != size:
+            return False
+        for block in _blocks(path):
+            found.update(block)
     except OSError:
         return False
-    return stat.S_ISREG(status.st_mode) and status.st_size == size
+    return found.hexdigest() == digest
 
 
 def _blocks(path: str) -> Iterator[bytes]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
+    from types import FrameType, TracebackType
 
     from toyspec.core.writing.run_stream import RunStream
 
@@ -86,6 +86,7 @@ class _Program:
 
     def __init__(self) -> None:
         self.runs: dict[str, OpenRun] = {}
+        self.error: BaseException | None = None
         self.thread_error: BaseException | None = None
         self.thread: str | None = None
         self.exit_code: object = None
@@ -105,7 +106,7 @@ class _Program:
         """
         self.runs.clear()
         self.signals.clear()
-        self.thread_error = self.thread = self.exit_code = None
+        self.error = self.thread_error = self.thread = self.exit_code = None
         handlers, self.handlers = self.handlers, {}
         for number, before in handlers.items():
             if signal.getsignal(number) is _on_signal:
@@ -147,6 +148,7 @@ def _watch() -> None:
         atexit.register(_end_all)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=_program.forget)
+        sys.excepthook = partial(_note_exception, sys.excepthook)
         threading.excepthook = partial(_note_thread_exception, threading.excepthook)
         setattr(sys, "exit", partial(_note_exit, sys.exit))  # noqa: B010 - its type says that it never returns
         setattr(signal, "signal", partial(_note_handler, signal.signal))  # noqa: B010 - likewise, of another type
@@ -213,6 +215,13 @@ def _end_by_signal(number: int, waiting: list[OpenRun]) -> None:
     os.kill(os.getpid(), number)
 
 
+def _note_exception(
+    before: Callable[..., Any], kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    _program.error = error
+    before(kind, error, traceback)
+
+
 def _note_thread_exception(before: Callable[..., Any], arguments: threading.ExceptHookArgs) -> None:
     if _program.thread_error is None and arguments.exc_type is not SystemExit:
         _program.thread_error = arguments.exc_value
@@ -227,13 +236,13 @@ def _note_exit(before: Callable[..., Any], code: object = None, /) -> None:
 
 def _end_all() -> None:
     code = _program.exit_code
-    error = _last_exception() or _program.thread_error or (SystemExit(code) if code else None)
+    error = _program.error or _last_exception() or _program.thread_error or (SystemExit(code) if code else None)
     for run in list(_program.runs.values()):
         run.end(ending(error, run.stream.path))
     _program.runs.clear()
 
 
 def _last_exception() -> BaseException | None:
-    """Return the exception that ends this program."""
+    """Return the exception that ends this program, where no hook has met it."""
     # The interpreter keeps it; in a session it may be an old one.
     return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)

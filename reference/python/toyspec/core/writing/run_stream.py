@@ -30,7 +30,7 @@ from toyspec.core.reading.run_files import leaves_bundle
 from toyspec.core.system_calls import cause_of, named, say
 from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile
-from toyspec.core.writing.appending import StreamScan, move_fragment, open_to_append, whole_lines
+from toyspec.core.writing.appending import StreamScan, clear_from, open_to_append, remaining_lines
 from toyspec.core.writing.clocks import Stopwatch, utc_text
 from toyspec.core.writing.dropped_records import DroppedRecords, ForkedRecords
 from toyspec.core.writing.events import check_record
@@ -634,21 +634,21 @@ class RunStream:
                 say(f"an earlier log was kept: {kept}")
 
     def _go_on_after_truncation(self, lost_bytes: int) -> None:
-        """Make the stream readable again after another program has cut it: whole lines, the first of them run_start.
+        """Make the stream readable again after another program has cut it: run_start first, and no joined lines.
 
         A note counts the records that are gone.
         """
         file = self._file
         assert file is not None
-        kept, end = whole_lines(file)
-        file.torn_path = move_fragment(file, end) or file.torn_path
-        start = [] if kept else [self.run_start]
-        lost = max(0, self._progress.records - kept - len(start))
+        kept, end, after = remaining_lines(file, self.run_start)
+        clear_from(file, end)
+        left = after if kept else [self.run_start, *after]
+        lost = self._progress.records - kept - len(left)
         fact = f"another program cut the stream short: {lost_bytes} bytes and {lost} records are lost"
         now, wall = self._progress.time, utc_text(self.settings.clock.wall())
         note = {"kind": "note", "t": now, "text": fact, "topic": "left-out", "dropped": {"record": lost}}
         resume = {"kind": "run_resume", "t": now, "from_step": self._progress.resume_step or 0, "resumed_at": wall}
-        lines = [*start, encode(note), encode(resume)]
+        lines = [*left, encode(note), encode(resume)]
         for line in lines:
             file.commit(line + b"\n", "now")
         self._dropped.count += lost

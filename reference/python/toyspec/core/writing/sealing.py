@@ -14,7 +14,7 @@ from toyspec.core.errors import StreamMissingError, StreamRefusedError, check_ch
 from toyspec.core.format.profiles import SEAL_FILE
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.reading.reader import read
-from toyspec.core.reading.run_files import ranks_beside
+from toyspec.core.reading.run_files import rank_streams
 from toyspec.core.reading.sealed_files import TEMPORARY_FILE, covered_files, digest_in, seal_line
 from toyspec.core.reading.stream_files import STREAM_NAMES, locate_stream
 from toyspec.core.system_calls import (
@@ -70,7 +70,8 @@ def seal(
     with contextlib.ExitStack() as held:
         held.enter_context(_held(stream, calls))
         _demand_complete(stream)
-        for rank in ranks_beside(stream).values():
+        others = (path for path in rank_streams(directory).values() if not os.path.samefile(path, stream))
+        for rank in others:
             held.enter_context(_held(rank, calls))
             _demand_complete(rank)
         return write_seal(directory, on_progress=on_progress, calls=calls)
