@@ -69,6 +69,15 @@ def test_step_that_was_guessed_wrong_is_named_and_imported_again(
     assert ["log"] == os.listdir(out)
 
 
+def test_source_that_is_named_twice_is_read_and_counted_once(tmp_path: Path) -> None:
+    """The progress ends at all that there is to read."""
+    event_file(tmp_path / "a", *steps(3))
+    seen: list[tuple[int, int]] = []
+    sources = [tmp_path / "a", tmp_path / "a"]
+    report = import_runs(sources, tmp_path / "runs", watch=lambda done, total: seen.append((done, total)))
+    assert (1, seen[-1][1]) == (len(report.runs), seen[-1][0])
+
+
 def test_runs_of_one_name_do_not_meet(tmp_path: Path) -> None:
     """A directory that another run has is left alone; the next one gets a number."""
     event_file(tmp_path / "x" / "a", *steps(1))

@@ -19,7 +19,9 @@ from toyspec.convert import export_runs
 from toyspec.convert.databases import opened
 from toyspec.convert.dvclive_files import parsed
 from toyspec.convert.mlflow_store import read_meta
+from toyspec.convert.survey import survey
 from toyspec.core.errors import SourceError
+from toyspec.core.reading.log_detection import DialectChoice
 
 STEP = {"kind": "step", "t": 1.0, "step": 1, "loss": 2.5}
 
@@ -92,7 +94,11 @@ def test_changes_that_were_not_committed_are_not_imported(tmp_path: Path) -> Non
     assert {"mlflow.db", "mlflow.db-journal"} == set(files)
     report = imported(source, tmp_path / "runs")
     assert ([], 1) == (report.runs, len(report.errors))
-    assert "open the database once with that program, and import it again" in report.errors[0].message
+    fact = "a program was killed while it wrote; open the database once with that program"
+    assert report.errors[0].message == fact
+    assert [("unreadable", fact)] == [
+        (each.sort, each.format) for each in survey(str(source.parent), DialectChoice()).formats
+    ]
     assert files == {path.name: path.read_bytes() for path in source.parent.iterdir()}
     with closing(sqlite3.connect(source)) as database:
         database.execute("PRAGMA schema_version")
@@ -147,8 +153,44 @@ def test_artifacts_of_mlflow_are_named(tmp_path: Path) -> None:
     (named,) = (each for each in records(first.target) if each["kind"] == "reference")
     assert named["uri"] == artifacts.as_uri()
     (kept,) = (each for each in records(second.target) if each["kind"] == "reference")
-    assert kept["uri"] == str(folder.parent / "artifacts")
+    assert kept["uri"] == (folder.parent / "artifacts").as_uri()
     assert 1 == losses(first)["file-stays"] == losses(second)["file-stays"]
+
+
+@pytest.mark.parametrize("place", ["./art/0/a", "file:./art/0/a", "art/0"])
+def test_relative_place_of_artifacts_is_that_of_the_database(place: str, tmp_path: Path) -> None:
+    """The reference names it from the root on; a place without a file is not named, nor is what is not there."""
+    shutil.copy(SAMPLES / "mlflow" / "mlflow.db", tmp_path)
+    with sqlite3.connect(tmp_path / "mlflow.db") as database:
+        database.execute("UPDATE runs SET artifact_uri = ?", (place,))
+    database.close()
+    artifacts = tmp_path / "art" / "0" / "a"
+    artifacts.mkdir(parents=True)
+    (run,) = imported(tmp_path / "mlflow.db", tmp_path / "empty").runs
+    assert (False, []) == ("file-stays" in losses(run), [each for each in records(run.target) if "uri" in each])
+    (artifacts / "a.txt").write_text("four")
+    (run,) = imported(tmp_path / "mlflow.db", tmp_path / "full").runs
+    assert [(tmp_path / place.removeprefix("file:")).as_uri()] == [
+        each["uri"] for each in records(run.target) if "uri" in each
+    ]
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS has no such names")
+def test_names_of_mlflow_that_are_not_utf8_end_no_import(tmp_path: Path) -> None:
+    """The folder of a store and the file of a metric have any bytes; those of the metric are written in ASCII."""
+    store = tmp_path / os.fsdecode(b"s\xff")
+    shutil.copytree(SAMPLES / "mlflow", store)
+    (folder,) = store.glob("mlruns/*/*/metrics")
+    (folder / "val.acc").rename(folder / os.fsdecode(b"val\xfe"))
+    (folder.parent / "artifacts").mkdir()
+    (folder.parent / "artifacts" / "b.txt").write_text("twelve bytes")
+    of_database, of_files = imported(store, tmp_path / "runs", "mlflow").runs
+    assert {"val.acc"} == {name for name, _, _ in scalars(of_database.target) if name.startswith("val")}
+    assert {"val\\xfe"} == {name for name, _, _ in scalars(of_files.target) if name.startswith("val")}
+    assert 1 == losses(of_files)["not-utf-8"]
+    (kept,) = (each for each in records(of_files.target) if each["kind"] == "reference")
+    assert kept["uri"].endswith("/artifacts")
+    assert "/s%FF/" in kept["uri"]
 
 
 def test_export_has_what_annotations_say(tmp_path: Path) -> None:
@@ -254,14 +296,18 @@ def test_settings_without_the_package_name_the_extra(tmp_path: Path, monkeypatch
         parsed("a: 1\n")
 
 
-def test_artifacts_of_mlflow_on_a_server_are_named(tmp_path: Path) -> None:
-    """Nothing of a store elsewhere is read, and the log has its address."""
+@pytest.mark.parametrize("place", ["s3://bucket/0/abc/artifacts", "mlflow-artifacts:/0/abc/artifacts"])
+def test_artifacts_of_mlflow_on_a_server_are_named(place: str, tmp_path: Path) -> None:
+    """Nothing of a store elsewhere is read, and the log has its address, whatever empty folder MLflow made."""
     shutil.copytree(SAMPLES / "mlflow", tmp_path / "s")
     with sqlite3.connect(tmp_path / "s" / "mlflow.db") as database:
-        database.execute("UPDATE runs SET artifact_uri = 's3://bucket/0/abc/artifacts'")
+        database.execute("UPDATE runs SET artifact_uri = ?", (place,))
     database.close()
-    first = imported(tmp_path / "s", tmp_path / "runs", "mlflow").runs[0]
-    assert ["s3://bucket/0/abc/artifacts"] == [each["uri"] for each in records(first.target) if "uri" in each]
+    (meta,) = tmp_path.glob("s/mlruns/*/*/meta.yaml")
+    meta.write_text(re.sub("artifact_uri: .*", f"artifact_uri: {place}", meta.read_text("utf-8")), "utf-8")
+    (meta.parent / "artifacts").mkdir()
+    for run in imported(tmp_path / "s", tmp_path / "runs", "mlflow").runs:
+        assert [place] == [each["uri"] for each in records(run.target) if "uri" in each]
 
 
 def test_quoted_values_of_mlflow_files_are_read(tmp_path: Path) -> None:

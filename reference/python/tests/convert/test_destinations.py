@@ -365,6 +365,18 @@ def test_mirror_carries_what_an_export_does(
     assert f"{name}: run a is there with items changed or dropped ({next(iter(lost))} " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.usefixtures("trackers")
+def test_ends_after_which_a_run_went_on_are_superseded(name: str, tmp_path: Path) -> None:
+    """A tool has one end: that of a run that was resumed, or none."""
+    end = {"kind": "run_end", "t": 1.0, "reason": "errored", "error": "no memory"}
+    events = [end, {"kind": "run_resume", "t": 2.0}, {"kind": "run_end", "t": 3.0, "reason": "completed"}]
+    config = {"config": {"lr": 0.5}}
+    ended = losses(exported(name, write_run(tmp_path / "a", config, *events), tmp_path / "ended"))
+    open_again = losses(exported(name, write_run(tmp_path / "b", config, *events[:2]), tmp_path / "open"))
+    assert (2, 2) == (ended["superseded"], open_again["superseded"])
+
+
 def test_every_tool_that_is_mirrored_is_a_service() -> None:
     """The names that `Mirror` takes are those of the tools that an export writes."""
     assert set(get_args(Service)) == TOOLS.keys()

@@ -95,6 +95,14 @@ def test_bytes_are_a_hard_limit() -> None:
     assert Selection(Selecting(megabytes=0.0001), {"text": "x" * 200}).is_spent
 
 
+def test_files_cost_nothing_since_none_is_sent() -> None:
+    """The budget is that of the points: a picture, which no tool gets, leaves it whole."""
+    picture = {"kind": "media", "t": 0.5, "name": "m", "media_type": "image/png", "sha256": "0" * 64}
+    found = records({**picture, "size_bytes": 10**9}, *steps([0.5]))
+    rows = selected(found, Selecting(megabytes=0.001))
+    assert [{"m": found[1].value}, {"loss": 0.5}] == [named(row) for row in rows]
+
+
 def test_gradients_are_histograms() -> None:
     """A grad event is one value with counts and borders; one without finite elements is a record."""
     grad = {"kind": "grad", "t": 1.0, "step": 1, "param": "w", "min": -1.0, "max": 1.0, "histogram": [1, 2]}
@@ -105,7 +113,7 @@ def test_gradients_are_histograms() -> None:
 
 
 def test_marks_are_sent_whatever_the_patterns() -> None:
-    """A text, a picture and a histogram have names as numbers do; all else is sent whatever is chosen."""
+    """A text and a histogram have names as numbers do; all else is sent whatever is chosen."""
     alert = {"kind": "alert", "t": 1.0, "rule": "r", "level": "error", "text": "x"}
     found = records(
         {"kind": "scalars", "t": 1.0, "values": {"loss": 1.0}, "texts": {"said": "a", "other": "b"}},
@@ -114,7 +122,7 @@ def test_marks_are_sent_whatever_the_patterns() -> None:
         {"kind": "run_end", "t": 2.0, "reason": "completed"},
     )  # fmt: skip
     rows = selected(found, Selecting(metrics=["said"]))
-    assert ["said", "alert", "alert", "alert", "reason"] == [item.name for row in rows for item in row.items]
+    assert ["said", "other", "alert", "alert", "alert", "reason"] == [item.name for row in rows for item in row.items]
 
 
 @pytest.mark.parametrize(

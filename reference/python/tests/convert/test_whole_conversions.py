@@ -299,6 +299,11 @@ _ODD_SOURCES: dict[str, dict[str, list[Any] | str]] = {
             {"type": "scalar", "step": "x", "wall_time": -5, "tag": "loss", "value": None, "minimize": True},
             {"type": "scalar", "step": 3, "wall_time": 1790000003.0, "tag": "loss", "value": "high"},
             {"type": "histogram", "step": 3, "wall_time": 1790000003.0, "tag": "h"},
+            {"type": "histogram", "step": 3, "wall_time": 1790000003.0, "tag": "h", "count": 2, "epoch": "two"},
+            {"type": "scalar", "step": 4, "wall_time": "noon", "tag": "note", "value": 0.25, "note": "collides"},
+            {"type": "scalar", "step": 5, "tag": "loss", "value": 0.25, "wall_time_ms": 8, "minimize": "no"},
+            {"step": 5, "tag": "loss", "value": "high"},
+            {"type": 5, "step": 6, "tag": "loss", "value": 0.5},
         ],
     },
     "kaun-deep": {
@@ -311,6 +316,11 @@ _ODD_SOURCES: dict[str, dict[str, list[Any] | str]] = {
             {"step": -1, "loss": None, "wall_time_ms": 2.0, "extra": {"acc": 2**60 + 1}},
             {"step": 1.5, "loss": 0.25, "wall_time_ms": -1.0, "extra": {"word": "x", "flag": True}},
             {"loss": 0.125, "wall_time_ms": 3.0, "extra": 7},
+            {"loss": 2.25, "value": "text", "wall_time": "z", "type": "x", "minimize": False, "wall_time_ms": "z"},
+            {"loss": 2.25, "epoch": 2.75, "tag": "a", "extra": {"tag": 5}},
+            {"loss": "low", "epoch": "three", "t": 3, "layer": None, "extra": {"loss": 0.5, "t": 3, "t/u": [1, "x"]}},
+            {"loss": 2.25, "epoch": -1, "val": {"acc": 0.5, "epoch": 2, "list": [1, 2]}, "val/acc": 0.75},
+            {"epoch": 4, "wall_time_ms": 5.0},
         ]
     },
     "dvclive": {

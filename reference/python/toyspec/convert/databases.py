@@ -39,7 +39,7 @@ def opened(path: str) -> sqlite3.Connection:
         if connection is not None:
             connection.close()
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY_ROLLBACK:
-            fact = "a program was killed while it wrote; open the database once with that program, and import it again"
+            fact = "a program was killed while it wrote; open the database once with that program"
             raise SourceError(path, fact) from error
         raise SourceError(path, f"the database cannot be read: {error}") from error
     return connection
@@ -71,7 +71,7 @@ def files_of(path: str) -> list[str]:
 
 def _connected(path: str, more: str) -> sqlite3.Connection:
     # Without a mode, SQLite makes a file where there is none.
-    connection = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro{more}", uri=True)
+    connection = sqlite3.connect(f"file:{quote(os.fsencode(os.path.abspath(path)))}?mode=ro{more}", uri=True)
     # Bytes that are not UTF-8 must not end an import.
     connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
     return connection

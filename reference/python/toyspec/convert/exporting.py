@@ -18,6 +18,7 @@ from toyspec.convert.reports import (
     CHANGED_SETTING,
     MAX_EXAMPLES,
     OTHER_RANK,
+    SUPERSEDED,
     ConversionReport,
     Ledger,
     RunConversion,
@@ -84,7 +85,8 @@ class ExportedRun:
     def rows(self, ledger: Ledger) -> Iterator[ItemRow]:
         """Yield the row of every record in the order of the stream, its items counted in *ledger*.
 
-        Settings that the run changed later, the logs of other ranks and damaged places are dropped here.
+        Settings that the run changed later, ends after which it went on, the logs of other ranks and damaged places are
+        dropped here.
         """
         for rank, path in ranks_beside(self.stream).items():
             ledger.lose(OTHER_RANK, f"rank {rank}", os.path.basename(path))
@@ -96,6 +98,8 @@ class ExportedRun:
                     ledger.items += 1
                     if item.kind == "setting" and settings.get(item.name, item) != item.value:
                         ledger.drop(CHANGED_SETTING, item.place, item.shown)
+                    elif item.kind == "end" and (self.end is None or record.offset != self.end.offset):
+                        ledger.drop(SUPERSEDED, item.place, item.shown)
                     else:
                         kept.append(item)
                 yield ItemRow(record, tuple(kept))

@@ -63,11 +63,12 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
         importer(format, choice)
     report = ConversionReport(direction="import")
     found = [each for source in paths_of(sources) for each in _find(source, format, choice, report)]
-    total = Total(sum(run.size for _, run in found), watch)
-    options = ImportOptions(os.fspath(out), total.advance, ended, max_examples)
-    plan = ImportPlan(options.root)
+    plan = ImportPlan(os.fspath(out))
     # The same source may be named twice.
-    for planned in {each.run_id: each for each in (plan.add(name, run) for name, run in found)}.values():
+    plans = {each.run_id: each for each in (plan.add(name, run) for name, run in found)}.values()
+    total = Total(sum(each.run.size for each in plans), watch)
+    options = ImportOptions(os.fspath(out), total.advance, ended, max_examples)
+    for planned in plans:
         if planned.earlier is not None and planned.is_done:
             report.add(_done_before(planned.earlier, options.root))
             options.advance(planned.run.size)

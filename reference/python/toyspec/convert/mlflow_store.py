@@ -8,12 +8,14 @@ import sqlite3
 from contextlib import closing
 from functools import partial
 from math import copysign, inf, nan
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
 
 from toyspec.convert.databases import databases_with, files_of, opened, queried, runs_of
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest, is_wall
-from toyspec.convert.reports import DAMAGED, NO_PLACE, Cause, at_step
+from toyspec.convert.reports import DAMAGED, NO_PLACE, NOT_UTF8, Cause, at_step
 from toyspec.convert.sources import drop_files, files_below
 from toyspec.core.files import open_file
 from toyspec.core.format.numbers import digits_of
@@ -55,6 +57,7 @@ _META = "meta.yaml"
 _OTHERS = ("inputs", "outputs")
 _STATUS = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 _SCALAR = re.compile(r"([A-Za-z_]+): ?(.*)")
+_REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+:")
 _LONGEST_TEXT = 1 << 20
 # The tables of the database, for the files of one run.
 _FILE_TABLES = (
@@ -81,11 +84,13 @@ def find_runs(path: str) -> Iterator[ForeignRun]:
 def _of_database(path: str, run_id: str, intake: Intake) -> Iterator[bytes]:
     # Opened with the first record: records that nothing asks for leave no database open.
     with closing(opened(path)) as database:
-        yield from _records(database, run_id, intake)
+        yield from _records(database, run_id, intake, folder=os.path.dirname(path))
 
 
-def _records(database: sqlite3.Connection, run_id: str, intake: Intake, largest: float = _LARGEST) -> Iterator[bytes]:
-    """Yield the lines of one run; *largest* is the store's infinity."""
+def _records(
+    database: sqlite3.Connection, run_id: str, intake: Intake, largest: float = _LARGEST, folder: str = ""
+) -> Iterator[bytes]:
+    """Yield the lines of one run of a store in *folder*; *largest* is the store's infinity."""
     ledger = intake.ledger
     rows = partial(queried, database, run_id=run_id, ledger=ledger)
     name, status, start, end, artifacts, group = next(rows(_RUN), (None,) * 6)
@@ -110,8 +115,8 @@ def _records(database: sqlite3.Connection, run_id: str, intake: Intake, largest:
     if {("inputs",), ("datasets",)} <= set(queried(database, _NAMES, "table", ledger)):
         for (dataset,) in rows(_DATASETS):
             ledger.lose(NO_PLACE, "dataset", dataset, name="dataset")
-    if artifacts:
-        address = without_secrets(str(artifacts))
+    address = _artifacts(str(artifacts or ""), folder)
+    if address:
         ledger.changed(STAYS, "artifacts", address, "a reference")
         yield from intake.record({"kind": "reference", "uri": address, "role": "artifacts"}, "artifacts")
     if status in _REASONS:
@@ -122,6 +127,21 @@ def _records(database: sqlite3.Connection, run_id: str, intake: Intake, largest:
             intake.end(reason, t=t, ended_at=utc_text(end / 1000))
         else:
             intake.end(reason)
+
+
+def _artifacts(place: str, folder: str) -> str:
+    """Return the address of the *place* of artifacts, a local one from *folder* on; none if no file is there."""
+    if _REMOTE.match(place):
+        return without_secrets(place)
+    path = place
+    if place.startswith("file:"):
+        path = os.fsdecode(unquote_to_bytes(place.removeprefix("file:").removeprefix("//")))
+    local = os.path.abspath(os.path.join(folder, path))
+    return Path(local).as_uri() if place and _has_files(local) else ""
+
+
+def _has_files(folder: str) -> bool:
+    return any(files for _, _, files in os.walk(folder))
 
 
 def _take_tag(key: str, value: str, facts: dict[str, Any], rest: dict[str, str], ledger: Ledger) -> None:
@@ -160,7 +180,7 @@ def _of_files(directory: str, known: dict[str, str], intake: Intake) -> Iterator
         for other in _OTHERS:
             drop_files(directory, os.path.join(directory, other), intake.ledger)
         # Files have infinity as `inf`: the largest number is a number.
-        yield from _records(database, known["run_id"], intake, largest=inf)
+        yield from _records(database, known["run_id"], intake, largest=inf, folder=directory)
 
 
 def read_meta(path: str) -> dict[str, str]:
@@ -194,25 +214,31 @@ def _fill(database: sqlite3.Connection, directory: str, known: dict[str, str], l
     times = [digits_of(known.get(key, "")) for key in ("start_time", "end_time")]
     # A store that was copied has its artifacts beside the metrics, whatever the address says.
     own = os.path.join(directory, "artifacts")
-    artifacts = os.path.abspath(own) if os.path.isdir(own) else known.get("artifact_uri")
+    artifacts = Path(own).absolute().as_uri() if _has_files(own) else known.get("artifact_uri")
     row = (run_id, known.get("run_name"), _STATUS.get(known.get("status", "")), *times, artifacts, 1)
     database.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     database.execute("INSERT INTO experiments VALUES (1, ?)", (group,))
     for table in ("params", "tags"):
-        for key, file in _keys(os.path.join(directory, table)):
+        for key, file in _keys(os.path.join(directory, table), ledger):
             database.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (key, _text(file), run_id))  # noqa: S608
-    for key, file in _keys(os.path.join(directory, "metrics")):
+    for key, file in _keys(os.path.join(directory, "metrics"), ledger):
         database.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", _metrics(key, file, run_id, ledger))
         ledger.advance(os.path.getsize(file))
 
 
-def _keys(directory: str) -> Iterator[tuple[str, str]]:
+def _keys(directory: str, ledger: Ledger) -> Iterator[tuple[str, str]]:
     """Yield the name of each key, its path below *directory*, and its file."""
     for place, folders, names in os.walk(directory):
         folders.sort()
         for name in sorted(names):
             path = os.path.join(place, name)
-            yield os.path.relpath(path, directory).replace(os.sep, "/"), path
+            raw = os.path.relpath(path, directory).replace(os.sep, "/")
+            key = os.fsencode(raw).decode("utf-8", "backslashreplace")
+            if key != raw:
+                ledger.items += 1
+                ledger.changed(NOT_UTF8, f"name of a file in {os.path.basename(directory)}", raw, key)
+                ledger.done()
+            yield key, path
 
 
 def _metrics(key: str, path: str, run_id: str, ledger: Ledger) -> Iterator[tuple[Any, ...]]:

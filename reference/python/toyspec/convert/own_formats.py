@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest
-from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, drop_damage
+from toyspec.convert.reports import DAMAGED, NO_PLACE, REPEATED, Cause, drop_damage
 from toyspec.convert.sources import files_at, head_of, json_of
 from toyspec.core.errors import StreamError
 from toyspec.core.format.profiles import EVENTS_FILE, MANIFEST_FILE, METRICS_FILE
-from toyspec.core.format.record_mapping import cut_count
+from toyspec.core.format.record_mapping import cut_count, mapping_of
+from toyspec.core.generated.fields import FIELDS
 from toyspec.core.reading.log_detection import detect_profile_at, first_object
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.stream_files import open_named
@@ -30,7 +32,11 @@ _HEAD_BYTES = 1 << 18
 _MANIFEST_BYTES = 1 << 24
 _MANIFEST_FRAMING = frozenset(["schema_version", "run_id", "created_at"])
 _FACTS = (("config", dict), ("tags", list), ("experiment", str))
-_FRAMING = frozenset(["type", "step", "wall_time", "tag", "value", "epoch", "minimize", "wall_time_ms"])
+_SCALAR = frozenset(["type", "step", "wall_time", "tag", "value", "minimize"])
+_TYPED = (("type", str), ("minimize", bool))
+# Of an entry, all else is said in numbers and texts.
+_ENTRY = (FIELDS["metrics/v1"]["entry"].keys() | mapping_of("metrics/v1").places) - {"step", "wall_time_ms"}
+ROUNDED_DOWN = Cause("rounded-down", "changed", "the fraction of an epoch is cut, as views of kaun/v1 do")
 
 
 class _Logs(NamedTuple):
@@ -94,23 +100,45 @@ def _manifest(path: str, ledger: Ledger) -> dict[str, Any]:
 def _of_record(record: Record, goals: dict[str, str], intake: Intake) -> Iterator[bytes]:
     """Yield the lines of *record*; *goals* are those of the metrics so far."""
     ledger, place, value = intake.ledger, f"line {record.line}", record.value
-    if record.kind is not None and not record.values:
-        ledger.lose(NO_PLACE, place, value, name=record.kind)
+    is_kaun = record.profile == "kaun/v1"
+    if is_kaun and not record.values:
+        ledger.lose(NO_PLACE, place, value, name=record.kind or "scalar")
         return
+    time = value.get("wall_time" if is_kaun else "wall_time_ms") if record.time is None else record.time
     for name, goal in record.goal.items():
         if goals.get(name) != goal:
             goals[name] = goal
-            t = intake.timeline.t(record.time, place)
+            t = intake.timeline.t(time, place)
             yield from intake.record({"kind": "define", "t": t, "name": name, "goal": goal}, place)
-    epoch = cut_count(record.get("epoch"))
-    if epoch is None and record.get("epoch") is not None:
-        ledger.changed(PART_DROPPED, f"{place}: epoch", record.get("epoch"))
-    members: dict[str, Any] = {} if epoch is None else {"epoch": float(epoch)}
-    others = {key: item for key, item in value.items() if key not in _FRAMING}
-    extra = others.pop("extra", None)
-    others |= extra if isinstance(extra, dict) else {} if extra is None else {"extra": extra}
+    said, others = {**record.texts, **record.values}, _others(record)
+    epoch = cut_count(record.epoch) if is_kaun else record.epoch
+    members: dict[str, Any] = {}
+    if said and epoch is not None and 0 <= epoch < inf:
+        members["epoch"] = float(epoch)
+        del others["epoch"]
+    for name in (each for each in others if each in said):
+        # The text of a metric may be said as a number too.
+        if others[name] != said[name]:
+            ledger.lose(REPEATED, f"{place}: {name}", others[name], name=name)
+    if members and epoch != record.epoch:
+        ledger.changed(ROUNDED_DOWN, f"{place}: epoch", record.epoch, epoch)
     step = record.get("step") if record.step is None else record.step
-    yield from intake.values(record.time, step, others | record.values, place, **members)
+    yield from intake.values(time, step, others | said, place, **members)
+
+
+def _others(record: Record) -> dict[str, Any]:
+    """Return what *record* has beside its framing, and what it says in numbers and texts."""
+    value = record.value
+    if record.profile == "metrics/v1":
+        names = value.keys() & _ENTRY
+        if isinstance(value.get("extra"), dict):
+            names -= {"extra"}
+    elif record.kind in (None, "scalar"):
+        wrong = {name for name, kind in _TYPED if not isinstance(value.get(name), kind)}
+        names = value.keys() - (_SCALAR - wrong)
+    else:
+        names = value.keys() & {"epoch"}
+    return {name: value[name] for name in value if name in names and value[name] is not None}
 
 
 KAUN, METRICS = _Logs("kaun/v1"), _Logs("metrics/v1")

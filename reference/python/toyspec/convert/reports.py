@@ -71,7 +71,7 @@ PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place
 REPEATED = Cause("repeated-name", "dropped", "a later value in the same record has its name")
 
 
-SUPERSEDED = Cause("superseded", "dropped", "a later attempt at the same steps replaced it")
+SUPERSEDED = Cause("superseded", "dropped", "the run went on after this end, or has a later one")
 
 
 CHANGED_SETTING = Cause("changed-setting", "dropped", "the run changed the setting later")
@@ -81,6 +81,9 @@ DAMAGED = Cause("damaged", "dropped", "the bytes cannot be read; one item is cou
 
 
 INVALID = Cause("invalid", "dropped", "the record would make the stream invalid")
+
+
+NOT_UTF8 = Cause("not-utf-8", "changed", r"bytes of a name that are not UTF-8 are written as \xff")
 
 
 SECRET = Cause("secret", "changed", "a secret in a setting is written as ***")

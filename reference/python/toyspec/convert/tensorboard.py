@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest, is_wall
-from toyspec.convert.reports import DAMAGED, NO_PLACE, PART_DROPPED, Cause
+from toyspec.convert.reports import DAMAGED, NO_PLACE, NOT_UTF8, PART_DROPPED
 from toyspec.convert.sources import files_below, head_of, is_file, name_below
 from toyspec.convert.tensorboard_files import (
     FILE_VERSION,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from toyspec.convert.intake import Intake
 
-NOT_UTF8 = Cause("not-utf-8", "changed", r"bytes of a name that are not UTF-8 are written as \xff")
 _MARK = "tfevents"
 _SEARCHED_BYTES = 1 << 20
 _FIRST_EVENTS = 100

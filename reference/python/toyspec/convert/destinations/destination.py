@@ -98,13 +98,14 @@ class Ending(NamedTuple):
 
     reason: str
     t: float
-    record: dict[str, Any]
+    offset: int
+    """Where its record begins in the stream."""
 
     @classmethod
     def after(cls, record: Record, before: Self | None) -> Self | None:
         """Return how a run has ended once it has *record*, None if it goes on; *before* is its end before that."""
         if record.end is not None:
-            return cls(str(record.get("reason") or "completed"), float(record.time or 0.0), record.end)
+            return cls(str(record.get("reason") or "completed"), float(record.time or 0.0), record.offset)
         return None if record.goes_on else before
 
 

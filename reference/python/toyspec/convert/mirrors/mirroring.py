@@ -394,7 +394,7 @@ def _read(path: str) -> MirrorProgress | None:
         ) from None
 
 
-_POINTS: Final = frozenset(["measure", "text", "histogram", "media"])
+_POINTS: Final = frozenset(["measure", "text", "histogram"])
 """What has a name, and a budget."""
 _BYTES_PER_MEGABYTE: Final = 1_000_000
 
@@ -419,7 +419,7 @@ class Selection:
         wanted = [item for item in items if item.kind not in _POINTS or self._is_wanted(item)]
         points = [item for item in wanted if item.kind in _POINTS]
         if points and self._bytes_left is not None:
-            self._pay(_size(points))
+            self._pay(_json_size({item.name: item.value for item in points}))
         if self.is_spent:
             wanted = [item for item in wanted if item.kind not in _POINTS]
         number = next(self._numbers)
@@ -441,12 +441,6 @@ class Selection:
         every = self._select.every
         is_due = item.record.get("kind") != "step" or (every > 0 and (item.step is None or not item.step % every))
         return is_due and any(fnmatchcase(item.name, each) for each in self._select.metrics)
-
-
-def _size(points: list[Item]) -> int:
-    """Return the number of bytes that *points* cost: as JSON, and those of their files."""
-    files = (item.record.get("size_bytes") for item in points if item.kind == "media")
-    return _json_size({item.name: item.value for item in points}) + sum(size for size in files if type(size) is int)
 
 
 def _json_size(content: Any) -> int:
