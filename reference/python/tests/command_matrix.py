@@ -136,7 +136,6 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--lines": ("0", "2", "5"),
     "--examples": ("0", "1"),
     "--ended": ("errored",),
-    "--verify": ("sorts/whole/events.jsonl", "nowhere.json"),
     "--group": ("g", "''"),
     "--tag": ("x",),
     "--untag": ("kept",),

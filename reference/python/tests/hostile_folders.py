@@ -46,8 +46,8 @@ OTHERS = {
     "guard": "{} --idle-timeout 0.1", "capture": None, "sync": "{} copy",
     "report": "{} -o out.html", "emitter": None, "skill": None, "conform": None,
     "completion": None, "schema": None, "explain": None, "query": "--catalog {} 'select 1'", "import": "{} --out in",
-    "export": "csv {} --out out", "catalog": "build --out made {}", "tail": "--once {}", "plot": "{} -o out.svg",
-    "repair": "--dry-run {}", "compare": "{} {}",
+    "export": "tensorboard {} --out out", "catalog": "build --out made {}", "tail": "--once {}",
+    "plot": "{} -o out.svg", "repair": "--dry-run {}", "compare": "{} {}",
 }  # fmt: skip
 """Arguments of commands that need more than a place; None for what reads no folder, or serves."""
 

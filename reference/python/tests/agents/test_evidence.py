@@ -10,9 +10,11 @@ import jsonschema
 import pytest
 
 import toyspec
+from toyspec.agents import evidence
 from toyspec.agents.evidence import evidence_of
 from toyspec.core.command_line.main import main
 from toyspec.core.files import read_resource
+from toyspec.core.generated.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +49,32 @@ def test_document_has_what_is_asked(audited: Path) -> None:
     jsonschema.Draft202012Validator(schema).validate(found)
     assert ["events.jsonl", "notes.txt"] == list(found["seal"]["files"])
     assert "seal" not in found["not_recorded"]
+
+
+def test_records_beyond_the_limit_are_counted(audited: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log of many notes gives a document of bounded size, which says what is not in it."""
+    monkeypatch.setattr(evidence, "_MOST_RECORDS", 0)
+    found = evidence_of(audited)
+    assert [] == found["decisions"]
+    assert "0 metrics and 1 notes beyond the limits" in found["not_recorded"]
+
+
+def test_lines_that_are_not_quoted_are_counted(audited: Path) -> None:
+    """Of a damaged seal: one that is not a line of sha256sum, a second one of a file, one that may be cut off."""
+    lines = [f"{digit * 64}  {name}\n" for digit, name in ("1a", "2b", "3a", "4c")]
+    (audited / "SHA256SUMS").write_text("".join([*lines[:2], "\n", *lines[2:]])[:-1])
+    found = evidence_of(audited)
+    assert {"a": "1" * 64, "b": "2" * 64} == found["seal"]["files"]
+    assert "3 lines of the seal" in found["not_recorded"][-1]
+
+
+def test_seal_that_is_too_long_is_not_read(audited: Path) -> None:
+    """As by a check: memory stays bounded, and the document says why it has no seal."""
+    with (audited / "SHA256SUMS").open("wb") as file:
+        file.truncate(MAX_LINE_BYTES + 1)
+    found = evidence_of(audited)
+    assert found["seal"] is None
+    assert f"longer than {MAX_LINE_BYTES} bytes" in found["not_recorded"][-1]
 
 
 def test_machine_of_each_process_is_listed(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from toyspec.agents.digest import UNTRUSTED, LogPlace, cursor_of, places_of
 from toyspec.agents.run_tools import RunTools
-from toyspec.core.errors import ToyspecError
+from toyspec.core.errors import ExpressionError, ToyspecError
 
 RUNS = Path(__file__).parents[1] / "transcripts" / "more"
 ANSWERS = Path(__file__).parents[1].joinpath("tool_answers.jsonl")
@@ -42,6 +42,12 @@ def answered(question: dict[str, Any]) -> dict[str, Any]:
 def test_answer_is_the_one_that_was_read(question: dict[str, Any]) -> None:
     """Runs, numbers, counts of what is left out, and errors are those of ``tool_answers.jsonl``."""
     assert question == answered(question)
+
+
+def test_filter_that_cannot_be_read_is_refused_without_runs(tmp_path: Path) -> None:
+    """An empty folder says nothing about a filter."""
+    with pytest.raises(ExpressionError, match="a value was expected after <"):
+        RunTools(str(tmp_path)).list_runs(where="lr <")
 
 
 def test_cursor_is_read_as_it_was_written() -> None:

@@ -13,10 +13,10 @@ from toyspec.core.commands.completion import SHELLS
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_script_names_commands_options_and_rules(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The script of each shell completes every command, the options of commands, rules and kinds."""
+    """The script of each shell completes every command, the options of commands, and rules."""
     assert main(["completion", shell]) == exit_codes.OK
     script = capsys.readouterr().out
-    words = [*COMMANDS, "fail-on", "step-goes-backwards", "region_enter", "sarif"]
+    words = [*COMMANDS, "fail-on", "step-goes-backwards", "sarif"]
     assert [] == [word for word in words if word not in script]
 
 

@@ -23,7 +23,7 @@ from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.stream_files import found_at
 from toyspec.core.runs.curves import thinned
 from toyspec.core.runs.history import history
-from toyspec.core.runs.run import list_runs
+from toyspec.core.runs.run import Runs, list_runs
 from toyspec.core.runs.run_facts import differing
 from toyspec.core.runs.summary import summarize_run
 from toyspec.core.workers.processes import TimedAnswers
@@ -60,9 +60,9 @@ class RunTools:
     def list_runs(self, folder: str = ".", where: str = "", sort: str = "", limit: int = 50) -> str:
         """List runs, best first. `where` filters them: "final_loss < 2 and config.lr > 1e-4", "alerts > 0"."""
         folders, left_out = self._paths.clean_folders(folder)
-        found = list_runs(*folders, dialect=self._choice) if folders else ()
-        found = found.filter(where) if found and where else found
-        found = found.sort(sort) if found and sort else found
+        found = list_runs(*folders, dialect=self._choice) if folders else Runs(())
+        found = found.filter(where) if where else found
+        found = found.sort(sort) if sort else found
         rows = [
             {"path": self._paths.name(run.path).removesuffix(f"{os.sep}{EVENTS_FILE}")} | _facts_of(run.facts)
             for run in islice(found, _within(limit, _MOST_ROWS))

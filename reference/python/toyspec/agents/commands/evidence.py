@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Print what an auditor asks about a run as one document in JSON, made from its
-log and its seal: command, code (commit, changes), data, environment, settings,
+log and its seal: command, code (the revision), data, environment, settings,
 machines, how the run ended, what each metric comes to, notes (who decided what)
-with their lines, and the seal with the digests of all files. What the run does
-not have is listed as not_recorded.
+with their lines, and the seal with the digests of the files that it covers.
+What the run does not have, or is left out, is listed as not_recorded.
 
 Seal the run before: `toyspec seal`. The same log and seal always give the same
 document, and `toyspec check` compares the files with the seal."""

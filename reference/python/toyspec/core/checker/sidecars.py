@@ -141,21 +141,16 @@ def add_seal_findings(path: str, report: FileReport, options: CheckOptions) -> b
 
 
 def _seal_findings(directory: str, stream: str, max_bytes: int) -> Iterator[tuple[Location, str]]:
-    # Imported here and below: few bundles have a seal, and loading the digest costs start-up time.
-    from toyspec.core.reading.sealed_files import parse_seal_line
-
-    seal = _read_seal(directory, max_bytes)
+    seal = read_seal(directory, max_bytes)
     if seal.reason is not None:
         yield Location(1, 0), messages.sidecar_unreadable(name=SEAL_FILE, reason=seal.reason)
         return
     first_lines: dict[tuple[bytes, ...], int] = {}
     offset = 0
-    for number, line in enumerate(io.BytesIO(seal.data), 1):
-        text = line.removesuffix(b"\n")
-        is_whole = text != line
-        sealed = parse_seal_line(text) if is_whole else None
+    for number, (line, sealed) in enumerate(seal_lines(seal.data), 1):
         if sealed is None:
-            yield Location(number, offset, 0, text), messages.SEAL_LINE if is_whole else messages.SEAL_CUT_OFF
+            message = messages.SEAL_LINE if line.endswith(b"\n") else messages.SEAL_CUT_OFF
+            yield Location(number, offset, 0, line.removesuffix(b"\n")), message
         elif problem := _problem(directory, sealed, number, first_lines):
             yield Location(number, offset), problem
         offset += len(line)
@@ -190,13 +185,21 @@ def _problem(directory: str, sealed: SealLine, number: int, first_lines: dict[tu
 
 def unsealed_files(directory: str) -> list[str]:
     """Return the paths, for a message, of the files of *directory* that its seal does not name."""
-    from toyspec.core.reading.sealed_files import covered_files, parse_seal_line, parts_of
+    from toyspec.core.reading.sealed_files import covered_files, parts_of
 
-    seal = _read_seal(directory, MAX_LINE_BYTES)
-    lines = (parse_seal_line(line.removesuffix(b"\n")) for line in io.BytesIO(seal.data))
-    sealed = {parts_of(line.name) for line in lines if line is not None}
+    sealed = {parts_of(line.name) for _, line in seal_lines(read_seal(directory).data) if line is not None}
     return [shortened(os.fsdecode(name)) for name, _ in covered_files(directory) if parts_of(name) not in sealed]
 
 
-def _read_seal(directory: str, max_bytes: int) -> SidecarText:
+def read_seal(directory: str, max_bytes: int = MAX_LINE_BYTES) -> SidecarText:
+    """Return the seal in *directory*, or why it could not be read; a longer one than *max_bytes* is not."""
     return _read(directory, SEAL_FILE, max_bytes) or SidecarText(SEAL_FILE, b"", messages.SIDECAR_NOT_A_FILE)
+
+
+def seal_lines(data: bytes) -> Iterator[tuple[bytes, SealLine | None]]:
+    """Yield each line of a seal, and what it says; None if it is not a line of sha256sum, or has no LF."""
+    # Imported here and above: few bundles have a seal, and loading the digest costs start-up time.
+    from toyspec.core.reading.sealed_files import parse_seal_line
+
+    for line in io.BytesIO(data):
+        yield line, parse_seal_line(line[:-1]) if line.endswith(b"\n") else None

@@ -13,8 +13,8 @@ BROKEN_PIPE: Final = 141
 MEANINGS: Final = {
     OK: "done, and the answer is yes: nothing was found at or above `--fail-on`",
     FINDINGS: "done, and the answer is no, or something is left to do: findings or alerts at or above `--fail-on`; "
-    "`--require-complete`, `--gate`, `--verify` or a question of `conform` failed; a run was not sent, sealed, "
-    "repaired, annotated or read into a catalog",
+    "`--require-complete`, `--gate` or a question of `conform` failed; a run was not sent, sealed, repaired, "
+    "annotated or read into a catalog",
     USAGE: "the command line is wrong, or a path cannot be read or written; the other paths were still processed",
     NOT_STARTED: "`capture`: its command cannot be started, as a shell says it",
     INTERRUPTED: "ended by Ctrl-C: 128 + SIGINT",

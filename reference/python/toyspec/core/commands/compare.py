@@ -36,12 +36,12 @@ _VALUE_COLUMNS = 28
 _RESULTS = ("name", "state", "reason", "error", "last_step", "final_loss", "seconds")
 
 _DESCRIPTION = (
-    "Compare runs: how they ended, and the settings that differ. Each run is a column;\n"
-    "on a terminal, those that do not fit are hidden.\n"
+    "Compare runs: how they ended, and the settings that differ. Each run is a\n"
+    "column; on a terminal, those that do not fit are hidden.\n"
     "\n"
     "`toyspec ls --columns val/acc,best.val/acc` lists metrics, `toyspec view` and\n"
-    "`toyspec plot` show curves of several runs, and `toyspec ls --full --json` prints\n"
-    "every setting and metric of each."
+    "`toyspec plot` show curves of several runs, and `toyspec ls --full --json`\n"
+    "prints every setting and metric of each."
 )
 _EXAMPLES = "examples:\n  toyspec compare runs/llama-001 runs/llama-002\n  toyspec compare sweep/"
 
