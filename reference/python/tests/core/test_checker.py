@@ -231,6 +231,14 @@ def test_selection_decides_what_counts() -> None:
     assert (["run-end-missing"], True, "torn") == ([f.rule for f in rest.findings], rest.valid, rest.state)
 
 
+def test_rules_may_come_from_an_iterator() -> None:
+    """It is read once, and every finding is compared with what it had."""
+    data = START + step(2, 5.0) + step(2, 4.0)
+    names = ["step-goes-backwards", "time-goes-backwards"]
+    assert set(names) == {each.rule for each in check_bytes(data, select=iter(names)).findings}
+    assert ["run-end-missing"] == [each.rule for each in check_bytes(data, ignore=iter(names)).findings]
+
+
 def test_rule_that_does_not_exist_cannot_be_selected() -> None:
     """A rule that is named and does not exist is a mistake of the caller."""
     with pytest.raises(UnknownRuleError, match="unknown rule 'step-goes-back'"):

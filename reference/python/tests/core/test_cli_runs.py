@@ -174,6 +174,10 @@ def test_ls_without_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["ls", str(tmp_path)]) == exit_codes.OK
     assert f"no runs below {tmp_path}; `toyspec doctor` names what else is there\n" in capsys.readouterr().err
     assert [] == listed(capsys, str(tmp_path))
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("not,a\nlog,at\nall,.\n")
+    assert main(["ls", str(tmp_path)]) == exit_codes.OK
+    assert "2 other files are not recognized as logs" in capsys.readouterr().err
 
 
 def test_show_reads_the_latest_attempt(tmp_path: Path) -> None:

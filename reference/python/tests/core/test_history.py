@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import toyspec
+from property_examples import examples
+from toyspec import history
 from toyspec.core.errors import ExpressionError
 from toyspec.core.runs.history import History
+from toyspec.core.runs.run_facts import finite
 
 
 @pytest.fixture
@@ -78,6 +86,23 @@ def test_infinities_are_kept_among_many_steps(tmp_path: Path, engine: str, monke
     assert [1.0, -math.inf, 1.0] == [loss[1998], loss[1999], loss[2001]]
     assert isinstance(loss[2000], float)
     assert math.isnan(loss[2000])
+
+
+@pytest.mark.parametrize("engine", ["python", ""])
+@given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from([0.5, 1.0, 2.0, -4.0, None])), min_size=1, max_size=20))
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_values_are_in_the_order_of_steps(tmp_path: Path, engine: str, points: list[tuple[int, float | None]]) -> None:
+    """Values of a repeated step are in the order of the log, and one that is not finite is there as NaN."""
+    path = tmp_path / "events.jsonl"
+    events: list[dict[str, Any]] = [{"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a"}]
+    for at, (step, value) in enumerate(points, 1):
+        events.append({"kind": "scalars", "t": float(at), "step": step, "values": {"acc": value}})
+    path.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOYSPEC_ENGINE", engine)
+        table = history(path, ["acc"])
+    found = [(step, finite(value)) for step, value in zip(table["step"], table["acc"], strict=True)]
+    assert sorted(points, key=itemgetter(0)) == found
 
 
 def test_times_are_a_column(run: Path) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from loopback_store import Store
+
 START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "started_at": "2026-05-31T09:30:00Z"}
 END = {"kind": "run_end", "t": 999.0, "reason": "completed", "final_loss": 0.5}
 NOTE = {"kind": "note", "t": 998.0, "text": "x" * 90}
@@ -60,6 +62,9 @@ SOUND = {
     "resumed at its end": _lines([START, *STEPS, RESUME]),
     "resumed from far before its end": _lines([START, *_steps(1, 3000), RESUME]),
     "resumed near its end": _lines([START, *STEPS, RESUME, *_steps(41, 43)]),
+    "resumed behind the first steps": _lines([START, *_steps(1, 9), RESUME | {"from_step": 3}, *_steps(4, 3000), END]),
+    "resumed far back near its end": _lines([START, *_steps(1, 3000), RESUME, *_steps(41, 60)]),
+    "resumed from near its end": _lines([START, *_steps(1, 3000), RESUME | {"from_step": 2997}]),
     "resumed long ago": _lines([START, *STEPS, RESUME, *_steps(41, 140), END]),
     "long first line": _lines([START | {"config": {"text": "x" * 9000}}, *STEPS, END]),
     "first line beyond the limit": _lines([START | {"config": {"text": "x" * 200_000}}, *STEPS, END]),
@@ -169,6 +174,38 @@ def test_what_is_between_the_ends_is_not_read(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(run_ends, "WHOLE_BYTES", 0)
     summarize_ends(write(tmp_path, _lines([START, *_steps(1, 20_000), END])))
     assert [BLOCK_BYTES, BLOCK_BYTES] == read
+
+
+RESUMED = [
+    [START, *_steps(1, 9), RESUME | {"from_step": 3}, *_steps(4, 20_000), END],
+    [START, *_steps(1, 20_000), RESUME | {"from_step": 19_990}],
+    [START, *_steps(1, 20_000), RESUME | {"from_step": 1000}, *_steps(1001, 1100), END],
+]
+
+
+@pytest.mark.parametrize("records", RESUMED)
+def test_of_a_resumed_log_in_a_store_its_ends_are_read(records: list[dict[str, Any]], store: Store) -> None:
+    """Two requests and 128 KiB tell what the whole log does where a step of the run is known to be the last."""
+    store.put("a/events.jsonl", data := _lines(records))
+    address = "s3://bucket/a/events.jsonl"
+    ends = summarize_ends(address)
+    assert len(data) > sum(request.sent for request in store.reads()) <= 128 << 10
+    assert 2 == len(store.reads())
+    assert _facts(summarize_run(address)) == _facts(ends)
+
+
+def test_what_the_end_does_not_tell_is_not_that_of_the_start(tmp_path: Path) -> None:
+    """A long run whose last lines are notes has no last step and no loss in its ends, and one without a loss, none."""
+    path = write(tmp_path, _lines([START, *_steps(1, 9000), *[NOTE] * 3000]))
+    assert (None, None) == (summarize_ends(path, checked_bytes=0).last_step, summarize_ends(path, checked_bytes=0).loss)
+    bare = [{"kind": "step", "t": 9000.0, "step": step} for step in range(9001, 16_000)]
+    ends = summarize_ends(write(tmp_path, _lines([START, *_steps(1, 9000), *bare])), checked_bytes=0)
+    assert (1, 15_999, None, False) == (
+        ends.first_step,
+        ends.last_step,
+        ends.facts.final_loss,
+        ends.facts.loss_not_finite,
+    )
 
 
 @pytest.mark.parametrize(("place", "state"), [(50, "complete"), (1, "damaged"), (101, "damaged")])

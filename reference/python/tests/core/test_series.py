@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from math import inf, isfinite, nan
-from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property_examples import examples
 from toyspec.core.runs.curves import thinned
-
-if TYPE_CHECKING:
-    pass
 
 VALUES = st.sampled_from([0.5, 1.0, 1.5, 2.0, -4.0, inf, -inf, nan])
 

@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 import loopback_store
 from command_line import toyspec_within as toyspec
 from loopback_store import Store, stream, web
+from toyspec.core.runs.discovery import Stream, find_streams
 from toyspec.view.report import html_report
 from toyspec.view.roots import roots_of, run_id
+from toyspec.view.scanning import ScanWork, row_of_work
+from toyspec.view.scans import ScannedRun
 from toyspec.view.watching import RootWatch
 from view_client import Client, served
 
@@ -192,6 +195,22 @@ def test_objects_that_grow_are_followed(store: Store, tmp_path: Path) -> None:
         store.put("runs/new/events.jsonl", stream(1))
         del store.objects["bucket/runs/gone/events.jsonl"]
         client.until(lambda: set(client.rows()) == {"a", "new"})
+
+
+def test_ranks_of_a_run_that_is_followed_are_those_of_the_last_search(store: Store) -> None:
+    """A rank that was torn when the run was read first has its end when the run has."""
+    rows = []
+    path = f"{RUNS}/a/events.jsonl"
+    file = None
+    for steps, end in ((2, ""), (3, "completed")):
+        for name in ("events.jsonl", "events.rank-1.jsonl"):
+            store.put(f"runs/a/{name}", stream(steps, end=end))
+        (found,) = find_streams(RUNS)
+        assert isinstance(found, Stream)
+        file = file or ScannedRun(path)
+        file.read()
+        rows.append(row_of_work(file.scan.summary, ScanWork(path, "a", file.identity(), found)))
+    assert [("torn", [[1, "torn"]]), ("complete", None)] == [(row["state"], row.get("unended_ranks")) for row in rows]
 
 
 def test_store_that_fails_loses_no_run(store: Store, tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from toyspec.core.runs.discovery import STANDARD_INPUT, Found, NoStream, NotALog
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
     from types import ModuleType
 
     import toyspec_engine
@@ -82,8 +82,8 @@ class Summary(msgspec.Struct, frozen=True):
 def check(  # noqa: PLR0913 - the options of a check are keywords
     *paths: str | os.PathLike[str],
     profile: str | None = None,
-    select: Collection[str] = (),
-    ignore: Collection[str] = (),
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
     dialect: DialectChoice | str | None = "auto",
     workers: int | Workers = 1,
@@ -112,8 +112,8 @@ def check_bytes(  # noqa: PLR0913 - the options of check
     data: bytes,
     *,
     profile: str | None = None,
-    select: Collection[str] = (),
-    ignore: Collection[str] = (),
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
     dialect: DialectChoice | str | None = "auto",
     name: str | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from functools import cached_property
 from io import BytesIO
 from itertools import accumulate
@@ -50,14 +50,17 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     A DialectChoice has dialects and profiles of the user too.
     """
-    select: Collection[str] = ()
+    select: Iterable[str] = ()
     """Rules to report; empty means all."""
-    ignore: Collection[str] = ()
+    ignore: Iterable[str] = ()
     """Rules not to report; takes precedence over *select*."""
     max_line_bytes: int = MAX_LINE_BYTES
     """Longest line that is checked, in bytes without its LF."""
 
     def __post_init__(self) -> None:
+        for names, members in (("select", self.select), ("ignore", self.ignore)):
+            # What can be read once only would be used up by the first look.
+            msgspec.structs.force_setattr(self, names, frozenset(members))
         for name in sorted({*self.select, *self.ignore}):
             if name not in ORDER:
                 raise UnknownRuleError(name)

@@ -170,6 +170,7 @@ def _list(options: Namespace) -> int:
         tell("ls", f"none of {number} runs meets the conditions")
     elif not hidden:
         _report_none(found.errors, options)
+        _report_others(found)
     if hidden:
         runs = "1 run is" if hidden == 1 else f"{hidden} runs are"
         tell("ls", f"{runs} hidden by annotation; --hidden lists them too")

@@ -81,7 +81,8 @@ def meets(facts: RunFacts, filters: Iterable[Expression]) -> bool:
 
 def has_field(facts: RunFacts, name: str) -> bool:
     """Return whether the run has the field, also if it has no value for it."""
-    return field_of(facts, name) is not UNKNOWN
+    is_metric = name not in COUNTS and _metric(facts.metrics or {}, name) is not None
+    return is_metric or field_of(facts, name) is not UNKNOWN
 
 
 def _names(facts: RunFacts) -> Iterator[str]:
@@ -117,7 +118,7 @@ def text_of(facts: RunFacts) -> str:
 
 
 def field_of(facts: RunFacts, name: str) -> Any:
-    """Return the value of a field of a run; UNKNOWN if it has none.
+    """Return the value of a field of a run; UNKNOWN if it has none, and for a metric that has no such value.
 
     A field is a fact of every run, ``config.NAME``, ``last.NAME``, ``best.NAME``, ``nan.NAME``, and without a prefix
     a setting, the end of the name of a setting, or the last value of a metric.
@@ -131,8 +132,13 @@ def field_of(facts: RunFacts, name: str) -> Any:
         return UNKNOWN if facts.findings is None else sum(facts.findings[each] for each in _COUNTS[known])
     settings = facts.settings or {}
     found = setting_of(settings, name)
-    found = _metric(facts.metrics or {}, name) if found is UNKNOWN else found
-    return ending_of(settings, name) if found is UNKNOWN else found
+    if found is not UNKNOWN:
+        return found
+    metric = _metric(facts.metrics or {}, name)
+    if metric is None:
+        return ending_of(settings, name)
+    value = getattr(*metric)
+    return UNKNOWN if value is None else value
 
 
 def ending_of(config: Mapping[str, Any], name: str) -> Any:
@@ -147,11 +153,12 @@ def setting_of(config: Mapping[str, Any], name: str) -> Any:
     return config[short] if short in config else config.get(name, UNKNOWN)
 
 
-def _metric(metrics: Mapping[str, MetricFacts], name: str) -> Any:
+def _metric(metrics: Mapping[str, MetricFacts], name: str) -> tuple[MetricFacts, str] | None:
+    """Return the metric that *name* is about and which part of it; None if it is about none."""
     part, _, rest = name.partition(".")
     if part not in METRIC_PARTS or rest not in metrics:
         part, rest = "last", name
-    return getattr(metrics[rest], part) if rest in metrics else UNKNOWN
+    return (metrics[rest], part) if rest in metrics else None
 
 
 def metric_of(column: str) -> str:

@@ -43,10 +43,12 @@ _GROWTH = 8
 class Ends(NamedTuple):
     """What the two ends of one stream have, or all of a short one."""
 
-    records: list[Record]
-    """Those of both ends, numbered from 1."""
+    head: list[Record]
+    """The records of the first bytes, or all: those that no attempt in the ends supersedes, numbered from 1."""
+    tail: list[Record]
+    """Those of the last bytes; none where the head is all."""
     attempts: Attempts
-    """What they say of the phase of the run; nothing in them is superseded."""
+    """What all of them say of the phase of the run and its resumptions."""
     state: State
     """The state of the stream, as far as the ends tell."""
     number: int | None
@@ -104,7 +106,7 @@ def _ends(path: str, head: bytes, tail: bytes | None, size: int) -> tuple[Ends |
     """Return the ends with the lines of *head* and *tail*, and whether the tail has a loss of the run.
 
     There is no tail where the head is all. None where an end has no record, where the manifest beside the stream
-    decided its profile, and where a resumption, which may go back to what was not read, is near.
+    decided its profile, and where a resumption in the tail goes back to a step that was not read.
     """
     feed = RecordFeed(detect=partial(detect_profile_at, path))
     first, last = records_among(feed.feed(head)), []
@@ -114,22 +116,30 @@ def _ends(path: str, head: bytes, tail: bytes | None, size: int) -> tuple[Ends |
         feed = RecordFeed(profile=profile)
         last = records_among(feed.feed(tail))
         state = "damaged" if is_damaged else feed.state
-    attempts, records = Attempts(), [*first, *last]
-    for line, record in enumerate(records, 1):
+    attempts, at = Attempts(), len(first)
+    for line, record in enumerate([*first, *last], 1):
         # Lines of the tail were counted from its start.
         record.line = line
         attempts.learn(record)
     is_doubtful = profile == "kaun/v1" and bool(first) and first[0].get("type") != "scalar"
-    if not first or (tail is not None and not last) or attempts or is_doubtful:
+    if not first or (tail is not None and not last) or is_doubtful:
+        return None, False
+    first, last = list(attempts.latest(first)), list(attempts.latest(last))
+    goes_back = tail is not None and attempts.last_step_kept(at) is not None
+    if goes_back and not any(_is_own_step(record, attempts) for record in last):
         return None, False
     is_telling = any(_has_loss(record, attempts) for record in reversed(last))
-    return Ends(records, attempts, state, number, profile, size), is_telling
+    return Ends(first, last, attempts, state, number, profile, size), is_telling
 
 
 def _has_loss(record: Record, attempts: Attempts) -> bool:
     if record.profile == "kaun/v1":
         return record.get("tag") in LOSS_NAMES
-    return "loss" in record.value and record.is_step and attempts.is_of_run(record)
+    return "loss" in record.value and _is_own_step(record, attempts)
+
+
+def _is_own_step(record: Record, attempts: Attempts) -> bool:
+    return record.is_step and attempts.is_of_run(record)
 
 
 def _remote_ends(address: str) -> Ends | None:

@@ -310,7 +310,8 @@ class RunSummary:
     def describe(self, profile: Profile | None, extent: Extent) -> None:
         """Take in what is known of the stream beyond its records; the manifest beside it, where its format has one."""
         self.profile, self.extent = profile, extent
-        self.__dict__.pop("facts", None)
+        for known in ("facts", "other_ranks"):
+            self.__dict__.pop(known, None)
         for name, goal in mapping_of(profile).goals.items():
             _keep(self.goals, name, goal)
         if self.dialect is not None:
@@ -327,6 +328,11 @@ class RunSummary:
                 self._take_record(record)
             else:
                 self._take_block(record) if isinstance(record, StepBlock) else self._take_rows(record)
+
+    def forget_last(self) -> None:
+        """Forget the last step and the values so far, after which comes what is not read."""
+        self.placing.last = self._step_loss = None
+        self.series.clear()
 
     def take_ends(self, found: toyspec_engine.EndsFields) -> None:
         """Take in what the compiled engine has *found* in a short stream, all that lists have of it."""
@@ -551,11 +557,14 @@ def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_b
     choice = dialect or DialectChoice(None)
     ends = None if choice.is_named else ends_at(path, WHOLE_BYTES if checked_bytes is None else checked_bytes)
     # What follows no profile of toyspec is the log of another program, of a profile of the user, or not a run.
-    if ends is None or ends.profile is None or choice.profile_of(ends.records[0].raw + b"\n", path) is not None:
+    if ends is None or ends.profile is None or choice.profile_of(ends.head[0].raw + b"\n", path) is not None:
         return summarize_run(path, dialect=dialect)
     summary = RunSummary(path, attempts=ends.attempts, parts=0)
     summary.knows_metrics = False
-    summary.take(ends.records)
+    summary.take(ends.head)
+    if ends.tail:
+        summary.forget_last()
+        summary.take(ends.tail)
     summary.describe(ends.profile, Extent(ends.state, ends.number, ends.size))
     summary.is_settled = ends.number is not None or ends.profile != "toy/v1" or is_address(path)
     return summary
