@@ -119,10 +119,11 @@ export interface CurveHeader {
   columns: string[];
   /** Points in the last bucket, where they are not as many as in the others. */
   tail?: number;
-  gaps?: (Places & { line: number; offset: number; length: number })[];
+  /** Without an offset where the stream is compressed, as alerts: no line can be looked up there. */
+  gaps?: (Places & { line: number; offset?: number; length: number })[];
   resumes?: (Places & { line: number })[];
   /** Those about this metric, and those about none. */
-  alerts?: (Places & { line: number; offset: number; length?: number; rule?: string; level?: string })[];
+  alerts?: (Places & { line: number; offset?: number; length?: number; rule?: string; level?: string })[];
   best?: (Places & { value: number }) | null;
   /** Points without a place on the axis. */
   unplaced?: number;
@@ -143,7 +144,8 @@ export interface Finding extends AxisPlace {
   severity: Severity;
   file: string;
   line: number;
-  offset: number;
+  /** Null in a compressed stream. */
+  offset: number | null;
   pointer: string;
   message: string;
   help: string;

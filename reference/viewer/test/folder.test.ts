@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 
 import { streamsIn } from "../../typescript/page/selection.js";
 import { Catalog } from "../src/folder/catalog.js";
@@ -146,7 +147,7 @@ test("alerts and the metric that counts the steps of another one are known", asy
   const [latest] = await curve(catalog, { buckets: 100 });
   const { offset, ...mark } = latest!.header.alerts![0]!;
   assert.deepEqual([latest!.header.alerts!.length, mark], [1, { step: 2, line: 5, rule: "spike", level: "error" }]);
-  assert.equal(new TextDecoder().decode(await catalog.bytes("a", "events.jsonl", offset, 15)), '{"kind":"alert"');
+  assert.equal(new TextDecoder().decode(await catalog.bytes("a", "events.jsonl", offset!, 15)), '{"kind":"alert"');
   assert.equal((await catalog.runs()).runs[0]!.metrics["loss"]!.step_name, "env_steps");
 });
 
@@ -250,6 +251,18 @@ test("ranks are described as the server describes them, and only the run itself 
     const shortly = (ranks: Ranks | null) => ranks && { ...ranks, errors: ranks.errors.map((error) => error.slice(0, error.indexOf(":"))) };
     assert.deepEqual(rounded(shortly(found)), rounded(shortly(said)), path);
   }
+});
+
+test("no line of a compressed stream can be looked up: its offsets are those of the text", async () => {
+  const alert = '{"kind":"alert","t":1.5,"step":1,"rule":"spike","level":"error","text":"x"}\n';
+  const catalog = folderOf({ "events.jsonl.gz": gzipSync(`${START}${step(1)}broken\n${alert}${step(2)}`) });
+  await catalog.work();
+  const [run] = (await catalog.runs()).runs;
+  const [latest] = await curve(catalog, { buckets: 100 }, run!.id);
+  const { gaps, alerts } = latest!.header;
+  assert.deepEqual([...gaps!, ...alerts!].map((mark) => [mark.line, "offset" in mark]), [[3, false], [4, false]]);
+  const broken = (await catalog.detail(run!.id)).findings.find(({ rule }) => rule === "invalid-json")!;
+  assert.deepEqual([broken.line, broken.offset], [3, null]);
 });
 
 /** Numbers with the digits that do not depend on the order of a sum. */

@@ -180,3 +180,20 @@ def test_file_of_a_rank_is_followed(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert ["demo", "events.rank-1.jsonl", "events.rank-2.jsonl"] == [
         line.split()[0] for line in capsys.readouterr().out.splitlines()
     ]
+
+
+def test_lines_have_every_member_and_the_step_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A scalar of kaun/v1 has more than its value; the columns of another program's log may name the step again."""
+    scalar = {"type": "scalar", "wall_time": 1.8e9, "step": 1, "epoch": 4, "tag": "train/loss", "value": 0.5}
+    (tmp_path / "kaun").mkdir()
+    kaun = tmp_path / "kaun" / "events.jsonl"
+    kaun.write_text(json.dumps({**scalar, "direction": "minimize", "host": "gpu7"}) + "\n")
+    rows = tmp_path / "metrics_step_000000_to_step_000002.txt"
+    rows.write_text("".join(json.dumps({"step": float(at), "learning/loss": 0.5}) + "\n" for at in (0, 1)))
+    assert exit_codes.OK == main(["tail", "--once", str(kaun)])
+    assert exit_codes.OK == main(["tail", "--once", str(rows)])
+    assert [
+        "step 1  train/loss 0.5  epoch 4  direction minimize  host gpu7",
+        "step 0  learning/loss 0.5",
+        "step 1  learning/loss 0.5",
+    ] == [line[14:] for line in capsys.readouterr().out.splitlines()]

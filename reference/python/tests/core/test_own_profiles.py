@@ -185,8 +185,8 @@ def test_a_run_is_shown_compared_and_followed(bundles: Path) -> None:
     text = toyspec("show", *options, runs[1]).stdout.decode()
     assert "highest 0.5 at step 3" in text
     assert f"toyspec check --profile {bundles / 'scores'} {runs[1]}`" in " ".join(text.split())
-    compared = toyspec("compare", "--metric", "score", *options, *runs).stdout.decode()
-    assert re.search(r"^best score +0\.9 at \d +0\.5 at 3$", compared, re.MULTILINE)
+    compared = toyspec("compare", *options, *runs).stdout.decode()
+    assert re.search(r"^config\.model +good +poor$", compared, re.MULTILINE)
     tail = toyspec("tail", "--once", "-n", "3", *options, runs[0]).stdout.decode().splitlines()
     assert ["1.5 s  probe  n 3  score 0.9", "probe  n 4  score null", "end"] == [line.strip() for line in tail]
 

@@ -176,6 +176,18 @@ def test_zoom_into_a_compressed_stream_shows_what_is_kept(tmp_path: Path) -> Non
         assert header["level"] > 1
 
 
+def test_no_line_of_a_compressed_stream_can_be_looked_up(tmp_path: Path) -> None:
+    """Gaps, alerts and findings have no offset: that of the unpacked text is another place of the file."""
+    alert = b'{"kind":"alert","t":2.5,"step":1,"rule":"spike","level":"error","text":"x"}\n'
+    write_run(tmp_path / "runs" / "packed", gzip.compress(START + step(1) + b"lost\n" + alert + step(2) + END))
+    with served(tmp_path / "runs", tmp_path / "cache") as client:
+        [(header, _)] = client.curves("loss", "packed")
+        findings = client.json("/api/run", run="packed")["findings"]
+    marks = [(mark["line"], "offset" in mark) for mark in (*header["gaps"], *header["alerts"])]
+    assert [(3, False), (4, False)] == marks
+    assert [(3, None)] == [(each["line"], each["offset"]) for each in findings if each["rule"] == "invalid-json"]
+
+
 def test_what_a_resumption_supersedes_is_apart(tmp_path: Path) -> None:
     """The latest attempt is one curve, what was abandoned another, and the resumption is marked."""
     resume = b'{"kind":"run_resume","t":50.0,"from_step":3}\n'

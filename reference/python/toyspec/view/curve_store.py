@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "TOYSPEC_CACHE"
 """The environment variable that names the cache directory."""
-FORMAT = f"toyspec view 9 {__version__} {sys.byteorder}"
+FORMAT = f"toyspec view 10 {__version__} {sys.byteorder}"
 """What the files of the cache begin with: change it with what they say."""
 _MOST_BYTES = 2 << 30
 _MOST_AGE = 90 * 86400.0
@@ -117,13 +117,19 @@ def pack(
     scan, summary = file.scan, file.scan.summary
     best = {name: summary.best(name) for name in summary.series}
     latest = {name: curve for name, curve in scan.latest.items() if wanted is None or name in wanted}
+    # A line of gzip data is not in the file, to be looked up.
+    unknown = ("offset",) if file.is_compressed else ()
+    gaps, alerts = (
+        [{name: said for name, said in mark.items() if name not in unknown} for mark in marks]
+        for marks in (scan.gaps, scan.alerts)
+    )
     head = {
         "format": FORMAT,
         "identity": file.identity(),
         "profile": summary.profile,
-        "gaps": scan.gaps,
+        "gaps": gaps,
         "resumes": scan.resumes,
-        "alerts": scan.alerts,
+        "alerts": alerts,
         "best": {name: pair for name, pair in best.items() if pair is not None},
         "attempts": summary.attempts.state(),
         "latest": {name: packing.levels(curve, fewest) for name, curve in latest.items()},

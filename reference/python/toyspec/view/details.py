@@ -21,6 +21,7 @@ from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import count_missing, nothing_missing
 from toyspec.core.reading.run_files import RunFile, files_of, ranks_beside, run_of
+from toyspec.core.reading.stream_files import is_compressed
 from toyspec.core.runs.ranks import ranks_of, ranks_row
 from toyspec.core.runs.run_facts import defined, finite
 from toyspec.core.runs.summary import start_after
@@ -358,13 +359,15 @@ def files_beside(path: str) -> Iterator[RunFile]:
 
 def _findings_of(path: str, report: FileReport | None) -> list[dict[str, Any]]:
     findings = [] if report is None else report.findings
+    is_packed = bool(findings) and is_compressed(path)
     return [
         {
             "rule": finding.rule,
             "severity": finding.severity,
             "file": finding.sidecar or os.path.basename(path),
             "line": finding.line,
-            "offset": finding.offset,
+            # A line of gzip data is not in the file, to be looked up.
+            "offset": None if is_packed and finding.sidecar is None else finding.offset,
             "pointer": finding.pointer,
             "message": finding.message,
             "help": finding.help,

@@ -275,7 +275,7 @@ class ScannedRun:
         summary = self.scan.summary
         if not isinstance(feed, RecordFeed):
             summary.dialect = feed.use
-        size = self._stream.size if self._stream.is_compressed else feed.size
+        size = self._stream.size if self.is_compressed else feed.size
         summary.describe(feed.profile, Extent(feed.state, feed.records, size))
 
     @property
@@ -283,6 +283,11 @@ class ScannedRun:
         """True if the file follows a profile or a dialect."""
         feed = self._feed.feed_now
         return feed.profile is not None or not isinstance(feed, RecordFeed)
+
+    @property
+    def is_compressed(self) -> bool:
+        """True for gzip data."""
+        return self._stream.is_compressed
 
     def identity(self) -> Identity:
         """Return the identity of the file or object when it was read."""

@@ -243,7 +243,8 @@ function named(streams: readonly Stream[]): [string, Stream][] {
 }
 
 async function feed(blob: Blob, scan: Scan, isOver: () => boolean): Promise<void> {
-  if (await isGzip(blob)) {
+  scan.isPacked = await isGzip(blob);
+  if (scan.isPacked) {
     for await (const chunk of chunks(blob, () => {})) scan.feed(chunk);
     return;
   }
@@ -256,7 +257,7 @@ async function finer({ blob, name }: Stream, scan: Scan, metric: string, { whole
   const first = offset[begin]!;
   const last = end < offset.length ? offset[end]! : scan.committed + scan.gapBytes;
   const { rows } = scan;
-  if (last - first > MOST_PART || (rows && !rows.canBegin) || (await isGzip(blob!))) return null;
+  if (last - first > MOST_PART || (rows && !rows.canBegin) || scan.isPacked) return null;
   const options = { name, hasManifest: false, budget: new FineBudget(), attempts: scan.attempts, rows, wanted: (each: string) => each === metric };
   const fine = new Scan({ ...options, from: { profile: scan.profile ?? null, line: line[begin]!, offset: first, firstTime: scan.firstTime } });
   for (let at = first; at < last; at += PIECE) fine.feed(new Uint8Array(await blob!.slice(at, Math.min(at + PIECE, last)).arrayBuffer()));

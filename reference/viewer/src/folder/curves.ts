@@ -26,14 +26,15 @@ export async function framesOf(scan: Scan, run: string, request: CurveRequest, d
     const first = axis === "tokens" ? (place(whole)[0] ?? NaN) : pyramid.first[axis];
     const at = (step: number) => placeOfStep(whole, step, place);
     const { gaps, resumes } = scan;
+    const where = ({ line, offset }: { line: number; offset: number }) => (scan.isPacked ? { line } : { line, offset });
     const alerts = scan.alerts.filter((alert) => alert.metric === null || alert.metric === metric);
     frames.push(
       packedFrame(
         {
           ...common, attempt: "latest", points: pyramid.points, level: chosen.level, buckets: chosen.count.length, ...rangeOf(axis, first, place(whole)),
-          gaps: gaps.map((gap) => ({ [axis]: axis === "tokens" ? (gap.step === null ? null : at(gap.step)) : gap[axis], line: gap.line, offset: gap.offset, length: gap.length })),
+          gaps: gaps.map((gap) => ({ [axis]: axis === "tokens" ? (gap.step === null ? null : at(gap.step)) : gap[axis], ...where(gap), length: gap.length })),
           resumes: resumes.map((resume) => ({ [axis]: axis === "tokens" ? (resume.step === null ? null : at(resume.step)) : resume[axis], line: resume.line })),
-          ...(alerts.length > 0 ? { alerts: alerts.map(({ line, offset, rule, level, ...alert }) => ({ [axis]: axis === "tokens" ? (alert.step === null ? null : at(alert.step)) : alert[axis], line, offset, rule, level })) } : {}),
+          ...(alerts.length > 0 ? { alerts: alerts.map((alert) => ({ [axis]: axis === "tokens" ? (alert.step === null ? null : at(alert.step)) : alert[axis], ...where(alert), rule: alert.rule, level: alert.level })) } : {}),
           best: bestOf(scan, metric, pyramid, (step) => (axis === "step" ? step : at(step)), axis),
         },
         chosen, place,
@@ -88,7 +89,7 @@ export function tokensAt(tokens: Buckets | null, step: number | null): number | 
 type Place = (buckets: Buckets) => Float64Array;
 
 /** Returns the function that gives the place of each bucket. */
-export function placing(axis: Axis, tokens: Buckets | null): Place {
+function placing(axis: Axis, tokens: Buckets | null): Place {
   if (axis !== "tokens") return ({ columns }) => columns[axis];
   return ({ columns }) => columns.step.map((step) => tokensAt(tokens, step) ?? NaN);
 }

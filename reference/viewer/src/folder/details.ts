@@ -33,7 +33,7 @@ export async function detailOf(stream: Stream, scan: Scan, row: Run, { report, p
   const found = new Collected();
   const findings = (report?.findings ?? []).slice(0, MOST_ITEMS).map((each): Finding => {
     const { rule, severity, line, offset, pointer, message, help, sidecar } = each;
-    return { rule, severity, file: sidecar ?? stream.name, line, offset, pointer, message, help, ...(known?.get(each) ?? NOWHERE) };
+    return { rule, severity, file: sidecar ?? stream.name, line, offset: scan.isPacked && sidecar === undefined ? null : offset, pointer, message, help, ...(known?.get(each) ?? NOWHERE) };
   });
   const places = new FindingPlaces(findings, tokensOf(scan));
   const account = scan.dialect === null ? await recordsOf(stream, scan, found, places) : accountOf(scan);

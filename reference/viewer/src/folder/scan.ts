@@ -56,6 +56,8 @@ export class Scan {
   /** The loss of the last step of toy/v1 that has one, NaN where it was not finite. */
   stepLoss: number | null = null;
   records = 0;
+  /** True for gzip data, in which no line is where its offset is. */
+  isPacked = false;
   size = 0;
   committed = 0;
   gapBytes = 0;

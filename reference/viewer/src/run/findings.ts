@@ -30,6 +30,7 @@ function item(finding: Finding, detail: Detail, store: Store): HTMLElement {
     html("p", { class: "finding-head" }, html("span", { class: `severity severity-${severity}` }, severity), html("code", {}, plain(rule, 80)), where),
     html("p", {}, prose(message, 2000)),
     help !== "" && html("p", { class: "help-text" }, prose(help, 1000)),
-    line > 0 && rawLine(store, { run: detail.id, file, line, offset }),
+    line > 0 && offset === null && html("p", { class: "count" }, `Line ${grouped(line)}`),
+    line > 0 && offset !== null && rawLine(store, { run: detail.id, file, line, offset }),
   );
 }

@@ -10,7 +10,7 @@ const MOST_BYTES = 4000;
 /** How much is fetched where the length of the line is unknown. */
 const GUESS = 4096;
 
-export interface LinePlace {
+interface LinePlace {
   run: string;
   file: string;
   line: number;

@@ -61,9 +61,10 @@ def print_table(  # noqa: PLR0913 - each says another thing of the table
     styles: Sequence[Style] = (),
     notes: Sequence[str] = (),
 ) -> None:
-    """Print *table*, whose first row has the titles; on a terminal no line is wider than that.
+    """Print *table*, whose first row has the titles.
 
-    Those of *droppable* are hidden for that, in their order, and named after *notes*. *styles* are those of the cells
+    Those of *droppable* are hidden, in their order, while the table is wider than the terminal, and named after
+    *notes*; without them its lines may be wider. *styles* are those of the cells
     in the second column.
     """
     # A pipe gets the table alone and whole; a program can ask for JSON, which has the same notes for each run.

@@ -244,6 +244,7 @@ def _name(tails: Sequence[_Tail], runs: Sequence[NamedRun]) -> None:
 _SUBJECTS = ("run_id", "name", "region", "param", "baseline_run_id")
 # Members that the beginning of a line shows already, or that are the same in every record.
 _SHOWN = frozenset(["kind", "type", "schema", "t", "step", "phase", "wall_time", "wall_time_ms", "minimize"])
+_SCALAR = frozenset(["tag", "value"])
 _STEPS = frozenset(["step", "_step", "global_step", "iteration", "iter"])
 # Members that `toyspec show` shows better.
 _LEFT_OUT = ("host.", "backend.", "git.")
@@ -260,13 +261,12 @@ def event_line(record: Record, terminal: Terminal, limit: int | None) -> str:
     return terminal.styled(text[: len(time)], "dim") + text[len(time) :]
 
 
+def _is_scalar(record: Record) -> bool:
+    return record.profile == "kaun/v1" and record.kind == "scalar"
+
+
 def _is_step(record: Record) -> bool:
-    return record.kind in (None, "step") or _is_of_values(record)
-
-
-def _is_of_values(record: Record) -> bool:
-    """Return whether the metrics of *record* are all that it is about."""
-    return isinstance(record, Row) or (record.profile == "kaun/v1" and record.kind == "scalar")
+    return record.kind in (None, "step") or isinstance(record, Row) or _is_scalar(record)
 
 
 def _head(record: Record) -> Iterator[str]:
@@ -274,7 +274,8 @@ def _head(record: Record) -> Iterator[str]:
     if not _is_step(record):
         yield figure(record.kind)
         yield from (figure(record[key]) for key in _SUBJECTS if key in record)
-    step = record.get("step") if record.step is None else record.step
+    # A profile of the user may name it otherwise: it is then a member like the others.
+    step = record.step if isinstance(record, Row) else record.get("step")
     if step is not None:
         yield f"step {figure(step)}"
     if record.phase not in (None, "train", record.kind):
@@ -282,15 +283,20 @@ def _head(record: Record) -> Iterator[str]:
 
 
 def _members(record: Record) -> Iterator[str]:
-    if _is_of_values(record) and record.values:
-        yield from (f"{shortened(name, _NAME_CHARS)} {figure(member)}" for name, member in record.values.items())
-        return
-    known = {tag_of(record.profile), *_SHOWN, *(() if _is_step(record) else _SUBJECTS)}
     if isinstance(record, Row):
-        known = {name for name in _STEPS if record.get(name) == record.step}
-    for name, member in flat(record.value):
-        if name not in known and not name.startswith(_LEFT_OUT):
-            yield f"{shortened(name.removeprefix('extra.'), _NAME_CHARS)} {figure(member)}"
+        # A row without metrics says something else.
+        found = record.values.items() or flat(record.value)
+        members = [(name, member) for name, member in found if name not in _STEPS or member != record.step]
+    else:
+        # The metric of a scalar is named by its tag.
+        members = list(record.values.items()) if _is_scalar(record) else []
+        known = {tag_of(record.profile), *_SHOWN, *(_SCALAR if members else () if _is_step(record) else _SUBJECTS)}
+        members += [
+            (name.removeprefix("extra."), member)
+            for name, member in flat(record.value)
+            if name not in known and not name.startswith(_LEFT_OUT)
+        ]
+    yield from (f"{shortened(name, _NAME_CHARS)} {figure(member)}" for name, member in members)
 
 
 def _time(record: Record) -> str:
