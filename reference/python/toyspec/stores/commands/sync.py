@@ -29,9 +29,10 @@ or a directory. The run RUNS/a becomes PLACE/a; if RUNS is one run, PLACE is
 its copy.
 
 PLACE gets whole committed lines only, also of live runs. Nothing is deleted,
-and a log is only replaced by one that continues it, or after it has another
-name. Each write names the object that it replaces, so two of these commands
-never undo each other. After any interruption, call it again.
+and a log is only replaced by one that continues it, as far as its first and
+last bytes show, or after it has another name. Each write names the object that
+it replaces, so two of these commands never undo each other. After any
+interruption, call it again.
 
 With --watch, PLACE gets new lines at each poll. A store gets a stream whole, so
 there new lines wait for a second for each 64 KiB of the stream, or --max-delay
