@@ -90,6 +90,7 @@ def test_the_library_knows_the_process(name: str, module: Any, alone: pytest.Mon
         ("jax", jax(index=3, count=8), (3, 8, "jax")),
         ("torch.distributed", distributed(3), (3, 16, "torch.distributed")),
         ("torch_xla.runtime", SimpleNamespace(global_ordinal=lambda: 3, world_size=lambda: 9), (3, 9, "torch_xla")),
+        ("torch_xla.runtime", SimpleNamespace(global_ordinal=lambda: 3), (3, 4, "torch_xla")),
     ],
 )
 def test_the_library_knows_how_many_there_are(

@@ -7,7 +7,7 @@ counted and not kept, so memory is bounded by the limit for any input.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -54,6 +54,36 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     def end(self) -> int:
         """Byte offset after the line's LF."""
         return self.offset + self.length + 1
+
+
+class Cutter(Protocol):
+    """Cuts a stream into lines, or into other pieces that a record is read from."""
+
+    max_line_bytes: int
+
+    @property
+    def committed(self) -> int:
+        """Byte offset after the last piece."""
+
+    @property
+    def size(self) -> int:
+        """Number of bytes fed so far."""
+
+    @property
+    def next_number(self) -> int:
+        """Number of the line at ``committed``, counted from 1."""
+
+    def feed(self, chunk: bytes) -> list[Line]:
+        """Return the pieces that *chunk* completes, in order."""
+
+    def fragment(self) -> Fragment | None:
+        """Return the bytes after the last piece; None if there are none."""
+
+    def pending(self) -> bytes | None:
+        """Return these bytes where they may be a whole record; None elsewhere."""
+
+    def drop_fragment(self) -> None:
+        """Drop these bytes, as if they had not been fed."""
 
 
 class LineSplitter:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from toyspec.core.findings import Fragment, State
-    from toyspec.logs.documents import DocumentCutter
+    from toyspec.core.format.lines import Cutter
 
 
 _SHOWN_BYTES = 60
@@ -37,7 +37,7 @@ class CutFeed:
     chunk_bytes = 1 << 16
     """Number of bytes that are fed at once when a file is read."""
 
-    _splitter: LineSplitter | DocumentCutter
+    _splitter: Cutter
 
     @property
     def max_line_bytes(self) -> int:

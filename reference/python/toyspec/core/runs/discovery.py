@@ -299,7 +299,7 @@ def _steps(batches: Iterable[list[Any]], root: str) -> Iterator[bytes | Stream |
         if isinstance(found, bytes):
             yield found
         elif len(found) > 2:
-            path, size, identity, is_hinted, is_link, *_ = found
+            path, size, identity, is_hinted, is_link = found
             version = identity.partition(" ")[0]
             yield Stream(path, size, root, is_hinted, identity, version, is_link)
         else:

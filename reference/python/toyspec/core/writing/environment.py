@@ -249,7 +249,8 @@ def _torch_xla() -> TrainingProcess | None:
     runtime = sys.modules.get("torch_xla.runtime")
     if runtime is None:
         return None
-    return TrainingProcess(int(runtime.global_ordinal()), int(runtime.world_size()), "torch_xla")
+    rank, ask_size = int(runtime.global_ordinal()), getattr(runtime, "world_size", None)
+    return TrainingProcess(rank, rank + 1 if ask_size is None else int(ask_size()), "torch_xla")
 
 
 def _jax() -> TrainingProcess | None:
