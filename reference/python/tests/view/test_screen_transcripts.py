@@ -28,16 +28,15 @@ SCREENS = Path(__file__).parents[1] / "screens.txt"
 RUNS = Path(__file__).parents[1] / "transcripts"
 _MARK = "===="
 _IS_UPDATED = bool(os.environ.get("TOYSPEC_UPDATE"))
-_BAR = "▁▂▃▄▅▆▇█"
 _MOST_SECONDS = 60.0
 _SETTLED_SECONDS = 1.5
 """For so long a screen does not change before it is written into the file."""
 
 
 def _screen(app: WatchApp) -> list[str]:
-    """Return the lines of the screen, without the bar at its side: where that stands depends on when rows came."""
+    """Return the lines of the screen."""
     strips = app.screen._compositor.render_strips()
-    return ["".join(segment.text for segment in strip).rstrip(f" {_BAR}") for strip in strips]
+    return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
 
 
 async def _settled(app: WatchApp, pilot: Pilot[Any]) -> list[str]:
@@ -54,8 +53,6 @@ async def _becomes(app: WatchApp, pilot: Pilot[Any], expected: list[str]) -> lis
     deadline = time.monotonic() + _MOST_SECONDS
     while _screen(app) != expected and time.monotonic() < deadline:
         await pilot.pause(0.02)
-        # Whether a narrow list was laid out before its bar came depends on when rows came.
-        app.screen.refresh(layout=True)
     return _screen(app)
 
 

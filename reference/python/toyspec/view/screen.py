@@ -73,7 +73,7 @@ def end_of(row: dict[str, Any]) -> tuple[str, str]:
 class RunList(Widget):
     """Rows of runs, one of them under the cursor, some of them selected."""
 
-    DEFAULT_CSS = "RunList { height: 1fr; }"
+    DEFAULT_CSS = "RunList { height: 1fr; text-wrap: nowrap; text-overflow: clip; }"
 
     def __init__(self) -> None:
         super().__init__()
@@ -313,6 +313,7 @@ class WatchApp(App[int]):
     """Shows the runs of a catalog until the user quits; its return value is an exit code."""
 
     CSS = """
+    Screen { overflow: hidden; }
     #top, #keys { height: 1; }
     #top { text-style: bold; }
     #keys { color: $text-muted; }
@@ -372,8 +373,8 @@ class WatchApp(App[int]):
         self._live.close()
 
     def on_resize(self, _: Resize) -> None:
-        """Lay out everything for the new size."""
-        self._update()
+        """Lay out everything for the new size, which the application takes after this call."""
+        self.call_later(self._update)
 
     def _take(self, snapshot: Snapshot) -> None:
         """Take what the thread of the runs has read."""
