@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,14 @@ MESSAGES = {said["case"]: said["messages"] for said in map(json.loads, SAID)}
 """What the findings of a case say: each message of the checker once, whatever it names."""
 TOPICS = sorted({os.path.dirname(folder) for folder in NAMES})
 """A test for each case would cost more than the questions."""
-by_topic = pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: Path(topic).relative_to(CASES).as_posix())
+
+
+def _of(topics: Sequence[str]) -> pytest.MarkDecorator:
+    """Ask each of *topics*, by a name that says nothing of where this tree is."""
+    return pytest.mark.parametrize("topic", topics, ids=[Path(topic).relative_to(CASES).as_posix() for topic in topics])
+
+
+by_topic = _of(TOPICS)
 
 
 @functools.cache
@@ -140,7 +147,7 @@ def differences_of_first(case: Case, count: int, records: list[Any]) -> list[str
     return differences(case, {"records": whole})
 
 
-@pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic.endswith(("canonical", "/golden"))])
+@_of([topic for topic in TOPICS if topic.endswith(("canonical", "/golden"))])
 def test_canonical_writer(topic: str) -> None:
     """Records in canonical form are written as the bytes of the stream, others otherwise; all read back alike."""
     for case in cases(topic):
@@ -157,7 +164,7 @@ def test_canonical_writer(topic: str) -> None:
         assert [] == differences_of_first(case, len(values), [tag_record(record.value, profile) for record in records])
 
 
-@pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic.endswith("/following")])
+@_of([topic for topic in TOPICS if topic.endswith("/following")])
 def test_follower(topic: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """At each look the follower gives what the case says."""
     for case in cases(topic):
