@@ -64,7 +64,7 @@ def dialects_section() -> str:
 def _sample_rows(dialect: dict[str, Any]) -> Iterator[str]:
     """Yield the row of each sample of *dialect*."""
     folder = _FOLDER / dialect["name"]
-    sample = json.loads((folder / "sample.json").read_bytes())
+    sample = json.loads((_FOLDER / "samples.json").read_bytes())[dialect["name"]]
     yield _sample_row(dialect["title"], folder, sample)
     for variant in sample.get("variants", ()):
         yield _sample_row(variant["title"], folder, variant)

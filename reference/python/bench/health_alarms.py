@@ -185,7 +185,7 @@ def samples(root: Path, preset: str) -> None:
     logs = steps = 0
     found: Counter[str] = Counter()
     for path in sorted(root.rglob("*")):
-        if not path.is_file() or path.suffix in (".py", ".md") or path.name == "sample.json":
+        if not path.is_file() or path.suffix in (".py", ".md") or path.name == "samples.json":
             continue
         try:
             with toyspec.read(path, mode="salvage") as reading:

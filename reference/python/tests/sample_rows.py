@@ -1,12 +1,11 @@
-"""What is read of the sample of each dialect, line by line, so that a change of it is seen: in `dialect_rows/`.
+"""What is read of the sample of each dialect, line by line, so that a change of it is seen: in `dialect_rows.jsonl`.
 
-``python sample_rows.py NAME…`` writes the file of these dialects, of all without a name. Compare it with the log.
+``python sample_rows.py`` writes the file. Compare the difference with the log.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +18,21 @@ if TYPE_CHECKING:
     from toyspec.core.findings import FileReport
 
 SAMPLES = Path(__file__).parent / "dialects"
+SOURCES: dict[str, dict[str, Any]] = json.loads((SAMPLES / "samples.json").read_bytes())
+"""The log of each dialect below the directory of its name, and how it was made."""
+ROWS = Path(__file__).parent / "dialect_rows.jsonl"
 _OF_A_ROW = ("line", "step", "time", "time_origin", "epoch", "phase", "config", "run", "end", "goal", "values")
+
+
+def sample_of(name: str) -> Path:
+    """Return the path of the sample of the dialect *name*."""
+    return logs_of(name)[0]
 
 
 def logs_of(name: str) -> list[Path]:
     """Return the paths of the sample of the dialect *name*, and of its variants."""
-    expected = json.loads((SAMPLES / name / "sample.json").read_text(encoding="utf-8"))
-    files = [expected["file"], *(variant["file"] for variant in expected.get("variants", []))]
-    return [SAMPLES / name / file for file in files]
+    source = SOURCES[name]
+    return [SAMPLES / name / each["file"] for each in (source, *source.get("variants", ()))]
 
 
 def lines_of(name: str) -> Iterator[str]:
@@ -39,7 +45,7 @@ def lines_of(name: str) -> Iterator[str]:
         rows = [row for row in reading if isinstance(row, Row)]
         assert reading.read_as is not None
         (report,) = check(path).files
-        yield _line(log=path.name, read_as=reading.read_as.use, findings=_findings(report))
+        yield _line(dialect=name, log=path.name, read_as=reading.read_as.use, findings=_findings(report))
         for row in rows:
             members = {key: getattr(row, key) for key in _OF_A_ROW}
             yield _line(**members, attempt=None if row.attempt == 1 else row.attempt)
@@ -65,11 +71,6 @@ def _line(**members: Any) -> str:
     return json.dumps(kept, default=lambda value: {name: getattr(value, name) for name in value.__struct_fields__})
 
 
-def path_of(name: str) -> Path:
-    """Return the path of what was read of the sample of the dialect *name*."""
-    return Path(__file__).parent / "dialect_rows" / f"{name}.jsonl"
-
-
 if __name__ == "__main__":
-    for each in sys.argv[1:] or sorted(folder.name for folder in SAMPLES.iterdir()):
-        path_of(each).write_text("".join(f"{line}\n" for line in lines_of(each)), encoding="utf-8")
+    text = "".join(f"{line}\n" for name in SOURCES for line in lines_of(name))
+    ROWS.write_text(text, encoding="utf-8", newline="\n")

@@ -16,13 +16,13 @@ import pytest
 
 from command_line import toyspec_within as toyspec
 from conversions import SAMPLES, samples
+from sample_rows import SAMPLES as DIALECTS
+from sample_rows import SOURCES, sample_of
 from toyspec import list_runs
 from toyspec.convert import import_runs
 from toyspec.convert.finding import FORMATS
 from toyspec.core.command_line.main import main
 from toyspec.logs.dialects import dialects
-
-DIALECTS = Path(__file__).parent / "dialects"
 
 # The samples of toyspec's own formats; those of other formats are named after them.
 PROFILES = {"toy": "toy/v1", "kaun": "kaun/v1", "metrics": "metrics/v1"}
@@ -31,12 +31,11 @@ PROFILES = {"toy": "toy/v1", "kaun": "kaun/v1", "metrics": "metrics/v1"}
 def one_of_each(folder: Path) -> dict[tuple[str, str], str]:
     """Fill *folder* with one of each, and return in which directory each format is."""
     found: dict[tuple[str, str], str] = {}
-    for sample in sorted(DIALECTS.iterdir()):
-        name: str = json.loads((sample / "sample.json").read_text(encoding="utf-8"))["file"]
-        place = folder / "dialects" / sample.name / name
+    for name in SOURCES:
+        place = folder / "dialects" / sample_of(name).relative_to(DIALECTS)
         place.parent.mkdir(parents=True)
-        shutil.copy(sample / name, place)
-        found["dialect", sample.name] = f"dialects/{sample.name}"
+        shutil.copy(sample_of(name), place)
+        found["dialect", name] = f"dialects/{name}"
     for sample in samples():
         shutil.copytree(sample, folder / "programs" / sample.name, ignore=shutil.ignore_patterns("*.py", "*.ml"))
         sort = "profile" if sample.name in PROFILES else "foreign"
@@ -108,7 +107,7 @@ def test_the_manifest_beside_a_stream_is_a_file_of_its_run(tmp_path: Path) -> No
 def test_page_says_what_is_read_in_place(name: str, tmp_path: Path) -> None:
     """A format that is checked, shown and followed where it is has a sample that is."""
     place = DIALECTS / name if (DIALECTS / name).is_dir() else SAMPLES / name
-    shutil.copytree(place, tmp_path / "run", ignore=shutil.ignore_patterns("*.py", "*.ml", "sample.json"))
+    shutil.copytree(place, tmp_path / "run", ignore=shutil.ignore_patterns("*.py", "*.ml"))
     page = (SAMPLES.parents[3] / "docs/reference/formats.md").read_text(encoding="utf-8")
     in_place = page.partition(f"](#{name}) | ")[2].partition(" | ")[0]
     assert (in_place != "no") == bool(list(list_runs(tmp_path / "run")))
@@ -119,7 +118,7 @@ def test_every_format_has_a_sample() -> None:
     names = {folder.name for folder in samples()}
     # A log of munin is a dialect; the sample has its manifest and its media too.
     assert {*FORMATS, *PROFILES} == names - {"munin"}
-    assert {dialect.name for dialect in dialects()} == {folder.name for folder in DIALECTS.iterdir()}
+    assert {dialect.name for dialect in dialects()} == SOURCES.keys()
     # One program writes several samples.
     own = "".join((SAMPLES / name).read_text(encoding="utf-8") for name in ("make_own.py", "munin/make.ml"))
     for folder in samples():

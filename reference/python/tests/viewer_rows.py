@@ -9,6 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sample_rows import SOURCES, sample_of
 from toyspec import read
 from toyspec.core.checker import CheckOptions, iter_reports
 from toyspec.core.errors import StreamError
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[3]
 CASES = ROOT / "conformance/cases"
 ROWS = ROOT / "reference/viewer/test/rows.json"
-SAMPLES = Path(__file__).parent / "dialects"
 DIALECT_ROWS = ROOT / "reference/viewer/test/dialect-rows.json"
 RANKS = ROOT / "reference/viewer/test/ranks.json"
 FOLDERS = (
@@ -236,11 +236,8 @@ def text(cache: Path) -> str:
 def dialect_logs() -> Iterator[Path]:
     """Yield the samples of dialects and the logs of other programs in the corpus."""
     known = (ROOT / "reference/viewer/src/dialects/tables.ts").read_text("utf-8")
-    for folder in sorted(SAMPLES.iterdir()):
-        # The viewer's reader of folders does not have every form.
-        if f'"name": "{folder.name}"' not in known:
-            continue
-        yield folder / json.loads((folder / "sample.json").read_bytes())["file"]
+    # The viewer's reader of folders does not have every form.
+    yield from (sample_of(name) for name in SOURCES if f'"name": "{name}"' in known)
     yield from sorted(file for file in CASES.glob("none/*/*/*") if file.is_file() and file.name != "case.json")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversions import imported, records, scalars
-from toyspec.logs.dialects import dialects
-
-DIALECTS = Path(__file__).parents[1] / "dialects"
-
-
-def sample_of(name: str) -> Path:
-    """Return the path of the sample of a dialect."""
-    return DIALECTS / name / str(json.loads((DIALECTS / name / "sample.json").read_bytes())["file"])
+from sample_rows import SOURCES, sample_of
 
 
 def test_attempts_of_mllog_are_runs(tmp_path: Path) -> None:
@@ -37,7 +29,7 @@ def test_attempts_of_mllog_are_runs(tmp_path: Path) -> None:
 def test_damaged_logs_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Whatever is cut or changed in the log of any program, each item is accounted for and the result is valid."""
     tmp_path = tmp_path_factory.mktemp("log")
-    name = data.draw(st.sampled_from([dialect.name for dialect in dialects()]))
+    name = data.draw(st.sampled_from([*SOURCES]))
     source = sample_of(name)
     whole = source.read_bytes()
     at = data.draw(st.integers(0, len(whole) - 1))

@@ -1,4 +1,4 @@
-"""Imports and exports with everything that they write and report, as files: ``whole_conversions/*.txt``.
+"""Imports and exports with everything that they write and report: ``whole_conversions/*.txt``, each by its name.
 
 ``TOYSPEC_UPDATE=1 pytest reference/python/tests/convert/test_whole_conversions.py`` writes them again; read the
 difference.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -19,12 +20,12 @@ import msgspec
 import pytest
 
 from conversions import SAMPLES, accounted, importable_samples, imported
-from convert.test_convert_tables import DIALECTS, sample_of
 from convert.test_convert_wandb import item, row, run_file
+from sample_rows import SAMPLES as DIALECTS
+from sample_rows import SOURCES, sample_of
 from toyspec.convert import ConversionReport, export_runs, exportable
 from toyspec.convert.destinations.destination import TOOLS
 from toyspec.convert.protobuf import double_field, field, integer_field
-from toyspec.logs.dialects import dialects
 
 FOLDER = Path(__file__).parents[1] / "whole_conversions"
 RUNS = Path(__file__).parents[1] / "transcripts" / "sorts"
@@ -77,35 +78,40 @@ def _files(folder: Path) -> Iterator[str]:
             yield f"{len(data)} bytes, SHA-256 {hashlib.sha256(data).hexdigest()}"
 
 
-def _compare(name: str, *parts: Iterator[str]) -> None:
-    path = FOLDER / f"{name}.txt"
+def _written(kind: str) -> dict[str, str]:
+    """Return the text of each conversion in the file of a kind."""
+    _, *parts = re.split(r"^=== (\S+)\n", (FOLDER / f"{kind}.txt").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def _compare(kind: str, name: str, *parts: Iterator[str]) -> None:
     actual = "".join(f"{line}\n" for part in parts for line in part)
     if os.environ.get("TOYSPEC_UPDATE"):
-        path.write_text(actual, encoding="utf-8", newline="\n")
-    assert path.read_text(encoding="utf-8") == actual
+        every = sorted((_written(kind) | {name: actual}).items())
+        text = "".join(f"=== {each}\n{found}" for each, found in every)
+        (FOLDER / f"{kind}.txt").write_text(text, encoding="utf-8", newline="\n")
+    assert _written(kind)[name] == actual
 
 
 @pytest.mark.parametrize("sample", importable_samples(), ids=lambda path: path.name)
 def test_whole_import_of_a_sample(sample: Path, tmp_path: Path) -> None:
     """Every file of every bundle and all that the report says, of what the real program wrote."""
     report = imported(sample, tmp_path, sample.name, max_examples=100)
-    _compare(f"import-{sample.name}", _report(report, SAMPLES, tmp_path), _made(report, tmp_path))
+    _compare("imports", sample.name, _report(report, SAMPLES, tmp_path), _made(report, tmp_path))
 
 
 def test_whole_import_of_a_run_of_munin(tmp_path: Path) -> None:
     """What the manifest beside its log has is in run_start, or in a note."""
     report = imported(SAMPLES / "munin", tmp_path, "munin", max_examples=100)
-    _compare("import-munin", _report(report, SAMPLES, tmp_path), _made(report, tmp_path))
+    _compare("imports", "munin", _report(report, SAMPLES, tmp_path), _made(report, tmp_path))
 
 
-@pytest.mark.parametrize("name", [dialect.name for dialect in dialects()])
+@pytest.mark.parametrize("name", SOURCES)
 def test_whole_import_of_a_dialect(name: str, tmp_path: Path) -> None:
     """Every record of the bundles and all that the report says, of the log of each program."""
-    file = sample_of(name)
-    expected = json.loads((DIALECTS / name / "sample.json").read_bytes())
-    source = DIALECTS / name / expected["folder"] if "folder" in expected else file
-    report = imported(source, tmp_path)
-    _compare(f"dialect-{name}", _report(report, file.parent, DIALECTS, tmp_path), _made(report, tmp_path))
+    file, folder = sample_of(name), SOURCES[name].get("folder")
+    report = imported(DIALECTS / name / folder if folder else file, tmp_path)
+    _compare("dialects", name, _report(report, file.parent, DIALECTS, tmp_path), _made(report, tmp_path))
 
 
 def _objects(step: int, **objects: dict[str, Any]) -> bytes:
@@ -201,7 +207,7 @@ def test_whole_import_of_every_record_of_wandb(tmp_path: Path) -> None:
     (folder / "files" / "media" / "t.table.json").write_text(table, encoding="utf-8")
     run_file(folder / "run-abc.wandb", *_wandb_beginning(), *_wandb_rows(), *_wandb_others())
     report = imported(tmp_path / "source", tmp_path / "out", "wandb", max_examples=100)
-    _compare("wandb-records", _report(report, tmp_path), _made(report, tmp_path / "out"))
+    _compare("imports", "wandb-records", _report(report, tmp_path), _made(report, tmp_path / "out"))
 
 
 _TRACKIO_ROWS: list[dict[str, Any]] = [
@@ -258,7 +264,7 @@ def test_whole_import_of_every_row_of_trackio(tmp_path: Path) -> None:
     shutil.copy(SAMPLES / "trackio" / "demo.db", source)
     _fill_trackio(source / "demo.db")
     report = imported(source, tmp_path / "out", "trackio", max_examples=100)
-    _compare("trackio-rows", _report(report, tmp_path), _made(report, tmp_path / "out"))
+    _compare("imports", "trackio-rows", _report(report, tmp_path), _made(report, tmp_path / "out"))
 
 
 _ODD_SOURCES: dict[str, dict[str, list[Any] | str]] = {
@@ -345,7 +351,7 @@ def test_whole_import_of_what_no_program_writes(name: str, tmp_path: Path) -> No
         text = content if isinstance(content, str) else "".join(f"{json.dumps(record)}\n" for record in content)
         (source / place).write_text(text, encoding="utf-8", newline="\n")
     report = imported(source, tmp_path / "out", name.partition("-")[0], max_examples=100)
-    _compare(f"odd-source-{name}", _report(report, tmp_path), _made(report, tmp_path / "out"))
+    _compare("imports", f"odd-{name}", _report(report, tmp_path), _made(report, tmp_path / "out"))
 
 
 @pytest.mark.parametrize("run", ["whole", "resumed", "broken", "odd"])
@@ -357,4 +363,4 @@ def test_whole_way_there_and_back(name: str, run: str, tmp_path: Path, monkeypat
     there = accounted(export_runs(name, [run], "there", max_examples=100))
     back = imported("there", tmp_path / "back", name, max_examples=100)
     exported, made = _files(tmp_path / "there"), _made(back, tmp_path / "back")
-    _compare(f"{name}-{run}", _report(there, tmp_path), exported, _report(back, tmp_path), made)
+    _compare("exports", f"{name}-{run}", _report(there, tmp_path), exported, _report(back, tmp_path), made)

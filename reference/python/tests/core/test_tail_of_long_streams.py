@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from logs.test_dialects import NAMES, sample
 from property_examples import examples
+from sample_rows import SOURCES, sample_of
 from strategies import kinds, lines, valid_records
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
@@ -86,13 +86,13 @@ def test_the_last_events_are_the_same_as_when_everything_is_read(
     assert max(skips) > 1000
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.usefixtures("small")
 def test_logs_of_other_programs_have_the_same_last_events(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A log of lines is read near its end; a document is read whole."""
-    source, _ = sample(name)
+    source = sample_of(name)
     content = source.read_bytes()
     lines = content.splitlines(keepends=True)
     path = tmp_path / source.name

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from command_line import toyspec_within as toyspec
 from property_examples import PROFILE, examples
+from sample_rows import SOURCES, sample_of
 from toyspec import check_bytes, follow, list_runs, read, start_run
 from toyspec.core.command_line.main import main
 from toyspec.core.findings import HEAD_BYTES
@@ -24,16 +25,8 @@ from toyspec.logs.documents import DocumentCutter
 from toyspec.logs.mapping import ReadAs, time_of
 from toyspec.view.scans import ScannedRun
 
-SAMPLES = Path(__file__).parents[1] / "dialects"
 EVERY = 29 if PROFILE == "quick" else 7
 """How many bytes apart the ends of prefixes are."""
-NAMES = sorted(folder.name for folder in SAMPLES.iterdir())
-
-
-def sample(name: str) -> tuple[Path, dict[str, Any]]:
-    """Return the path of the sample of a dialect, and what it has."""
-    expected: dict[str, Any] = json.loads((SAMPLES / name / "sample.json").read_text(encoding="utf-8"))
-    return SAMPLES / name / expected["file"], expected
 
 
 def rows_of(source: Any, **options: Any) -> list[Row]:
@@ -43,15 +36,10 @@ def rows_of(source: Any, **options: Any) -> list[Row]:
     return rows  # type: ignore[return-value]
 
 
-def test_every_dialect_has_a_sample() -> None:
-    """No dialect is shipped that nothing shows."""
-    assert NAMES == sorted(dialect.name for dialect in dialects())
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SOURCES)
 def test_recognition_needs_no_name(name: str, tmp_path: Path) -> None:
     """A file name is a hint only: the same bytes under another name are read the same way."""
-    path, _ = sample(name)
+    path = sample_of(name)
     other = tmp_path / "anything"
     other.write_bytes(path.read_bytes())
     reading = read(other, mode="salvage")
@@ -59,10 +47,10 @@ def test_recognition_needs_no_name(name: str, tmp_path: Path) -> None:
     assert name == reading.read_as.use.name
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SOURCES)
 def test_every_prefix_and_chunking(name: str) -> None:
     """A torn file is read up to its last committed record, and pieces of any size give the same rows."""
-    path, _ = sample(name)
+    path = sample_of(name)
     data = path.read_bytes()
     whole = rows_of(path)
     read_as = read(path, mode="salvage").read_as
@@ -75,12 +63,12 @@ def test_every_prefix_and_chunking(name: str) -> None:
         assert end == feed.committed + (0 if fragment is None else fragment.length)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SOURCES)
 @settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
 def test_reader_and_checker_are_total(name: str, data: st.DataObject) -> None:
     """Whatever is overwritten in a sample, nothing is raised, and every byte is accounted for."""
-    path, _ = sample(name)
+    path = sample_of(name)
     content = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(content) - 1))
@@ -138,7 +126,7 @@ def test_problems_that_need_no_schema() -> None:
 def test_document_on_one_line_without_an_end_is_followed(tmp_path: Path, name: str) -> None:
     """A document needs no LF: who follows or looks at it has its rows, and those of what replaces it."""
     path = tmp_path / "log.json"
-    path.write_text(json.dumps(json.loads(sample(name)[0].read_bytes())))
+    path.write_text(json.dumps(json.loads(sample_of(name).read_bytes())))
     expected = [row.values for row in rows_of(path)]
     assert expected
     assert repr(expected) == repr([row.values for row in follow(path, idle_seconds=0) if isinstance(row, Row)])
@@ -325,7 +313,7 @@ def test_wrong_dialect_is_refused() -> None:
 def test_list_and_compare_runs_of_other_programs(tmp_path: Path) -> None:
     """The logs below a directory are found by their usual names, confirmed by their content, and sorted by a metric."""
     for name in ("lightning-csv", "ray-tune", "hf-trainer"):
-        path, _ = sample(name)
+        path = sample_of(name)
         (tmp_path / name).mkdir()
         (tmp_path / name / path.name).write_bytes(path.read_bytes())
     (tmp_path / "other").mkdir()
@@ -345,7 +333,7 @@ def test_list_and_compare_runs_of_other_programs(tmp_path: Path) -> None:
 
 def test_newest_checkpoint_is_the_run(tmp_path: Path) -> None:
     """Each checkpoint has the whole log until then, so only the last one is a run."""
-    path, _ = sample("hf-trainer")
+    path = sample_of("hf-trainer")
     for step in (5, 10, 100):
         (tmp_path / f"checkpoint-{step}").mkdir()
         (tmp_path / f"checkpoint-{step}" / path.name).write_bytes(path.read_bytes())

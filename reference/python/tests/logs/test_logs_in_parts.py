@@ -10,7 +10,7 @@ import pytest
 
 from command_line import toyspec_within as toyspec
 from conversions import imported, scalars
-from logs.test_dialects import SAMPLES
+from sample_rows import SAMPLES
 from toyspec import check, list_runs, read
 from toyspec.core.errors import StreamMissingError
 from toyspec.core.reading.live_stream import open_live
