@@ -85,13 +85,13 @@ NOT_RUN = {
     "mcp": "serves until its input ends",
     "view": "serves until it is interrupted",
     "watch": "is a screen",
-    "plot": "writes a picture; plot-sorts.txt has its answers",
+    "plot": "writes a picture; plot.txt has its answers",
     "report": "writes a page",
     "guard": "watches until the runs end",
     "train": "computes for seconds",
     "capture": "runs a program",
     "mirror": "sends until the run ends",
-    "schema": "prints files of schemas/; schemas.txt has its answers",
+    "schema": "prints files of schemas/; answers.txt has its answers",
     "emitter": "prints a file of its own",
     "skill": "prints a file of its own",
     "conform": "runs programs",
@@ -143,7 +143,7 @@ VALUES: dict[str, tuple[str, ...]] = {
 }
 """What an option is given that names no choices."""
 OF_COMMAND: dict[tuple[str, str], tuple[str, ...]] = {
-    ("check", "--format"): ("json", "github"),  # sarif names every rule: check-sorts.txt has one
+    ("check", "--format"): ("json", "github"),  # sarif names every rule: check.txt has one
     ("ls", "--columns"): ("lr,loss,best.val/acc,nan.loss,errors,alerts,config.opt.name", "nothing"),
     ("check", "--color"): ("always",),
 }

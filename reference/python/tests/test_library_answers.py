@@ -15,12 +15,13 @@ import msgspec
 import pytest
 
 import toyspec
+from fixed_runs import fixed_runs
 from toyspec.core.errors import ToyspecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-RUNS = Path(__file__).parent / "transcripts" / "more"
+RUNS = fixed_runs("more")
 ANSWERS = Path(__file__).with_name("library_answers.jsonl")
 QUESTIONS: list[dict[str, Any]] = [json.loads(line) for line in ANSWERS.read_bytes().splitlines()]
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
+from fixed_runs import fixed_runs
 from toyspec.agents.digest import UNTRUSTED, LogPlace, cursor_of, places_of
 from toyspec.agents.run_tools import RunTools
 from toyspec.core.errors import ExpressionError, ToyspecError
 
-RUNS = Path(__file__).parents[1] / "transcripts" / "more"
+RUNS = fixed_runs("more")
 ANSWERS = Path(__file__).parents[1].joinpath("tool_answers.jsonl")
 QUESTIONS: list[dict[str, Any]] = [json.loads(line) for line in ANSWERS.read_bytes().splitlines()]
 

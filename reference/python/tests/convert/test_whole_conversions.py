@@ -21,6 +21,7 @@ import pytest
 
 from conversions import SAMPLES, accounted, importable_samples, imported
 from convert.test_convert_wandb import item, row, run_file
+from fixed_runs import fixed_runs
 from sample_rows import SAMPLES as DIALECTS
 from sample_rows import SOURCES, sample_of
 from toyspec.convert import ConversionReport, export_runs, exportable
@@ -28,7 +29,7 @@ from toyspec.convert.destinations.destination import TOOLS
 from toyspec.convert.protobuf import double_field, field, integer_field
 
 FOLDER = Path(__file__).parents[1] / "whole_conversions"
-RUNS = Path(__file__).parents[1] / "transcripts" / "sorts"
+RUNS = fixed_runs("sorts")
 _MOST_LINES = 60
 _DEEP = "[" * 2000
 EXPORTED = [name for name in exportable() if TOOLS[name].extra is None]

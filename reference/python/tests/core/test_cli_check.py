@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from command_line import toyspec_within as toyspec
+from fixed_runs import fixed_runs
 from toyspec.core.checker import check, check_bytes
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.core.commands.report_formats import FormatOptions, open_format
 
-RUNS = Path(__file__).parents[1] / "transcripts" / "runs"
+RUNS = fixed_runs("runs")
 RUN_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
 RUN_END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'
 WARNING = b'{"kind":"step","t":1.0,"step":1}\n{"kind":"step","t":2.0,"step":3}\n'

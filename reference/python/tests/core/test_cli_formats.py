@@ -9,6 +9,7 @@ from urllib.parse import unquote
 import jsonschema
 import pytest
 
+from fixed_runs import fixed_runs
 from toyspec.core.checker import check
 from toyspec.core.command_line.main import main
 from toyspec.core.command_line.objects import inert_json
@@ -21,7 +22,7 @@ from toyspec.core.generated.rules import ORDER, SUMMARY
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-RUNS = Path(__file__).parents[1] / "transcripts" / "runs"
+RUNS = fixed_runs("runs")
 
 
 def finding(**changes: Any) -> Finding:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import toyspec
+from fixed_runs import fixed_runs
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.figures import duration, figure, when
 from toyspec.core.command_line.main import main
@@ -22,7 +23,7 @@ from toyspec.core.runs.curves import Curve, sparkline
 from toyspec.core.runs.run import list_runs
 from toyspec.core.runs.summary import summarize_run
 
-RUNS = Path(__file__).parents[1] / "transcripts" / "runs"
+RUNS = fixed_runs("runs")
 HOSTILE = '\x1b[2J\u009b31m\u202e\u2028\n::error::x ##[command]y\x7f"'
 
 

@@ -20,9 +20,11 @@ import pytest
 
 from command_line import toyspec_within
 from command_matrix import MADE, PREPARED, asked, blocks, lines
+from fixed_runs import fixed_runs
 
-FOLDER = Path(__file__).parents[1] / "transcripts"
-TRANSCRIPTS = sorted(FOLDER.glob("*.txt"))
+TRANSCRIPTS = sorted(Path(__file__).parents[1].glob("transcripts/*.txt"))
+OPTION_ANSWERS = Path(__file__).parents[1] / "option_answers.txt"
+_MARK = "==== "
 ESCAPE = "\N{SYMBOL FOR ESCAPE}"
 """What a transcript has in place of the character that begins a colour."""
 _MOST_CHARACTERS = 300
@@ -49,7 +51,7 @@ def test_transcript(path: Path, tmp_path: Path) -> None:
         pytest.importorskip("duckdb", reason="the extra catalog is not installed")
     expected = path.read_text(encoding="utf-8")
     commands = [line for line in expected.splitlines() if line.startswith("$ toyspec ")]
-    folder = Path(shutil.copytree(FOLDER, tmp_path / "here"))
+    folder = Path(shutil.copytree(fixed_runs(), tmp_path / "here"))
     actual = "\n".join(played(line, folder) for line in commands)
     if os.environ.get("TOYSPEC_UPDATE"):
         path.write_text(actual, encoding="utf-8", newline="\n")
@@ -115,22 +117,25 @@ def _remove(path: Path) -> None:
 
 @pytest.mark.parametrize("name", asked())
 def test_every_option_of_a_command(name: str, tmp_path: Path) -> None:
-    """Each option with each of its values prints what ``option_answers`` says: whole, or as a difference."""
+    """Each option with each of its values prints what ``option_answers.txt`` has: whole, or as a difference."""
     if name in PREPARED:
         pytest.importorskip("duckdb", reason="the extra catalog is not installed")
-    path = FOLDER.with_name("option_answers") / f"{name}.txt"
     told = []
     for subject, is_plain in blocks(name):
         folder = tmp_path / "here"
-        shutil.copytree(FOLDER, folder)
+        shutil.copytree(fixed_runs(), folder)
         if name in PREPARED:
             toyspec_within(*PREPARED[name].split(), cwd=folder)
         told.append("".join(_block(name, subject, folder, is_plain=is_plain)))
         shutil.rmtree(folder)
     actual = "\n".join(told)
+    parts = OPTION_ANSWERS.read_text(encoding="utf-8").split(_MARK)
+    kept = {command: answers for command, _, answers in (part.partition("\n") for part in parts[1:])}
     if os.environ.get("TOYSPEC_UPDATE"):
-        path.write_text(actual, encoding="utf-8", newline="\n")
-    assert path.read_text(encoding="utf-8") == actual
+        kept_and_new = sorted((kept | {name: actual}).items())
+        text = "".join(f"{_MARK}{command}\n{answers}" for command, answers in kept_and_new)
+        OPTION_ANSWERS.write_text(text, encoding="utf-8", newline="\n")
+    assert kept[name] == actual
 
 
 def test_transcripts_are_there() -> None:

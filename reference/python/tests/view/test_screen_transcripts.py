@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from fixed_runs import fixed_runs
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.live_runs import LiveRuns
 
@@ -25,7 +26,7 @@ from textual.pilot import Pilot
 from toyspec.view.screen import WatchApp
 
 SCREENS = Path(__file__).parents[1] / "screens.txt"
-RUNS = Path(__file__).parents[1] / "transcripts"
+RUNS = fixed_runs()
 _MARK = "===="
 _IS_UPDATED = bool(os.environ.get("TOYSPEC_UPDATE"))
 _MOST_SECONDS = 60.0

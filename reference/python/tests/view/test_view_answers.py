@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from fixed_runs import fixed_runs
 from toyspec.view.server import ViewHandler
 from view_client import END, START, Client, frames, served, write_run
 
 ANSWERS = Path(__file__).parents[1] / "view_answers.txt"
-RUNS = Path(__file__).parents[1] / "transcripts" / "sorts"
+RUNS = fixed_runs("sorts")
 _MORE = RUNS.with_name("more")
 _IMAGE = "e3ec8b7a95b6c12f4a6f3db24833c42c87d74124c06be8276a9b1a06a7adc459"
 _HEADERS = ("content-type", "content-range", "content-disposition", "cache-control", "accept-ranges", "allow", "vary")
