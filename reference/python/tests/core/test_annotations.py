@@ -134,15 +134,6 @@ def test_held_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert 1 == len(lines_of(run))
 
 
-def test_run_that_is_being_written_can_be_annotated(tmp_path: Path) -> None:
-    """The lock of the stream does not matter, and the writer goes on."""
-    with toyspec.start_run(tmp_path, run_id="r") as run:
-        run.step(loss=1.0)
-        toyspec.annotate(run.directory, notes="looks good")
-        run.step(loss=0.5)
-    assert "looks good" == toyspec.list_runs(tmp_path)[0].facts.notes
-
-
 @pytest.mark.proves("annotations/last-counts")
 @pytest.mark.proves("annotations/tags")
 def test_last_annotation_counts_key_by_key(tmp_path: Path) -> None:

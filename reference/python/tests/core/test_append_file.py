@@ -15,7 +15,6 @@ from files import content
 from toyspec.core.errors import StreamClosedError, StreamRefusedError
 from toyspec.core.system_calls import SystemCalls
 from toyspec.core.writing.append_file import AppendFile, Options, copy_bytes
-from toyspec.core.writing.opening import Opened
 from toyspec.testing import FailingCalls
 
 LINES = [b'{"n":%d,"pad":"%s"}' % (n, b"x" * n * 7) for n in range(6)]
@@ -227,14 +226,6 @@ def test_a_forgotten_file_gives_its_lock_back(path: str) -> None:
     AppendFile.reopen(path).close()
 
 
-def test_create_refuses_an_existing_file(path: str) -> None:
-    """A file that is there is not opened for creation."""
-    Path(path).write_bytes(OLD)
-    with pytest.raises(FileExistsError):
-        AppendFile.create(path)
-    assert OLD == content(path)
-
-
 def test_reopen_appends_and_can_demand_a_file(path: str) -> None:
     """Reopening goes on behind what is there, or creates the file unless told not to."""
     with pytest.raises(FileNotFoundError):
@@ -297,14 +288,6 @@ def test_a_failed_replacement_puts_the_old_file_back(path: str) -> None:
         AppendFile.replace(path, options=Options(calls=failing.calls))
     assert OLD == content(path)
     assert not os.path.exists(f"{path}.prev")
-
-
-def test_a_full_device_closes_the_file_for_good(path: str) -> None:
-    """A device that takes nothing raises, and a part on it cannot be there."""
-    file = AppendFile(Opened("/dev/full", os.open("/dev/full", os.O_RDWR), is_new=False))
-    with pytest.raises(OSError, match="No space left"):
-        file.append(b"one")
-    file.close()
 
 
 def test_a_file_emptied_by_someone_else_gets_no_hole(path: str) -> None:

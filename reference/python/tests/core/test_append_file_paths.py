@@ -127,17 +127,6 @@ def test_a_descriptor_that_the_program_closed_is_not_used(path: str, tmp_path: P
     os.close(other)
 
 
-def test_a_program_that_changes_its_directory_keeps_its_file(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative path means the directory in which the file was opened."""
-    monkeypatch.chdir(os.path.dirname(path))
-    file = AppendFile.create("events.jsonl", options=Options(look_seconds=0))
-    monkeypatch.chdir("..")
-    file.append(b"one")
-    file.close()
-    assert b"one\n" == content(path)
-    assert not os.path.exists("events.jsonl")
-
-
 def test_a_file_whose_name_another_writer_has_is_closed_for_good(path: str, capfd: pytest.CaptureFixture[str]) -> None:
     """Nothing is written to a file that has no name, nor to one that another writer has."""
     file = AppendFile.create(path, options=Options(look_seconds=0))
@@ -167,20 +156,6 @@ def test_a_full_disk_keeps_a_file_from_starting_again_until_there_is_room(path: 
     file.append(b"four")
     file.close()
     assert b"one\ntwo\nfour\n" == content(path)
-
-
-def test_an_error_that_cannot_pass_closes_the_file_and_names_it(path: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """After an input or output error nothing more is written; what was written stays."""
-    failing = FailingCalls(at=2, error=errno.EIO, only="write")
-    file = AppendFile.create(path, options=Options(calls=failing.calls))
-    file.append(b"one")
-    with pytest.raises(OSError, match="Input/output") as caught:
-        file.append(b"two")
-    assert path == caught.value.filename
-    with pytest.raises(StreamClosedError):
-        file.append(b"three")
-    assert b"one\n" == content(path)
-    assert 1 == capfd.readouterr().err.count("closed after an error")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="record locks that belong to an opening are Linux's")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -73,53 +71,6 @@ def test_a_line_after_an_unsettled_interruption_is_not_glued(path: str) -> None:
     assert b"two\n" == content(path)
 
 
-def test_threads_share_a_file(path: str) -> None:
-    """Lines of threads do not mix, and each thread's lines stay in order."""
-    file = AppendFile.create(path)
-
-    def write(name: int) -> None:
-        for number in range(300):
-            file.append(b"%d %d" % (name, number))
-
-    threads = [threading.Thread(target=write, args=(name,)) for name in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    file.close()
-    lines = [tuple(map(int, line.split())) for line in content(path).splitlines()]
-    assert 1200 == len(lines)
-    for name in range(4):
-        assert list(range(300)) == [number for owner, number in lines if owner == name]
-
-
-def test_a_signal_handler_may_append(path: str) -> None:
-    """A handler that logs while it interrupts a log call neither blocks nor tears a line."""
-    writes = iter(range(10**9))
-    handled = iter(range(10**9))
-
-    def signalled(descriptor: int, data: Any) -> int:
-        if next(writes) % 3 == 0:
-            os.write(descriptor, data[:1])
-            signal.raise_signal(signal.SIGUSR1)
-            return 1
-        return os.write(descriptor, data)
-
-    file = AppendFile.create(path, options=Options(calls=SystemCalls(write=signalled)))
-    before = signal.signal(signal.SIGUSR1, lambda *_: file.append(b"from the handler %d" % next(handled)))
-    try:
-        for number in range(50):
-            file.append(b"line %d" % number)
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    file.close()
-    lines = content(path).splitlines()
-    assert [b"line %d" % number for number in range(50)] == [line for line in lines if line.startswith(b"line")]
-    count = next(handled)
-    assert [b"from the handler %d" % n for n in range(count)] == [line for line in lines if line.startswith(b"from")]
-    assert count > 10
-
-
 def test_a_signal_handler_may_append_very_often(path: str) -> None:
     """More lines than calls can be nested, all within one line of the program."""
 
@@ -142,21 +93,6 @@ def test_a_signal_handler_may_append_very_often(path: str) -> None:
         signal.signal(signal.SIGUSR1, before)
     file.close()
     assert [b"line", *many] == content(path).splitlines()
-
-
-def test_a_signal_handler_may_close(path: str) -> None:
-    """A handler that closes the file while it interrupts a log call does so behind the line."""
-
-    def signalled(descriptor: int, data: Any) -> int:
-        os.write(descriptor, data[:1])
-        file.close()
-        return 1 + os.write(descriptor, data[1:])
-
-    file = AppendFile.create(path, options=Options(calls=SystemCalls(write=signalled)))
-    file.append(b"line")
-    with pytest.raises(StreamClosedError, match="it was closed"):
-        file.append(b"late")
-    assert b"line\n" == content(path)
 
 
 def test_the_handle_of_a_forked_child_is_dead(path: str) -> None:
@@ -249,31 +185,6 @@ def test_a_file_size_limit_gives_a_short_write(path: str) -> None:
     done = in_subprocess(program, path)
     assert ["0", "1", "File too large", "File too large"] == done.stdout.splitlines()
     assert b"0" * 40 + b"\n" + b"1" * 40 + b"\nfits\n" == content(path)
-
-
-def test_a_killed_writer_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
-    """After SIGKILL at any moment, every acknowledged line is there, and after it a part of one at most."""
-    program = """if True:
-        import os, sys
-        from toyspec.core.writing.append_file import AppendFile
-        file = AppendFile.create(sys.argv[1])
-        line = b"x" * 3000
-        for number in range(10 ** 9):
-            file.append(b"%09d " % number + line)
-            os.write(1, b"%09d\\n" % number)
-    """
-    for attempt in range(12):
-        path = str(tmp_path / f"{attempt}.jsonl")
-        with subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            first = process.stdout.readline()
-            time.sleep(0.003 * attempt)
-            process.kill()
-            acknowledged = (first + process.stdout.read()).split(b"\n")[:-1]
-        *lines, part = content(path).split(b"\n")
-        assert acknowledged == [line[:9] for line in lines][: len(acknowledged)]
-        assert len(lines) <= len(acknowledged) + 1
-        assert part == b"" or part.startswith(b"%09d" % len(lines)) or len(part) < 9
 
 
 def test_what_waits_for_a_turn_that_fails_is_done(path: str) -> None:

@@ -17,43 +17,57 @@ FACTS = {"size_bytes": len(CONTENT), "sha256": sha256(CONTENT).hexdigest()}
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "outside.bin").write_bytes(CONTENT)
+    for folder in (".", "one", "two"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "outside.bin").write_bytes(CONTENT)
 
 
-def logged(path: str, *, copy: bool = False) -> dict[str, Any]:
-    """Return the record of the file *path*."""
+def logged(*paths: str, **options: Any) -> list[dict[str, Any]]:
+    """Return the records of the files *paths*."""
     with start_run("runs", run_id="a", git=None) as run:
         (Path(run.directory) / "inside.bin").write_bytes(CONTENT)
-        run.artifact(path, copy=copy)
+        for path in paths:
+            run.artifact(path, **options)
     assert [] == check("runs").files[0].findings
-    (found,) = [record.value for record in read(run.directory) if record.kind in ("artifact", "reference")]
-    return {key: value for key, value in found.items() if key != "t"}
+    found = [record.value for record in read(run.directory) if record.kind in ("artifact", "reference")]
+    return [{key: value for key, value in each.items() if key != "t"} for each in found]
 
 
-@pytest.mark.parametrize("path", ["inside.bin", "runs/a/inside.bin", "runs/../runs/a/inside.bin"])
-def test_file_in_the_bundle_is_named_by_its_place_there(path: str) -> None:
-    """Size and digest are filled in, wherever the path begins."""
-    assert {"kind": "artifact", "path": "inside.bin", **FACTS} == logged(path)
+def test_file_is_named_by_its_place_in_the_bundle_or_referred_to(tmp_path: Path) -> None:
+    """Size and digest are filled in, wherever the path begins; a checkpoint may be named before it is written."""
+    outside = {"kind": "reference", "uri": (tmp_path / "outside.bin").as_uri(), **FACTS}
+    assert [
+        *[{"kind": "artifact", "path": "inside.bin", **FACTS}] * 3,
+        {"kind": "artifact", "path": "weights/later.bin"},
+        outside,
+        outside,
+        {"kind": "reference", "uri": "s3://bucket/model.bin"},
+    ] == logged(
+        "inside.bin",
+        "runs/a/inside.bin",
+        "runs/../runs/a/inside.bin",
+        "weights/later.bin",
+        "outside.bin",
+        f"../{tmp_path.name}/outside.bin",
+        "s3://bucket/model.bin",
+    )
 
 
-def test_file_that_is_not_there_yet_has_no_size() -> None:
-    """A checkpoint may be named before it is written."""
-    assert {"kind": "artifact", "path": "weights/later.bin"} == logged("weights/later.bin")
+def test_file_outside_is_copied_under_a_free_name_when_asked(tmp_path: Path) -> None:
+    """A second file of one name is kept beside the first; a silent run looks at no file."""
+    given = {"role": "weights", "media_type": "a/b", "step": 2}
+    names = ["outside.bin", "outside.bin-2", "outside.bin-3"]
+    assert [{"kind": "artifact", "path": f"artifacts/{name}", **FACTS, **given} for name in names] == logged(
+        "one/outside.bin", "two/outside.bin", "outside.bin", copy=True, **given
+    )
+    assert [CONTENT] * 3 == [(tmp_path / "runs/a/artifacts" / name).read_bytes() for name in names]
 
 
-@pytest.mark.parametrize("path", ["outside.bin", "../{}/outside.bin"])
-def test_file_outside_is_referred_to(path: str, tmp_path: Path) -> None:
-    """The log names no file of the bundle that is none."""
-    expected = {"kind": "reference", "uri": (tmp_path / "outside.bin").as_uri(), **FACTS}
-    assert expected == logged(path.format(tmp_path.name))
-
-
-def test_file_outside_is_copied_when_asked(tmp_path: Path) -> None:
-    """The bundle has it then."""
-    assert {"kind": "artifact", "path": "artifacts/outside.bin", **FACTS} == logged("outside.bin", copy=True)
-    assert CONTENT == (tmp_path / "runs/a/artifacts/outside.bin").read_bytes()
-
-
-def test_object_in_a_store_is_referred_to() -> None:
-    """An address is its own reference, without what is secret in it."""
-    assert {"kind": "reference", "uri": "s3://bucket/model.bin"} == logged("s3://bucket/model.bin")
+def test_file_that_cannot_be_copied_is_referred_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message says why; the log says where the file is."""
+    with start_run("runs", run_id="a", git=None) as run:
+        (tmp_path / "runs/a/artifacts").write_text("no folder")
+        run.artifact("outside.bin", copy=True, media_type="a/b")
+    assert f"{run.events_path}: outside.bin could not be copied (Not a directory)" in capsys.readouterr().err
+    (found,) = [record.value for record in read(run.directory) if record.kind == "reference"]
+    assert ((tmp_path / "outside.bin").as_uri(), False) == (found["uri"], "media_type" in found)

@@ -71,20 +71,6 @@ def test_a_program_without_libraries_is_alone_on_a_processor(alone: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("name", "module"),
-    [
-        ("jax", jax(index=3, count=8)),
-        ("torch.distributed", distributed(3)),
-        ("torch_xla.runtime", SimpleNamespace(global_ordinal=lambda: 3, world_size=lambda: 9)),
-    ],
-)
-def test_the_library_knows_the_process(name: str, module: Any, alone: pytest.MonkeyPatch) -> None:
-    """The number of the process is asked of the library that is in use."""
-    alone.setitem(sys.modules, name, module)
-    assert 3 == process_index()
-
-
-@pytest.mark.parametrize(
     ("name", "module", "expected"),
     [
         ("jax", jax(index=3, count=8), (3, 8, "jax")),
@@ -238,12 +224,6 @@ def test_a_driver_that_fails_does_not_prevent_a_run(alone: pytest.MonkeyPatch, t
     [start, _] = toyspec.read(run.events_path)
     assert isinstance(start, toyspec.Record)
     assert "backend" not in start.value
-
-
-def test_jax_on_a_processor_has_no_device_memory() -> None:
-    """With the real JAX on a CPU there is no device memory to tell."""
-    pytest.importorskip("jax")
-    assert (0, None, Backend(kind="cpu")) == (process_index(), device_memory(), this_backend())
 
 
 def test_measurements_are_system_events(tmp_path: Path) -> None:

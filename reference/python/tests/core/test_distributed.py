@@ -215,12 +215,6 @@ def test_lost_machine_is_not_blamed_on_its_work() -> None:
     assert [[1, 2]] * 6 == crew.given
 
 
-def test_small_first_item_ends_nothing() -> None:
-    """An item that is done after all that are looked at with it does not end the work."""
-    items = [1 << 20, *[2 << 20] * 100]
-    assert [2 * item for item in items] == [result for _, result in results_of(items, work(doubled), _Recording(0))]
-
-
 def test_batches_are_of_bytes() -> None:
     """A batch ends with enough bytes or items, and an item of unknown size is alone."""
     sizes = [1 << 20, 5, 5, 0, *[1] * 100]

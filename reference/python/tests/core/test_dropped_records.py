@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
-from toyspec.core.writing.dropped_records import DroppedRecords, ForkedRecords
+from toyspec.core.writing.dropped_records import DroppedRecords
 from toyspec.core.writing.logged_values import LeftOut
 
 
@@ -113,16 +111,6 @@ def test_values_of_very_many_names_are_said_a_hundred_times(capsys: pytest.Captu
     assert {f"v{number}": 2 for number in range(250)} == dropped.note()["left_out"]
 
 
-def test_one_value_is_one(capsys: pytest.CaptureFixture[str]) -> None:
-    """The sum of one has no plural, and nothing without a loss."""
-    dropped = DroppedRecords("p")
-    dropped.conclude()
-    dropped.leave_out_values([LeftOut("a", "b")], "step")
-    lines(capsys)
-    dropped.conclude()
-    assert ["1 value was left out in total (a 1)"] == lines(capsys)
-
-
 def test_names_of_many_values_are_noted_a_thousand_at_a_time() -> None:
     """A note is one line; the next one has the rest. A name without end is shortened."""
     dropped = DroppedRecords("p")
@@ -138,43 +126,3 @@ def test_names_of_many_values_are_noted_a_thousand_at_a_time() -> None:
     assert max(map(len, rest["left_out"])) < 1000
     dropped.end_note(rest)
     assert not dropped.has_unnoted
-
-
-def test_records_of_forked_processes_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    """Their process has reported them; the log of this one counts them, and says what they are."""
-    dropped = DroppedRecords("p")
-    dropped.count_forked(Counter())
-    assert (0, False) == (dropped.count, dropped.has_news)
-    dropped.count_forked(Counter({"step": 2, "eval": 1}))
-    assert (3, True, {"step": 2, "eval": 1}) == (dropped.count, dropped.has_news, dropped.note()["dropped"])
-    fact = "records of forked processes (the process that started the run is its only writer)"
-    assert f"left out: {fact}" == dropped.note()["text"]
-    assert [] == lines(capsys)
-
-
-def test_caller_that_gets_an_error_is_not_told_twice(capsys: pytest.CaptureFixture[str]) -> None:
-    """The record counts, and nothing is said until writing works again."""
-    dropped = DroppedRecords("p")
-    dropped.tell_caller("No space left on device", kind="step")
-    assert ([], 1, 1) == (lines(capsys), dropped.count, dropped.outage)
-    assert {"step": 1} == dropped.note()["dropped"]
-    dropped.end_outage()
-    assert ["writing works again; 1 record was dropped here: No space left on device"] == lines(capsys)
-
-
-def test_forked_processes_are_counted_again_after_a_run_goes_on() -> None:
-    """Each count begins where the one before ended, and at nothing once the run is open again."""
-    forked = ForkedRecords()
-    assert {} == forked.taken()
-    forked.add("lost")
-    for kinds in (["step", "note", "step"], ["gpu"]):
-        forked.prepare()
-        for kind in kinds:
-            forked.add(kind)
-        assert Counter(kinds) == forked.taken()
-        assert {} == forked.taken()
-        forked.close()
-        forked.prepare()
-        forked.add("lost")
-        assert {} == forked.taken()
-        forked.is_open = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -103,32 +102,3 @@ def test_tail_takes_a_directory(
     monkeypatch.setattr(tail, "_MOST_RUNS", 2)
     assert exit_codes.USAGE == main(["tail", "--once", str(sweep)])
     assert "3 runs; name 2 at most, or look at them with `toyspec watch`" in capsys.readouterr().err
-
-
-def test_show_says_what_the_start_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The name and the group that a person gave, notes, tags, arguments and packages."""
-    start = {
-        "kind": "run_start",
-        "schema": "toy/v1",
-        "t": 0.0,
-        "run_id": "x",
-        "name": "base",
-        "group": "sweep",
-        "notes": "first try",
-        "tags": ["a", "b"],
-        "argv": ["train.py", "--lr", "1"],
-        "packages": {"torch": "2.5"},
-    }
-    run = write_run(tmp_path / "x")
-    (run / "events.jsonl").write_text(json.dumps(start) + "\n", encoding="utf-8")
-    assert exit_codes.OK == main(["show", str(run)])
-    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()]
-    for title, text in {
-        "name": "base",
-        "group": "sweep",
-        "notes": "first try",
-        "tags": "a, b",
-        "argv": "train.py --lr 1",
-        "packages": "torch 2.5",
-    }.items():
-        assert [title, text] in lines

@@ -18,7 +18,6 @@ from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
 from toyspec.core.runs import stream_ends
 from toyspec.core.runs import summary as run_ends
-from toyspec.core.runs.stream_ends import BLOCK_BYTES
 from toyspec.core.runs.summary import RunSummary, summarize_ends, summarize_run
 
 if TYPE_CHECKING:
@@ -161,21 +160,6 @@ def test_settings_that_a_resumption_between_the_ends_changed_are_found(
     assert 0.3 == run.config["lr"] == run.row()["config.lr"]
 
 
-def test_what_is_between_the_ends_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cost of a line of the list does not grow with the run."""
-    read: list[int] = []
-
-    def counted(descriptor: int, offset: int, size: int) -> bytes:
-        read.append(size)
-        return read_at(descriptor, offset, size)
-
-    read_at = stream_ends._read_at
-    monkeypatch.setattr(stream_ends, "_read_at", counted)
-    monkeypatch.setattr(run_ends, "WHOLE_BYTES", 0)
-    summarize_ends(write(tmp_path, _lines([START, *_steps(1, 20_000), END])))
-    assert [BLOCK_BYTES, BLOCK_BYTES] == read
-
-
 RESUMED = [
     [START, *_steps(1, 9), RESUME | {"from_step": 3}, *_steps(4, 20_000), END],
     [START, *_steps(1, 20_000), RESUME | {"from_step": 19_990}],
@@ -233,7 +217,7 @@ def test_damage_between_the_ends_of_a_small_stream_shows(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("dialect", ["auto", None, "json-objects"])
-@pytest.mark.parametrize("name", ["ended", "killed", "metrics", "resumed long ago"])
+@pytest.mark.parametrize("name", ["killed", "metrics"])
 def test_ends_are_read_as_what_the_user_names(name: str, dialect: str | None, tmp_path: Path) -> None:
     """A log that the user calls that of another program is read as one, as a whole reading of it does."""
     path = write(tmp_path, SOUND[name])

@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -21,10 +19,8 @@ import toyspec
 from toyspec.core.format.canonical import encode
 from toyspec.core.writing import logged_values, open_runs
 from toyspec.core.writing.companions import CompanionOrder, CompanionProcess, Companionship
-from toyspec.core.writing.dropped_records import DroppedRecords
-from toyspec.core.writing.logged_values import LeftOut, writable
+from toyspec.core.writing.logged_values import writable
 from toyspec.core.writing.run_writer import RunWriter
-from toyspec.health.run_health import RunHealth
 from toyspec.testing import ManualClock
 
 
@@ -44,150 +40,7 @@ def stream(folder: Path, name: str = "events.jsonl") -> list[dict[str, Any]]:
     return [{key: value for key, value in json.loads(line).items() if key not in hidden} for line in lines]
 
 
-GOES_BACK = (
-    "is not after the last one: it is written as plain values; to repeat steps, call run_resume(from_step) first"
-)
-NAMED = "the values are named after it, as odd/loss"
-NO_NAMES = 'values must be a mapping, got list [1, 2]; pass names with their values, for example {"loss": 2.5}'
-PHASES = "it must be one of 'train', 'eval', 'decode', 'serve', got"
 Call = Callable[[Any], None]
-STEPS: dict[str, tuple[list[Call], list[dict[str, Any]], list[str]]] = {
-    "a step that goes back": (
-        [
-            lambda run: run.step(5, loss=1.0),
-            lambda run: run.step(3, loss=2.0, tokens=4, acc=0.5),
-            lambda run: run.step(5),
-        ],
-        [
-            {"kind": "step", "step": 5, "loss": 1.0},
-            {"kind": "scalars", "step": 3, "values": {"acc": 0.5, "loss": 2.0, "tokens": 4.0}},
-            {"kind": "scalars", "step": 5, "values": {}},
-        ],
-        [f"step 3 {GOES_BACK} (reported once)"],
-    ),
-    "a step that goes back, not finite": (
-        [lambda run: run.step(5), lambda run: run.step(3, loss=float("nan"), phase="train")],
-        [
-            {"kind": "step", "step": 5},
-            {
-                "kind": "scalars", "step": 3, "phase": "train",
-                "values": {"loss": None}, "nonfinite": {"loss": "nan"},
-            },
-        ],
-        [f"step 3 {GOES_BACK} (reported once)"],
-    ),
-    "steps of two phases": (
-        [
-            lambda run: run.step(5),
-            lambda run: run.step(3, phase="eval"),
-            lambda run: run.step(),
-            lambda run: run.step(phase="eval"),
-        ],
-        [
-            {"kind": "step", "step": 5},
-            {"kind": "step", "phase": "eval", "step": 3},
-            {"kind": "step", "step": 6},
-            {"kind": "step", "phase": "eval", "step": 4},
-        ],
-        [],
-    ),
-    "texts of a phase that is none": (
-        [lambda run: run.scalars({"a": 1}, texts={"b": "x"}, phase="odd", step=1)],
-        [
-            {"kind": "scalars", "step": 1, "values": {"odd/a": 1.0}, "texts": {"odd/b": "x"}},
-            {
-                "kind": "note", "topic": "left-out", "left_out": {"phase": 1},
-                "text": f"left out: phase ({PHASES} odd; {NAMED})",
-            },
-        ],
-        [
-            f"phase of scalars is left out, and all else is written: {PHASES} odd; {NAMED} (reported once)"
-        ],
-    ),
-    "steps of a phase that is none": (
-        [lambda run: run.step(7, loss=1.0, phase="odd"), lambda run: run.step(loss=2.0, phase="odd")],
-        [
-            {"kind": "scalars", "step": 7, "values": {"odd/loss": 1.0}},
-            {
-                "kind": "note", "topic": "left-out", "left_out": {"phase": 1},
-                "text": f"left out: phase ({PHASES} odd; {NAMED})",
-            },
-            {"kind": "scalars", "step": 8, "values": {"odd/loss": 2.0}},
-        ],
-        [f"phase of scalars is left out, and all else is written: {PHASES} odd; {NAMED} (reported once)"],
-    ),
-    "an evaluation of a phase that is none": (
-        [lambda run: run.eval("v", loss=1, phase="odd")],
-        [
-            {"kind": "eval", "phase": "eval", "name": "v", "loss": 1.0},
-            {"kind": "note", "topic": "left-out", "left_out": {"phase": 1}, "text": f"left out: phase ({PHASES} odd)"},
-        ],
-        [f"phase of eval is left out, and all else is written: {PHASES} odd (reported once)"],
-    ),
-    "a mapping in place of a loss": (
-        [lambda run: run.step(1, loss={"ce": 1, "z": 2}), lambda run: run.eval("v", loss={"ce": 1})],
-        [
-            {"kind": "step", "step": 1, "extra": {"loss/ce": 1.0, "loss/z": 2.0}},
-            {"kind": "eval", "phase": "eval", "name": "v"},
-            {
-                "kind": "note", "topic": "left-out", "left_out": {"loss/ce": 1},
-                "text": "left out: loss/ce (/loss must be a number, got dict)",
-            },
-        ],
-        ["loss/ce of eval is left out, and all else is written: /loss must be a number, got dict (reported once)"],
-    ),
-    "values of another phase before any step": (
-        [lambda run: run.log({"a": 1}, phase="eval")],
-        [{"kind": "scalars", "phase": "eval", "values": {"a": 1.0}}],
-        [],
-    ),
-    "values without names": (
-        [lambda run: run.log([1, 2], b=3)],
-        [
-            {
-                "kind": "note", "topic": "left-out", "left_out": {"values": 1},
-                "text": f"left out: values ({NO_NAMES})",
-            },
-            {"kind": "scalars", "step": 1, "values": {"b": 3.0}},
-        ],
-        [
-            f"values is left out: {NO_NAMES} (reported once)"
-        ],
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", STEPS)
-def test_calls_become_these_records(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each value is in a record or counted in a note, and standard error says once what was changed."""
-    calls, expected, said = STEPS[name]
-    run = begun(tmp_path)
-    for call in calls:
-        call(run)
-    assert expected == stream(tmp_path)
-    lines = capsys.readouterr().err.splitlines()
-    assert said == [line.removeprefix(f"toyspec: {run.events_path}: ") for line in lines]
-    run.abandon()
-
-
-def test_settings_that_cannot_be_written_change_nothing(tmp_path: Path) -> None:
-    """A resumption names the settings that differ; what has no text in a log takes part in no comparison."""
-    config: dict[str, Any] = {"lr": 0.5, "bad": object()}
-    run = RunWriter(tmp_path / "r", clock=ManualClock(), resuming="by-itself")
-    run.run_start(host="", started_at="", config=config)
-    run.step(1)
-    run.abandon()
-    with begun(tmp_path) as run:
-        run.run_start(config=config)
-        run.run_start(config={**config, "lr": 1}, world_size=2)
-        run.note("on")
-    resumption, note, _ = stream(tmp_path)[-3:]
-    assert {"kind": "run_resume", "from_step": 1, "config": {"lr": 1}, "world_size": 2} == resumption
-    assert {"kind": "note", "text": "on"} == note
-    strict = begun(tmp_path, on_error="raise")
-    with pytest.raises(ValueError, match="bad"):
-        strict.run_start(config=config)
-    strict.abandon()
 
 
 def test_id_of_a_resumed_stream_is_its_own(tmp_path: Path) -> None:
@@ -290,17 +143,6 @@ def test_a_signal_is_asked_first(
     assert expected == (end["reason"], end["error"], end["exit_code"])
 
 
-def test_exit_of_the_program_goes_on_as_before() -> None:
-    """What a run puts in its way only remembers the code."""
-    asked: list[object] = []
-    before = open_runs._program.exit_code
-    try:
-        open_runs._note_exit(asked.append, 3)
-        assert ([3], 3) == (asked, open_runs._program.exit_code)
-    finally:
-        open_runs._program.exit_code = before
-
-
 @pytest.mark.parametrize("most", range(60, 200, 7))
 def test_as_much_of_a_record_as_fits_is_kept(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is kept has at most the size of a line, and each part that is left out would not fit beside it."""
@@ -327,71 +169,20 @@ def test_as_much_of_a_record_as_fits_is_kept(most: int, monkeypatch: pytest.Monk
     assert whole.keys() - names - {"texts"} == there - {"texts"}
 
 
-def test_values_that_no_record_can_hold_are_named() -> None:
-    """The reason of the encoder is the reason."""
-    record = {"kind": "note", "t": 0.0, "text": "a", "topic": object(), "by": {"kind": "human", "odd": 10**400}}
-    kept, left_out = writable("note", record, lambda members: len(encode(dict(members))))
-    assert {"kind": "note", "t": 0.0, "text": "a", "by": {"kind": "human"}} == kept
-    assert ["topic", "by/odd"] == [name for name, _ in left_out]
-    assert all(isinstance(each, LeftOut) for each in left_out)
-
-
-def test_what_is_outside_gets_a_free_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second file of one name is kept beside the first; a silent run looks at no file."""
-    monkeypatch.chdir(tmp_path)
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "w.bin").write_text(folder)
-    with begun(tmp_path) as run:
-        for folder in ("one", "two", "two"):
-            run.artifact(f"{folder}/w.bin", copy=True, role="weights", media_type="a/b", step=2)
-    found = [record for record in stream(tmp_path) if record["kind"] == "artifact"]
-    assert ["artifacts/w.bin", "artifacts/w.bin-2", "artifacts/w.bin-3"] == [record["path"] for record in found]
-    assert [("weights", "a/b", 2, 3)] * 3 == [
-        tuple(record[key] for key in ("role", "media_type", "step", "size_bytes")) for record in found
-    ]
-    RunWriter(tmp_path / "silent", silent=True).artifact("one/w.bin", copy=True)
-    assert not (tmp_path / "silent").exists()
-
-
-def test_file_that_cannot_be_copied_is_referred_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The message says why; the log says where the file is."""
-    outside = tmp_path / "w.bin"
-    outside.write_text("w")
-    with begun(tmp_path) as run:
-        (tmp_path / "r" / "artifacts").write_text("no folder")
-        run.artifact(outside, copy=True, media_type="a/b")
-    fact = f"{run.events_path}: {outside} could not be copied (Not a directory)"
-    assert f"toyspec: {fact}\n" == capsys.readouterr().err
-    (found,) = [record for record in stream(tmp_path) if record["kind"] == "reference"]
-    assert (outside.as_uri(), 1, None) == (found["uri"], found["size_bytes"], found.get("media_type"))
-
-
 def test_wrong_choices_say_what_may_be_chosen(tmp_path: Path) -> None:
     """The message has the value and the choices."""
-    with pytest.raises(ValueError) as caught:
-        toyspec.start_run(tmp_path, ranks="some")  # type: ignore[arg-type]
-    assert "ranks is 'some'; pass 'first' for one log, or 'all' for one of each process" == str(caught.value)
-    with pytest.raises(ValueError) as caught:
-        toyspec.start_run(tmp_path, wait_seconds=-1)
-    assert "wait_seconds is -1; it must be a number of seconds ≥ 0" == str(caught.value)
-    with pytest.raises(ValueError) as caught:
-        RunWriter("s3://bucket/r")
-    assert "s3://bucket/r is an address; write the run into a folder, and copy that there" == str(caught.value)
+    for options, fact in (
+        ({"ranks": "some"}, "ranks is 'some'; pass 'first' for one log, or 'all' for one of each process"),
+        ({"wait_seconds": -1}, "wait_seconds is -1; it must be a number of seconds ≥ 0"),
+        ({"exist": "append"}, "exist is 'append'"),
+        ({"durability": "none"}, "durability is 'none'"),
+        ({"on_error": "ignore"}, "on_error is 'ignore'"),
+        ({"root": "s3://bucket/r"}, "s3://bucket/r is an address; write the run into a folder, and copy that there"),
+    ):
+        with pytest.raises(ValueError) as caught:
+            toyspec.start_run(**{"root": tmp_path, **options})  # type: ignore[arg-type]
+        assert str(caught.value).startswith(fact)
     assert [] == os.listdir(tmp_path)
-
-
-def test_end_of_a_watch_waits_for_its_thread(tmp_path: Path) -> None:
-    """Some seconds at most, and not for itself."""
-    health = RunHealth(begun(tmp_path), (), (), poll_seconds=60.0)
-    waited = list[float]()
-    thread, health._thread = health._thread, SimpleNamespace(is_alive=lambda: True, join=waited.append)  # type: ignore[assignment]
-    health.ending()
-    assert ([2.0], True) == (waited, health._stopped.is_set())
-    thread.join(120.0)
-    health._thread = threading.current_thread()
-    health.ending()
-    assert not thread.is_alive()
 
 
 def test_progress_of_a_seal_ends_with_all_bytes(tmp_path: Path) -> None:
@@ -436,8 +227,9 @@ def test_companion_of_a_parent_is_left_alone(tmp_path: Path, monkeypatch: pytest
     assert companion._is_over
 
 
-@pytest.mark.parametrize("module", ["toyspec.stores.companion", "toyspec.convert.mirrors"])
-@pytest.mark.parametrize("order", [b"", b'{"directory":'])
+@pytest.mark.parametrize(
+    ("module", "order"), [("toyspec.stores.companion", b""), ("toyspec.convert.mirrors", b'{"directory":')]
+)
 def test_companion_whose_training_is_gone_before_its_order_ends_quietly(module: str, order: bytes) -> None:
     """A program that is killed while it starts a run leaves no traceback of another one."""
     ended = subprocess.run([sys.executable, "-P", "-m", module], input=order, capture_output=True, check=False)
@@ -528,57 +320,3 @@ def test_other_objects_than_companions_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'mirrors'"):
         toyspec.start_run(tmp_path, mirrors=[])  # type: ignore[call-arg]
     assert [] == os.listdir(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("call", "expected"),
-    [
-        (lambda lost: lost.leave_out("a"), {"dropped": {"record": 1}, "text": "left out: record (a)"}),
-        (lambda lost: lost.leave_out("a", kind="step"), {"dropped": {"step": 1}, "text": "left out: step (a)"}),
-        (lambda lost: lost.add("full"), {"dropped": {"record": 1}, "text": "1 record was dropped here: full"}),
-        (lambda lost: lost.tell_caller("full"), {"dropped": {"record": 1}, "text": "1 record was dropped here: full"}),
-        (
-            lambda lost: [lost.add("full", kind="step"), lost.add("full", kind="note")],
-            {"dropped": {"step": 1, "note": 1}, "text": "2 records were dropped here: full"},
-        ),
-        (
-            lambda lost: lost.count_forked(Counter({"step": 2})),
-            {
-                "dropped": {"step": 2},
-                "text": "left out: records of forked processes (the process that started the run is its only writer)",
-            },
-        ),
-        (
-            lambda lost: [lost.leave_out_values([LeftOut(f"v{at}", "why")], "step") for at in range(7)],
-            {
-                "left_out": {f"v{at}": 1 for at in range(7)},
-                "text": f"left out: {'; '.join(f'v{at} (why)' for at in range(5))}; and 2 more",
-            },
-        ),
-    ],
-    ids=range(7),
-)
-def test_note_counts_what_is_missing(call: Call, expected: dict[str, Any]) -> None:
-    """Records by kind, values by name, and why; then it begins again, and what is like before is only counted."""
-    lost = DroppedRecords("events.jsonl")
-    call(lost)
-    assert {"kind": "note", "topic": "left-out", **expected} == lost.note()
-    assert lost.has_unnoted
-    lost.end_note(lost.note())
-    assert (False, False) == (lost.has_unnoted, lost.has_news)
-    lost.outage = 0
-    call(lost)
-    numbers = {**expected.get("dropped", {}), **expected.get("left_out", {})}
-    if not lost.outage:
-        assert f"left out: {sum(numbers.values())} more like before" == lost.note()["text"]
-
-
-def test_run_that_goes_on_counts_what_forked_processes_log(tmp_path: Path) -> None:
-    """An ended run does not, and it does again from its next record on."""
-    run = begun(tmp_path)
-    run.run_end()
-    counted = [run._stream._forked.is_open]
-    run.note("again")
-    counted.append(run._stream._forked.is_open)
-    assert [False, True] == counted
-    run.abandon()

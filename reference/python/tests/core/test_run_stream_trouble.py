@@ -204,30 +204,6 @@ def test_a_start_that_comes_to_nothing_leaves_nothing(tmp_path: Path, start: str
         assert earlier == (directory / "events.jsonl").read_bytes()
 
 
-def test_a_caller_that_wants_errors_can_go_on(directory: Path) -> None:
-    """With on_error raise, a record that failed is not in the stream, and the next one is."""
-    failing = FailingCalls(at=2, error=errno.ENOSPC, effect="short-write", only="write")
-    with RunWriter(directory, on_error="raise", calls=failing.calls) as run:
-        run.run_start()
-        with pytest.raises(OSError, match="No space left"):
-            run.step(loss=1.5)
-        run.step(loss=2.5)
-    assert [(1, 2.5)] == [(record["step"], record["loss"]) for record in read(run.events_path) if record.kind == "step"]
-
-
-def test_a_directory_that_cannot_be_made_is_survived(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """A root that is a file, or a path that is too long, leaves an inactive writer and one line."""
-    (tmp_path / "file").write_bytes(b"")
-    for directory in (tmp_path / "file" / "r", tmp_path / ("d" * 300) / "r"):
-        with RunWriter(directory) as run:
-            run.run_start()
-            run.step()
-        assert not run.active
-        assert 1 == capfd.readouterr().err.count("logging stops; the program continues")
-        with pytest.raises(OSError, match=r"Not a directory|too long"):
-            RunWriter(directory, on_error="raise")
-
-
 def nested(depth: int) -> Any:
     """Return *depth* arrays inside one another."""
     return [nested(depth - 1)] if depth else 1

@@ -50,13 +50,6 @@ def test_every_answer_about_a_run_is_the_same(phase: str | None, tmp_path: Path)
         assert final == run.facts.final_loss
 
 
-def test_phase_that_is_named_late_counts_from_the_start(tmp_path: Path) -> None:
-    """A run_start after its first steps still decides their phase."""
-    path = tmp_path / "log.jsonl"
-    path.write_bytes(stream(step(1, loss=3.0), step(2, phase="train", loss=2.0), {**START, "phase": "eval"}))
-    assert (3.0, 1) == (summarize_run(str(path)).facts.final_loss, summarize_run(str(path)).last_step)
-
-
 _LOSSES = strategies.lists(
     strategies.sampled_from([2.5, 1.0, -3.0, None, -1e300, 1e39, -3.5e38, "x", True]), max_size=12
 )

@@ -38,30 +38,6 @@ def test_names_survive_the_format(name: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
-    [
-        b"",
-        b"# a comment",
-        DIGEST.encode(),
-        DIGEST.encode() + b"  ",
-        DIGEST.encode() + b" name",
-        DIGEST.encode() + b"\t name",
-        DIGEST.upper().encode() + b"  name",
-        DIGEST[1:].encode() + b"  name",
-        DIGEST.encode() + b"0  name",
-        b" " + DIGEST.encode() + b"  name",
-        DIGEST.encode() + b"  na\0me",
-        b"\\" + DIGEST.encode() + b"  a\\b",
-        b"\\" + DIGEST.encode() + b"  a\\",
-        b"SHA256 (name) = " + DIGEST.encode(),
-    ],
-)
-def test_other_lines_are_not_of_the_format(line: bytes) -> None:
-    """What sha256sum does not write is not read, even where it would read it."""
-    assert parse_seal_line(line) is None
-
-
-@pytest.mark.parametrize(
     ("name", "parts"),
     [
         (b"a", (b"a",)),
