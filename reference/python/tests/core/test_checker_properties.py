@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from property_examples import examples
 from strategies import JSON, kinds, records, streams
-from toyspec.core.checker import CheckOptions, check_bytes, stream_checker
+from toyspec.core.checker import CheckOptions, check_bytes, open_checker, stream_checker
+from toyspec.core.checker.checking import Checker
 from toyspec.core.checker.collecting import Lines, RecordFinding
 from toyspec.core.checker.record_rules import RecordValidator
 from toyspec.core.checker.stream_checker import BlockProof, StreamChecker
@@ -64,9 +65,8 @@ def test_checker_and_engine_agree_on_any_value(value: dict[str, Any]) -> None:
     assert schema_accepts("toy/v1", "step", step) == engine_accepts("toy/v1", "step", step)
 
 
-def chunked(data: bytes, cuts: list[int], options: CheckOptions | None = None) -> FileReport:
-    """Return the report on *data* fed in pieces that end at *cuts*."""
-    checker = StreamChecker("-", options=options)
+def chunked(checker: Checker, data: bytes, cuts: list[int]) -> FileReport:
+    """Return the report of *checker* on *data* fed in pieces that end at *cuts*."""
     places = sorted({min(cut, len(data)) for cut in cuts} | {0, len(data)})
     for start, end in itertools.pairwise(places):
         checker.feed(data[start:end])
@@ -75,12 +75,14 @@ def chunked(data: bytes, cuts: list[int], options: CheckOptions | None = None) -
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_any_chunking_gives_one_report(profile: str) -> None:
-    """The report does not depend on how the bytes arrive."""
+    """The report does not depend on how the bytes arrive, with either engine."""
 
     @settings(max_examples=examples(80), deadline=None)
     @given(streams(profile), st.lists(st.integers(0, 800), max_size=6))
     def same(data: bytes, cuts: list[int]) -> None:
-        assert check_bytes(data, dialect=None) == chunked(data, cuts)
+        whole = check_bytes(data, dialect=None)
+        for checker in (StreamChecker("-"), open_checker("-", CheckOptions(dialect=None))):
+            assert whole == chunked(checker, data, cuts)
 
     same()
 
@@ -127,12 +129,3 @@ def test_check_never_raises(data: bytes) -> None:
     # What only the end of the stream shows comes last, though its place is the last record or line 1.
     lines = [finding.line for finding in report.findings if finding.rule not in ("run-end-missing", "stream-empty")]
     assert sorted(lines) == lines
-
-
-@settings(max_examples=examples(40), deadline=None)
-@given(streams(), st.integers(20, 120))
-def test_line_limit_is_the_same_on_both_paths(data: bytes, limit: int) -> None:
-    """A reduced line limit gives line-too-long for exactly the committed lines beyond it."""
-    long = [number for number, line in enumerate(data.split(b"\n")[:-1], 1) if len(line) > limit]
-    report = check_bytes(data, profile="toy/v1", max_line_bytes=limit)
-    assert long == [finding.line for finding in report.findings if finding.rule == "line-too-long"]

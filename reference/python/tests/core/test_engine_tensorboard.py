@@ -13,16 +13,13 @@ from property_examples import examples
 from toyspec import import_runs
 from toyspec.convert.protobuf import double_field, field, float_field, integer_field
 from toyspec.convert.tensorboard_files import (
-    crc32c_plainly,
     hparams_event,
-    masked,
     record,
     scalar_event,
     session_event,
     text_event,
     version_event,
 )
-from toyspec.core.engine import native
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,17 +91,3 @@ def test_import_is_the_same_with_both_engines(
     (folder / "events.out.tfevents.1790000000.host").write_bytes(data)
     with pytest.MonkeyPatch.context() as monkeypatch:
         assert imported(folder, "python", monkeypatch) == imported(folder, "native", monkeypatch)
-
-
-@pytest.mark.parametrize("length", [0, 1, 7, 8, 9, 16, 63, 300])
-def test_check_sum_of_the_engine(length: int) -> None:
-    """A record with its check sum is taken, one with another is not, at every length of its name."""
-    event = scalar_event(START, 3, "n" * (length + 1), 0.1)
-    engine = native()
-    assert engine is not None
-    taken = engine.tensorboard_lines(record(event), 0, 1_790_000_000.0, 0.0, False)
-    assert (1, 1, 0.25) == (taken["records"], taken["values"], taken["last"])
-    line = b'{"kind":"scalars","t":0.25,"step":3,"values":{"%b":0.10000000149011612}}\n' % (b"n" * (length + 1))
-    assert line == taken["lines"]
-    wrong = record(event)[:-4] + struct.pack("<I", masked(crc32c_plainly(event)) ^ 1)
-    assert 0 == engine.tensorboard_lines(wrong, 0, 1_790_000_000.0, 0.0, False)["records"]

@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec.core.generated.runs import ALIASES, COLUMNS
-from toyspec.core.reading.records import state_of
-from toyspec.core.runs.rows import row_of, unreadable_row
 from toyspec.core.runs.run import open_run
 from toyspec.core.runs.run_facts import cut, settings_of
 from toyspec.core.runs.summary import summarize_run
@@ -55,13 +53,6 @@ def test_aliases_are_of_columns() -> None:
     assert not ALIASES.keys() & COLUMNS.keys()
 
 
-def test_rows_have_the_columns(tmp_path: Path) -> None:
-    """A row of the viewer has every column, also that of a run which cannot be read."""
-    row, other = row_of(run_of(tmp_path, START, STEP).facts, "a"), unreadable_row("a", "no", 1)
-    assert row.keys() == other.keys()
-    assert COLUMNS.keys() - {"run", "path"} <= row.keys()
-
-
 @pytest.mark.parametrize(
     ("lines", "ended"),
     [
@@ -74,28 +65,6 @@ def test_rows_have_the_columns(tmp_path: Path) -> None:
 def test_a_run_says_whether_it_ended(tmp_path: Path, lines: list[dict[str, Any]], ended: str) -> None:
     """A run of a format with an end has ended or not; of others it is not known."""
     assert ended == run_of(tmp_path, *lines).facts.ended
-
-
-@pytest.mark.parametrize(
-    ("profile", "last", "has_gap", "is_open", "state"),
-    [
-        ("toy/v1", ("run_end",), False, False, "complete"),
-        ("toy/v1", ("step",), False, False, "torn"),
-        ("toy/v1", (None,), False, False, "torn"),
-        ("toy/v1", ("run_end",), False, True, "torn"),
-        ("toy/v1", ("run_end",), True, True, "damaged"),
-        ("toy/v1", None, False, False, "torn"),
-        ("metrics/v1", (None,), False, False, "complete"),
-        ("metrics/v1", None, False, False, "torn"),
-        (None, (None,), False, False, "complete"),
-        (None, (None,), False, True, "torn"),
-    ],
-)
-def test_the_end_of_a_stream_decides_its_state(
-    profile: Any, last: Any, has_gap: bool, is_open: bool, state: str
-) -> None:
-    """Unreadable lines make it damaged; an open end, and the lack of a last record, torn."""
-    assert state == state_of(profile, last, has_gap=has_gap, is_open=is_open)
 
 
 values = st.recursive(

@@ -82,17 +82,6 @@ def test_a_step_that_is_repeated_is_not_the_last_one(
     assert summarize_run(_log(tmp_path, _START, *late, *repeated, end)).facts.final_loss is None
 
 
-def test_loss_of_a_run_is_that_of_its_steps(tmp_path: Path) -> None:
-    """It is that even after scalars that would do for it."""
-    assert "loss" == _summary(tmp_path, _scalars(1, total_loss=9.0), _step(2, loss=2.0)).loss_name
-
-
-def test_kinds_are_counted(tmp_path: Path) -> None:
-    """Each record once, by the kind that it names."""
-    found = _summary(tmp_path, _step(1, texts={"a": "b"}), _scalars(None, x=1.0), {"kind": "mystery", "t": 3.0}).kinds
-    assert {"run_start": 1, "step": 1, "scalars": 1, "mystery": 1} == found
-
-
 def test_goal_that_a_log_states_is_the_goal(tmp_path: Path) -> None:
     """Smaller is better by ``min`` alone; ``none`` is not a goal, and a name may end in ``*``."""
     goals = {"a": "min", "b": "max", "loss": "none", "val/*": "max", "val/l*": "min"}
@@ -131,15 +120,3 @@ def test_a_time_is_that_of_the_first_value_at_a_step(
     assert [0.5] == history(path, ["time", "loss", "acc"])["time"]
     pandas = pytest.importorskip("numpy", reason="numpy is not installed")
     assert pandas.isnan(history(_log(tmp_path, _START, _scalars(1, a=1.0), _scalars(2, b=2.0))).to_numpy()["a"][1])
-
-
-def test_evaluation_without_a_name_is_not_kept_by_name(tmp_path: Path) -> None:
-    """A damaged record describes nothing; the others are under their names, each the last one."""
-    path = tmp_path / "events.jsonl"
-    start = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n'
-    evals = [
-        f'{{"kind":"eval","t":1.0,"step":{at},"name":{name},"loss":0.5}}\n'
-        for at, name in enumerate(["5", '"x"', '"x"'])
-    ]
-    path.write_text(start + "".join(evals), encoding="utf-8")
-    assert {"x": 2} == {name: record["step"] for name, record in summarize_run(str(path)).evals.items()}

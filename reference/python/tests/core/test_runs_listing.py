@@ -55,31 +55,12 @@ def test_a_run_that_cannot_be_read_does_not_stop_the_others(root: Path) -> None:
     assert ["no such"] == [error.message[:7].lower() for error in toyspec.list_runs(root / "nothing").errors]
 
 
-def test_filter_takes_text(root: Path) -> None:
-    """It has the language of `toyspec ls --where`."""
-    runs = toyspec.list_runs(root)
-    assert ["b"] == names(runs.filter("final_loss < 1.5"))
-    assert ["b", "c"] == names(runs.filter("state = complete"))
-    assert ["c"] == names(runs.filter("config.lr = 0.3 and state = complete"))
-    assert ["a"] == names(runs.filter("config.opt = adam"))
-
-
 def test_sort_puts_runs_without_a_value_last(root: Path) -> None:
     """Whichever way round."""
     runs = toyspec.list_runs(root)
     assert ["a", "b", "c"] == names(runs.sort("final_loss", reverse=True))
     assert ["a", "b", "c"] == names(runs.sort("config.lr"))
     assert ["c", "b", "a"] == names(runs.sort("config.lr", reverse=True))
-
-
-def test_best_is_the_smallest_or_the_largest(root: Path) -> None:
-    """A run without the column is never the best."""
-    runs = toyspec.list_runs(root)
-    best, worst = runs.best(), runs.best(goal="max")
-    assert best is not None
-    assert worst is not None
-    assert ("b", "a") == (best.facts.run, worst.facts.run)
-    assert runs.best("group") is None
 
 
 def test_rows_have_the_same_columns(root: Path) -> None:
@@ -110,15 +91,6 @@ def test_runs_show_themselves_without_trusting_the_log(root: Path) -> None:
     assert repr(runs).startswith("4 runs\nRun(")
     assert "\x1b" not in repr(runs)
     assert "2 runs" == repr(runs[:2]).partition("\n")[0]
-
-
-def test_run_of_scalars_alone_has_their_steps(tmp_path: Path) -> None:
-    """A framework's logger may write no step event: then the steps of its values are those of the run."""
-    with toyspec.start_run(tmp_path, run_id="demo") as run:
-        for step in (10, 20, 30, 20):
-            run.log({"loss": 1.0, "val/acc": 0.5}, step=step)
-    (found,) = toyspec.list_runs(tmp_path)
-    assert 30 == found.facts.last_step
 
 
 @pytest.fixture(params=["ends", "whole"])
