@@ -107,8 +107,3 @@ def test_document_is_the_same_until_the_run_changes(audited: Path, capsys: pytes
     log = audited / "events.jsonl"
     log.write_text(log.read_text().replace('"loss":3.0', '"loss":2.9'))
     assert printed() != second
-
-
-def test_wrong_use(tmp_path: Path) -> None:
-    """No run is wrong usage."""
-    assert 2 == main(["evidence", str(tmp_path / "none"), "--json"])

@@ -98,14 +98,6 @@ def test_catalog_has_what_a_listing_has(runs: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_catalog_names_what_cannot_be_read(runs: Path, tmp_path: Path) -> None:
-    """A stream that is cut gzip data is an error of the catalog, as of a list, and no file of another format."""
-    put(runs, "cut", gzip.compress(b'{"step": 1}\n' * 100)[:30], file="events.jsonl.gz")
-    report, listed = build_catalog(runs, out=tmp_path / "catalog"), list_runs(runs)
-    assert (8, 1, list(listed.errors)) == (report.runs, report.skipped, report.errors)
-    assert [str(runs / "cut" / "events.jsonl.gz")] == [error.path for error in report.errors]
-
-
 def test_columns(runs: Path, tmp_path: Path) -> None:
     """Settings, metrics and findings are columns, and the config is there as JSON."""
     build_catalog(runs, out=tmp_path / "catalog")
@@ -116,8 +108,7 @@ def test_columns(runs: Path, tmp_path: Path) -> None:
     assert "2026-11-04" == str(row["day"])
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_update_reads_what_changed(runs: Path, tmp_path: Path, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_update_reads_what_changed(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New, changed and live runs are read, those that are gone are dropped, and a full file with none of them stays."""
     monkeypatch.setattr(tables, "_MOST_RUNS", 2)
     out = tmp_path / "catalog"
@@ -128,7 +119,7 @@ def test_update_reads_what_changed(runs: Path, tmp_path: Path, workers: int, mon
     put(runs, "run-3", stream("run-3", 3, steps=4))
     put(runs, "new", stream("new", 3, '{"lr":"auto","other":1}'))
     os.unlink(runs / "run-2" / "events.jsonl")
-    report = update_catalog(out, workers=workers)
+    report = update_catalog(out, workers=2)
     assert (8, 2, 6, 1) == report[:4]
     fresh = tmp_path / "fresh"
     build_catalog(runs, out=fresh)
@@ -153,16 +144,6 @@ def test_only_what_lists_have_is_read_as_a_run(tmp_path: Path) -> None:
     assert [str(folder / "a" / "events.jsonl")] == [*rows(tmp_path / "catalog")]
     assert (1, 1) == (report.runs, report.read)
     assert 0 == update_catalog(tmp_path / "catalog").read
-
-
-def test_run_that_is_sealed_later_has_changed(runs: Path, tmp_path: Path) -> None:
-    """A file of the run beside the stream counts too."""
-    from toyspec import seal
-
-    build_catalog(runs, out=tmp_path / "catalog")
-    seal(runs / "run-1")
-    assert 1 == update_catalog(tmp_path / "catalog").read
-    assert rows(tmp_path / "catalog")[str(runs / "run-1" / "events.jsonl")]["sealed"]
 
 
 def test_live_run_is_read_again(tmp_path: Path) -> None:
@@ -299,7 +280,7 @@ def test_rows_that_need_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_what_cannot_be_read_is_listed(runs: Path, tmp_path: Path) -> None:
-    """A file that is gone or has no name in UTF-8 is an error of its own; an update tries it again."""
+    """A name that is not UTF-8 and gzip data that are cut are errors, as in lists; an update tries them again."""
     try:
         os.mkdir(os.fsencode(runs) + b"/\xff")
         (Path(os.fsdecode(os.fsencode(runs) + b"/\xff")) / "events.jsonl").write_bytes(stream("x"))
@@ -309,10 +290,13 @@ def test_what_cannot_be_read_is_listed(runs: Path, tmp_path: Path) -> None:
     data = link.read_bytes()
     link.unlink()
     os.mkfifo(runs / "run-1" / "fifo")
+    put(runs, "cut", gzip.compress(b'{"step": 1}\n' * 100)[:30], file="events.jsonl.gz")
     report = build_catalog(runs, out=tmp_path / "catalog")
-    assert ["its name is not text in UTF-8, which a catalog cannot hold"] == [error.message for error in report.errors]
+    (name,) = (error for error in report.errors if error.message.startswith("its name is not text in UTF-8"))
+    assert list(list_runs(runs).errors) == [error for error in report.errors if error is not name]
+    assert 2 == len(report.errors)
     link.write_bytes(data)
-    assert 1 == update_catalog(tmp_path / "catalog").read
+    assert 2 == update_catalog(tmp_path / "catalog").read
 
 
 REFUSED = (
@@ -385,43 +369,6 @@ def test_times_with_a_zone_are_text_in_utc(built: Catalog, end: str) -> None:
     assert (["a", "at", "list", "at"], [("ö;", text, [text], {"at": text})]) == found
 
 
-def test_commands(
-    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The commands build, update, list and ask."""
-    monkeypatch.chdir(tmp_path)
-
-    def printed(*arguments: str, code: int = exit_codes.OK) -> str:
-        assert code == main(list(arguments))
-        return capsys.readouterr().out
-
-    assert "8 runs, 9 read, 1 of other formats skipped\n" == printed("catalog", "build", "--workers", "2", "runs")
-    put(runs, "new", stream("new", 1))
-    assert "9 runs, 1 read, 8 unchanged, 1 of other formats skipped\n" == printed("catalog", "update")
-    for text in ("", "-n 2", "--sort steps -n 3 -r", "--sort best.loss", "--where lr<1", "--where torn -n 1"):
-        options = text.split()
-        whole = json.loads(printed("ls", "--full", "--json", str(runs), *options))
-        kept = json.loads(printed("ls", "--catalog", "catalog", "--json", *options))
-        assert whole == [{name: each[name] for name in each if name != "findings"} for each in kept], options
-        assert printed("ls", "--full", str(runs), *options) == printed("ls", "--catalog", "catalog", *options)
-    count = "select state, count(*) as number, max(day) as last from runs group by state order by all"
-    assert "state,number,last\ncomplete,7,2026-11-04\ndamaged,1,2026-11-04\n" in printed("query", "--csv", count)
-    assert {"state": "damaged", "number": 1, "last": "2026-11-04"} == json.loads(printed("query", "--json", count))[1]
-    assert "state     number  last\n" in printed("query", count)
-    for arguments in (
-        ["query", "drop table runs"],
-        ["query", "--catalog", "runs", "select 1"],
-        ["ls", "--catalog", "runs"],
-        ["ls", "--catalog", "catalog", "runs"],
-        ["ls", "--catalog", "catalog", "--full"],
-        ["catalog", "update", "runs"],
-        ["catalog", "build", "gone"],
-        ["catalog", "update", "--health"],
-        ["catalog", "build", "--ray", "local", "--workers", "2", "runs"],
-    ):
-        assert "" == printed(*arguments, code=exit_codes.USAGE)
-
-
 def test_bucket(store: Store, tmp_path: Path) -> None:
     """A catalog of a bucket reads each run once, then only what has another entity tag; other objects are skipped."""
     for number in range(5):
@@ -442,7 +389,7 @@ def test_bucket(store: Store, tmp_path: Path) -> None:
     assert 8 == max(run.facts.last_step or 0 for run in Catalog(out).runs())
 
 
-@pytest.mark.parametrize("problem", ["unreachable", "no permission", "wrong bucket"])
+@pytest.mark.parametrize("problem", ["unreachable", "no permission"])
 def test_bucket_that_cannot_be_listed(
     store: Store, tmp_path: Path, problem: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -457,33 +404,19 @@ def test_bucket_that_cannot_be_listed(
         monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
         place._opened.cache_clear()
     else:
-        status, code = (403, b"AccessDenied") if problem == "no permission" else (404, b"NoSuchBucket")
 
         def refuse(handler: Any) -> bool:
-            handler.answer(status, b"<Error><Code>%b</Code></Error>" % code)
+            handler.answer(403, b"<Error><Code>AccessDenied</Code></Error>")
             return True
 
         store.every = refuse
     for arguments in (["update", str(out)], ["build", f"s3://{BUCKET}/runs", "--out", str(out)]):
         assert exit_codes.USAGE == main(["catalog", *arguments])
-        fact = {"unreachable": "no connection to the host", "no permission": "403", "wrong bucket": "404"}[problem]
+        fact = "no connection to the host" if problem == "unreachable" else "403"
         errors = capsys.readouterr().err
         assert fact in errors
         assert "the catalog was not changed" in errors
     assert before == digests(out)
-
-
-def test_empty_answer_has_titles(built: Catalog, capsys: pytest.CaptureFixture[str]) -> None:
-    """A query that finds nothing shows the names of its columns, and no row."""
-    sql = "select run, last_step from runs where false"
-    assert exit_codes.OK == main(["query", "--catalog", built.path, sql])
-    assert "run  last_step\n" == capsys.readouterr().out
-
-
-def test_names_of_a_metric_are_columns(built: Catalog) -> None:
-    """A metric has its last and its best value, and the number of its values that were not finite."""
-    answer = built.query('select "last.loss", "best.loss", "nan.loss" from runs limit 1')
-    assert ["last.loss", "best.loss", "nan.loss"] == list(answer.columns)
 
 
 def test_incidents_of_health_rules_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

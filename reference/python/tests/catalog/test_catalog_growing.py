@@ -140,12 +140,11 @@ def test_long_object_is_not_read_at_each_update(store: Store, tmp_path: Path, mo
     assert rows(tmp_path / "fresh") == rows(out)
 
 
-@pytest.mark.parametrize("last", ["whole line", "fragment"])
-def test_object_of_one_line_that_grows(store: Store, tmp_path: Path, last: str) -> None:
+def test_object_of_one_line_that_grows(store: Store, tmp_path: Path) -> None:
     """What it is is decided by its first line, when that is complete."""
     line, out = entry(0), tmp_path / "catalog"
     for number, end in enumerate([5, 6, len(line), None]):
-        data = line[:end] if end else line + b"\n" + entry(1) + (b"\n" if last == "whole line" else b"")
+        data = line[:end] if end else line + b"\n" + entry(1)
         store.put("runs/run/events.jsonl", data)
         build_catalog(f"s3://{BUCKET}/runs", out=tmp_path / "fresh")
         _ = update_catalog(out) if number else build_catalog(f"s3://{BUCKET}/runs", out=out)

@@ -241,12 +241,6 @@ def test_every_framework_has_a_run_on_the_page(program: str) -> None:
     assert streams[0].relative_to(RUNS).as_posix() in linked
 
 
-def test_runs_have_no_path_of_a_machine() -> None:
-    """Nothing of the machine that made them is in a published run but its kind."""
-    for stream in RUNS.rglob("events.jsonl"):
-        assert not re.findall(r'"/(?:work|tmp|home|root)[^"]*"', stream.read_text(encoding="utf-8"))
-
-
 def run_in(root: Path, **options: Any) -> TrainingRun:
     """Return a run below *root* that begins with its first value, without measuring the machine."""
     return TrainingRun(RunOptions(root=root, system_seconds=0.0, **options), Start())
@@ -263,28 +257,6 @@ def test_run_starts_with_its_first_value(tmp_path: Path) -> None:
     assert ("line", ["a"]) == (first["name"], first["tags"])
     assert first["packages"].keys() >= {"python", "toyspec"}
     assert first["argv"]
-    assert [] == findings(tmp_path)
-
-
-def test_later_settings_are_those_of_the_run(tmp_path: Path) -> None:
-    """run_start is written once; what comes after has a record of its own, and no secret either."""
-    run = run_in(tmp_path)
-    run.log({"loss": 2.5}, step=1)
-    run.begin({"lr": 0.1, "token": "secret", "path": tmp_path})
-    run.end()
-    (listed,) = list_runs(tmp_path)
-    assert {"lr": 0.1, "token": "***", "path": str(tmp_path)} == listed.config
-    assert [] == findings(tmp_path)
-
-
-def test_values_may_come_in_any_order_of_steps(tmp_path: Path) -> None:
-    """A step that repeats or goes back is legal as plain values, and run_end names the largest."""
-    run = run_in(tmp_path)
-    for step in (1, 3, 2, 3):
-        run.log({"loss": 1.0}, step=step)
-    run.end()
-    assert ["run_start", *["scalars"] * 4, "run_end"] == kinds(tmp_path)
-    assert 3 == events(tmp_path)[-1]["final_step"]
     assert [] == findings(tmp_path)
 
 
@@ -367,63 +339,14 @@ def test_log_that_cannot_be_written_does_not_stop_the_training(
     assert "3 records were not written" in messages[1]
 
 
-@pytest.mark.parametrize(
-    ("ending", "expected"),
-    [("pass", "completed"), ("raise KeyError('x')", "errored"), ("raise KeyboardInterrupt", "interrupted")],
-)
-def test_run_ends_with_the_program(tmp_path: Path, ending: str, expected: str) -> None:
+def test_run_ends_with_the_program(tmp_path: Path) -> None:
     """Frameworks do not call their callbacks when an exception ends the training; the exit of the program does."""
-    program = f"""
+    program = """
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 from toyspec.core.writing.environment import TrainingProcess
 run = TrainingRun(RunOptions(root="runs"), Start())
-run.log({{"loss": 1.0}}, step=1)
-{ending}
+run.log({"loss": 1.0}, step=1)
+raise KeyError("x")
 """
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
-    assert expected == events(tmp_path)[-1]["reason"]
-    assert [] == findings(tmp_path)
-
-
-def test_every_value_is_written_or_counted(tmp_path: Path) -> None:
-    """Numbers, booleans and texts are written, nested ones with a slash; what is none of these is counted in a note."""
-    run = run_in(tmp_path)
-    run.log({"a": 1, "b": {"c": True, "d": "text"}, "e": None, "f": [1, 2], "g": float("nan")}, step=1)
-    run.end()
-    scalars, note = events(tmp_path)[1:3]
-    assert {"a": 1.0, "b/c": 1.0, "e": None, "g": None} == scalars["values"]
-    assert ({"b/d": "text"}, {"g": "nan"}) == (scalars["texts"], scalars["nonfinite"])
-    assert ("left-out", {"f": 1}) == (note["topic"], note["left_out"])
-
-
-def test_two_values_with_one_name_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A framework that gives a name in two ways gets the later value, and one line that reports this."""
-    run = run_in(tmp_path)
-    for step in (1, 2):
-        run.log({"a/b": 1.0, "a": {"b": 2.0}}, step=step)
-    run.end()
-    assert [{"a/b": 2.0}] * 2 == [event["values"] for event in events(tmp_path) if event["kind"] == "scalars"]
-    assert 1 == capsys.readouterr().err.count("two values of one record have this name")
-    assert 2 == sum(event["left_out"]["a/b"] for event in events(tmp_path) if event["kind"] == "note")
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="limits of POSIX")
-def test_full_disk_does_not_stop_the_training(tmp_path: Path) -> None:
-    """A file that may not grow any more loses records, the program goes on, and what is there stays readable."""
-    program = """
-import resource, signal
-from toyspec.integrations.training_run import run_of
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-run = run_of("runs", {"system_seconds": 0.0})
-run.log({"loss": 1.0}, step=0)
-resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
-for step in range(1, 200):
-    run.log({"loss": 1.0}, step=step)
-print("trained")
-"""
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
-    assert (0, b"trained\n") == (done.returncode, done.stdout)
-    assert b"were not written" in done.stderr
-    (path,) = tmp_path.rglob("events.jsonl")
-    assert 20 < path.read_bytes().count(b"\n") < 200
-    assert path.read_bytes().endswith(b"\n")
+    assert "errored" == events(tmp_path)[-1]["reason"]
