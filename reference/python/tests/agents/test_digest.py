@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from math import isfinite, nan
+from math import isfinite
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,9 +15,7 @@ from hypothesis import strategies as st
 import toyspec
 from property_examples import examples
 from toyspec.agents.digest import LogPlace, TooFewTokensError, count_tokens, cursor_of, digest
-from toyspec.core.command_line.main import main
 from toyspec.core.errors import StreamReplacedError
-from toyspec.core.files import read_resource
 from toyspec.core.writing.environment import TrainingProcess
 
 if TYPE_CHECKING:
@@ -171,19 +168,6 @@ def test_cursor_of_another_log_is_refused(tmp_path: Path) -> None:
         digest([path], since=cursor_of([LogPlace(0, "000000")] * 2))
     with pytest.raises(ValueError, match="is not a cursor"):
         digest([path], since="c2-1")
-
-
-def test_command_prints_json_that_follows_its_schema(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The schema describes the output, which is ASCII; a wrong command has exit status 2."""
-    path = write(tmp_path, [1.0, nan, 3.0, 2.0])
-    schema = json.loads(read_resource("schemas", "answers", "v1", "digest.json"))
-    for options in ([], ["--tokens", "600"]):
-        assert 0 == main(["digest", *options, path])
-        output = capsys.readouterr().out
-        assert output.isascii()
-        jsonschema.Draft202012Validator(schema).validate(json.loads(output))
-    assert 2 == main(["digest", "--tokens", "5", path])
-    assert "it needs at least" in capsys.readouterr().err
 
 
 def test_values_of_an_attempt_that_was_given_up_are_left_out(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ from conformance.accounting import MODES, Account, Gap, account
 from conformance.comparing import differences, item_differences
 from conformance.loading import find, load_folder
 from conformance.placing import place
+from conformance.probes.changes import change
 from conformance.tagging import tag_record, untag
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def followed(case: Case, folder: Path) -> list[list[Any]]:
 
     def advance(_: float = 0) -> None:
         while steps and "look" not in steps[0]:
-            change(path, steps.pop(0))
+            change(str(path), steps.pop(0))
 
     def next_look(_: float) -> None:
         steps.pop(0)
@@ -202,41 +203,6 @@ def followed(case: Case, folder: Path) -> list[list[Any]]:
     return given[:-1]
 
 
-def change(path: Path, step: Any) -> None:
-    """Do to the file at *path* what *step* says."""
-    ((action, what),) = step.items()
-    actions: dict[str, Callable[[], object]] = {
-        "append": lambda: append(path, what.encode()),
-        "append_hex": lambda: append(path, bytes.fromhex(what)),
-        "truncate": lambda: os.truncate(path, what),
-        "overwrite": lambda: overwrite(path, what.encode()),
-        "replace": lambda: replace(path, what.encode()),
-        "rename": lambda: path.rename(path.with_name(what)),
-        "remove": path.unlink,
-        "manifest": lambda: path.with_name("run.json").write_text(what),
-    }
-    actions[action]()
-
-
-def append(path: Path, data: bytes) -> None:
-    """Put *data* at the end of the file."""
-    with path.open("ab") as file:
-        file.write(data)
-
-
-def overwrite(path: Path, data: bytes) -> None:
-    """Put *data* at the start of the file that is there."""
-    with path.open("r+b") as file:
-        file.write(data)
-
-
-def replace(path: Path, data: bytes) -> None:
-    """Put another file in the place of the one that is there."""
-    other = path.with_name("new")
-    other.write_bytes(data)
-    other.replace(path)
-
-
 def shown(item: Any) -> Any:
     """Return what a follower gave in the form that cases have."""
     if not isinstance(item, TailEvent):
@@ -244,15 +210,3 @@ def shown(item: Any) -> Any:
     if item.kind == "gap":
         return {"gap": {"offset": item.offset, "length": item.length, "reason": item.reason}}
     return {"event": item.kind}
-
-
-def test_corpus_is_checked_without_mismatched_run_ids() -> None:
-    """Checking the whole corpus as directories reports run-id-mismatch only where that is expected."""
-    odd = [
-        report.path
-        for report in toyspec.check(CASES).files
-        for finding in report.findings
-        if finding.rule == "run-id-mismatch"
-        and b"run-id-mismatch" not in Path(report.path).with_name("case.json").read_bytes()
-    ]
-    assert [] == odd

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import toyspec
 from property_examples import examples
 from toyspec import history
 from toyspec.core.errors import ExpressionError
-from toyspec.core.runs.history import History
+from toyspec.core.runs.history import History, table_library
 from toyspec.core.runs.run_facts import finite
 
 
@@ -152,22 +153,6 @@ def test_integers_beyond_doubles_are_exact(tmp_path: Path) -> None:
     assert [2**53 + 1] == toyspec.history(tmp_path)["n"]
 
 
-def test_a_listed_run_has_its_history(run: Path) -> None:
-    """A run of a list, one that is opened and the function give the same table."""
-    wanted = dict(toyspec.history(run))
-    assert wanted == dict(toyspec.list_runs(run)[0].history())
-    assert wanted == dict(toyspec.open_run(run).history())
-
-
-def test_logs_of_other_programs_have_a_history(tmp_path: Path) -> None:
-    """Rows of a table are rows of the history."""
-    log = tmp_path / "progress.csv"
-    log.write_text("epoch,step,train_loss\n0,10,2.5\n1,20,1.5\n")
-    table = toyspec.history(log)
-    assert [10, 20] == table["step"]
-    assert [2.5, 1.5] == table["train_loss"]
-
-
 def test_frames_have_the_same_cells(run: Path) -> None:
     """pandas, Polars and NumPy get every column."""
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
@@ -189,3 +174,29 @@ def test_empty_run_has_an_empty_table(tmp_path: Path) -> None:
     assert isinstance(table, History)
     assert {"step": []} == dict(table)
     assert 0 == table.rows
+
+
+def test_history_names_its_columns_and_what_it_lacks() -> None:
+    """Names of the log are inert, and what is in no cell is counted."""
+    columns: dict[str, list[Any]] = {"step": [1, 2], "loss": [1 / 3, None], "a\n\x1b": ["b", None]}
+    assert repr(History(columns)) == "2 rows of step, loss, a\\x0a\\x1b"
+    missing = {"left_out": Counter(a=2), "dropped": Counter(step=3)}
+    assert repr(History({"step": []}, 7, missing)) == (
+        "0 rows of step; 7 bytes of the log cannot be read; 2 values were left out of the log; "
+        "3 records were not written"
+    )
+
+
+def test_table_of_a_library_that_is_missing_says_how_to_install_it() -> None:
+    """A table of a library is that of its module, and needs it."""
+    assert table_library("json") is json
+    with pytest.raises(ImportError, match=r"this table needs no_such_library: python -m pip install no_such_library$"):
+        table_library("no_such_library")
+
+
+def test_step_that_no_array_has_is_in_the_history(tmp_path: Path) -> None:
+    """Steps of other programs may be fractions, and those before them stay."""
+    path = tmp_path / "log.csv"
+    path.write_text("step,loss\n1,0.5\n2,0.25\n2.5,0.125\n3,1.5\n", encoding="utf-8")
+    table = toyspec.history(path)
+    assert ([1, 2, 2.5, 3], [0.5, 0.25, 0.125, 1.5]) == (list(table["step"]), list(table["loss"]))
