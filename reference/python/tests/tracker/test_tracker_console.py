@@ -9,47 +9,12 @@ import pytest
 
 from toyspec.testing import ManualClock
 from toyspec.tracker import TrainingLogger, format_metrics
-from toyspec.tracker.formatting import Form, colour, format_label, format_minutes, format_value
-
-METRICS = {"loss": 1.5, "lr": 3e-4, "mfu": 0.56, "tokens_per_sec": 364000.0}
+from toyspec.tracker.formatting import format_value
 
 
 def logger(clock: ManualClock | None = None, **options: Any) -> TrainingLogger:
     """Return a logger that has the console alone."""
     return TrainingLogger(runs_root=None, clock=clock or ManualClock(), **options)
-
-
-def later(seconds: float, **options: Any) -> TrainingLogger:
-    """Return a logger that was made *seconds* ago."""
-    clock = ManualClock()
-    made = logger(clock, **options)
-    clock.advance(seconds)
-    return made
-
-
-def test_the_standard_line_of_a_step(capsys: pytest.CaptureFixture[str]) -> None:
-    """The normative line of the standard form."""
-    later(738).log_step(step=1000, **METRICS)
-    expected = "[  12.3m] step=1000 │ loss=1.500 │ lr=3.000e-04 │ mfu=56.0% │ tokens_per_sec=364,000\n"
-    assert expected == capsys.readouterr().out
-
-
-def test_the_standard_line_of_a_validation(capsys: pytest.CaptureFixture[str]) -> None:
-    """The normative line of an evaluation."""
-    later(744).log_validation(step=1000, val_loss=1.2, val_perplexity=3.32)
-    assert "[  12.4m] [VAL] val_loss=1.200 │ val_perplexity=3.320\n" == capsys.readouterr().out
-
-
-def test_the_compact_line_of_a_step(capsys: pytest.CaptureFixture[str]) -> None:
-    """The normative line of the compact form."""
-    later(738, compact_format=True).log_step(step=1000, **METRICS)
-    assert "[12.3m] step=1000 | loss=1.500 | lr=3e-04 | mfu=0.56 | tok/s=364k\n" == capsys.readouterr().out
-
-
-def test_the_compact_line_of_a_validation(capsys: pytest.CaptureFixture[str]) -> None:
-    """The compact form of an evaluation has its time and separators."""
-    later(744, compact_format=True).log_validation(step=1000, val_loss=1.2, val_perplexity=3.32)
-    assert "[12.4m] [VAL] val_loss=1.200 | val_perplexity=3.320\n" == capsys.readouterr().out
 
 
 def test_a_line_has_the_order_of_the_call_and_the_step_first(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,22 +29,10 @@ def test_a_step_that_is_counted_is_not_shown(capsys: pytest.CaptureFixture[str])
     assert "[   0.0m] loss=1.500 │ lr=3.000e-04 │ mfu=56.0%\n" == capsys.readouterr().out
 
 
-def test_step_zero_is_a_step(capsys: pytest.CaptureFixture[str]) -> None:
-    """A step of 0 is shown as any other."""
-    logger().log_step(step=0, loss=1.5)
-    assert "[   0.0m] step=0 │ loss=1.500\n" == capsys.readouterr().out
-
-
 def test_a_metric_that_is_none_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     """None means that a metric is not known, as the utilisation without a peak."""
     logger().log_step(step=0, loss=1.5, mfu=None)
     assert "[   0.0m] step=0 │ loss=1.500\n" == capsys.readouterr().out
-
-
-def test_what_is_not_finite_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    """A loss that has diverged is never hidden."""
-    logger().log_step(step=0, loss=float("nan"), grad_norm=float("inf"))
-    assert "[   0.0m] step=0 │ loss=nan │ grad_norm=inf\n" == capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("every", "expected"), [(1, [0, 1, 2, 3, 4, 5, 6]), (3, [0, 3, 6]), (10, [0]), (0, [])])
@@ -214,58 +167,6 @@ def test_each_metric_has_one_spelling_in_each_form(name: str, value: float, stan
     assert (standard, compact) == (format_value(name, value), format_value(name, value, form="compact"))
 
 
-@pytest.mark.parametrize(
-    ("form", "seconds", "expected"),
-    [
-        ("standard", 738.0, "[  12.3m]"),
-        ("compact", 738.0, "[12.3m]"),
-        ("standard", 0.0, "[   0.0m]"),
-        ("standard", 6_000_000.0, "[100000.0m]"),
-    ],
-)
-def test_time_is_minutes_with_one_decimal(form: Form, seconds: float, expected: str) -> None:
-    """The time of a line is in minutes, at least six characters wide in the standard form."""
-    assert expected == format_minutes(seconds, form=form)
-
-
-def test_only_the_compact_form_shortens_a_label() -> None:
-    """tokens_per_sec is called tok/s in the compact form alone."""
-    assert ("tokens_per_sec", "tok/s") == (
-        format_label("tokens_per_sec"),
-        format_label("tokens_per_sec", form="compact"),
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [
-        ("val_loss", "91"),
-        ("LR", "94"),
-        ("mfu", "92"),
-        ("tokens_per_sec", "93"),
-        ("grad_norm", "95"),
-        ("val_acc", "96"),
-        ("step", "97"),
-    ],
-)
-def test_colour_follows_the_first_word_that_is_in_the_name(name: str, code: str) -> None:
-    """A metric has the colour of the first known word that its name contains."""
-    assert f"\x1b[{code}m" == colour(name)
-
-
-class Scalar:
-    """A scalar of an array library that counts its conversions."""
-
-    def __init__(self, value: float) -> None:
-        self.value = value
-        self.conversions = 0
-
-    def item(self) -> float:
-        """Return the value, as a device would."""
-        self.conversions += 1
-        return self.value
-
-
 def test_format_metrics_joins_by_the_console_rules() -> None:
     """format_metrics writes each metric as the standard console line does."""
     metrics: dict[str, Any] = {"loss": 1.5, "lr": 3e-4, "mfu": 0.56, "tokens": 1024}
@@ -275,12 +176,6 @@ def test_format_metrics_joins_by_the_console_rules() -> None:
 def test_format_metrics_takes_another_precision() -> None:
     """The precision is the number of decimals in plain and scientific text."""
     assert "loss=1.50000 | lr=3.00000e-04" == format_metrics({"loss": 1.5, "lr": 3e-4}, precision=5)
-
-
-def test_format_metrics_converts_a_scalar_once() -> None:
-    """A scalar of an array library is converted exactly once."""
-    loss = Scalar(2.0)
-    assert ("loss=2.000", 1) == (format_metrics({"loss": loss}), loss.conversions)
 
 
 def test_format_metrics_shows_other_values_as_inert_text() -> None:

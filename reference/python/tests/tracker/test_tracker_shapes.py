@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-import toyspec
 from logged_runs import events, findings, kinds
 from toyspec.integrations import mlflow, wandb
 from toyspec.integrations.logging_handler import RunHandler
@@ -41,11 +40,14 @@ def test_wandb_script(tmp_path: Path) -> None:
         wandb.log({"loss": 2.4, "val": {"acc": 0.5}})
         run.summary["best"] = 0.5
         assert 2 == run.config.layers
+        run.summary.update({"worst": 1})
+        last = [(None, {"summary/best": 0.5}), (None, {"summary/worst": 1.0})]
+        # The summary is in the log as soon as it is set, whatever ends the program then.
+        assert [(0, {"loss": 2.5}), (1, {"loss": 2.4, "val/acc": 0.5}), *last] == values(tmp_path)
     assert wandb.run is None
     found = events(tmp_path)
     assert [{"lr": 0.1}, {"layers": 2}] == [event["config"] for event in found[:2]]
     assert ("demo", "demo") == (found[0]["group"], found[0]["name"])
-    assert [(0, {"loss": 2.5}), (1, {"loss": 2.4, "val/acc": 0.5}), (None, {"summary/best": 0.5})] == values(tmp_path)
     (meaning,) = [event for event in found if event["kind"] == "define"]
     assert ("val/*", "max", "epoch") == (meaning["name"], meaning["goal"], meaning["step_name"])
     assert [] == findings(tmp_path)
@@ -62,16 +64,6 @@ def test_wandb_values_of_one_step_are_at_this_step(tmp_path: Path) -> None:
     wandb.log({"f": 6})
     expected = [(5, {"a": 1.0}), (5, {"b": 2.0}), (6, {"c": 3.0}), (6, {"d": 4.0}), (6, {"e": 5.0}), (7, {"f": 6.0})]
     assert expected == values(tmp_path)
-    wandb.finish()
-
-
-def test_wandb_keeps_nothing_back(tmp_path: Path) -> None:
-    """The last values and the summary are in the log as soon as they are set, whatever ends the program then."""
-    run = wandb.init(dir=str(tmp_path))
-    wandb.log({"loss": 2.5}, step=9)
-    run.summary["best"] = 0.5
-    run.summary.update({"worst": 1})
-    assert [(9, {"loss": 2.5}), (None, {"summary/best": 0.5}), (None, {"summary/worst": 1.0})] == values(tmp_path)
     wandb.finish()
 
 
@@ -135,29 +127,13 @@ def test_wandb_without_init_says_what_to_do() -> None:
         wandb.log({"loss": 1.0})
 
 
-def test_mlflow_server_is_refused() -> None:
-    """Nothing is sent anywhere, so an address of a server is a mistake."""
-    with pytest.raises(ValueError, match="pass its path"):
-        mlflow.set_tracking_uri("https://tracking.example")
-
-
-def test_summary_writer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The calls that log numbers and texts write them; the others say once that they do not, and the log counts it."""
+def test_calls_that_summary_writer_does_not_log_are_counted(tmp_path: Path, capsys: Any) -> None:
+    """They say once that they do not log, and the log counts it; a call that PyTorch does not have is an error."""
     with SummaryWriter(str(tmp_path), comment="_line") as writer:
-        writer.add_hparams({"lr": 0.1}, {})
-        writer.add_scalar("loss", 2.5, 1)
-        writer.add_scalars("val", {"a": 1, "b": 2}, 1)
-        writer.add_text("note", "text", 1)
         for _ in range(2):
             writer.add_image("image", None)
         writer.add_graph(object())
-        writer.flush()
-    found = events(tmp_path)
-    assert ["run_start", "run_config", "scalars", "scalars", "scalars", "note", "note", "run_end"] == kinds(tmp_path)
-    assert [(1, {"loss": 2.5}), (1, {"val/a": 1.0, "val/b": 2.0}), (1, {})] == values(tmp_path)
-    assert [{"note": "text"}] == [event["texts"] for event in found if "texts" in event]
     assert {"image": 2, "add_graph": 1} == left_out(tmp_path)
-    assert {"lr": 0.1} == found[1]["config"]
     errors = capsys.readouterr().err
     assert 1 == errors.count("image is left out: it must be an array of numbers")
     assert 1 == errors.count("add_graph is left out: toyspec's SummaryWriter does not log what add_")
@@ -176,29 +152,6 @@ def test_summary_writer_purges_what_comes_again(tmp_path: Path) -> None:
         writer.add_scalar("loss", 0.5, 2)
     assert [1] == [event["from_step"] for event in events(tmp_path) if event["kind"] == "run_resume"]
     assert [] == findings(tmp_path)
-
-
-def test_torchtitan_shape(tmp_path: Path) -> None:
-    """log(metrics, step) and close()."""
-    logger = ToyspecLogger(str(tmp_path))
-    logger.log({"loss_metrics/global_avg_loss": 2.5}, 10)
-    logger.close()
-    assert [(10, {"loss_metrics/global_avg_loss": 2.5})] == values(tmp_path)
-
-
-def test_logging_handler(tmp_path: Path) -> None:
-    """Messages become notes, and values in ``extra`` become values."""
-    logger = logging.getLogger("toyspec-test")
-    logger.setLevel(logging.INFO)
-    logger.propagate = False
-    with toyspec.start_run(tmp_path, run_id="demo") as run:
-        handler = RunHandler(run)
-        logger.addHandler(handler)
-        logger.info("evaluated", extra={"values": {"val/loss": 2.5}, "step": 100})
-        logger.debug("not written")
-        logger.removeHandler(handler)
-    assert [(100, {"val/loss": 2.5})] == values(tmp_path)
-    assert ["info: evaluated"] == [event["text"] for event in events(tmp_path) if event["kind"] == "note"]
 
 
 np = pytest.importorskip("numpy")
@@ -312,3 +265,11 @@ def test_messages_of_logging_are_notes_with_their_values(tmp_path: Path) -> None
         {"kind": "note", "step": 7, "text": "info: evaluated 5"},
         {"kind": "note", "text": "warning: odd"},
     ] == records(tmp_path)[2:-1]
+
+
+def test_torchtitan_shape(tmp_path: Path) -> None:
+    """log(metrics, step) and close()."""
+    logger = ToyspecLogger(str(tmp_path))
+    logger.log({"loss_metrics/global_avg_loss": 2.5}, 10)
+    logger.close()
+    assert [(10, {"loss_metrics/global_avg_loss": 2.5})] == values(tmp_path)

@@ -11,10 +11,13 @@ import pytest
 
 pytest.importorskip("gguf", reason="the extra `train` is not installed")
 
+from logged_runs import differences
 from toyspec.core.checker import check
 from toyspec.core.command_line import exit_codes
+from toyspec.core.files import resource_path
 from toyspec.core.reading.reader import read
 from toyspec.trainer.language_model import LanguageModel
+from trainer_golden import FILES, golden_run, lines
 from training_runs import events, kinds, losses, train
 
 
@@ -24,21 +27,6 @@ def checked(path: Path) -> list[tuple[str | None, list[str]]]:
         (report.state, [finding.rule for finding in report.findings if finding.severity != "info"])
         for report in check(path).files
     ]
-
-
-def test_run_is_complete_and_without_findings(tmp_path: Path) -> None:
-    """A run with every option on passes the checker without an error or a warning, both of its logs."""
-    assert exit_codes.OK == train("--steps", "6", "--out", tmp_path / "a", "--eval-every", "2", "--sample-every", "3")
-    options = ("--compare-to", tmp_path / "a", "--gate", "loss_ratio<2", "--eval-every", "2")
-    assert exit_codes.OK == train("--steps", "6", "--out", tmp_path / "b", *options)
-    assert [("complete", [])] * 4 == checked(tmp_path)
-
-
-def test_events_come_in_their_order(tmp_path: Path) -> None:
-    """Each step is followed by what is due after it, and the checkpoint is saved after all of these."""
-    train("--steps", "4", "--out", tmp_path / "a", "--eval-every", "2", "--sample-every", "3")
-    expected = "run_start step step eval step sample step eval sample run_end"
-    assert expected.split() == [event["kind"] for event in events(tmp_path / "a")]
 
 
 def test_loss_falls_and_depends_on_the_seed_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,27 +53,6 @@ def test_fixed_clock_makes_equal_bytes(tmp_path: Path) -> None:
     assert ["run/events.jsonl", "run/metrics.jsonl"] == names[:-3]
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-
-
-def test_run_start_says_what_is_trained(tmp_path: Path) -> None:
-    """run_start has host, backend, git, model and every setting."""
-    train("--steps", "3", "--lr", "0.25", "--gate", "eval_ppl<9e9", "--out", tmp_path / "a")
-    start = events(tmp_path / "a")[0]
-    assert {"name": "host", "os": "linux", "arch": "x86_64"} == start["host"]
-    assert "cpu" == start["backend"]["kind"]
-    assert "main" == start["git"]["branch"]
-    assert {"arch": "mlp", "vocab": 44, "weight_type": "f16"}.items() <= start["model"].items()
-    expected = {"steps": 3, "lr": 0.25, "seed": 7, "loss_fn": "cross_entropy", "gate": "eval_ppl<9000000000.0"}
-    assert expected.items() <= start["config"].items()
-
-
-def test_step_has_all_measures(tmp_path: Path) -> None:
-    """A step has loss, ppl = exp(loss), lr, norm of the gradient, tokens and times."""
-    train("--steps", "2", "--out", tmp_path / "a")
-    first, second = kinds(tmp_path / "a", "step")
-    assert math.exp(first["loss"]) == pytest.approx(first["ppl"])
-    assert (0.005, 256, 10000, 10000) == tuple(second[key] for key in ("lr", "tokens", "compute_us", "wall_us"))
-    assert second["grad_norm"] > 0
 
 
 def test_default_directory_has_a_number(
@@ -192,15 +159,6 @@ def test_run_that_is_cut_short_says_why(
     assert ("complete", []) in checked(tmp_path / "a")
 
 
-def test_defect_shows_its_traceback(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What went wrong in the program is on standard error with its place."""
-    monkeypatch.setattr(LanguageModel, "evaluate", lambda *_: 1 / 0)
-    train("--steps", "2", "--out", tmp_path / "a")
-    assert capsys.readouterr().err.endswith("ZeroDivisionError: division by zero\n")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -233,3 +191,29 @@ def test_wrong_usage(
     assert "" == shown.out
     assert message in shown.err
     assert [] == os.listdir()
+
+
+pytest.importorskip("gguf", reason="the extra `train` is not installed")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the run, trained again."""
+    return golden_run(tmp_path_factory.mktemp("golden"))
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_corpus_has_what_the_trainer_writes(run: Path, case: str) -> None:
+    """Every file of the run is that of the corpus, but for the last digits of measured numbers."""
+    for name in FILES[case]:
+        kept = Path(resource_path("conformance", "cases", *case.split("/"), name))
+        assert [] == differences(lines(kept), lines(run / name))
+
+
+def test_defect_shows_its_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What went wrong in the program is on standard error with its place."""
+    monkeypatch.setattr(LanguageModel, "evaluate", lambda *_: 1 / 0)
+    train("--steps", "2", "--out", tmp_path / "a")
+    assert capsys.readouterr().err.endswith("ZeroDivisionError: division by zero\n")
