@@ -42,8 +42,8 @@ SPECIAL: dict[str, Callable[[Path], None]] = {
 """What may be in place of a file, by what puts it there."""
 STREAM = b'{"kind":"run_start","t":0.0,"run_id":"a","schema":"toy/v1"}\n{"kind":"step","t":1.0,"step":1,"loss":2.5}\n'
 OTHERS = {
-    "mirror": "{} --to tensorboard --into out --backfill", "view": None, "watch": None, "mcp": None, "train": None,
-    "guard": "{} --idle-timeout 0.1", "capture": None, "sync": "{} copy",
+    "mirror": "{} --to tensorboard --into out --backfill --patience 1", "view": None, "watch": None, "mcp": None,
+    "train": None, "guard": "{} --idle-timeout 0.1", "capture": None, "sync": "{} copy",
     "report": "{} -o out.html", "emitter": None, "skill": None, "conform": None,
     "completion": None, "schema": None, "explain": None, "query": "--catalog {} 'select 1'", "import": "{} --out in",
     "export": "tensorboard {} --out out", "catalog": "build --out made {}", "tail": "--once {}",

@@ -465,8 +465,8 @@ def test_writer_follows_no_link(name: str, tmp_path: Path, outside: Path, monkey
 @pytest.mark.parametrize(
     ("link", "words"),
     [
-        (".toyspec", "mirror a --to tensorboard --into tb --backfill"),
-        ("tb/a", "mirror a --to tensorboard --into tb --backfill"),
+        (".toyspec", "mirror a --to tensorboard --into tb --backfill --patience 1"),
+        ("tb/a", "mirror a --to tensorboard --into tb --backfill --patience 1"),
         ("copy/a", "sync . copy"),
         ("in/a", "import log.csv --out in"),
         ("in/.import-a", "import log.csv --out in"),

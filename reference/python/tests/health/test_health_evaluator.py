@@ -1,12 +1,13 @@
-"""What each health rule reports, and when."""
+"""What each health rule reports, and when, with its numbers."""
 
 from __future__ import annotations
 
 import json
-import random
 from collections import Counter
+from collections.abc import Callable, Iterable
 from math import inf, nan
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -15,94 +16,17 @@ from hypothesis import strategies as st
 import toyspec
 from toyspec.core.writing.environment import TrainingProcess
 from toyspec.health.evaluator import MOST_METRICS, HealthEvaluator
-from toyspec.health.rules import preset_rules, rule_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from toyspec.health.rules import HealthAlert
+from toyspec.health.rules import HealthAlert, preset_rules, rule_of
 
 
 def _evaluator(*, several: bool = False, **rule: Any) -> HealthEvaluator:
     return HealthEvaluator([rule_of({"name": "r", **rule})], several=several)
 
 
-def _events(
-    evaluator: HealthEvaluator, values: Iterable[float | None], name: str = "loss", first: int = 1
-) -> list[tuple[float | None, str]]:
-    found: list[HealthAlert] = []
-    for step, value in enumerate(values, first):
-        found += evaluator.observe({name: value}, step=step)
-    return [(alert.step, alert.event) for alert in found]
-
-
-def _noise(count: int, seed: int = 1) -> list[float]:
-    numbers = random.Random(seed)
-    return [2 + numbers.gauss(0, 0.05) for _ in range(count)]
-
-
-@pytest.mark.parametrize("value", [nan, inf, -inf, None, 10**400])
-def test_value_that_is_not_finite_is_one_incident(value: float | None) -> None:
-    """Any value that is not finite, null included, begins an incident, and five good ones end it."""
-    events = _events(_evaluator(type="nonfinite"), [1, value, value, value, 1, 1, 1, 1, 1, 1, 1])
-    assert [(2, "begun"), (9, "recovered")] == events
-
-
 def test_null_of_a_foreign_log_does_not_count() -> None:
     """Where null means that there is no value, it is none."""
     evaluator = _evaluator(type="nonfinite")
     assert [] == evaluator.observe({"loss": None}, step=1, null_is_value=False)
-
-
-def test_spike_needs_values_before_it() -> None:
-    """Nothing is a spike before 20 values are known."""
-    assert [] == _events(_evaluator(type="spike"), [*_noise(10), 50, *_noise(8)])
-
-
-@pytest.mark.parametrize(("direction", "expected"), [("up", [61]), ("down", [71]), ("both", [61, 71])])
-def test_spike_has_a_direction(direction: str, expected: list[int]) -> None:
-    """Spikes are looked for on the side that the rule names."""
-    values = [*_noise(60), 5, *_noise(9, 2), 0.1, *_noise(9, 3)]
-    events = _events(_evaluator(type="spike", direction=direction), values)
-    assert expected == [step for step, event in events if event == "begun"]
-
-
-def test_constant_metric_does_not_spike() -> None:
-    """A metric without any spread does not spike by rounding, and does by a value that is far away."""
-    rule: dict[str, Any] = {"type": "spike", "metric": "lr", "share": 0}
-    assert [] == _events(_evaluator(**rule), [0.1 + 0.2 if at % 3 else 0.3 for at in range(80)], "lr")
-    assert [(41, "begun")] == _events(_evaluator(**rule), [*[0.3] * 40, 0.4], "lr")
-
-
-def test_bound_of_the_pace_is_a_number_of_seconds() -> None:
-    """Steps that take longer than the rule allows begin an incident."""
-    events = _paced(_evaluator(type="bound", metric="@pace", above=2), [1, 1, 1, 3, 1])
-    assert [(4, "begun", "time per step is 3, above 2")] == events
-
-
-def test_plateau_is_a_median_that_does_not_improve() -> None:
-    """A loss that stays where it is for the steps and the share of the rule is a plateau, until it improves."""
-    falling = [10 * 0.99**step for step in range(300)]
-    rule: dict[str, Any] = {"type": "plateau", "steps": 200, "share": 0.3}
-    assert [] == _events(_evaluator(**rule), [10 * 0.999**step for step in range(3000)])
-    events = _events(_evaluator(**rule), [*falling, *[falling[-1]] * 400, *[falling[-1] / 2] * 200])
-    assert ["begun", "recovered"] == [event for _, event in events]
-    assert 500 <= (events[0][0] or 0) <= 600
-
-
-def _paced(evaluator: HealthEvaluator, seconds: Iterable[float]) -> list[tuple[float | None, str, str]]:
-    time, found = 0.0, []
-    for step, each in enumerate(seconds, 1):
-        time += each
-        found += evaluator.observe({}, step=step, time=time)
-    return [(alert.step, alert.event, alert.text) for alert in found]
-
-
-def test_recent_values_are_not_what_they_are_compared_with() -> None:
-    """The spread is that of the values before: a step that takes twice as long is found among uneven ones."""
-    seconds = [1.0, 1.5] * 30 + [3.0] * 45
-    assert ["begun"] == [event for _, event, _ in _paced(_evaluator(type="slower"), seconds)]
 
 
 def test_rank_of_an_earlier_attempt_is_not_named(tmp_path: Path) -> None:
@@ -166,12 +90,295 @@ def test_log_is_checked_with_its_own_alerts_and_ranks(tmp_path: Path) -> None:
     assert 61 == next(alert.line for alert in found if alert.rule == "loss-not-finite")
 
 
-@pytest.mark.parametrize(("farthest", "expected"), [(None, []), (2.0, [101])])
-def test_spike_in_scattered_values_is_far_beyond_the_farthest(farthest: float | None, expected: list[int]) -> None:
-    """Where half of the values are far from the others, six interquartile ranges are more than any spike has."""
-    rule = rule_of({"name": "s", "type": "spike", "metric": "loss", "beyond": 6, "farthest": farthest})
-    evaluator = HealthEvaluator([rule])
-    found: list[int] = []
-    for step, loss in enumerate([*([1.0, 2.0] * 50), 5.0, 3.5], 1):
-        found += [step for alert in evaluator.observe({"loss": loss}, step=step) if alert.event == "begun"]
-    assert expected == found
+Said = tuple[str, float | None, float | None, float | None, float | None, int | None]
+"""Text, value, threshold, step, time and rank of an alert."""
+
+
+class Scenario(NamedTuple):
+    """A rule, what a run does, and what is said."""
+
+    rule: dict[str, Any]
+    run: Callable[[HealthEvaluator], Iterable[list[HealthAlert]]]
+    said: list[Said]
+    several: bool = False
+
+
+def _values(*values: float | None, metric: str = "loss", first: int = 1) -> Any:
+    """Return a run that has one of *values* after the other, a second apart."""
+    return lambda evaluator: [
+        evaluator.observe({metric: value}, step=step, time=float(step)) for step, value in enumerate(values, first)
+    ]
+
+
+def _paced(*seconds: float) -> Any:
+    """Return a run of which each step takes its *seconds*."""
+    return lambda evaluator: [
+        evaluator.observe({}, step=step, time=sum(seconds[:step])) for step in range(1, len(seconds) + 1)
+    ]
+
+
+def _ranks(steps: int, *lengths: float, until: int = 10**9, again: int = 10**9) -> Any:
+    """Return a run of which each process takes its own length for a step; the last one rests from *until* on."""
+
+    def run(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
+        for step in range(1, steps):
+            for rank, length in enumerate(lengths):
+                usual = min(lengths) if step >= again else length
+                if rank < len(lengths) - 1 or not until <= step < again:
+                    yield evaluator.observe({"compute_us": usual}, step=step, time=float(step), rank=rank)
+
+    return run
+
+
+def _resumed(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
+    yield from _values(*[9.0] * 3)(evaluator)
+    evaluator.rewind(1)
+    yield from _values(*[9.0, 9.0, 9.0], first=2)(evaluator)
+
+
+def _risen(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
+    yield from _values(*SPREAD, *[3.4] * 41)(evaluator)
+    evaluator.rewind(60)
+    yield from _values(3.7, first=61)(evaluator)
+
+
+def _idle(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
+    yield evaluator.idle(1e9)
+    yield from _paced(*[2.0] * 30)(evaluator)
+    yield evaluator.idle(60.0)
+    yield evaluator.idle(61.0)
+    yield evaluator.idle(62.0)
+    yield evaluator.observe({}, step=31, time=131.0)
+    yield evaluator.idle(142.0)
+    yield evaluator.idle(143.0)
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.6g}")
+
+
+SPREAD = [2.0, 2.1, 1.9, 2.0, 2.2, 1.8] * 10
+SCENARIOS: dict[str, Scenario] = {
+    "nonfinite": Scenario(
+        {"type": "nonfinite"},
+        _values(1, nan, inf, -inf, None, 10**400, 1, 1, 1, 1, 1.25, nan),
+        [
+            ("loss is NaN", None, None, 2, 2.0, None),
+            ("recovered: loss is 1.25 again: 5 good values in a row", 1.25, None, 11, 11.0, None),
+            ("loss is NaN", None, None, 12, 12.0, None),
+        ],
+    ),
+    "nonfinite, three in a row": Scenario(
+        {"type": "nonfinite", "values": 3},
+        _values(nan, nan, 1, nan, nan, inf, nan),
+        [
+            ("loss is inf, 3 times in a row", None, None, 6, 6.0, None),
+        ],
+    ),
+    "bound above": Scenario(
+        {"type": "bound", "above": 3, "metric": "kl"},
+        _values(3, 3.5, 2, 2, 2, 2, 3, metric="kl"),
+        [
+            ("kl is 3.5, above 3", 3.5, 3.0, 2, 2.0, None),
+            ("recovered: kl is 3 again: 5 good values in a row", 3.0, None, 7, 7.0, None),
+        ],
+    ),
+    "bound below, after a step": Scenario(
+        {"type": "bound", "below": 0.5, "after_step": 3},
+        _values(0, 0.5, 0.25),
+        [
+            ("loss is 0.25, below 0.5", 0.25, 0.5, 3, 3.0, None),
+        ],
+    ),
+    "bound twice": Scenario(
+        {"type": "bound", "above": 3, "values": 2},
+        _values(4, nan, 5, 2, 4, 6),
+        [
+            ("loss is 5, above 3, 2 times in a row", 5.0, 3.0, 3, 3.0, None),
+        ],
+    ),
+    "bound of the pace": Scenario(
+        {"type": "bound", "metric": "@pace", "above": 2},
+        _paced(1, 1, 1, 3, 1),
+        [
+            ("time per step is 3, above 2", 3.0, 2.0, 4, 6.0, None),
+        ],
+    ),
+    "bound, after a resumption": Scenario(
+        {"type": "bound", "above": 3, "values": 3},
+        _resumed,
+        [
+            ("loss is 9, above 3, 3 times in a row", 9.0, 3.0, 3, 3.0, None),
+        ],
+    ),
+    "spike": Scenario(
+        {"type": "spike"},
+        _values(*SPREAD, 5.0, 1.0, *SPREAD[:5], 0.0),
+        [
+            ("loss is 5, 15 interquartile ranges above its median 2", 5.0, 3.6, 61, 61.0, None),
+            ("recovered: loss is 2 again: 5 good values in a row", 2.0, None, 66, 66.0, None),
+        ],
+    ),
+    "spike, after values that a resumption takes back": Scenario(
+        {"type": "spike"},
+        _risen,
+        [("loss is 3.7, 8.5 interquartile ranges above its median 2", 3.7, 3.6, 61, 61.0, None)],
+    ),
+    "spike down": Scenario(
+        {"type": "spike", "direction": "down", "beyond": 3},
+        _values(*SPREAD, 5.0, 1.0),
+        [
+            ("loss is 1, 5 interquartile ranges below its median 2", 1.0, 1.4, 62, 62.0, None),
+        ],
+    ),
+    "spike on both sides": Scenario(
+        {"type": "spike", "direction": "both"},
+        _values(*SPREAD, 5.0, *SPREAD[:5], 0.0),
+        [
+            ("loss is 5, 15 interquartile ranges above its median 2", 5.0, 3.6, 61, 61.0, None),
+            ("recovered: loss is 2.2 again: 5 good values in a row", 2.2, None, 66, 66.0, None),
+            ("loss is 0, 10 interquartile ranges below its median 2", 0.0, 0.4, 67, 67.0, None),
+        ],
+    ),
+    "spike before there are enough values": Scenario({"type": "spike"}, _values(*SPREAD[:10], 50.0, *SPREAD[:8]), []),
+    "spike in scattered values": Scenario({"type": "spike", "beyond": 6}, _values(*[1.0, 2.0] * 50, 5.0, 3.5), []),
+    "spike in scattered values, beyond the farthest": Scenario(
+        {"type": "spike", "beyond": 6, "farthest": 2.0},
+        _values(*[1.0, 2.0] * 50, 5.0, 3.5),
+        [
+            ("loss is 5, 3 interquartile ranges above its median 2", 5.0, 4.0, 101, 101.0, None),
+        ],
+    ),
+    "spike of a constant": Scenario(
+        {"type": "spike", "share": 0},
+        _values(*[0.3, 0.3, 0.3, 0.3, 0.1 + 0.2] * 8, 0.45),
+        [
+            ("loss is 0.45, 0.15 above its median 0.3", 0.45, 0.3, 41, 41.0, None),
+        ],
+    ),
+    "spike by a share": Scenario(
+        {"type": "spike", "share": 0.5, "beyond": 1},
+        _values(*SPREAD, 3.0, 3.01),
+        [
+            ("loss is 3.01, 5.05 interquartile ranges above its median 2", 3.01, 3.0, 62, 62.0, None),
+        ],
+    ),
+    "spike by at least": Scenario(
+        {"type": "spike", "least": 4, "beyond": 1},
+        _values(*SPREAD, 6.0, 6.01),
+        [
+            ("loss is 6.01, 20 interquartile ranges above its median 2", 6.01, 6.0, 62, 62.0, None),
+        ],
+    ),
+    "spike that becomes the level": Scenario(
+        {"type": "spike"},
+        _values(*SPREAD, *[9.0] * 110),
+        [
+            ("loss is 9, 35 interquartile ranges above its median 2", 9.0, 3.6, 61, 61.0, None),
+            ("recovered: loss stays near 9, which counts as its level from now on", 9.0, None, 162, 162.0, None),
+        ],
+    ),
+    "plateau": Scenario(
+        {"type": "plateau", "steps": 60, "share": 0.1},
+        _values(*[10.0 - step / 10 for step in range(60)], *[4.0] * 110, *[3.0] * 120),
+        [
+            ("loss has not improved for 60 steps: its median is 4, the best 4", 4.0, 4.0, 172, 172.0, None),
+            ("recovered: loss improves again, to 3", 3.0, None, 222, 222.0, None),
+            ("loss has not improved for 60 steps: its median is 3, the best 3", 3.0, 3.0, 282, 282.0, None),
+        ],
+    ),
+    "plateau of a reward": Scenario(
+        {"type": "plateau", "steps": 50, "share": 0.1, "goal": "max", "metric": "reward"},
+        _values(*[float(step) for step in range(60)], *[40.0] * 200, metric="reward"),
+        [
+            ("reward has not improved for 50 steps: its median is 40, the best 40", 40.0, 40.0, 132, 132.0, None),
+        ],
+    ),
+    "throughput": Scenario(
+        {"type": "slower", "metric": "tok/s", "goal": "max"},
+        _values(*[100.0] * 90, *[60.0] * 40, *[100.0] * 40, metric="tok/s"),
+        [
+            ("tok/s is 60 over 30 values, 40% less than its median 100 before", 60.0, 80.0, 112, 112.0, None),
+            ("recovered: tok/s is 100 again", 100.0, None, 152, 152.0, None),
+        ],
+    ),
+    "slower steps": Scenario(
+        {"type": "slower"},
+        _paced(*[1.0] * 100, *[1.5] * 40, *[1.0] * 60),
+        [
+            ("time per step is 1.5 over 30 values, 50% more than its median 1 before", 1.5, 1.2, 123, 134.5, None),
+            ("recovered: time per step is 1 again", 1.0, None, 163, 183.0, None),
+        ],
+    ),
+    "slower steps among uneven ones": Scenario(
+        {"type": "slower"},
+        _paced(*[1.0, 1.5] * 30, *[3.0] * 45),
+        [
+            ("time per step is 3 over 30 values, 100% more than its median 1.5 before", 3.0, 2.0, 93, 174.0, None),
+        ],
+    ),
+    "fast steps are taken together": Scenario(
+        {"type": "slower"},
+        _paced(*[0.25] * 400, *[0.5] * 160),
+        [
+            ("time per step is 0.5 over 30 values, 100% more than its median 0.25 before", 0.5, 0.3, 445, 122.5, None),
+        ],
+    ),
+    "stall, in a log": Scenario(
+        {"type": "stall", "times": 10, "seconds": 30},
+        _paced(*[2.0] * 20, 30.0, 60.0, 121.0, 2.0),
+        [
+            ("no step for 121 s after step 22", 121.0, 120.0, 23, 251.0, None),
+        ],
+    ),
+    "stall, while it lasts": Scenario(
+        {"type": "stall", "times": 30, "seconds": 10},
+        _idle,
+        [
+            ("no step for 61 s after step 30; the median interval is 2 s", 61.0, 60.0, 30, 60.0, None),
+            ("recovered: steps come again, after 71 s", 71.0, None, 31, 131.0, None),
+            ("no step for 143 s after step 31; the median interval is 2 s", 143.0, 142.0, 31, 131.0, None),
+        ],
+    ),
+    "rank that is slower": Scenario(
+        {"type": "rank-behind", "metric": "compute_us"},
+        _ranks(120, 1000, 1000, 1300, again=50),
+        [
+            (
+                "rank 2 is 30% slower than the others: its median compute_us is 1300, theirs 1000",
+                1300.0,
+                1120.0,
+                30,
+                30.0,
+                2,
+            ),
+            ("recovered: rank 2 keeps up with the others", 1000, None, 76, 77.0, 2),
+        ],
+        several=True,
+    ),
+    "rank among those of no length": Scenario(
+        {"type": "rank-behind", "metric": "compute_us"}, _ranks(60, 0, 0, 1300), [], several=True
+    ),
+    "rank that rests": Scenario(
+        {"type": "rank-behind", "metric": "compute_us", "steps": 20},
+        _ranks(80, 1000, 1000, until=30, again=70),
+        [
+            ("rank 1 is 22 steps behind the first", 22, 20, 29, 51.0, 1),
+            ("recovered: rank 1 keeps up with the others", 1000.0, None, 70, 70.0, 1),
+        ],
+        several=True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_incident_is_said_with_its_numbers(name: str) -> None:
+    """The text has the value, what it was compared with, and where; the members of the alert have the same numbers."""
+    scenario = SCENARIOS[name]
+    evaluator = HealthEvaluator([rule_of({"name": "r", **scenario.rule})], several=scenario.several)
+    found = [
+        (each.text, *map(_rounded, (each.value, each.threshold, each.step, each.time, each.rank)))
+        for alerts in scenario.run(evaluator)
+        for each in alerts
+    ]
+    assert scenario.said == found

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from command_line import toyspec as toyspec_apart
 from command_line import toyspec_within as toyspec
-from loopback_store import BUCKET, Handler, Store, forget, many_objects, stream, web
+from loopback_hub import NAME, serving
+from loopback_store import BUCKET, Handler, Store, forget, stream, web
 from toyspec import (
     StreamError,
     StreamMissingError,
@@ -115,6 +117,10 @@ def test_a_store_is_searched_as_a_directory_is(store: Store, tmp_path: Path) -> 
         "hf/checkpoint-9/trainer_state.json": log,
         "hf/checkpoint-10/trainer_state.json": log,
     }
+    # What a run shows and installed software are not searched.
+    others = "a/SHA256SUMS a/media/events.jsonl a/media/b/events.jsonl node_modules/x/events.jsonl venv/pyvenv.cfg "
+    others += "venv/lib/events.jsonl n/events.rank-1.jsonl media/events.jsonl n/checkpoint-5/events.jsonl"
+    objects |= {name: stream(3, run_id=name.partition("/")[0]) for name in others.split()}
     for key, data in objects.items():
         store.put(f"runs/{key}", data)
         (tmp_path / key).parent.mkdir(parents=True, exist_ok=True)
@@ -127,20 +133,15 @@ def test_a_store_is_searched_as_a_directory_is(store: Store, tmp_path: Path) -> 
     assert found(str(tmp_path)) == found(f"s3://{BUCKET}/runs")
     here, there = list_runs(tmp_path), list_runs(f"s3://{BUCKET}/runs")
     assert [run.facts.run for run in here] == [run.facts.run for run in there]
-    assert 5 == len(there)
+    assert 7 == len(there)
+    sealed = {each.path: each.is_sealed for each in find_streams(f"s3://{BUCKET}/runs") if isinstance(each, Stream)}
+    assert (6, [f"s3://{BUCKET}/runs/a/events.jsonl"]) == (
+        len(sealed),
+        [path for path, is_so in sealed.items() if is_so],
+    )
 
 
-def test_workers_do_not_change_what_a_check_says(store: Store) -> None:
-    """Several threads give the reports of one, in the same order."""
-    for number in range(30):
-        store.put(f"runs/{number:02}/events.jsonl", stream(number + 1, run_id=f"{number:02}"))
-    options = CheckOptions()
-    one, four = (list(iter_runs([f"s3://{BUCKET}/runs"], options=options, workers=workers)) for workers in (1, 4))
-    assert one == four
-    assert 30 == len(one)
-
-
-@pytest.mark.parametrize("steps", [3, 2000, 60_000])
+@pytest.mark.parametrize("steps", [3, 60_000])
 def test_listing_a_bundle_costs_two_requests_and_128_kib(store: Store, steps: int) -> None:
     """Beside the list of the store, a run costs at most two requests, whatever its size."""
     store.put("runs/a/events.jsonl", stream(steps))
@@ -329,21 +330,6 @@ def test_file_systems_of_fsspec() -> None:
         memory.rm("/places", recursive=True)
 
 
-@pytest.mark.parametrize("place", ["disk", "store"])
-def test_a_store_is_searched_as_a_disk_is(store: Store, tmp_path: Path, place: str) -> None:
-    """What a run shows and installed software are not searched; whether a run is sealed is known from its files."""
-    found = {"a/events.jsonl": True, "media/events.jsonl": False, "n/checkpoint-5/events.jsonl": False}
-    others = ["a/SHA256SUMS", "a/media/events.jsonl", "a/media/b/events.jsonl", "node_modules/x/events.jsonl"]
-    others += ["venv/pyvenv.cfg", "venv/lib/events.jsonl", "n/events.rank-1.jsonl"]
-    for name in (*found, *others):
-        (tmp_path / "runs" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "runs" / name).write_bytes(stream(3))
-        store.put(f"runs/{name}", stream(3))
-    root = str(tmp_path / "runs") if place == "disk" else f"s3://{BUCKET}/runs"
-    streams = {each.path: each.is_sealed for each in find_streams(root) if isinstance(each, Stream)}
-    assert {f"{root}/{name}": is_sealed for name, is_sealed in found.items()} == streams
-
-
 LAKE = """
 from errno import ENOENT
 
@@ -438,9 +424,6 @@ def test_nothing_remote_is_imported_for_local_paths(tmp_path: Path) -> None:
     """Commands on files import no client of a store."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "events.jsonl").write_bytes(stream(3))
-    import subprocess
-    import sys
-
     program = (
         "import sys; from toyspec.core.command_line.main import main\n"
         f"for name in ('check', 'ls', 'show'): assert main([name, {str(tmp_path / 'a')!r}]) == 0\n"
@@ -451,26 +434,14 @@ def test_nothing_remote_is_imported_for_local_paths(tmp_path: Path) -> None:
     assert 0 == done.returncode, done.stderr
 
 
-LISTED = """
-import os
-from toyspec.core.runs.discovery import find_streams
-
-print(len(list(find_streams("s3://bucket/data"))))
-with open("/proc/self/status") as file:
-    print(next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM")))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the most memory of a process is read from /proc")
-def test_million_foreign_objects_cost_no_memory(store: Store) -> None:
-    """A bucket with a million other objects is listed in pages, with the memory that a thousand take."""
-    used = []
-    for count in (1_000, 1_000_000):
-        store.requests.clear()
-        store.every = many_objects(count)
-        done = subprocess.run([sys.executable, "-c", LISTED], capture_output=True, text=True, check=True)
-        found, memory = map(int, done.stdout.split())
-        assert (1, count // 1_000) == (found, sum("list-type" in request.query for request in store.requests))
-        used.append(memory)
-    assert used[1] < used[0] + 8_000_000
+def test_repository_is_read_in_place(tmp_path: Path) -> None:
+    """Commands read a repository by its address, and say where there is none."""
+    pytest.importorskip("huggingface_hub", reason="the extra hub is not installed")
+    files = {f"all/{name}/events.jsonl": stream(5, run_id=name) for name in ("a", "b")}
+    with serving(files) as endpoint:
+        environment = {"HF_ENDPOINT": endpoint, "HF_HOME": str(tmp_path)}
+        checked = toyspec_apart("check", f"hf://{NAME}/all", env=environment)
+        absent = toyspec_apart("check", "hf://me/other", env=environment)
+    assert (0, b"2 runs: 2 complete", b"") == (checked.returncode, checked.stdout[:18], checked.stderr)
+    assert 2 == absent.returncode
+    assert b"hf://me/other: No such object" in absent.stdout

@@ -46,11 +46,10 @@ def test_refusals_say_what_to_do(store: Store, code: int, fact: str, monkeypatch
     assert (3 if code in (429, 503) else 1) == len(store.requests)
 
 
-@pytest.mark.parametrize("code", [429, 500, 503])
-def test_passing_errors_are_waited_out(store: Store, code: int) -> None:
+def test_passing_errors_are_waited_out(store: Store) -> None:
     """What passes within the time is not an error."""
     store.put("a/events.jsonl", stream(3))
-    store.answers = [status(code), status(code)]
+    store.answers = [status(429), status(500)]
     with read(f"s3://{BUCKET}/a/events.jsonl") as reading:
         assert 5 == len(list(reading))
 
@@ -110,22 +109,6 @@ def test_what_an_address_needs_is_named(monkeypatch: pytest.MonkeyPatch, address
     assert expected == error.message
 
 
-@pytest.mark.parametrize(
-    ("store", "variable"),
-    [
-        ("GCS", "GOOGLE_APPLICATION_CREDENTIALS"),
-        ("MicrosoftAzure", "AZURE_STORAGE_ACCOUNT_KEY"),
-        ("S3", "AWS_ACCESS_KEY_ID"),
-    ],
-)
-def test_missing_credentials_are_those_of_the_store(store: str, variable: str) -> None:
-    """Without credentials, the client asks the machine for them, which only machines of a cloud answer."""
-    from toyspec.stores.object_stores import fact_of
-
-    fact = fact_of(f"Generic {store} error: Error performing GET http://169.254.169.254/x - status code: 403 Forbidden")
-    assert fact.endswith(f"for example {variable}")
-
-
 def test_credentials_in_the_address_of_a_bucket_are_refused(store: Store) -> None:
     """Stores take credentials from the environment; the message names the place without them."""
     (error,) = check("s3://AKIAX:wordofsecret@elsewhere/runs").errors
@@ -170,30 +153,13 @@ def test_what_may_not_be_asked_for_is_not_a_broken_sidecar(store: Store) -> None
     assert [] == report.findings
 
 
-_PROBLEMS = {
-    "unreachable": "no connection to the host",
-    "no permission": "403 Forbidden: the credentials do not allow it, or are missing",
-    "wrong bucket": "404 Not Found: check the name of the bucket",
-}
-
-
-@pytest.mark.parametrize("problem", _PROBLEMS)
-def test_commands_that_convert_say_what_is_wrong_with_a_place(
-    store: Store,
-    tmp_path: Path,
-    problem: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_command_that_converts_says_what_is_wrong_with_a_place(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """``export`` names the address and the problem, and ends with 2."""
-    if problem == "unreachable":
-        monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
-        monkeypatch.setenv(VARIABLE, "1")
-        _opened.cache_clear()
-    store.every = status(403) if problem == "no permission" else status(404)
-    place, out = f"s3://{BUCKET}/logs", str(tmp_path / "out")
-    assert exit_codes.USAGE == main(["export", "tensorboard", place, "--out", out])
-    said = capsys.readouterr().err
-    assert said.startswith(f"toyspec export: {place}: ")
-    assert _PROBLEMS[problem] in said
-    assert 1 == said.count("\n")
+    store.every = status(403)
+    place = f"s3://{BUCKET}/logs"
+    assert exit_codes.USAGE == main(["export", "tensorboard", place, "--out", str(tmp_path / "out")])
+    assert f"toyspec export: {place}: 403 Forbidden: the credentials do not allow it, or are missing\n" == (
+        capsys.readouterr().err
+    )

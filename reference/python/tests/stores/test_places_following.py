@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,9 +15,6 @@ from toyspec.core.command_line.main import main
 from toyspec.core.places.place import ChangedError
 from toyspec.core.places.remote_files import RemoteFile
 from toyspec.core.reading.live_stream import LiveObject
-
-if TYPE_CHECKING:
-    pass
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 

@@ -23,16 +23,6 @@ from toyspec.stores.syncing import Syncing, target_of
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 
 
-def test_whole_lines_only(store: Store, run: Path) -> None:
-    """A fragment stays here, and the mirror of a killed run is a legal torn bundle."""
-    put(run, stream(5, end="") + FRAGMENT)
-    report = sync(run)
-    assert ("sent", len(FRAGMENT)) == (outcome(report), report.runs[0].fragment)
-    assert stream(5, end="") == store.get(LOG)
-    checked = toyspec.check(f"{TO}/a")
-    assert [("torn", True)] == [(file.state, file.valid) for file in checked.files]
-
-
 def test_ranks_media_and_annotations_are_of_the_log(store: Store, run: Path) -> None:
     """What was logged and annotated arrives: logs of ranks in whole lines, media before their records."""
     picture = f"media/{'0' * 64}.png"
@@ -142,7 +132,9 @@ def test_replaced_streams_are_kept(store: Store, run: Path) -> None:
 def test_fragment_that_was_moved_is_sent(store: Store, run: Path) -> None:
     """Once a writer has moved the fragment to a side file, that is sent, and the stream goes on."""
     put(run, stream(5, end="") + FRAGMENT)
-    sync(run)
+    report = sync(run)
+    assert (len(FRAGMENT), stream(5, end="")) == (report.runs[0].fragment, store.get(LOG))
+    assert [("torn", True)] == [(file.state, file.valid) for file in toyspec.check(f"{TO}/a").files]
     with toyspec.start_run(run.parent, run_id="a", exist="resume") as writer:
         writer.step(loss=1.0)
     assert "sent" == outcome(sync(run))
@@ -283,28 +275,6 @@ def test_watching_ends_with_a_single_run(store: Store, run: Path) -> None:
     Syncing(str(run), f"{TO}/a", SyncSettings()).watch(threading.Event(), 0.01, on_pass)
     assert stream(6) == store.get(LOG)
     assert "sent" == passes[-1]
-
-
-def test_follower_of_the_place_gets_each_record_once(store: Store, run: Path) -> None:
-    """A follower of an object that is replaced by longer ones returns every record once, and reads only what is new."""
-    whole = stream(3000)
-    ends = iter([40_000, 40_001, 150_000, len(whole)])
-    syncing = Syncing(str(run.parent), TO, SyncSettings())
-    put(run, whole[:30_000])
-    syncing.once()
-    read: list[int] = []
-
-    def grow(_: float) -> None:
-        end = next(ends)
-        put(run, whole[:end])
-        syncing.once()
-        read.append(store.sent)
-
-    items = list(toyspec.follow(f"{TO}/a", sleep=grow))
-    steps = [item["step"] for item in items if isinstance(item, toyspec.Record) and item.kind == "step"]
-    assert list(range(1, 3001)) == steps
-    assert ["ended"] == [item.kind for item in items if not isinstance(item, toyspec.Record)]
-    assert store.sent < 2 * len(whole)
 
 
 def test_folder(run: Path, tmp_path: Path) -> None:
