@@ -143,7 +143,6 @@ VALUES: dict[str, tuple[str, ...]] = {
 }
 """What an option is given that names no choices."""
 OF_COMMAND: dict[tuple[str, str], tuple[str, ...]] = {
-    ("check", "--format"): ("json", "github"),  # sarif names every rule: check.txt has one
     ("ls", "--columns"): ("lr,loss,best.val/acc,nan.loss,errors,alerts,config.opt.name", "nothing"),
     ("check", "--color"): ("always",),
 }

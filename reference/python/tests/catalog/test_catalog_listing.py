@@ -1,4 +1,4 @@
-"""What ``toyspec ls --catalog`` prints of whole catalogs, from columns, and of runs that are read one by one."""
+"""Runs of a catalog, from columns, are those that are read one by one; and what a query says."""
 
 from __future__ import annotations
 
@@ -6,35 +6,18 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 pytest.importorskip("duckdb", reason="the extra catalog is not installed")
 
-from toyspec import Catalog, CatalogError, build_catalog, update_catalog
-from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.main import main
+from toyspec import Catalog, CatalogError, ExpressionError, build_catalog, list_runs, update_catalog
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 START = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"%s","started_at":"%s"}\n'
 END = '{"kind":"run_end","t":9.0,"reason":"completed"}\n'
-
-
-METRICS = (
-    "-n 2",
-    "--sort steps -n 3 -r",
-    "--columns val/acc,loss,best.loss,nan.loss,config.lr,lr,model.size,size,never,größe",
-    "--where größe>1",
-    "--where complete --columns größe",
-    "--sort val/acc",
-    "--sort best.loss -r -n 3",
-    "--sort lr --columns errors,tags,run_id",
-    "--where val/acc>.3",
-    "--where loss<2",
-    "--where lr=.5 --columns lr",
-    "--where size!=null",
-)
 
 
 @pytest.fixture(scope="module")
@@ -58,25 +41,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("options", METRICS)
-@pytest.mark.parametrize("form", ["--color=never", "--json"])
-def test_settings_and_metrics_are_those_of_the_runs(
-    measured: Path, options: str, form: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The same text as from the runs, also where the last value is not finite and where a name is used twice."""
-    assert exit_codes.OK == main(["ls", "--full", str(measured / "runs"), form, *options.split()])
-    expected = capsys.readouterr().out
-    assert len(expected) > 80
-    assert exit_codes.OK == main(["ls", "--catalog", str(measured / "catalog"), form, *options.split()])
-    found = capsys.readouterr().out
-    if form != "--json":
-        assert expected == found
-        return
+def test_settings_and_metrics_are_those_of_the_runs(measured: Path) -> None:
+    """The same facts as from the runs, also where the last value is not finite and where a name is used twice."""
+    whole = [each.facts for each in list_runs(measured / "runs", read="whole")]
     # A catalog has the number of findings too.
-    kept, whole = (
-        [{name: each[name] for name in each if name not in ("findings", "columns")} for each in json.loads(text)]
-        for text in (found, expected)
-    )
+    kept = [msgspec.structs.replace(each.facts, findings=None) for each in Catalog(measured / "catalog").runs()]
+    assert 5 == len(whole)
     assert whole == kept
 
 
@@ -114,19 +84,14 @@ def test_failed_query_says_what_to_do(measured: Path, sql: str, advice: str) -> 
         Catalog(measured / "catalog").query(sql)
 
 
-@pytest.mark.parametrize(("name", "meant"), [("\udcff", "facts such as"), ("siz", "did you mean 'size'")])
-def test_unknown_name_is_wrong_usage(measured: Path, name: str, meant: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A catalog knows the names of its runs, and suggests one; bytes that are not UTF-8 are searched as shown."""
-    catalog = ["ls", "--catalog", str(measured / "catalog")]
-    assert exit_codes.OK == main([*catalog, "--where", f"reason = {name}"])
-    assert "none of 5 runs meets the conditions" in capsys.readouterr().err
-    assert exit_codes.USAGE == main([*catalog, "--sort", name])
-    assert "no run has a field" in (shown := capsys.readouterr().err)
-    assert meant in shown
+def test_unknown_name_is_suggested(measured: Path) -> None:
+    """A catalog knows the names of its runs, and suggests one."""
+    with pytest.raises(ExpressionError, match="no run has a field 'lrr'; did you mean 'lr'"):
+        Catalog(measured / "catalog").runs().filter("lrr > 1")
 
 
-def test_name_of_one_run_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs with names of their own are listed and queried by each of them, and share no columns."""
+def test_name_of_one_run_is_found(tmp_path: Path) -> None:
+    """Runs with names of their own are filtered and queried by each of them, and share no columns."""
     number = 60
     for each in range(number):
         (tmp_path / "runs" / str(each)).mkdir(parents=True)
@@ -145,7 +110,6 @@ def test_name_of_one_run_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "last.loss" in columns
     assert "config.own_7.x" not in columns
     assert "config.own_7.x" in found.query('select *, "config.own_7.x" from runs').columns
-    assert exit_codes.OK == main(["ls", "--catalog", found.path, "--where", "acc/9 > 9 and own_9.x = 9"])
-    assert 2 == len(capsys.readouterr().out.splitlines())
+    assert 1 == len(found.runs().filter("acc/9 > 9 and own_9.x = 9"))
     with pytest.raises(ValueError, match='Candidate bindings: "config'):
         found.query('select "config.lrr" from runs')

@@ -28,6 +28,7 @@ from loopback_store import BUCKET, s3
 RUNS = 6
 TO = f"s3://{BUCKET}/runs"
 _READY_SECONDS = 60.0
+_ROWS = "select run_id, state, records, last_step from runs"
 _TICK_SECONDS = 0.1
 _PROGRAMS = [COMMAND[0], "-m", "chaos.programs"]
 
@@ -169,7 +170,7 @@ class Day:
                 [
                     ["ls", str(self._runs)],
                     ["ls", "--full", "--json", str(self._runs)],
-                    ["ls", "--catalog", str(self._catalog)],
+                    ["query", "--catalog", str(self._catalog), "select * from runs"],
                     ["check", "--format", "json", str(self._runs)],
                     ["check", TO],
                     ["show", run],
@@ -377,7 +378,7 @@ class Day:
         done = self._command(["catalog", "update", str(self._catalog)])
         if done.returncode:
             self._wrong.append(f"catalog update ends with status {done.returncode}: {done.stderr[-500:]}")
-        rows = {row["run_id"]: row for row in self._json(["ls", "--catalog", str(self._catalog), "--json"])}
+        rows = {row["run_id"]: row for row in self._json(["query", "--catalog", str(self._catalog), "--json", _ROWS])}
         self._viewer_at = self._viewer_at if self._viewer.is_running else ""
         if not self._viewer.is_running:
             self._viewer.start()

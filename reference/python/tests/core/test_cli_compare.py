@@ -12,7 +12,6 @@ import pytest
 
 import toyspec
 from core.test_cli_runs import write_run
-from toyspec.catalog.building import build_catalog
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 
@@ -95,20 +94,7 @@ def test_id_name_and_error_are_beside_each_other(accuracies: Path, capsys: pytes
     """In a comparison, and in a list, where the error is a filter too."""
     found = results(capsys)
     assert (["second"], ["RuntimeError: out of memory"]) == (found["name"], found["error"])
-    _require_named("runs", capsys=capsys)
-
-
-def test_id_name_and_error_are_beside_each_other_in_a_catalog(
-    accuracies: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A list of a catalog has the same as one that reads the runs."""
-    pytest.importorskip("duckdb", reason="the extra catalog is not installed")
-    build_catalog("runs", out="catalog")
-    _require_named("--catalog", "catalog", capsys=capsys)
-
-
-def _require_named(*where: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_codes.OK == main(["ls", *where, "--where", "error ~ memory", "--columns", "error"])
+    assert exit_codes.OK == main(["ls", "runs", "--where", "error ~ memory", "--columns", "error"])
     assert 'r1 "second"  complete  errored' in (shown := capsys.readouterr().out)
     assert "RuntimeError: out of memory" in shown
     assert "r0" not in shown

@@ -16,7 +16,7 @@ def test_script_names_commands_options_and_rules(shell: str, capsys: pytest.Capt
     """The script of each shell completes every command, the options of commands, and rules."""
     assert main(["completion", shell]) == exit_codes.OK
     script = capsys.readouterr().out
-    words = [*COMMANDS, "fail-on", "step-goes-backwards", "sarif"]
+    words = [*COMMANDS, "fail-on", "step-goes-backwards", "github"]
     assert [] == [word for word in words if word not in script]
 
 

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import jsonschema
 import pytest
@@ -13,11 +11,10 @@ from fixed_runs import fixed_runs
 from toyspec.core.checker import check
 from toyspec.core.command_line.main import main
 from toyspec.core.command_line.objects import inert_json
-from toyspec.core.commands.report_formats import FORMATS, FormatOptions, open_format, relative_address
+from toyspec.core.commands.report_formats import FORMATS, FormatOptions, open_format
 from toyspec.core.commands.verdicts import Verdict
 from toyspec.core.files import read_resource
 from toyspec.core.findings import FileReport, Finding, PathError
-from toyspec.core.generated.rules import ORDER, SUMMARY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -147,54 +144,6 @@ def test_github_names_what_is_not_listed() -> None:
     shown = formatted("github", report(suppressed={"step-skipped": 7}), PathError("x", "gone")).splitlines()
     assert "::notice file=runs/a/events.jsonl,title=step-skipped::7 more findings, counted but not listed" == shown[0]
     assert "::error title=path could not be read::x: gone" == shown[1]
-
-
-def sarif(text: str) -> dict[str, Any]:
-    """Return the only run of the SARIF log *text*."""
-    (only,) = json.loads(text)["runs"]
-    return dict(only)
-
-
-def test_sarif_structure(capsys: pytest.CaptureFixture[str]) -> None:
-    """The SARIF log has the structure of one, and each result names its rule by name and index."""
-    shown = sarif(run("sarif", capsys))
-    rules = [rule["id"] for rule in shown["tool"]["driver"]["rules"]]
-    assert list(SUMMARY) == rules
-    assert {result["ruleId"] for result in shown["results"]} >= {"invalid-json", "time-goes-backwards", "step-skipped"}
-    assert all(rules[result["ruleIndex"]] == result["ruleId"] for result in shown["results"])
-    assert shown["invocations"][0]["executionSuccessful"] is False
-
-
-def test_sarif_levels_and_places() -> None:
-    """Severities become levels, and the region is the line and the byte of the finding."""
-    grave = finding(rule="invalid-json", line=7, offset=99)
-    light = finding(rule="unknown-key", severity="info", sidecar="flow.json")
-    shown = sarif(formatted("sarif", report(findings=[grave, light])))
-    assert ["error", "note"] == [result["level"] for result in shown["results"]]
-    first, second = (result["locations"][0]["physicalLocation"] for result in shown["results"])
-    assert {"startLine": 7, "byteOffset": 99, "byteLength": 0} == first["region"]
-    assert "runs/a/flow.json" == second["artifactLocation"]["uri"]
-    assert ORDER["unknown-key"] == shown["results"][1]["ruleIndex"]
-
-
-def test_sarif_says_what_is_not_a_result() -> None:
-    """What is only counted and what could not be read are notifications."""
-    shown = sarif(formatted("sarif", report(suppressed={"step-skipped": 7}), PathError("x", "gone")))
-    notes = shown["invocations"][0]["toolExecutionNotifications"]
-    assert [("note", True), ("error", True)] == [
-        (note["level"], text in note["message"]["text"])
-        for note, text in zip(notes, ("7 more findings of step-skipped", "x: gone"), strict=True)
-    ]
-
-
-@pytest.mark.parametrize("name", ["a b", "a:b", "javascript:x", "100%", "é", "a?b#c", "\udcff", "x\ny", "[1]"])
-def test_addresses_are_relative_and_encoded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path becomes a relative URI from which the name comes back, and no absolute path is reported."""
-    monkeypatch.chdir(tmp_path)
-    address = relative_address(str(tmp_path / name))
-    assert "/" not in address
-    assert ":" not in address
-    assert name == unquote(address, errors="surrogateescape")
 
 
 @pytest.mark.parametrize("style", FORMATS)

@@ -58,8 +58,6 @@ CALLS = {
         "odd",
         "foreign",
         "--columns lr,loss,errors,config.é runs",
-        "--catalog catalog",
-        "--catalog missing",
         "--where 'lr > 0' --sort loss runs",
         "--where 'nothing > 0' runs",
     ],

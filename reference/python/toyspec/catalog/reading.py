@@ -86,33 +86,27 @@ class Catalog:
 
     def runs(self, *, order: Order = "loss", reverse: bool = False, limit: int | None = None) -> Runs:
         """Return its runs, those without a value last, or the first *limit* of them."""
-        # Imported when used: a list that a command prints makes no objects of runs.
+        # Imported when used: a query makes no objects of runs.
         from toyspec.core.runs.run import Run, Runs
 
         found = ordered([facts for facts, _ in self.rows()], order, reverse=reverse)[:limit]
         return Runs([Run(facts) for facts in found], errors=self.manifest.errors, skipped=self.manifest.skipped)
 
-    def rows(self, *, has_named: bool = True) -> Iterator[CataloguedRun]:
-        """Yield the runs in the order of their streams; unless *has_named*, their settings and metrics are not known.
-
-        Raises CatalogError.
-        """
+    def rows(self) -> Iterator[CataloguedRun]:
+        """Yield the runs in the order of their streams; raise CatalogError."""
         if not self.manifest.runs:
             return
-        named = ", ".join(_NAMED) if has_named else "NULL, NULL"
-        query = f"SELECT to_json({{{_FACTS}}})::VARCHAR, identity, {named} FROM runs ORDER BY stream"
+        query = f"SELECT to_json({{{_FACTS}}})::VARCHAR, identity, {', '.join(_NAMED)} FROM runs ORDER BY stream"
         connection = self._connect()
         try:
             found = connection.execute(query)
             while rows := found.fetchmany(_BATCH):
                 for facts, identity, settings, metrics in rows:
-                    run = _decode(facts)
-                    if has_named:
-                        run = msgspec.structs.replace(
-                            run,
-                            settings=_decode_settings(settings or "{}"),
-                            metrics=_decode_metrics(metrics or "{}"),
-                        )
+                    run = msgspec.structs.replace(
+                        _decode(facts),
+                        settings=_decode_settings(settings or "{}"),
+                        metrics=_decode_metrics(metrics or "{}"),
+                    )
                     yield CataloguedRun(run, identity)
         except library().Error as error:
             raise unreadable(self.path, self.manifest, error) from None

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toyspec.catalog import reading as catalog
     from toyspec.health import checking as health_checking
     from toyspec.health import options as health_options
     from toyspec.health import run_health
     from toyspec.stores import ray_cluster
 
     __all__ = [
-        "catalog",
         "health_checking",
         "health_options",
         "ray_cluster",
@@ -22,7 +20,6 @@ else:
     from importlib import import_module
 
     _MODULES = {
-        "catalog": "toyspec.catalog.reading",
         "health_checking": "toyspec.health.checking",
         "health_options": "toyspec.health.options",
         "ray_cluster": "toyspec.stores.ray_cluster",

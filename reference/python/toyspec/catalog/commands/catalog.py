@@ -27,8 +27,8 @@ _MOST_SHOWN = 20
 
 _DESCRIPTION = """\
 Keep one table of all runs below some roots, so that ten thousand runs and more
-are listed at once. `toyspec ls --catalog DIR` and `toyspec query` read it, and
-so do DuckDB and Polars: it is Parquet.
+are listed at once. `toyspec query` and the API read it, and so do DuckDB and
+Polars: it is Parquet.
 
   build ROOT…   read every run below each ROOT, a path or an address
   update DIR    read what is new, changed, or was live, and drop what is gone
@@ -55,9 +55,9 @@ exit status:
 examples:
   toyspec catalog build s3://bucket/runs --out catalog/
   toyspec catalog update catalog/
-  toyspec ls --catalog catalog/ --sort best.val/acc -n 20
-  toyspec catalog build --health runs/ && toyspec ls --catalog catalog \\
-    --where 'alerts > 0' --columns alerts"""
+  toyspec query 'select run, "best.val/acc" from runs order by 2 desc limit 20'
+  toyspec catalog build --health runs/ && toyspec query \\
+    'select run, alerts from runs where alerts > 0'"""
 
 
 def configure(parser: Parser) -> None:

@@ -89,7 +89,6 @@ def print_table(  # noqa: PLR0913 - each says another thing of the table
 def _row(facts: RunFacts, root: str | None, more: Sequence[str]) -> list[str]:
     name = "" if facts.name == facts.run else f' "{shortened(facts.name)}"'
     state = f"{facts.state_text}{'?' if facts.read == 'ends' else ''}{', sealed' if facts.sealed else ''}"
-    state += "" if facts.as_of is None else f", as of byte {facts.as_of:,}"
     return [
         shown(_relative(facts, root)) + name + (" *" if facts.starred else ""),
         ", ".join([state, *facts.warnings]) + (_ahead(facts) if facts.state == "running" else ""),

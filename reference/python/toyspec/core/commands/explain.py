@@ -50,7 +50,7 @@ def page(rule: str, width: int, *, title: Callable[[str], str] = str) -> Iterato
             yield from [line] if line.startswith(_CODE) else wrapped(line, width)
 
 
-def shown_severity(rule: str) -> tuple[str, Style]:
+def _shown_severity(rule: str) -> tuple[str, Style]:
     """Return the severity of *rule* as text, the highest one where profiles differ, and the style for it."""
     severity = SEVERITY[rule]
     if isinstance(severity, str):
@@ -70,6 +70,6 @@ def _list(terminal: Terminal) -> None:
         if LAYER[rule] != layer:
             terminal.line(("\n" if layer else "") + terminal.styled(LAYER[rule], "strong"))
             layer = LAYER[rule]
-        severity, style = shown_severity(rule)
+        severity, style = _shown_severity(rule)
         terminal.line(f"  {rule:<{width}}  {terminal.styled(f'{severity:<7}', style)}  {summary}")
     terminal.line("\n`toyspec explain RULE` prints the page of a rule.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,27 +18,24 @@ from toyspec.core.command_line.parsers import Parser, UsageError, add_color, num
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.run_tables import print_runs
 from toyspec.core.command_line.terminal import Terminal, tell
-from toyspec.core.errors import CatalogError, ExpressionError
+from toyspec.core.errors import ExpressionError
 from toyspec.core.places.addresses import is_address, public
 from toyspec.core.runs.columns import (
     ALERT_FIELDS,
     FINDING_FIELDS,
     ORDERS,
-    OWN_FIELDS,
     asks_for_hidden,
     meets,
     needs_whole_streams,
     ordered,
     requiring,
-    unknown_field,
     value_of,
 )
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from toyspec.catalog.reading import Catalog
     from toyspec.core.findings import PathError
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.runs.run import Extent, Run, Runs
@@ -100,9 +97,6 @@ def configure(parser: Parser) -> None:
         help="directories or addresses; default: the roots in toyspec.toml, else this directory",
     )
     _add_columns(parser)
-    parser.add_argument(
-        "--catalog", metavar="DIR", help="list what this catalog has, and read no run: see `toyspec catalog --help`"
-    )
     parser.add_argument("--hidden", action="store_true", help="list runs too that `toyspec annotate --hide` hides")
     parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
     parser.add_argument("--full", action="store_true", help="read every byte of every stream")
@@ -149,14 +143,17 @@ def _list(options: Namespace) -> int:
     asked = [*columns, *(name for each in options.where for name in each.fields)]
     configuration = settings()
     choice = dialect_choice(options, configuration, search=True)
-    if any(name in ALERT_FIELDS for name in asked) and options.catalog is None:
+    if any(name in ALERT_FIELDS for name in asked):
         # A wrong rule is reported before anything is read.
         rooms.health_options.all_rules(None, configuration)
+    options.roots = options.roots or list(configuration.roots) or ["."]
+    runs = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
+    known = _known(runs, options, asked, choice)
     try:
-        found = _from_catalog(options, asked) if options.catalog else _from_disk(options, asked, choice)
-        number, met = _that_meet(found, options, order)
-    except (CatalogError, ExpressionError) as error:
+        met = [facts for facts in requiring(known, order, options.where) if meets(facts, options.where)]
+    except ExpressionError as error:
         raise UsageError(str(error)) from None
+    met = ordered(met, options.sort, reverse=options.reverse)
     shows_hidden = options.hidden or asks_for_hidden(*options.where)
     seen = [each for each in met if shows_hidden or not each.hidden]
     hidden, shown_runs = len(met) - len(seen), seen[: options.number]
@@ -165,51 +162,26 @@ def _list(options: Namespace) -> int:
     elif seen:
         terminal, left_out = Terminal(color=options.color), len(seen) - len(shown_runs)
         print_runs(shown_runs, terminal, roots=options.roots, more=columns, left_out=left_out)
-        _report_others(found)
-    elif number and not hidden:
-        tell("ls", f"none of {number} runs meets the conditions")
+        _report_others(known, runs.skipped)
+    elif known and not hidden:
+        tell("ls", f"none of {len(known)} runs meets the conditions")
     elif not hidden:
-        _report_none(found.errors, options)
-        _report_others(found)
+        _report_none(runs.errors, options)
+        _report_others(known, runs.skipped)
     if hidden:
-        runs = "1 run is" if hidden == 1 else f"{hidden} runs are"
-        tell("ls", f"{runs} hidden by annotation; --hidden lists them too")
-    return _report_errors(found.errors)
+        number = "1 run is" if hidden == 1 else f"{hidden} runs are"
+        tell("ls", f"{number} hidden by annotation; --hidden lists them too")
+    return _report_errors(runs.errors)
 
 
-def _that_meet(found: _Found, options: Namespace, fields: Sequence[str]) -> tuple[int, list[RunFacts]]:
-    """Return the number of all runs, and those that meet all filters, in order; raise ExpressionError."""
-    number, met = 0, []
-    required = requiring(found.runs, fields, options.where)
-    for number, facts in enumerate(required, 1):  # noqa: B007 - the last one is the number of runs
-        if meets(facts, options.where):
-            met.append(facts)
-    return number, ordered(met, options.sort, reverse=options.reverse)
-
-
-class _Found(NamedTuple):
-    """What there is to list from."""
-
-    runs: Iterable[RunFacts]
-    """In the order of their streams."""
-    errors: Sequence[PathError]
-    skipped: int
-    """Number of files of other formats."""
-    blank: Sequence[str] = ()
-    """Paths of logs of other programs in which no metric was found."""
-
-
-def _from_disk(options: Namespace, asked: Sequence[str], choice: DialectChoice) -> _Found:
-    """Return what is below the roots, with the fields that are *asked* for."""
-    options.roots = options.roots or list(settings().roots) or ["."]
-    runs = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
+def _known(runs: Runs, options: Namespace, asked: Sequence[str], choice: DialectChoice) -> list[RunFacts]:
+    """Return what is known of each run, with the fields that are *asked* for, in the order of their streams."""
     counts = any(name in FINDING_FIELDS for name in asked)
     # An object has the settings too, which a resumption in the middle of a long log may have changed.
     fields = [*asked, *(["progress"] if options.json else [])]
     known = [_checked(run, run.known(fields), choice) if counts else run.known(fields) for run in runs]
     known.sort(key=lambda facts: facts.stream)
-    blank = [each.stream for each in known if each.dialect is not None and not each.metrics]
-    return _Found(known, runs.errors, runs.skipped, blank)
+    return known
 
 
 def _checked(run: Run, facts: RunFacts, choice: DialectChoice) -> RunFacts:
@@ -219,24 +191,13 @@ def _checked(run: Run, facts: RunFacts, choice: DialectChoice) -> RunFacts:
     return msgspec.structs.replace(facts, findings=count_findings(run.path, choice))
 
 
-def _from_catalog(options: Namespace, asked: Sequence[str]) -> _Found:
-    """Return what a catalog has; raise as it does."""
-    catalog = _catalog(options)
-    manifest = catalog.manifest
-    if alerts := [name for name in asked if name in ALERT_FIELDS and manifest.health is None]:
-        raise unknown_field(alerts[0], ())
-    has_named = options.json or not OWN_FIELDS.issuperset(asked)
-    runs = (facts for facts, _ in catalog.rows(has_named=has_named))
-    return _Found(runs, manifest.errors, manifest.skipped)
-
-
-def _report_others(found: _Found) -> None:
-    """Say what the list does not: logs in which no metric was found, and files that are not logs."""
-    if found.blank:
-        named = ", ".join(map(shown, found.blank[:_MOST_NAMED])) + (", …" if len(found.blank) > _MOST_NAMED else "")
+def _report_others(known: Sequence[RunFacts], skipped: int) -> None:
+    """Say what the list does not: logs in which no metric was found, and how many files are not logs."""
+    if blank := [each.stream for each in known if each.dialect is not None and not each.metrics]:
+        named = ", ".join(map(shown, blank[:_MOST_NAMED])) + (", …" if len(blank) > _MOST_NAMED else "")
         tell("ls", f"no metric was found in {named}; `toyspec check` says what to do")
-    if found.skipped:
-        files = "1 other file is" if found.skipped == 1 else f"{found.skipped} other files are"
+    if skipped:
+        files = "1 other file is" if skipped == 1 else f"{skipped} other files are"
         tell("ls", f"{files} not recognized as logs; `toyspec doctor` says what is there")
 
 
@@ -253,20 +214,6 @@ def _report_errors(errors: Sequence[PathError]) -> int:
     for error in errors:
         tell("ls", f"{shown(error.path)}: {error.message}")
     return exit_codes.USAGE if errors else exit_codes.OK
-
-
-def _catalog(options: Namespace) -> Catalog:
-    """Return the catalog that *options* name."""
-    if options.full or options.profile is not None:
-        raise UsageError("--catalog reads no run, so --full and --profile do not apply; build the catalog with them")
-    try:
-        catalog = rooms.catalog.Catalog(options.catalog)
-    except CatalogError as error:
-        raise UsageError(str(error)) from None
-    if options.roots:
-        raise UsageError("--catalog lists all runs of the catalog; choose some with --where 'path ~ TEXT'")
-    options.roots = catalog.manifest.roots
-    return catalog
 
 
 def _names(text: str) -> list[str]:

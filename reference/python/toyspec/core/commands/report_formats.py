@@ -1,8 +1,7 @@
-"""Forms of a report: for people, as JSON, for GitHub, and for code scanning."""
+"""Forms of a report: for people, as JSON, and for GitHub."""
 
 from __future__ import annotations
 
-import os
 from codecs import utf_8_decode
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
@@ -15,7 +14,7 @@ from toyspec.core.command_line.terminal import ColorChoice, Terminal, columns
 from toyspec.core.escaping import printable, printable_bytes
 from toyspec.core.findings import PathError
 from toyspec.core.generated.limits import EXCERPT_BYTES
-from toyspec.core.generated.rules import HELP, LAYER, ORDER, STREAM_MISSING, SUMMARY
+from toyspec.core.generated.rules import ORDER, STREAM_MISSING
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ FORMATS: dict[str, str] = {
     "text": "for people",
     "json": "one object, described by `toyspec schema report`",
     "github": "annotations of a GitHub workflow",
-    "sarif": "SARIF 2.1.0, for code scanning",
 }
 
 
@@ -231,101 +229,10 @@ class JsonFormat(ReportFormat):
         self._stream.write(f'],\n{others},\n"summary":{inert_json(verdict.summary())}}}\n')
 
 
-_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-
-
-class SarifFormat(ReportFormat):
-    """Writes one run; results are written as they are found, all else at the end."""
-
-    def __init__(self, stream: TextIO, options: FormatOptions) -> None:
-        super().__init__(stream, options)
-        self._notifications: list[dict[str, Any]] = []
-        self._readable = True
-        self._separator = "\n"
-        driver = {"name": "toyspec", "version": __version__, "rules": [_rule(rule) for rule in SUMMARY]}
-        head = {"$schema": _SCHEMA, "version": "2.1.0"}
-        stream.write(f'{inert_json(head)[:-1]},"runs":[{{"tool":{{"driver":\n{inert_json(driver)}}},\n"results":[')
-
-    def finding(self, path: str, finding: Finding) -> None:
-        """Write one result."""
-        uri = relative_address(place(path, finding))
-        physical = {
-            "artifactLocation": {"uri": uri, "uriBaseId": "%SRCROOT%"},
-            "region": {"startLine": finding.line, "byteOffset": finding.offset, "byteLength": 0},
-        }
-        result = {
-            "ruleId": finding.rule,
-            # The rules of a project are not those that the driver lists.
-            **({"ruleIndex": ORDER[finding.rule]} if finding.rule in ORDER else {}),
-            "level": _level(finding.severity),
-            "message": {"text": f"{printable(finding.message)}; {printable(finding.help)}"},
-            "locations": [{"physicalLocation": physical}],
-        }
-        self._stream.write(f"{self._separator}{inert_json(result)}")
-        self._separator = ",\n"
-
-    def file(self, report: FileReport) -> None:
-        """Keep a note about findings that were counted and not listed."""
-        for rule, number in report.suppressed.items():
-            self._note("note", f"{shown(report.path)}: {_more(number)} of {rule}, counted but not listed")
-
-    def other(self, entry: PathError | Skipped) -> None:
-        """Keep a note about it."""
-        is_error = isinstance(entry, PathError)
-        self._readable = self._readable and not is_error
-        skipped = "" if is_error else "skipped, "
-        self._note("error" if is_error else "note", f"{shown(entry.path)}: {skipped}{printable(entry.message)}")
-
-    def end(self, verdict: Verdict) -> None:  # noqa: ARG002 - SARIF counts by its results
-        """Complete the object."""
-        invocation: dict[str, Any] = {"executionSuccessful": self._readable}
-        if self._notifications:
-            invocation["toolExecutionNotifications"] = self._notifications
-        self._stream.write(f'],\n"invocations":{inert_json([invocation])},"columnKind":"unicodeCodePoints"}}]}}\n')
-
-    def _note(self, level: str, text: str) -> None:
-        self._notifications.append({"level": level, "message": {"text": text}})
-
-
-def relative_address(path: str) -> str:
-    """Return *path* as a relative, percent-encoded URI; if it cannot be relative, only its name."""
-    # Imported here: start-up time counts.
-    from urllib.parse import quote
-
-    if path == "-":
-        return "stdin"
-    try:
-        relative = os.path.relpath(path)
-    except ValueError:  # another drive
-        relative = os.path.basename(path)
-    return quote(os.fsencode(relative.replace(os.sep, "/")), safe="/")
-
-
-def _rule(rule: str) -> dict[str, Any]:
-    # Imported here: start-up time counts.
-    from toyspec.core.commands.explain import shown_severity
-
-    severity, _ = shown_severity(rule)
-    text = HELP[rule]
-    advice = text if isinstance(text, str) else "; ".join(dict.fromkeys(text.values()))
-    return {
-        "id": rule,
-        "shortDescription": {"text": SUMMARY[rule]},
-        "fullDescription": {"text": f"{SUMMARY[rule]}; {advice}"},
-        "defaultConfiguration": {"level": _level(severity)},
-        "properties": {"tags": [LAYER[rule]]},
-    }
-
-
-def _level(severity: str) -> str:
-    return "note" if severity == "info" else severity
-
-
 _FORMS: dict[str, type[ReportFormat]] = {
     "text": TextFormat,
     "json": JsonFormat,
     "github": GitHubFormat,
-    "sarif": SarifFormat,
 }
 
 
