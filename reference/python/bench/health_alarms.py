@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _EVALUATION_STEPS, _EVALUATION_SECONDS = 500, 40.0
-_RANKS = 4
 
 
 class Curve(NamedTuple):
@@ -118,21 +117,6 @@ def alarms(curve: Curve, preset: str) -> list[tuple[int, str]]:
     return found
 
 
-def rank_alarms(curve: Curve, preset: str, *, slow_from: int | None) -> list[tuple[int, int | None]]:
-    """Return step and rank of the ranks that are called slow, of which number 2 is 20 % slower from a step on."""
-    evaluator = HealthEvaluator(preset_rules(preset), several=True)
-    count = len(curve.seconds)
-    found: list[tuple[int, int | None]] = []
-    for step in range(count):
-        for rank in range(_RANKS):
-            # Each rank has the times of another part of the same training.
-            took = curve.seconds[(step + rank * count // _RANKS) % count] % _EVALUATION_SECONDS
-            took *= 1.2 if rank == 2 and slow_from is not None and step >= slow_from else 1.0
-            alerts = evaluator.observe({"compute_us": took * 1e6}, step=step + 1, time=float(step), rank=rank)
-            found.extend((step, each.rank) for each in alerts if (each.rule, each.event) == ("rank-behind", "begun"))
-    return found
-
-
 def interval(count: int, total: int) -> tuple[float, float]:
     """Return the 95 % interval of a rate, after Wilson."""
     if not total:
@@ -149,13 +133,12 @@ def report(folder: Path, part: str, preset: str) -> bool:
     steps = sum(len(curve.loss) for curve in known)
     print(f"{len(known)} curves of the part {part}, {steps:,} steps, preset {preset}")
     clean = {curve.name: alarms(curve, preset) for curve in known}
-    rank_clean = sum(len(rank_alarms(curve, preset, slow_from=None)) for curve in known)
     wrong = Counter(rule for found in clean.values() for _, rule in found)
     low, high = interval(sum(wrong.values()), steps)
     total = sum(wrong.values())
     rate = total / steps
     print(f"false alarms: {total}, {rate * 1e4:.2f} in 10,000 steps ({low * 1e4:.2f} to {high * 1e4:.2f})")
-    print(f"  by rule: {dict(wrong) or 'none'}; of ranks, in {_RANKS * steps:,} steps: {rank_clean}")
+    print(f"  by rule: {dict(wrong) or 'none'}")
     is_good = rate < 1e-4
     for fault in FAULTS:
         found = 0
@@ -166,12 +149,7 @@ def report(folder: Path, part: str, preset: str) -> bool:
             later = alarms(fault.plant(curve, at, numbers), preset)
             found += any(rule in fault.rules and at < step <= at + fault.within for step, rule in later)
         is_good = _print_found(fault.name, found, len(known)) and is_good
-    found = 0
-    for curve in known:
-        at = random.Random(f"{curve.name} ranks").randrange(200, len(curve.loss) - 300)
-        slow = rank_alarms(curve, preset, slow_from=at)
-        found += any(rank == 2 and at <= step <= at + 300 for step, rank in slow)
-    return _print_found("one rank of four 20 % slower", found, len(known)) and is_good
+    return is_good
 
 
 def _print_found(name: str, found: int, total: int) -> bool:

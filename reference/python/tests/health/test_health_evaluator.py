@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from math import inf, nan
@@ -29,20 +28,16 @@ def test_null_of_a_foreign_log_does_not_count() -> None:
     assert [] == evaluator.observe({"loss": None}, step=1, null_is_value=False)
 
 
-def test_rank_of_an_earlier_attempt_is_not_named(tmp_path: Path) -> None:
-    """A run that goes on with fewer processes compares those that are left, and waits for none of the others."""
-    for rank in range(2):
-        size: dict[str, Any] = {"rank": rank, "world_size": 2}
-        start: dict[str, Any] = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", **size}
-        resumed = [{"kind": "run_resume", "t": 100.5, "from_step": 100, "world_size": 1}]
-        records = [start, *({"kind": "step", "t": float(at), "step": at, "loss": 1.0} for at in range(1, 101))]
-        records += (
-            [] if rank else [*resumed, *(records[1] | {"t": 100.0 + at, "step": 100 + at} for at in range(1, 200))]
-        )
-        name = "events.rank-1.jsonl" if rank else "events.jsonl"
-        (tmp_path / name).write_text("".join(json.dumps(each) + "\n" for each in records), encoding="utf-8")
-    rules = [{"name": "r", "type": "rank-behind", "steps": 50}]
-    assert [] == [alert.text for alert in toyspec.check_health(tmp_path, rules)]
+@pytest.mark.parametrize("size", [2, 1])
+def test_rank_of_an_earlier_attempt_does_not_stall(size: int) -> None:
+    """A run that goes on with fewer processes waits for none of the others."""
+    evaluator = _evaluator(type="stall", several=True)
+    start = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r","world_size":2}\n'
+    resumed = b'{"kind":"run_resume","t":2.0,"from_step":1,"world_size":%d}\n' % size
+    for rank, log in ((1, start + b'{"kind":"step","t":1.0,"step":1}\n'), (0, start + resumed)):
+        for record in toyspec.read(log):
+            evaluator.take(record, rank=rank)
+    assert size - 1 == len(evaluator.idle(1e9, rank=1))
 
 
 def test_too_many_metrics_are_counted() -> None:
@@ -75,18 +70,18 @@ def test_any_values_at_any_steps_are_taken(preset: str, observed: list[Any], sev
 
 
 def test_log_is_checked_with_its_own_alerts_and_ranks(tmp_path: Path) -> None:
-    """check_health returns incidents with their lines, the log's own alerts, and what only several ranks show."""
+    """check_health returns the incidents of each rank with their lines, and the log's own alerts."""
     for rank in (0, 1):
         process = TrainingProcess(rank=rank, size=2, source="test")
         with toyspec.start_run(tmp_path, run_id="a", git=None, ranks="all", process=process) as run:
             for step in range(1, 121):
-                run.step(step, loss=nan if (rank, step) == (1, 60) else 2.0, compute_us=1000 + 300 * rank)
+                run.step(step, loss=nan if (rank, step) == (1, 60) else 2.0)
                 if (rank, step) == (0, 7):
                     run.alert("the room is hot", rule="room")
     found = toyspec.check_health(tmp_path / "a")
     counts = Counter((alert.rule, alert.rank, alert.event) for alert in found)
     expected = [("room", 0, "begun"), *[("loss-not-finite", 1, event) for event in ("begun", "recovered")]]
-    assert Counter([*expected, ("rank-behind", 1, "begun")]) == counts
+    assert Counter(expected) == counts
     assert 61 == next(alert.line for alert in found if alert.rule == "loss-not-finite")
 
 
@@ -100,7 +95,6 @@ class Scenario(NamedTuple):
     rule: dict[str, Any]
     run: Callable[[HealthEvaluator], Iterable[list[HealthAlert]]]
     said: list[Said]
-    several: bool = False
 
 
 def _values(*values: float | None, metric: str = "loss", first: int = 1) -> Any:
@@ -115,19 +109,6 @@ def _paced(*seconds: float) -> Any:
     return lambda evaluator: [
         evaluator.observe({}, step=step, time=sum(seconds[:step])) for step in range(1, len(seconds) + 1)
     ]
-
-
-def _ranks(steps: int, *lengths: float, until: int = 10**9, again: int = 10**9) -> Any:
-    """Return a run of which each process takes its own length for a step; the last one rests from *until* on."""
-
-    def run(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
-        for step in range(1, steps):
-            for rank, length in enumerate(lengths):
-                usual = min(lengths) if step >= again else length
-                if rank < len(lengths) - 1 or not until <= step < again:
-                    yield evaluator.observe({"compute_us": usual}, step=step, time=float(step), rank=rank)
-
-    return run
 
 
 def _resumed(evaluator: HealthEvaluator) -> Iterable[list[HealthAlert]]:
@@ -340,34 +321,6 @@ SCENARIOS: dict[str, Scenario] = {
             ("no step for 143 s after step 31; the median interval is 2 s", 143.0, 142.0, 31, 131.0, None),
         ],
     ),
-    "rank that is slower": Scenario(
-        {"type": "rank-behind", "metric": "compute_us"},
-        _ranks(120, 1000, 1000, 1300, again=50),
-        [
-            (
-                "rank 2 is 30% slower than the others: its median compute_us is 1300, theirs 1000",
-                1300.0,
-                1120.0,
-                30,
-                30.0,
-                2,
-            ),
-            ("recovered: rank 2 keeps up with the others", 1000, None, 76, 77.0, 2),
-        ],
-        several=True,
-    ),
-    "rank among those of no length": Scenario(
-        {"type": "rank-behind", "metric": "compute_us"}, _ranks(60, 0, 0, 1300), [], several=True
-    ),
-    "rank that rests": Scenario(
-        {"type": "rank-behind", "metric": "compute_us", "steps": 20},
-        _ranks(80, 1000, 1000, until=30, again=70),
-        [
-            ("rank 1 is 22 steps behind the first", 22, 20, 29, 51.0, 1),
-            ("recovered: rank 1 keeps up with the others", 1000.0, None, 70, 70.0, 1),
-        ],
-        several=True,
-    ),
 }
 
 
@@ -375,7 +328,7 @@ SCENARIOS: dict[str, Scenario] = {
 def test_incident_is_said_with_its_numbers(name: str) -> None:
     """The text has the value, what it was compared with, and where; the members of the alert have the same numbers."""
     scenario = SCENARIOS[name]
-    evaluator = HealthEvaluator([rule_of({"name": "r", **scenario.rule})], several=scenario.several)
+    evaluator = HealthEvaluator([rule_of({"name": "r", **scenario.rule})])
     found = [
         (each.text, *map(_rounded, (each.value, each.threshold, each.step, each.time, each.rank)))
         for alerts in scenario.run(evaluator)

@@ -174,7 +174,7 @@ class WatchedRun:
         rank = rank_of(os.path.basename(path)) or 0
         if rank not in self._streams:
             if self._streams:
-                self._health.evaluator.expect_several()
+                self._health.evaluator.several = True
             self._streams[rank] = _WatchedStream(path, self._choice)
 
     def poll(self) -> list[HealthAlert]:

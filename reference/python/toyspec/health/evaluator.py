@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import sys
 from collections import deque
-from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -25,7 +24,6 @@ from toyspec.health.rules import (
     MetricRule,
     NonfiniteRule,
     PlateauRule,
-    RankBehindRule,
     SlowerRule,
     SpikeRule,
     StallRule,
@@ -45,9 +43,6 @@ MOST_METRICS: Final = 10_000
 
 _INTERVALS = 101
 _LEAST_INTERVALS = 10
-_RANK_VALUES = 51
-_LEAST_RANK_VALUES = 30
-_RANKS_EVERY = 10
 _PAUSES = 2.0
 _PACE_SECONDS = 1.0
 NO_PROGRESS: Final = frozenset(["system", "alert", "note", "run_end", "define", "artifact", "reference"])
@@ -325,7 +320,6 @@ class _Process:
     def __init__(self, rank: int, rules: Iterable[AnyRule]) -> None:
         self.rank = rank
         self.stalls = [Incident(rule) for rule in rules if isinstance(rule, StallRule)]
-        self.behind = [Incident(rule) for rule in rules if isinstance(rule, RankBehindRule)]
         self.series: dict[str, dict[str, WatchedSeries]] = {}
         self.last_step: float | None = None
         self.last_step_time: float | None = None
@@ -333,7 +327,6 @@ class _Process:
         self.pace_step: float = 0
         self.pace_time: float | None = None
         self.intervals: deque[float] = deque(maxlen=_INTERVALS)
-        self.durations: dict[str, deque[float]] = {}
         self.longest_pause = 0.0
         self.attempt = 1
         self.phase = "train"
@@ -344,28 +337,19 @@ class _Process:
         intervals = self.intervals
         return sorted(intervals)[len(intervals) // 2] if len(intervals) >= _LEAST_INTERVALS else None
 
-    def keep_duration(self, name: str, value: float) -> None:
-        """Keep how long a step took, by one of the measures that are compared between processes."""
-        self.durations.setdefault(name, deque(maxlen=_RANK_VALUES)).append(value)
-
-    def has_durations(self, name: str) -> bool:
-        """Return whether there are enough of that measure."""
-        return len(self.durations.get(name, ())) >= _LEAST_RANK_VALUES
-
 
 class HealthEvaluator:
     """Health rules, and where a run is with each of them.
 
     Every method takes in what happened next and returns the alerts, each incident's begin and end once. A run of
-    several processes passes the *rank* of each; see ``several``.
+    several processes passes the *rank* of each.
     """
 
     def __init__(self, rules: Sequence[AnyRule], *, several: bool = False) -> None:
-        """Begin with a run of which nothing is known; *several* processes are compared with each other."""
+        """Begin with a run of which nothing is known; alerts of *several* processes name their rank."""
         self._of_metrics = [rule for rule in rules if isinstance(rule, MetricRule)]
         self._rules = rules
-        self._compared = {name for rule in rules if isinstance(rule, RankBehindRule) for name in rule.metric}
-        self.several = False
+        self.several = several
         """Whether the run has several processes."""
         self._has_pace = any(rule.covers(PACE, "train") for rule in self._of_metrics)
         self._processes: dict[int, _Process] = {}
@@ -373,14 +357,6 @@ class HealthEvaluator:
         self._metrics = 0
         self.unwatched = 0
         """Number of metrics that are not watched, since there are too many."""
-        self._until_ranks = _RANKS_EVERY
-        if several:
-            self.expect_several()
-
-    def expect_several(self) -> None:
-        """Compare the processes of the run with each other from now on."""
-        self.several = True
-        self._has_pace = self._has_pace or bool(self._compared)
 
     def take(self, record: Record, *, rank: int = 0) -> list[HealthAlert]:
         """Take in a record of any log."""
@@ -447,8 +423,6 @@ class HealthEvaluator:
                 series = series_of[name] = self._begin(name, phase, rank)
             if value is not None or null_is_value:
                 found += series.take(value, at)
-        if self.several and self._compared and is_progress:
-            self._take_durations(process, values, found)
         if found and time is not None:
             return [msgspec.structs.replace(alert, time=time) for alert in found]
         return found
@@ -519,8 +493,6 @@ class HealthEvaluator:
         assert process.pace_time is not None
         pace = (time - process.pace_time) / (step - process.pace_step)
         process.pace_time, process.pace_step = time, step
-        if self.several:
-            process.keep_duration(PACE, pace)
         series_of = process.series.setdefault("", {})
         if PACE not in series_of:
             series_of[PACE] = self._begin(PACE, "train", process.rank)
@@ -538,29 +510,6 @@ class HealthEvaluator:
                 each.is_open = False
         process.longest_pause = max(process.longest_pause, pause)
 
-    def _take_durations(self, process: _Process, values: Mapping[str, float | None], found: list[HealthAlert]) -> None:
-        """Keep how long a step took, and compare the processes with each other now and then."""
-        for name in self._compared & values.keys():
-            duration = values[name]
-            if duration is not None:
-                process.keep_duration(name, duration)
-        self._until_ranks -= 1
-        if self._until_ranks > 0 or len(self._processes) < 2:
-            return
-        self._until_ranks = _RANKS_EVERY
-        present = [each for rank, each in self._processes.items() if is_of_latest_attempt(rank, self._world_size)]
-        furthest = max(each.last_step or 0 for each in present)
-        for at, rule in enumerate(each.rule for each in process.behind):
-            if furthest < rule.after_step:
-                continue
-            measure = next((name for name in rule.metric if all(each.has_durations(name) for each in present)), None)
-            medians = {} if measure is None else {each.rank: median(each.durations[measure]) for each in present}
-            for each in present:
-                usual = [value for rank, value in medians.items() if rank != each.rank]
-                took, missing = medians.get(each.rank, 0.0), furthest - (each.last_step or 0)
-                named = "time per step" if measure == PACE else measure or ""
-                found += _rank_alerts(each, each.behind[at], named, took, median(usual) if usual else 0.0, missing)
-
     def _place(self, process: _Process, step: float | None) -> dict[str, Any]:
         rank = process.rank if self.several else None
         return {"step": step, "time": process.last_time, "rank": rank}
@@ -574,22 +523,6 @@ def _no_step(process: _Process, seconds: float) -> str:
 def _limit(rule: StallRule, process: _Process) -> float:
     # A pause as long as one before it, for an evaluation or a checkpoint, does not count as a stall.
     return max(rule.seconds, rule.times * (process.interval or 0.0), _PAUSES * process.longest_pause)
-
-
-def _rank_alerts(  # noqa: PLR0913, PLR0917 - a process compared with the others
-    process: _Process, incident: Incident, measure: str, took: float, usual: float, missing: float
-) -> list[HealthAlert]:
-    rank, rule = process.rank, incident.rule
-    # Half of the bounds end what has begun.
-    share = 0.5 if incident.is_open else 1.0
-    place = {"step": process.last_step, "rank": rank, "time": process.last_time}
-    if usual > 0 and took > (1 + share * rule.by) * usual:
-        text = f"rank {rank} is {took / usual - 1:.0%} slower than the others: "
-        text += f"its median {measure} is {took:.4g}, theirs {usual:.4g}"
-        return incident.begin(text, took, (1 + rule.by) * usual, **place)
-    if missing > share * rule.steps:
-        return incident.begin(f"rank {rank} is {missing:g} steps behind the first", missing, rule.steps, **place)
-    return incident.end(f"rank {rank} keeps up with the others", took, **place)
 
 
 _UNWATCHED = WatchedSeries("", (), None)

@@ -123,15 +123,7 @@ class StallRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     seconds: Positive = 300.0
 
 
-class RankBehindRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="rank-behind"):
-    """A process whose steps take longer than those of the others by the share *by*, or that is *steps* behind."""
-
-    by: Positive = 0.12
-    steps: Many = 1000
-    metric: tuple[str, ...] = ("compute_us", "wall_us", PACE)
-
-
-AnyRule = NonfiniteRule | SpikeRule | BoundRule | PlateauRule | SlowerRule | StallRule | RankBehindRule
+AnyRule = NonfiniteRule | SpikeRule | BoundRule | PlateauRule | SlowerRule | StallRule
 _CHOICES: Final = {
     key: get_args(kind)
     for key, kind in {"level": Level, "on": On, "phase": RulePhase, "direction": Direction, "goal": RuleGoal}.items()
