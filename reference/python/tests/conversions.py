@@ -46,11 +46,19 @@ def accounted(report: ConversionReport) -> ConversionReport:
 
 
 def imported(source: Path | str, out: Path, name: str | None = None, **options: Any) -> ConversionReport:
-    """Return the report of an import; every bundle that it made is valid."""
+    """Return the report of an import.
+
+    A check of what it made finds nothing but what the report counts as dropped, that run_end is missing where a note
+    says that the source does not have the end, and that a step is large.
+    """
     report = accounted(import_runs([source], out, format=name, **options))
     for run in report.runs:
-        checked = check(run.target)
-        assert all(file.valid for file in checked.files), [file.findings for file in checked.files]
+        found = {finding.rule for file in check(run.target).files for finding in file.findings}
+        is_open = any("does not say how the run ended" in note for note in run.notes)
+        assert (run.dropped > 0) == bool(found & {"values-left-out", "records-dropped"})
+        assert found - {"values-left-out", "records-dropped", "unsafe-integer"} == (
+            {"run-end-missing"} if is_open else set()
+        )
     return report
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -15,7 +14,6 @@ import toyspec as library
 from command_line import command, environment, toyspec, toyspec_within
 from conversions import imported, scalars
 from mirror_services import write_steps
-from toyspec.convert.mirrors import mirror_run
 
 
 def sent(directory: Path, out: Path) -> dict[str, list[float | None]]:
@@ -34,19 +32,6 @@ def test_backfill_sends_every_run_below_a_directory(tmp_path: Path) -> None:
     assert {"a": [3.0, 2.0], "b": [3.0, 2.0]} == sent(tmp_path / "tb", tmp_path / "back")
 
 
-def test_choice_of_points_is_kept_for_later_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command goes on with the choice that a mirror of the program had."""
-    run = tmp_path / "runs" / "a"
-    words = ["mirror", "--backfill", "runs/a", "--to", "tensorboard", "--into", "tb"]
-    write_steps(run, [1.0, 2.0, 3.0, 4.0], ending=None)
-    mirror = library.Mirror(to="tensorboard", into="tb", select=library.Selecting(every=2))
-    monkeypatch.chdir(tmp_path)
-    mirror_run(run, mirror)
-    write_steps(run, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], ending="completed")
-    toyspec_within(*words, cwd=tmp_path)
-    assert {"a": [2.0, 4.0, 6.0]} == sent(tmp_path / "tb", tmp_path / "first")
-
-
 @pytest.mark.parametrize(
     ("words", "fact"),
     [
@@ -60,15 +45,6 @@ def test_wrong_usage_says_what_to_do(words: list[str], fact: bytes, tmp_path: Pa
     (tmp_path / "log.jsonl").write_text('{"step": 1, "loss": 2.5}\n')
     done = toyspec_within("mirror", *words, cwd=tmp_path)
     assert (2, True) == (done.returncode, fact in done.stderr)
-
-
-def test_package_that_is_missing_is_wrong_usage(tmp_path: Path) -> None:
-    """The message says what to install."""
-    (tmp_path / "mlflow.py").write_text("raise ImportError('no such thing')")
-    write_steps(tmp_path / "runs" / "a", [1.0], ending="completed")
-    paths = {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
-    done = toyspec("mirror", "--backfill", "runs", "--to", "mlflow", cwd=tmp_path, env=paths)
-    assert (2, True) == (done.returncode, b"pip install 'toyspec[mlflow]'" in done.stderr)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

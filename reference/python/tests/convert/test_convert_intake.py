@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import toyspec
 from conversions import records
-from toyspec import check, history
 from toyspec.convert.intake import Intake
-from toyspec.convert.reports import NO_PLACE, Ledger
+from toyspec.convert.reports import Ledger
 from toyspec.core.format.canonical import encode
 
 if TYPE_CHECKING:
@@ -78,27 +77,6 @@ def test_line_of_plain_numbers_is_canonical(
     assert encode(record) + b"\n" == line
 
 
-def test_log_names_what_was_left_out(tmp_path: Path) -> None:
-    """Values by their names, all else by its cause: check reports both, and the history counts them."""
-    ledger = Ledger()
-    taken = intake(ledger)
-    ledger.lose(NO_PLACE, "here", "a.png", name="picture")
-    ledger.lose(NO_PLACE, "there", "a.png", count=2)
-    parts = [taken.begin(5.0), taken.values(6.0, 1, {"loss": 0.5, "model": object()}, "row")]
-    lines = [line for part in parts for line in part]
-    taken.end("completed", 7.0)
-    lines += taken.finish(None)
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "events.jsonl").write_bytes(b"".join(lines))
-    *_, note, end = records(tmp_path / "a")
-    assert ({"picture": 1, "model": 1}, {"no-place": 2}) == (note["left_out"], note["dropped"])
-    assert ("run_end", 2.0) == (end["kind"], end["t"])
-    (report,) = check(tmp_path / "a").files
-    assert {"values-left-out", "records-dropped"} == {finding.rule for finding in report.findings}
-    missing = history(tmp_path / "a").missing
-    assert {"picture": 1, "model": 1} == dict(missing["left_out"])
-
-
 def test_secrets_of_a_source_are_hidden() -> None:
     """In settings, in the arguments and in the other facts of the run; the report counts those of settings."""
     ledger = Ledger()
@@ -107,17 +85,6 @@ def test_secrets_of_a_source_are_hidden() -> None:
     assert b"s3cret" not in lines
     assert b"hunter2" not in lines
     assert {"secret": 3} == {loss.cause: loss.count for loss in ledger.losses}
-
-
-@pytest.mark.parametrize("step", [-1, 1.5, "x", True])
-def test_values_without_a_usable_step_are_kept(step: Any) -> None:
-    """They are written without one, and each is counted."""
-    ledger = Ledger()
-    taken = intake(ledger)
-    list(taken.begin(0.0))
-    (record,) = made(taken.values(1.0, step, {"a": 1, "b": "t"}, "row"))
-    assert ("step" not in record, {"a": 1.0}, {"b": "t"}) == (True, record["values"], record["texts"])
-    assert [("step-unusable", 2)] == [(loss.cause, loss.count) for loss in ledger.losses]
 
 
 def test_end_is_the_last_one_and_comes_last() -> None:

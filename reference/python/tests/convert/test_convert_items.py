@@ -4,109 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from toyspec.convert import sources
-from toyspec.convert.exporting import ExportedRun
-from toyspec.convert.reports import NO_PLACE, Ledger
+from toyspec.convert.reports import Ledger
 from toyspec.convert.run_items import items_of
 from toyspec.convert.sources import drop_files, files_below, name_below
-from toyspec.convert.wandb_files import bins_of, taken_objects
-from toyspec.core.errors import SourceError
+from toyspec.convert.wandb_files import bins_of
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.records import RecordFeed
 
 if TYPE_CHECKING:
     pass
 
-AT = "2026-05-31T09:30:00Z"
-RECORDS: list[dict[str, Any]] = [
-    {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a", "started_at": AT, "phase": "eval",
-     "config": {"lr": 0.5, "net": {"depth": 2, "own": {}}}, "tags": ["x"]},
-    {"kind": "step", "t": 1.0, "step": 1, "phase": "train", "loss": 0.5, "extra": {"acc": 0.25}},
-    {"kind": "step", "t": 2.0, "step": 2, "phase": "train", "loss": 0.4},
-    {"kind": "note", "t": 2.5, "text": "hm", "step": 2},
-    {"kind": "define", "t": 2.5, "name": "loss", "goal": "min"},
-    {"kind": "run_resume", "t": 3.0, "from_step": 1},
-    {"kind": "step", "t": 4.0, "step": 2, "phase": "train", "loss": 0.3},
-    {"kind": "scalars", "t": 4.0, "epoch": 2.0, "values": {"x": None}, "nonfinite": {"x": "inf"},
-     "texts": {"mood": "good"}},
-    {"kind": "system", "t": 4.5, "memory_used_bytes": 7},
-    {"kind": "own", "t": 5.0, "a": 1},
-    {"kind": "run_end", "t": 6.0, "reason": "completed", "ended_at": "2026-05-31T09:30:06Z", "final_step": 2,
-     "final_loss": 0.3, "exit_code": 0},
-]  # fmt: skip
-ITEMS: list[tuple[str, str, Any, float, int | None, str]] = [
-    ("setting", "lr", 0.5, 0.0, None, "line 1: config/lr"),
-    ("setting", "net/depth", 2, 0.0, None, "line 1: config/net/depth"),
-    ("setting", "net/own", {}, 0.0, None, "line 1: config/net/own"),
-    ("fact", "phase", "eval", 0.0, None, "line 1: phase"),
-    ("fact", "tags", ["x"], 0.0, None, "line 1: tags"),
-    ("measure", "train/loss", 0.5, 1.0, 1, "line 2: train/loss at step 1"),
-    ("measure", "train/acc", 0.25, 1.0, 1, "line 2: train/acc at step 1"),
-    ("measure", "train/loss", 0.4, 2.0, 2, "line 3: train/loss at step 2"),
-    ("note", "note", RECORDS[3], 2.5, 2, "line 4: note"),
-    ("definition", "define", RECORDS[4], 2.5, None, "line 5: define"),
-    ("resume", "run_resume", RECORDS[5], 3.0, None, "line 6: run_resume"),
-    ("measure", "train/loss", 0.3, 4.0, 2, "line 7: train/loss at step 2"),
-    ("measure", "x", inf, 4.0, None, "line 8: x"),
-    ("measure", "epoch", 2.0, 4.0, None, "line 8: epoch"),
-    ("text", "mood", "good", 4.0, None, "line 8: mood"),
-    ("measure", "system/memory_used_bytes", 7, 4.5, None, "line 9: system/memory_used_bytes"),
-    ("record", "own", RECORDS[9], 5.0, None, "line 10: own"),
-    ("end", "reason", "completed", 6.0, None, "line 11: reason"),
-    ("end", "exit_code", 0, 6.0, None, "line 11: exit_code"),
-]
-
-
-def bundle(folder: Path, *records: dict[str, Any]) -> ExportedRun:
-    """Return the run *folder* with these *records*."""
-    folder.mkdir()
-    (folder / "events.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    return ExportedRun(str(folder))
-
 
 def lost(ledger: Ledger) -> dict[str, list[tuple[str, str, str | None]]]:
     """Return the examples of each cause: place, value, and what it became."""
     return {loss.cause: [(each.place, each.value, each.became) for each in loss.examples] for loss in ledger.losses}
-
-
-def test_items_of_a_run_are_these(tmp_path: Path) -> None:
-    """Every member of a record is an item with name, value, time, step and place, superseded or not."""
-    run, ledger = bundle(tmp_path / "a", *RECORDS), Ledger()
-    rows = list(run.rows(ledger))
-    found = [(item.kind, item.name, item.value, *item[4:]) for row in rows for item in row.items]
-    assert (ITEMS, len(ITEMS), {}) == (found, ledger.items, lost(ledger))
-    assert [5, 2, 1, 1, 1, 1, 1, 3, 1, 1, 2] == [len(row.items) for row in rows]
-
-
-def test_facts_of_a_run_are_these(tmp_path: Path) -> None:
-    """Settings, start, end and times are those of the first and last record."""
-    run = bundle(tmp_path / "a", *RECORDS)
-    assert ({"lr": 0.5, "net/depth": 2, "net/own": {}}, "a") == (run.head.settings, run.head.run_id)
-    before = sum(len(json.dumps(record)) + 1 for record in RECORDS[:-1])
-    assert run.end == ("completed", 6.0, before)
-    assert (1780219800.0, 1780219801.5) == (run.head.started, run.head.wall(1.5))
-    other = bundle(tmp_path / "b", {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": ""}, *RECORDS[1:5])
-    head = other.head
-    assert ("b", None, 2.0, None, {}) == (head.run_id, head.started, head.wall(2.0), other.end, head.settings)
-    again = bundle(tmp_path / "c", *RECORDS, {"kind": "run_resume", "t": 7.0, "from_step": 2})
-    assert again.end is None
-
-
-@pytest.mark.parametrize("text", ['{"step":0,"wall_time_ms":0.0}\n', "{}\n"])
-def test_another_profile_is_refused(tmp_path: Path, text: str) -> None:
-    """The message names what it is and what makes a run of it."""
-    (tmp_path / "events.jsonl").write_text(text)
-    found = "a metrics/v1 run" if "wall" in text else "not a toy/v1 run"
-    with pytest.raises(SourceError) as caught:
-        ExportedRun(str(tmp_path))
-    fact = f"{found}; only toy/v1 is exported. `toyspec import` makes a toy/v1 run of it"
-    assert f"{tmp_path}: {fact}" == str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -160,13 +77,6 @@ def test_bins_of_wandb_are_those_of_the_log(
     assert bins == bins_of(members)
 
 
-def test_members_of_an_object_are_taken_from_its_row() -> None:
-    """An object is what has a type; its members have its name before their own."""
-    found: dict[str, Any] = {"a._type": "image", "a.path": "x", "b": 1, "ab.c": 2, "a.d._type": "y", "a": 3}
-    assert {"a": {"_type": "image", "path": "x", "d._type": "y"}} == taken_objects(found)
-    assert {"b": 1, "ab.c": 2, "a": 3} == found
-
-
 def test_files_below_are_found_in_their_order(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders come in the order of their names, without links to folders; what cannot be listed is reported."""
     for name in ("sub/x/d.txt", "aa/e.txt"):
@@ -204,12 +114,3 @@ def test_files_without_a_place_are_dropped_one_by_one(files: Path) -> None:
     drop_files(str(files), str(files / "none"), ledger)
     assert 5 == ledger.items
     assert ("in", "in-sub") == (name_below(str(files), str(files)), name_below(str(files.parent), str(files / "sub")))
-
-
-def test_numbers_that_are_not_finite_are_shown() -> None:
-    """A report has them as texts."""
-    ledger = Ledger(max_examples=1)
-    ledger.items += 2
-    ledger.drop(NO_PLACE, "a", nan)
-    ledger.drop(NO_PLACE, "b", inf)
-    assert ({"no-place": [("a", "nan", None)]}, 2) == (lost(ledger), ledger.losses[0].count)

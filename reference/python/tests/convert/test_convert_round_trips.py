@@ -9,7 +9,6 @@ import sqlite3
 import struct
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,8 +17,7 @@ from hypothesis import strategies as st
 from command_line import toyspec_within as toyspec
 from conversions import SAMPLES, exported, imported, losses, scalars, write_run
 from property_examples import examples
-from toyspec import history, list_runs
-from toyspec.core.runs.summary import summarize_run
+from toyspec import list_runs
 
 names = st.sampled_from(["loss", "val/acc", "lr", "a b", "x.y"])
 values = st.none() | st.floats(allow_nan=False, allow_infinity=False)
@@ -112,20 +110,6 @@ def test_nested_values_of_trackio(tmp_path: Path) -> None:
     }
 
 
-def test_fragments_of_trackio(tmp_path: Path) -> None:
-    """Fragments of the JSON Lines mode are put together by run."""
-    shared = {"v": 1, "kind": "metric", "project": "p", "config": None}
-    for part in range(3):
-        own = {"metrics": {"x": part}, "step": part, "timestamp": f"2026-01-01T00:00:0{part}+00:00"}
-        rows = [{**shared, "run": run, "run_id": run, **own, "log_id": f"{run}{part}"} for run in "ab"]
-        lines = [json.dumps(row) + "\n" for row in rows]
-        (tmp_path / "inbox" / "w").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "inbox" / "w" / f"{part:08}.jsonl").write_text("".join(lines) + ("{" if part == 2 else ""))
-    first, second = imported(tmp_path / "inbox", tmp_path / "runs").runs
-    assert [("x", step, float(step)) for step in range(3)] == scalars(first.target) == scalars(second.target)
-    assert 1 == losses(first)["damaged"]
-
-
 @pytest.mark.parametrize("data", [b"\0" * 40, b"{\n", b"not a record\n"])
 def test_fragment_of_trackio_without_a_record_is_reported(tmp_path: Path, data: bytes) -> None:
     """It is counted as damage of the run whose fragments are beside it."""
@@ -155,16 +139,6 @@ def test_resumed_run_of_trackio(tmp_path: Path) -> None:
     assert [[("more", 200, 200.0)], [("more", 100, 100.0)]] == [scalars(run.target) for run in later]
 
 
-def test_two_latest_values_with_one_name_are_reported(tmp_path: Path) -> None:
-    """A name with a slash in metrics.json may meet a nested one: the later value stays, the other is named."""
-    folder = tmp_path / "dvclive"
-    shutil.copytree(SAMPLES / "dvclive/dvclive", folder)
-    (folder / "metrics.json").write_text('{"x/y": 1, "x": {"y": 2}, "step": 3}')
-    (run,) = imported(folder, tmp_path / "runs").runs
-    assert 2.0 in [value for name, _, value in scalars(run.target) if name == "x/y"]
-    assert 1 == losses(run)["repeated-name"]
-
-
 @settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_damaged_stores_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
@@ -184,42 +158,3 @@ def test_damaged_stores_are_accounted_for(tmp_path_factory: pytest.TempPathFacto
 def _stores() -> list[Path]:
     folders = [SAMPLES / name for name in ("mlflow", "trackio", "dvclive")]
     return sorted(path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".py")
-
-
-keys = st.text(st.characters(codec="utf-8"), min_size=1)
-configs = st.recursive(
-    values | st.booleans() | st.integers(-(2**60), 2**60) | st.text(st.characters(codec="utf-8")),
-    lambda inner: st.dictionaries(keys, inner, min_size=1, max_size=3),
-    max_leaves=8,
-)
-
-
-KINDS: list[dict[str, Any]] = [
-    {"kind": "step", "t": 1.0, "step": 1, "loss": 0.5, "lr": 0.25, "extra": {"acc": 0.75}},
-    {"kind": "eval", "t": 2.0, "step": 1, "name": "val", "loss": 1.5, "extra": {"top5": 0.125}},
-    {"kind": "scalars", "t": 3.0, "step": 1, "values": {"own": 2.0}},
-    {"kind": "system", "t": 4.0, "step": 1, "values": {"gpu": 3.0}},
-    {"kind": "step", "t": 5.0, "step": 2, "loss": 0.25, "lr": 0.125, "extra": {"acc": 1.0}},
-]
-
-
-def _curves(run: Path) -> dict[str, list[tuple[Any, Any]]]:
-    """Return the points of every metric of *run* that has a step."""
-    found = {}
-    for name in summarize_run(str(run / "events.jsonl")).series:
-        table = history(run, name)
-        found[name] = [
-            (step, value) for step, value in zip(table["step"], table[name], strict=True) if step is not None
-        ]
-    return found
-
-
-def test_numbers_of_every_kind_arrive(tmp_path: Path) -> None:
-    """Of steps, evaluations, scalars and measures of the machine, each number is at its step after both ways."""
-    run = write_run(tmp_path / "a", {}, *KINDS)
-    expected = _curves(run)
-    assert {"loss", "lr", "acc", "val/loss", "val/top5", "own"} <= expected.keys()
-    made = exported("tensorboard", run, tmp_path / "out")
-    assert {} == {cause: number for cause, number in losses(made).items() if cause in ("no-place", "record")}
-    (back,) = imported(tmp_path / "out", tmp_path / "runs").runs
-    assert expected == _curves(Path(back.target))

@@ -5,15 +5,13 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from conversions import SAMPLES, imported, records
-from toyspec.convert import export_runs, exportable, importable, mlflow_store, trackio_store
-from toyspec.convert.finding import importer
+from toyspec.convert import mlflow_store, trackio_store
 from toyspec.convert.importing import import_runs
 from toyspec.convert.intake import Intake
 from toyspec.convert.reports import Ledger
@@ -42,21 +40,6 @@ def test_folder_without_a_run_says_what_is_expected(name: str, tmp_path: Path) -
     (tmp_path / "notes.txt").write_text("hello")
     report = import_runs([tmp_path], tmp_path / "out", format=name)
     assert [(str(tmp_path), NOTHING[name])] == [(error.path, error.message) for error in report.errors]
-
-
-def test_unknown_formats_name_the_known_ones() -> None:
-    """The message has the name and all that may be chosen."""
-    for call, name, fact in (
-        (importer, "none", f"'none' cannot be imported; known are {', '.join(importable())}"),
-        (
-            partial(export_runs, runs=[], out="out"),
-            "neptune",
-            f"nothing is exported to neptune; known are {', '.join(exportable())}",
-        ),
-    ):
-        with pytest.raises(ValueError, match="known are") as caught:
-            call(name)
-        assert fact == str(caught.value)
 
 
 def database(path: Path, *statements: str) -> Path:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 import struct
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import toyspec
-from conversions import exported, imported, losses, records, scalars
+from conversions import imported, losses, records, scalars
 from property_examples import PROFILE
-from toyspec import start_run
-from toyspec.convert import import_runs, tensorboard_files
+from toyspec.convert import tensorboard_files
 
 WALL = 1790000000.25
 
@@ -37,16 +33,6 @@ def steps(count: int, tags: tuple[str, ...] = ("loss", "lr")) -> list[bytes]:
         for step in range(count)
         for index, tag in enumerate(tags)
     ]
-
-
-def test_wall_times_come_back_exactly(tmp_path: Path) -> None:
-    """Start and ``t`` add up to the time in the file, to the last bit."""
-    wall = 1790000000.1234567
-    event_file(tmp_path / "a", tensorboard_files.scalar_event(wall, 1, "x", 1.0))
-    imported(tmp_path / "a", tmp_path / "runs")
-    start, first = records(tmp_path / "runs" / "a")
-    assert "2026-09-21T14:13:20Z" == start["started_at"]
-    assert wall == 1790000000.0 + first["t"]
 
 
 values = st.floats(width=32)
@@ -192,106 +178,3 @@ def test_long_zeros_are_skipped_in_linear_time(tmp_path: Path) -> None:
     (run,) = imported(tmp_path / "a", tmp_path / "runs").runs
     assert 10 <= len(scalars(run.target))
     assert {"damaged": 1, "clock-jump": 4} == losses(run) or 1 == losses(run)["damaged"]
-
-
-def test_restart_becomes_run_resume(tmp_path: Path) -> None:
-    """What a session start at step 2 takes back, the latest attempt leaves out."""
-    again = [
-        tensorboard_files.session_event(WALL + 5, 2),
-        tensorboard_files.scalar_event(WALL + 6, 2, "loss", 9.0),
-    ]
-    event_file(tmp_path / "a", *steps(4, ("loss",)), *again)
-    imported(tmp_path / "a", tmp_path / "runs")
-    kinds = [(record["kind"], record.get("from_step")) for record in records(tmp_path / "runs" / "a")]
-    assert ("run_resume", 1) == kinds[-2]
-
-
-def test_histograms_and_texts_come_back(tmp_path: Path) -> None:
-    """They are the same after both ways; a picture has no place in an export."""
-    with start_run(tmp_path / "a", run_id="a") as log:
-        log.log({"h": toyspec.Histogram(edges=[0, 1, 3], counts=[2, 0.5]), "said": "hello"}, step=3)
-        log.log({"p": toyspec.Image(b"\x89PNG\r\n\x1a\n" + bytes(40))}, step=4)
-    bundle = Path(log.events_path).parent
-    made = exported("tensorboard", bundle, tmp_path / "tb")
-    assert {"no-place"} >= losses(made).keys() - {"without-step"}
-    assert made.dropped
-    (back,) = imported(tmp_path / "tb", tmp_path / "runs").runs
-    kept = ("kind", "name", "step", "edges", "counts", "texts")
-    before, after = (
-        [{key: each[key] for key in kept if key in each} for each in records(run) if each.keys() & set(kept[3:])]
-        for run in (bundle, back.target)
-    )
-    assert before == after
-
-
-def test_directory_without_event_files_is_an_error(tmp_path: Path) -> None:
-    """The message says what was looked for, and where."""
-    report = import_runs([tmp_path], tmp_path / "runs", format="tensorboard")
-    assert [(os.fspath(tmp_path), "no event files (*tfevents*) in the directory or below")] == [
-        (error.path, error.message) for error in report.errors
-    ]
-
-
-_TYPES: dict[str, tuple[int, str, int, list[Any]]] = {
-    # The number of each type of tensor, how its content is packed, and the field of TensorProto that lists its values.
-    "float": (1, "<f", 5, [0.5, -3.0]),
-    "double": (2, "<d", 6, [0.5, -1e300]),
-}
-
-
-def _varint(value: int) -> bytes:
-    value %= 1 << 64
-    made = b""
-    while value > 127:
-        made, value = made + bytes([value & 127 | 128]), value >> 7
-    return made + bytes([value])
-
-
-def _field(number: int, content: bytes | int) -> bytes:
-    if isinstance(content, int):
-        return _varint(number << 3) + _varint(content)
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
-
-
-def _tensor_event(dtype: int, *members: bytes) -> bytes:
-    value = _field(1, b"x") + _field(8, _field(1, dtype) + b"".join(members))
-    return b"\x09" + struct.pack("<d", WALL) + _field(2, 1) + _field(5, _field(1, value))
-
-
-@pytest.mark.parametrize("form", ["content", "listed", "packed"])
-@pytest.mark.parametrize("name", _TYPES)
-def test_scalar_of_every_type_is_its_number(name: str, form: str) -> None:
-    """As packed content, as the only value of a list, and as that of a packed list."""
-    dtype, layout, number, values = _TYPES[name]
-    for value in values:
-        packed = struct.pack(layout, value)
-        if form == "content":
-            member = _field(4, packed)
-        elif layout in ("<f", "<d"):
-            member = (
-                _field(number, packed)
-                if form == "packed"
-                else _varint(number << 3 | (5 if layout == "<f" else 1)) + packed
-            )
-        else:
-            listed = int.from_bytes(packed, "little") if name == "half" else int(value)
-            member = _field(number, _varint(listed)) if form == "packed" else _field(number, listed)
-        (found,) = tensorboard_files.decode_event(_tensor_event(dtype, member)).values
-        assert ("x", "scalar", value) == (found.tag, found.kind, found.value)
-
-
-@pytest.mark.parametrize("name", _TYPES)
-def test_tensor_that_is_not_one_number_is_not_a_scalar(name: str) -> None:
-    """Two values, none, a shape of several elements, and content of another length are named, and not guessed."""
-    dtype, layout, number, (value, *_) = _TYPES[name]
-    packed = struct.pack(layout, value)
-    shape = _field(2, _field(2, _field(1, 2)))
-    for members in ([_field(4, packed + packed)], [], [shape, _field(4, packed)], [_field(4, packed[:-1] + b"")]):
-        if members == [_field(4, packed[:-1] + b"")] and len(packed) == 1:
-            continue
-        (found,) = tensorboard_files.decode_event(_tensor_event(dtype, *members)).values
-        assert "other" == found.kind
-    one = _field(2, _field(2, _field(1, 1)))
-    (found,) = tensorboard_files.decode_event(_tensor_event(dtype, one, _field(4, packed))).values
-    assert ("scalar", value) == (found.kind, found.value)
-    assert number

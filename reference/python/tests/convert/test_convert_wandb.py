@@ -79,13 +79,6 @@ def test_two_values_with_one_name_are_reported(tmp_path: Path) -> None:
     assert {"repeated-name": 1} == losses(run)
 
 
-def test_wall_times_come_back_exactly(tmp_path: Path) -> None:
-    """Start and ``t`` add up to the time of the row."""
-    file = run_file(tmp_path / "run-a.wandb", row(0, x=1.0), row(1, x=2.0))
-    (run,) = imported(file, tmp_path / "runs").runs
-    assert [0.5, 1.5] == [record["t"] for record in records(run.target)[1:]]
-
-
 @given(st.data())
 def test_any_history_arrives(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Values of every kind and length, in text or in typed fields, arrive or are in the report."""

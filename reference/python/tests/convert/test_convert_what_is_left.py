@@ -226,22 +226,6 @@ def test_largest_number_in_files_of_mlflow_is_one(tmp_path: Path) -> None:
     assert [1.7976931348623157e308, None] == [value for name, _, value in scalars(run.target) if name == "most"]
 
 
-def test_images_and_lists_of_dvclive(tmp_path: Path) -> None:
-    """A file that is not a table is dropped; a list of scalars, null and nested NaN are settings."""
-    shutil.copytree(SAMPLES / "dvclive", tmp_path / "s")
-    (folder,) = {path.parent for path in (tmp_path / "s").rglob("metrics.json")}
-    (folder / "plots" / "images").mkdir()
-    (folder / "plots" / "images" / "a.png").write_bytes(b"png")
-    settings = "layers:\n- 1\n- 2\nempty:\nnet:\n  rate: .nan\n  sizes:\n  - .inf\n  - 3\nz: 1\n"
-    (folder / "params.yaml").write_text(settings)
-    (run,) = imported(tmp_path / "s", tmp_path / "runs", "dvclive").runs
-    config = {"layers": [1, 2], "empty": None, "net": {"rate": None, "sizes": [None, 3]}, "z": 1}
-    assert config == records(run.target)[0]["config"]
-    places = {example.place: example.value for loss in run.losses for example in loss.examples}
-    assert places.items() >= {"config/net/rate": "nan", "config/net/sizes/0": "inf"}.items()
-    assert "3 bytes" == places[os.path.join("plots", "images", "a.png")]
-
-
 @pytest.mark.parametrize(
     ("text", "config"),
     [
@@ -318,31 +302,3 @@ def test_quoted_values_of_mlflow_files_are_read(tmp_path: Path) -> None:
     )
     expected = {"run_name": 'a "b" \\ c', "user_id": "it's", "end_time": "", "run_id": '"', "stage": "", "odd": "'"}
     assert expected == read_meta(str(tmp_path / "meta.yaml"))
-
-
-def test_what_trackio_has_beside_numbers_is_counted(tmp_path: Path) -> None:
-    """A picture, a trace and an artifact have no place, and a note of the log has their numbers."""
-    columns = "run_id, timestamp, step"
-    with sqlite3.connect(tmp_path / "demo.db") as database:
-        database.execute(f"CREATE TABLE metrics (id INTEGER PRIMARY KEY, {columns}, run_name, metrics)")
-        database.execute("CREATE TABLE configs (id INTEGER PRIMARY KEY, run_id, run_name, config, created_at)")
-        database.execute("CREATE TABLE project_metadata (key, value)")
-        database.execute(f"CREATE TABLE traces (id, {columns}, key, messages, metadata, spans)")
-        database.execute(
-            "CREATE TABLE external_run_artifact_links (id INTEGER PRIMARY KEY, run_id, source_artifact, "
-            "source_version, source_type, direction, source_size_bytes, created_at)"
-        )
-        at = ("r", "2026-05-31T09:30:00+00:00", 1)
-        database.execute("INSERT INTO metrics VALUES (1, ?, ?, ?, 'a', '{\"loss\": 2.5}')", at)
-        bins = '{"weights": {"_type": "trackio.histogram", "bins": [0, 1, 2], "values": [3, 4]}}'
-        database.execute("INSERT INTO metrics VALUES (2, ?, ?, ?, 'a', ?)", (*at, bins))
-        messages = '[{"role": "user", "content": "Hello"}]'
-        spans = '[{"name": "call"}, {"name": "answer"}]'
-        database.execute("INSERT INTO traces VALUES ('t', ?, ?, ?, 'chat', ?, '{}', ?)", (*at, messages, spans))
-        link = ("r", "weights", 3, "model", "input", 12, at[1])
-        database.execute("INSERT INTO external_run_artifact_links VALUES (1, ?, ?, ?, ?, ?, ?, ?)", link)
-    database.close()
-    (run,) = imported(tmp_path / "demo.db", tmp_path / "runs", "trackio").runs
-    assert 3 == losses(run)["no-place"]
-    (left,) = (each["left_out"] for each in records(run.target) if each.get("topic") == "left-out")
-    assert {"traces": 1, "external_run_artifact_links": 1, "weights": 1} == left

@@ -227,6 +227,13 @@ VALUES: dict[str, tuple[bytes, Value]] = {
     "texts of another plugin": (strings(b"one", b"two") + plugin("pr"), OTHER_TENSOR),
     "metadata without a plugin": (float_field(2, 0.5) + field(9, field(2, b"x")), Value("", "scalar", 0.5)),
     "a plugin without content": (float_field(2, 0.5) + field(9, field(1, b"")), Value("", "scalar", 0.5)),
+    "a tensor of one number": (tensor(1, field(4, struct.pack("<f", 0.5))), Value("", "scalar", 0.5)),
+    "a tensor of one number in a row": (tensor(2, doubles(6, -1e300), shape=[1]), Value("", "scalar", -1e300)),
+    "a tensor of one number that is listed": (tensor(1, float_field(5, 0.5)), Value("", "scalar", 0.5)),
+    "a tensor of two numbers": (tensor(2, field(4, bytes(16))), OTHER_TENSOR),
+    "a tensor of a part of a number": (tensor(2, field(4, bytes(7))), OTHER_TENSOR),
+    "a tensor of one number in the shape of two": (tensor(2, field(4, bytes(8)), shape=[2]), OTHER_TENSOR),
+    "a tensor of nothing": (tensor(1), OTHER_TENSOR),
     "a histogram": (
         rows(0.0, 1.0, 2.0, 1.0, 3.0, 4.0) + plugin("histograms"),
         Value("", "histogram", Bins([0.0, 1.0, 3.0], [2.0, 4.0])),

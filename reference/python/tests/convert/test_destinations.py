@@ -10,17 +10,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 import toyspec
-from conversions import exported, imported, losses, scalars, write_run
+from conversions import exported, imported, losses, write_run
 from fake_wandb import FakeWandb
 from mirror_services import FAST, write_steps
-from toyspec.convert.destinations.destination import TOOLS, RunHead, exportable
+from toyspec.convert.destinations.destination import TOOLS, RunHead
 from toyspec.convert.mirrors.mirroring import mirror_run
-from toyspec.convert.mirrors.settings import Mirror, Selecting, Service
+from toyspec.convert.mirrors.settings import Mirror, Selecting
 
 LOSSES = [3.0, None, 0.5]
 
@@ -29,17 +29,6 @@ def event_file(directory: Path) -> Path:
     """Return the one event file below *directory*."""
     (path,) = directory.rglob("*tfevents*")
     return path
-
-
-def test_tensorboard_file_is_read_back(tmp_path: Path) -> None:
-    """Every value is there with its step, null as not finite, and the settings and the end too."""
-    run = write_steps(tmp_path / "a", LOSSES, ending="completed")
-    mirror = Mirror(to="tensorboard", into=str(tmp_path / "tb"))
-    assert "ended" == mirror_run(run, mirror, timing=FAST)
-    (made,) = imported(tmp_path / "tb", tmp_path / "back").runs
-    assert [("loss", 1, 3.0), ("loss", 2, None), ("loss", 3, 0.5)] == scalars(made.target)
-    start, *_, end = toyspec.read(made.target)
-    assert ({"lr": 0.1}, "completed") == (start["config"], end["reason"])
 
 
 def test_tensorboard_file_has_each_row_once_wherever_it_was_cut(tmp_path: Path) -> None:
@@ -342,20 +331,14 @@ def trackers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trackers:
     return Trackers(tmp_path, monkeypatch)
 
 
-@pytest.mark.usefixtures("trackers")
-@pytest.mark.parametrize("name", exportable())
-def test_what_is_not_carried_is_returned(name: str, tmp_path: Path) -> None:
-    """Every item of a run with items of all kinds is there, or is in the report by its cause."""
-    assert LOST[name] == losses(exported(name, rich_run(tmp_path / "runs" / "a"), tmp_path / "out"))
-
-
 @pytest.mark.parametrize("name", TOOLS)
 def test_mirror_carries_what_an_export_does(
     name: Any, trackers: Trackers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The tool has the same values, texts, files, settings and tags; what is lost is reported by both."""
+    """The tool has the same values, texts, files, settings and tags; what is not, is reported by both, by its cause."""
     run = rich_run(tmp_path / "runs" / "a")
     lost = losses(exported(name, run, tmp_path / "out"))
+    assert LOST[name] == lost
     expected = trackers.received(name, tmp_path / "out")
     (tmp_path / "into").mkdir()
     assert "ended" == mirror_run(run, Mirror(to=name, into=str(tmp_path / "into")), timing=FAST)
@@ -375,11 +358,6 @@ def test_ends_after_which_a_run_went_on_are_superseded(name: str, tmp_path: Path
     ended = losses(exported(name, write_run(tmp_path / "a", config, *events), tmp_path / "ended"))
     open_again = losses(exported(name, write_run(tmp_path / "b", config, *events[:2]), tmp_path / "open"))
     assert (2, 2) == (ended["superseded"], open_again["superseded"])
-
-
-def test_every_tool_that_is_mirrored_is_a_service() -> None:
-    """The names that `Mirror` takes are those of the tools that an export writes."""
-    assert set(get_args(Service)) == TOOLS.keys()
 
 
 @pytest.mark.parametrize(

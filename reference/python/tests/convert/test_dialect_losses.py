@@ -104,20 +104,6 @@ def test_cell_that_is_not_a_number_is_reported(tmp_path: Path, odd: str, rows: i
     assert 1 == stream.count(f'"texts":{{"loss":"{odd}"}}')
 
 
-@pytest.mark.parametrize("text", ["nan", "-Infinity", "", "NA", "None"])
-def test_known_spelling_is_not_reported(text: str) -> None:
-    """NaN, infinities and cells without a value are spelt in ways that the dialect knows."""
-    data = f"step,loss\n1,2.5\n2,{text}\n3,2.25\n4,2.125\n5,2.0\n".encode()
-    assert not check_bytes(data, name="metrics.csv").findings
-
-
-def test_text_in_a_json_record_may_be_anything() -> None:
-    """Only a text that begins like a number is reported: other members may change their type."""
-    lines = [{"step": 1, "loss": 2.5, "note": 1}, {"step": 2, "loss": "2.5nan", "note": "warming up"}]
-    data = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    assert ["/loss"] == [finding.pointer for finding in check_bytes(data, name="metrics.jsonl").findings]
-
-
 def test_console_value_is_whole_or_text(tmp_path: Path) -> None:
     """A number is not cut out of a longer word, and two values of one name are two."""
     path = tmp_path / "train.log"
@@ -126,30 +112,6 @@ def test_console_value_is_whole_or_text(tmp_path: Path) -> None:
     stream = (path.parent / "runs" / "train" / "events.jsonl").read_text(encoding="utf-8")
     assert '"values":{"loss":1.25,"loss.1":1.5}' in stream
     assert '"texts":{"loss":"1.02nan"}' in stream
-
-
-@pytest.mark.parametrize(
-    ("member", "is_named"),
-    [
-        ([[1, 2], [3, 4]], True),
-        ([1, "a"], True),
-        ([{"b": 0.5}], True),
-        (list(range(300)), True),
-        (True, True),
-        ([0.5, 0.25], False),
-        ({"b": 0.5}, False),
-        (["b"], False),
-        ("text", False),
-        (None, False),
-    ],
-)
-def test_member_with_numbers_that_are_not_read_is_named(member: Any, *, is_named: bool) -> None:
-    """The notes on how a log is read name the members whose numbers and truths are not metrics."""
-    lines = [{"step": step, "loss": 0.5, "a": member} for step in range(3)]
-    report = check_bytes("".join(json.dumps(line) + "\n" for line in lines).encode(), name="metrics.jsonl")
-    assert report.dialect is not None
-    fact = "values that are not numbers are left out, such as those of a"
-    assert ((fact,) if is_named else ()) == report.dialect.notes
 
 
 def _lines(*records: dict[str, Any]) -> bytes:

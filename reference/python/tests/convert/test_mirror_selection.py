@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toyspec.convert.mirrors.mirroring import Selection
-from toyspec.convert.mirrors.settings import Mirror, Selecting
+from toyspec.convert.mirrors.settings import Selecting
 from toyspec.convert.run_items import Bins, ItemRow
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.records import Record, RecordFeed
@@ -37,20 +37,6 @@ def selected(found: list[Record], select: Selecting, settings: Any = None) -> li
 def named(row: ItemRow) -> dict[str, Any]:
     """Return the values of *row* by name."""
     return {item.name: item.value for item in row.items}
-
-
-def test_all_is_sent_without_a_budget() -> None:
-    """Every number of every record is sent, with its step, by the names of an export; null stays null."""
-    found = records(
-        {"kind": "step", "t": 1.0, "step": 1, "loss": 2.5, "extra": {"mfu": 0.5}},
-        {"kind": "eval", "t": 2.0, "step": 1, "phase": "eval", "name": "held-out", "loss": None},
-        {"kind": "scalars", "t": 3.0, "step": 2, "values": {"val/acc": 0.75}},
-        {"kind": "note", "t": 4.0, "text": "no number"},
-    )
-    rows = selected(found, Selecting())
-    shown = [{"loss": 2.5, "mfu": 0.5}, {"held-out/loss": None}, {"val/acc": 0.75}, {"note": found[4].value}]
-    assert shown == [named(row) for row in rows]
-    assert [(2, 1, 1.0), (3, 1, 2.0), (4, 2, 3.0), (5, None, 4.0)] == [(row.line, row.step, row.t) for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -95,14 +81,6 @@ def test_bytes_are_a_hard_limit() -> None:
     assert Selection(Selecting(megabytes=0.0001), {"text": "x" * 200}).is_spent
 
 
-def test_files_cost_nothing_since_none_is_sent() -> None:
-    """The budget is that of the points: a picture, which no tool gets, leaves it whole."""
-    picture = {"kind": "media", "t": 0.5, "name": "m", "media_type": "image/png", "sha256": "0" * 64}
-    found = records({**picture, "size_bytes": 10**9}, *steps([0.5]))
-    rows = selected(found, Selecting(megabytes=0.001))
-    assert [{"m": found[1].value}, {"loss": 0.5}] == [named(row) for row in rows]
-
-
 def test_gradients_are_histograms() -> None:
     """A grad event is one value with counts and borders; one without finite elements is a record."""
     grad = {"kind": "grad", "t": 1.0, "step": 1, "param": "w", "min": -1.0, "max": 1.0, "histogram": [1, 2]}
@@ -139,9 +117,3 @@ def test_choices_that_cannot_be_are_refused(options: dict[str, Any], fact: str) 
     """The message says what was given and what may be."""
     with pytest.raises(ValueError, match=fact):
         Selecting(**options)
-
-
-def test_unknown_service_is_refused() -> None:
-    """The message lists those that there are."""
-    with pytest.raises(ValueError, match="to is 'comet'; it must be one of 'wandb', 'mlflow', 'tensorboard'"):
-        Mirror(to="comet")  # type: ignore[arg-type]

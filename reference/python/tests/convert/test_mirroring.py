@@ -254,23 +254,6 @@ def test_state_file_that_is_damaged_is_refused(service: RowService, tmp_path: Pa
         mirror_run(run, ALL, timing=FAST)
 
 
-def test_log_of_another_format_is_refused(service: RowService, tmp_path: Path) -> None:
-    """The message names the command that makes a run of it."""
-    (tmp_path / "log.jsonl").write_text('{"step": 1, "loss": 2.5}\n')
-    with pytest.raises(toyspec.ToyspecError, match="`toyspec import` makes a toy/v1 run of it"):
-        mirror_run(tmp_path / "log.jsonl", ALL, timing=FAST)
-
-
-def test_mirrored_run_stays_valid_and_sealed(service: RowService, tmp_path: Path) -> None:
-    """The state is not part of the bundle: check, seal and list do not see it."""
-    with toyspec.start_run(tmp_path, run_id="a") as run:
-        run.step(loss=1.0)
-    toyspec.seal(run.directory)
-    mirror_run(tmp_path / "a", ALL, timing=FAST)
-    report = toyspec.check(tmp_path)
-    assert (1, []) == (len(report.files), report.files[0].findings)
-
-
 KILLED = """
 import sys
 from pathlib import Path
