@@ -124,7 +124,7 @@ def test_steps_are_counted_where_none_is_given(tmp_path: Path) -> None:
 def test_nothing_is_converted_when_nothing_is_due(tmp_path: Path) -> None:
     """On a step that no place gets, no metric is converted; where several get it, each is converted once."""
     loss = Tensor(1.5)
-    made = logger(tmp_path, record_every=10, print_every=20, log_every=50, metrics_log=tmp_path / "metrics.jsonl")
+    made = logger(tmp_path, record_every=10, print_every=20, log_every=50)
     for step in (1, 3, 7, 11, 49, 51):
         made.log_step(step=step, loss=loss)
     assert 0 == loss.conversions
@@ -138,7 +138,7 @@ def test_only_the_master_process_logs(
     """Another process than the first writes nothing, shows nothing and converts nothing."""
     monkeypatch.setattr("toyspec.tracker.training_logger.process_index", lambda: 3)
     loss = Tensor(1.5)
-    with logger(tmp_path, print_every=1, project="p", metrics_log=tmp_path / "metrics.jsonl") as made:
+    with logger(tmp_path, print_every=1, project="p") as made:
         with made.log_section("training"):
             made.log_step(step=0, loss=loss)
         made.log_validation(step=0, val_loss=loss)

@@ -5,18 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 import operator
-import os
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 from toyspec.convert.mirrors.settings import Mirror, Selecting
 from toyspec.core.errors import check_choice, nearest
-from toyspec.core.format.canonical import encode
 from toyspec.core.format.scalars import is_finite, scalar
-from toyspec.core.system_calls import cause_of, say
-from toyspec.core.writing.appending import open_to_append
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock, Stopwatch
-from toyspec.core.writing.dropped_records import DroppedRecords
 from toyspec.core.writing.environment import ALONE, device_memory, process_index, this_backend
 from toyspec.core.writing.logged_values import event_members
 from toyspec.core.writing.run_ids import run_id_from
@@ -26,21 +21,17 @@ from toyspec.tracker.compute import gradient_statistics, gradients
 from toyspec.tracker.formatting import MetricsConsole
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from toyspec.core.writing.append_file import AppendFile
     from toyspec.core.writing.run_writer import RunWriter
     from toyspec.tracker.compute import Model
     from toyspec.tracker.formatting import Form
-    from toyspec.tracker.trackers import MetricsTracker
 
 
 _PERIODS = ("log_every", "print_every", "record_every")
 _EVALUATION = "validation"
-_LARGEST_STEP = 2**32 - 1
-_THROUGHPUTS = ("throughput_samples_per_sec", "samples_per_sec", "samples_per_second")
-_MILLISECONDS = 1000
 
 
 @dataclass(slots=True)
@@ -70,9 +61,7 @@ class LogConfig:
     runs_root: str | os.PathLike[str] | None = field(default="runs", kw_only=True)
     """Folder that gets the bundle, in a folder named for the run; None writes no bundle."""
     record_every: int = field(default=1, kw_only=True)
-    """Steps between two that go to the bundle and the metrics log; above 1 it is written as config.subsample."""
-    metrics_log: str | os.PathLike[str] | None = field(default=None, kw_only=True)
-    """Path of a metrics/v1 log to append to; None writes none."""
+    """Steps between two that go to the bundle; above 1 it is written as config.subsample."""
     exist: Exist = field(default="replace", kw_only=True)
     """What happens to the stream of an earlier run of this name."""
     hyperparameters: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
@@ -87,8 +76,6 @@ class LogConfig:
     """run_start.git, with ``sha``."""
     compare_to: str | None = field(default=None, kw_only=True)
     """Run id of a baseline."""
-    tracker: MetricsTracker | None = field(default=None, kw_only=True)
-    """Where the metrics log gets the samples per second from, when a step does not tell them."""
     clock: Clock = field(default=SYSTEM_CLOCK, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -124,14 +111,14 @@ def configured(config: LogConfig | None, overrides: Mapping[str, Any]) -> LogCon
 
 
 class TrainingLogger:
-    """Sends metrics to the console, a toy/v1 bundle and a metrics/v1 log; Weights & Biases mirror the bundle.
+    """Sends metrics to the console and a toy/v1 bundle, which Weights & Biases mirror.
 
     A metric is a number, or an array of one element: it is converted once, and only on a step that some place gets.
     None leaves a metric out. A failing system never stops the training; a call that can never be right raises.
     After ``finish()``, and in all processes but the master, every call does nothing.
     """
 
-    __slots__ = ("_console", "_log", "_next_step", "_run", "_sections", "_watch", "config")
+    __slots__ = ("_console", "_next_step", "_run", "_sections", "_watch", "config")
 
     def __init__(self, config: LogConfig | None = None, **overrides: Any) -> None:
         """Start the run of *config*, or of the defaults, with *overrides* of its options.
@@ -144,7 +131,6 @@ class TrainingLogger:
         self._next_step = 0
         self._sections: list[str] = []
         self._run: RunWriter | None = None
-        self._log: _ThroughputLog | None = None
         self._console: MetricsConsole | None = None
         process = process_index()
         if process and config.master_only:
@@ -152,8 +138,6 @@ class TrainingLogger:
         # The run comes first, because it must have what others show.
         if config.runs_root is not None:
             self._run = _start(config, process)
-        if config.metrics_log is not None:
-            self._log = _ThroughputLog(config, process)
         form: Form = "compact" if config.compact_format else "standard"
         self._console = MetricsConsole(form, use_colors=config.use_colors)
 
@@ -176,17 +160,15 @@ class TrainingLogger:
         console, config = self._console, self.config
         if console is None:
             return
-        is_recorded = _is_due(number, config.record_every) and (self._run is not None or self._log is not None)
+        run = self._run if _is_due(number, config.record_every) else None
         is_printed = _is_due(number, config.print_every)
         # All is over for most steps here.
-        if not (is_recorded or is_printed):
+        if run is None and not is_printed:
             return
         converted = _converted(metrics)
-        if is_recorded and self._run is not None:
+        if run is not None:
             # A step whose extra is sorted is written without a detour.
-            self._run.step(number, **event_members("step", dict(sorted(converted.items()))))
-        if is_recorded and self._log is not None:
-            self._log.append(number, converted, self._watch.seconds())
+            run.step(number, **event_members("step", dict(sorted(converted.items()))))
         if is_printed:
             console.print_metrics(self._watch.seconds(), converted, step=step)
 
@@ -254,14 +236,11 @@ class TrainingLogger:
         self._finish(error)
 
     def _finish(self, error: BaseException | None) -> None:
-        run, log = self._run, self._log
-        self._run = self._log = self._console = None
+        run, self._run, self._console = self._run, None, None
         if run is not None:
             for name in reversed(self._sections):
                 run.region_exit(name)
             run.close(error)
-        if log is not None:
-            log.close()
 
     def _go_back(self, step: int) -> None:
         """Write a run_resume, as after the return to a checkpoint, unless the run has no later step than *step*."""
@@ -310,68 +289,6 @@ def _start(config: LogConfig, process: int) -> RunWriter:
         clock=config.clock,
         **members,
     )
-
-
-class _ThroughputLog:
-    """A metrics/v1 log that steps are appended to; unlike ``MetricsLog`` it keeps no entry in memory.
-
-    Where the log there is damaged or in use, or writing has failed, this is reported once and no more entries are
-    written; a disk that is full drops entries until there is room.
-    """
-
-    __slots__ = ("_dropped", "_file", "_path", "_tracker")
-
-    def __init__(self, config: LogConfig, process: int) -> None:
-        root, extension = os.path.splitext(os.fspath(config.metrics_log or ""))
-        self._path = f"{root}-process{process}{extension}" if process else root + extension
-        self._tracker = config.tracker
-        self._dropped = DroppedRecords(self._path)
-        self._file: AppendFile | None = None
-        try:
-            os.makedirs(os.path.dirname(self._path) or ".", exist_ok=True)
-            self._file = open_to_append(self._path, "metrics/v1")
-        except OSError as error:
-            self._give_up(error)
-
-    def append(self, step: int, metrics: Mapping[str, float], seconds: float) -> None:
-        """Append an entry; what was not measured is null."""
-        if self._file is None or step > _LARGEST_STEP:
-            return
-        extra = dict(metrics)
-        throughput = [extra.pop(name) for name in _THROUGHPUTS if name in extra]
-        if not throughput and self._tracker is not None:
-            throughput = [self._tracker.samples_per_second]
-        entry = {
-            "step": step,
-            "wall_time_ms": seconds * _MILLISECONDS,
-            "loss": extra.pop("loss", None),
-            "grad_norm": extra.pop("grad_norm", None),
-            "throughput_samples_per_sec": throughput[0] if throughput else None,
-            "extra": extra,
-        }
-        try:
-            self._file.append(encode(entry, profile="metrics/v1"))
-        except OSError as error:
-            if self._file.closed_because is None:
-                self._dropped.add(cause_of(error))
-            else:
-                self._give_up(error)
-        else:
-            if self._dropped.outage:
-                self._dropped.end_outage()
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            try:
-                self._file.close()
-            except OSError as error:
-                self._give_up(error)
-        self._dropped.conclude()
-
-    def _give_up(self, error: OSError) -> None:
-        self._file = None
-        say(f"{self._path}: {cause_of(error)}; no more entries are written; the program continues")
 
 
 def _converted(metrics: dict[str, Any]) -> dict[str, float]:

@@ -7,15 +7,11 @@ import contextlib
 import math
 import os
 import sys
-import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.figures import duration
 from toyspec.core.command_line.parsers import UsageError, local_path, number_from
-from toyspec.core.command_line.progress import Progress
-from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import printable
 from toyspec.core.files import null_device
@@ -38,49 +34,20 @@ if TYPE_CHECKING:
     from toyspec.trainer.training import Environment, Outcome
 
 
-class Display:
-    """Shows the steps: progress on a terminal, else lines ``step N: loss=…``. Training goes on if the output fails."""
+class StepLines:
+    """Writes a line ``step N: loss=…`` for each step. Training goes on if the output fails."""
 
-    def __init__(self, stream: TextIO, *, steps: int) -> None:
-        """Show on *stream* a training whose last step is the number *steps*."""
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._steps = steps
-        self._progress = Progress("training", stream)
-        self._first: int | None = None
-        self._began = time.monotonic()
         self._is_open = True
 
-    def step(self, step: int, loss: float) -> None:
-        """Show that *step* is done."""
-        if self._first is None:
-            self._first = step
-        if self._progress.active:
-            rate = (step - self._first + 1) / max(time.monotonic() - self._began, 1e-9)
-            left = duration((self._steps - step) / rate)
-            self._show(f"step {step}/{self._steps}  loss {loss:.4f}  {rate:.1f} steps/s  {left} left")
-        else:
-            self._show(f"step {step}: loss={loss:.4f}\n")
-
-    def result(self, fact: str) -> None:
-        """Replace the progress by *fact*; lines have shown it."""
-        self.close()
-        if self._progress.active:
-            Terminal(self._stream).line(printable(fact))
-
-    def close(self) -> None:
-        """Leave a clean line, also after an error."""
-        with contextlib.suppress(OSError):
-            self._progress.erase()
-
-    def _show(self, text: str) -> None:
+    def __call__(self, step: int, loss: float) -> None:
+        """Write the line of *step*, at once."""
         if not self._is_open:
             return
         try:
-            if self._progress.active:
-                self._progress.show(text)
-            else:
-                self._stream.write(text)
-                self._stream.flush()
+            self._stream.write(f"step {step}: loss={loss:.4f}\n")
+            self._stream.flush()
         except OSError as error:
             self._is_open = False
             # The interpreter would try to write the rest of the buffer again at its exit.
@@ -233,22 +200,11 @@ def _shown(
 ) -> int:
     from toyspec.trainer.training import Training
 
-    display = Display(sys.stdout, steps=settings.steps)
-    try:
-        training = Training(directory, settings, environment, baseline=baseline, on_step=display.step)
-        outcome = training.start() if was is None else training.resume(was)
-    finally:
-        display.close()
-    display.result(f"{directory}: {_fact(outcome, settings)}")
+    training = Training(directory, settings, environment, baseline=baseline, on_step=StepLines(sys.stdout))
+    outcome = training.start() if was is None else training.resume(was)
     for error in _errors(outcome, settings):
         say(f"{directory}: {error}")
     return outcome.exit_code
-
-
-def _fact(outcome: Outcome, settings: TrainingSettings) -> str:
-    done = outcome.results
-    fact = f"{done.step} steps, loss {done.first_loss:.4f} -> {done.loss:.4f}"
-    return f"{fact}, {settings.gate} met" if outcome.gate is not None and outcome.gate.passed else fact
 
 
 def _errors(outcome: Outcome, settings: TrainingSettings) -> list[str]:
