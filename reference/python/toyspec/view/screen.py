@@ -22,7 +22,7 @@ from toyspec.core.command_line.tables import cut, cut_apart, padded, width
 from toyspec.core.errors import ExpressionError, StreamError
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.findings import state_text
-from toyspec.core.runs.columns import asks_for_hidden, in_order, meets
+from toyspec.core.runs.columns import asks_for_hidden, meets
 from toyspec.core.runs.expressions import expression
 from toyspec.core.runs.rows import facts_of_row
 from toyspec.core.runs.run_facts import losses_first
@@ -173,7 +173,7 @@ def listed(rows: Iterable[Row], wanted: Expression) -> list[Row]:
     """
     with_hidden = asks_for_hidden(wanted)
     found = [row for row in rows if (with_hidden or not row["hidden"]) and meets(facts_of_row(row), [wanted])]
-    return in_order(found, lambda row: row["started_at"], reverse=True)
+    return sorted(found, key=lambda row: row["started_at"] or "", reverse=True)
 
 
 def metrics_of(rows: Iterable[Row]) -> list[str]:

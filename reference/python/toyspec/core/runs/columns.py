@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.core.errors import ExpressionError
 from toyspec.core.escaping import shortened
 from toyspec.core.format.numbers import number
-from toyspec.core.generated.runs import ALIASES, COLUMNS, COUNTS, TITLES, RunState
+from toyspec.core.generated.runs import ALIASES, COLUMNS, COUNTS, TITLES
 from toyspec.core.runs.expressions import UNKNOWN, Question, lowered
 from toyspec.core.runs.run_facts import MOST_ALIKE, near_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toyspec.core.findings import Severity
     from toyspec.core.runs.expressions import Expression
     from toyspec.core.runs.run_facts import MetricFacts, RunFacts
-
-Item = TypeVar("Item")
 
 ALERT_FIELDS = tuple(name for name, by in COUNTS.items() if by == "health")
 """The fields whose values health rules must count: those of the project, or of the catalog."""
@@ -168,15 +165,16 @@ def metric_of(column: str) -> str:
     return column
 
 
-ORDERS: dict[str, Callable[[RunFacts], Any]] = {
-    "loss": lambda run: run.final_loss,
-    "name": lambda run: run.stream,
-    "state": lambda run: get_args(RunState).index(run.state),
-    "steps": lambda run: -run.last_step if run.last_step else None,
-    "took": lambda run: -run.seconds if run.seconds else None,
-    "started": lambda run: run.started_at,
+ORDERS = {
+    "loss": "final_loss",
+    "name": "path",
+    "state": "state",
+    "steps": "last_step",
+    "took": "seconds",
+    "started": "started_at",
 }
-"""What runs are sorted by, beside fields: the lowest loss, the longest and the most steps are first."""
+"""What lists are sorted by in one word, and the column of each."""
+_MOST_FIRST = ("steps", "took")
 
 
 def places_by(
@@ -209,14 +207,6 @@ def field_goal(runs: Sequence[RunFacts], column: str) -> Literal["min", "max"] |
 
 
 def ordered(runs: Sequence[RunFacts], sort: str, *, reverse: bool = False) -> list[RunFacts]:
-    """Return *runs* in the order *sort*, one of ``ORDERS`` or a field."""
-    if sort in ORDERS:
-        return in_order(runs, ORDERS[sort], reverse=reverse)
-    return [runs[at] for at in places_by(runs, sort, reverse=reverse)]
-
-
-def in_order(items: Iterable[Item], key: Callable[[Item], Any], *, reverse: bool = False) -> list[Item]:
-    """Return *items* by their *key*, those without one last, whichever way round; the order of equal ones stays."""
-    keyed = [(key(item), item) for item in items]
-    known = sorted((pair for pair in keyed if pair[0] is not None), key=itemgetter(0), reverse=reverse)
-    return [item for _, item in (*known, *(pair for pair in keyed if pair[0] is None))]
+    """Return *runs* in the order *sort*, one of ``ORDERS`` or a field; the longest and the most steps are first."""
+    places = places_by(runs, ORDERS.get(sort, sort), reverse=reverse != (sort in _MOST_FIRST))
+    return [runs[at] for at in places]

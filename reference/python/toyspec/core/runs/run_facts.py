@@ -262,7 +262,7 @@ def near_names(name: str, known: Iterable[str]) -> str:
     # Imported here: start-up time counts.
     from difflib import get_close_matches
 
-    near = get_close_matches(name, list(islice(known, MOST_ALIKE)), 3, 0.51)
+    near = get_close_matches(name, dict.fromkeys(islice(known, MOST_ALIKE)), 3, 0.51)
     return f"did you mean {' or '.join(repr(shortened(each)) for each in near)}?" if near else ""
 
 
