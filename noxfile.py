@@ -31,7 +31,7 @@ FOR_ALL_TESTS = ("atheris", "ipykernel", "jax", "nbclient", "playwright", "polar
 
 ENGINE_TESTS = (
     "core/test_checker.py", "core/test_checker_properties.py", "core/test_cli_check.py",
-    "core/test_cli_formats.py", "core/test_cli_main.py", "core/test_cli_runs.py", "core/test_corpus.py",
+    "core/test_cli_main.py", "core/test_cli_runs.py", "core/test_corpus.py",
     "core/test_engine.py", "core/test_gzip_streams.py", "test_every_reader.py", "test_looks.py",
     "core/test_run_ends.py", "core/test_runs_listing.py",
 )  # fmt: skip

@@ -163,7 +163,6 @@ BARE_FILES = (
     "test_append_file_sharing.py",
     "test_cli_check.py",
     "test_cli_explain.py",
-    "test_cli_formats.py",
     "test_cli_main.py",
     "test_cli_seal.py",
     "test_cli_terminal.py",

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 _PACKED = Path(__file__).with_name("fixed_runs.txt")
-_FILE = re.compile(rb"^>>> (\S+)(| base64| without LF)\n((?:(?!>>> ).*\n)*)", re.MULTILINE)
+_FILE = re.compile(rb"^>>> (.+?)(| base64| without LF)\n((?:(?!>>> ).*\n)*)", re.MULTILINE)
 
 
 @functools.cache

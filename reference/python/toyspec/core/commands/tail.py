@@ -102,7 +102,8 @@ def run(options: Namespace) -> int:
         raise UsageError("--once does not wait; leave out --idle-timeout")
     choice = dialect_choice(options)
     try:
-        runs = list(dict.fromkeys(runs_at(options.runs, choice)))
+        # A run that is named twice, also by its file, is followed once.
+        runs = list({each.place: each for each in runs_at(options.runs, choice)}.values())
     except StreamError as error:
         tell("tail", str(error))
         return exit_codes.USAGE
