@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import toyspec
 from command_line import toyspec_within
 from toyspec.core.reading.annotations import NONE, read_annotations
-from toyspec.core.runs.rows import annotated, row_of
 from toyspec.core.runs.summary import summarize_run
 from toyspec.core.writing.append_file import AppendFile
 from toyspec.view.live_runs import LiveRuns
+from toyspec.view.rows import annotated, row_of
 
 LINES = (
     '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r","name":"own","tags":["base"]}\n'

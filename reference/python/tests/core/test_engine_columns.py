@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from run_facts import facts
-from toyspec.core.runs.rows import row_of
+from toyspec.view.rows import row_of
 from toyspec.view.scans import ScannedRun
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toyspec.core.errors import ExpressionError
 from toyspec.core.runs.columns import meets
 from toyspec.core.runs.expressions import expression
-from toyspec.core.runs.rows import facts_of_row
+from toyspec.view.rows import facts_of_row
 
 VECTORS: dict[str, Any] = json.loads(Path(__file__).parents[1].joinpath("expressions.json").read_bytes())
 FACTS = facts_of_row(VECTORS["run"])

@@ -13,8 +13,8 @@ pytest.importorskip("textual", reason="the extra tui is not installed")
 
 from textual.geometry import Size
 
-from toyspec.core.runs.rows import unreadable_row
 from toyspec.view.charts import NO_PLACE, Cell, DrawnCurve
+from toyspec.view.rows import unreadable_row
 from toyspec.view.screen import COLORS, ChartPane, Drawn, RunList, _parts, end_of
 
 CELLS: Any = st.builds(

@@ -18,11 +18,11 @@ from toyspec.core.generated.runs import TOKEN_COUNTS
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import rank_of
 from toyspec.core.runs.discovery import Stream, ranks_in
-from toyspec.core.runs.rows import unread_row, unreadable_row
 from toyspec.core.system_calls import cause_of, is_locked
 from toyspec.view.curve_store import CurveStore, curves_of
 from toyspec.view.opened_files import identity_at
 from toyspec.view.roots import roots_of, run_id
+from toyspec.view.rows import unread_row, unreadable_row
 from toyspec.view.scanning import Scanned, ScanWork, ScanWorkers, quick_row, row_of_work, scan_stream
 from toyspec.view.scans import ScannedRun
 from toyspec.view.viewed_runs import ViewedRun

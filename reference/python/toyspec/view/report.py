@@ -21,7 +21,6 @@ from toyspec.core.errors import StreamError
 from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import media_file, rank_file, ranks_beside
-from toyspec.core.runs.rows import row_of
 from toyspec.core.runs.run import Run, named_streams
 from toyspec.core.workers.processes import Processes, cores
 from toyspec.core.workers.running import Threads, Work, results_of
@@ -33,6 +32,7 @@ from toyspec.view.curve_store import curves_of
 from toyspec.view.details import detail_of, shown_ranks
 from toyspec.view.opened_files import open_file
 from toyspec.view.roots import roots_of, run_id
+from toyspec.view.rows import row_of
 from toyspec.view.scanning import ALONE_BYTES
 from toyspec.view.scans import ScannedRun
 from toyspec.view.server import app_files

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from toyspec.core.errors import StreamError, UnknownFormatError
 from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.run_files import ranks_beside
-from toyspec.core.runs.rows import row_of, unreadable_row
 from toyspec.core.runs.summary import summarize_ends
 from toyspec.core.system_calls import cause_of
 from toyspec.core.workers.processes import Processes, cores
 from toyspec.core.workers.running import CrewEndedError, Threads, Work, batches, results_of
 from toyspec.view.curve_store import CurveStore, pack
 from toyspec.view.opened_files import identity_at
+from toyspec.view.rows import row_of, unreadable_row
 from toyspec.view.scans import ScannedRun
 
 if TYPE_CHECKING:

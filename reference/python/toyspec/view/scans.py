@@ -16,12 +16,12 @@ from toyspec.core.reading.live_stream import LiveStream
 from toyspec.core.reading.log_detection import DialectChoice, detect_profile_at
 from toyspec.core.reading.records import RecordFeed
 from toyspec.core.reading.step_blocks import StepBlock, StepBlockFeed
-from toyspec.core.runs.rows import MOST_METRICS
 from toyspec.core.runs.run_facts import cut
 from toyspec.core.runs.summary import Extent, RunSummary
 from toyspec.core.system_calls import cause_of
 from toyspec.view.opened_files import identity_of
 from toyspec.view.pyramids import MOST_BUCKETS, EnginePyramid, new_pyramid
+from toyspec.view.rows import MOST_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

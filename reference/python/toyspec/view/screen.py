@@ -24,9 +24,9 @@ from toyspec.core.escaping import printable, shortened
 from toyspec.core.findings import state_text
 from toyspec.core.runs.columns import asks_for_hidden, meets
 from toyspec.core.runs.expressions import expression
-from toyspec.core.runs.rows import facts_of_row
 from toyspec.core.runs.run_facts import losses_first
 from toyspec.view.charts import NO_PLACE, chart, drawn_curve
+from toyspec.view.rows import facts_of_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

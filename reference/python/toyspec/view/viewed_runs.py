@@ -6,9 +6,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.reading.annotations import NONE, read_annotations
-from toyspec.core.runs.rows import annotated, with_ranks
 from toyspec.core.runs.stream_ends import states_of_other_ranks
 from toyspec.view.opened_files import listed_identity
+from toyspec.view.rows import annotated, with_ranks
 from toyspec.view.scanning import ScanWork
 
 if TYPE_CHECKING:

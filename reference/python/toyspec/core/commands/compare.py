@@ -18,8 +18,7 @@ from toyspec.core.errors import StreamError
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.generated.runs import TITLES
 from toyspec.core.places.addresses import public
-from toyspec.core.runs.rows import distinct_names
-from toyspec.core.runs.run_facts import differing, flat
+from toyspec.core.runs.run_facts import differing, distinct_names, flat
 from toyspec.core.runs.summary import summarize_run
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from toyspec.core.format.profiles import tag_of
 from toyspec.core.places.addresses import public
 from toyspec.core.reading.records import Record, Row
 from toyspec.core.reading.run_files import rank_file, ranks_beside, run_of
-from toyspec.core.runs.rows import distinct_names
-from toyspec.core.runs.run_facts import flat
+from toyspec.core.runs.run_facts import distinct_names, flat
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:

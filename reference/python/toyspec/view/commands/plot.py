@@ -18,7 +18,7 @@ from toyspec.core.directories import write_output
 from toyspec.core.errors import ExpressionError, StreamError
 from toyspec.core.escaping import shortened
 from toyspec.core.places.addresses import public
-from toyspec.core.runs.rows import titles_of
+from toyspec.core.runs.run_facts import titles_of
 
 if TYPE_CHECKING:
     from argparse import Namespace

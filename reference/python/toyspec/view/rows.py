@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -22,23 +21,6 @@ if TYPE_CHECKING:
 MOST_SETTINGS = 100_000
 MOST_METRICS = 1000
 MOST_TAGS = 100
-
-
-def distinct_names(names: Sequence[str], paths: Sequence[str]) -> list[str]:
-    """Return what to call each of several runs: its name, or its path where another one has the same name."""
-    numbers = Counter(names)
-    return [path if numbers[name] > 1 else name for name, path in zip(names, paths, strict=True)]
-
-
-def titles_of(runs: Sequence[RunFacts]) -> list[str]:
-    """Return what to call *runs* where a short text counts: by annotation, as they call themselves, or by path.
-
-    The path is that from the directory that all have in common.
-    """
-    paths = [run.path for run in runs]
-    common = os.path.commonprefix(paths)  # noqa: RUF071 - the last slash of it counts, and addresses have no common path
-    start = 1 + max(common.rfind("/"), common.rfind(os.sep))
-    return distinct_names([run.name for run in runs], [path[start:] for path in paths])
 
 
 def row_of(facts: RunFacts, run: str, other_ranks: Sequence[int] = ()) -> dict[str, Any]:
