@@ -164,7 +164,7 @@ BARE_FILES = (
     "test_cli_check.py",
     "test_cli_explain.py",
     "test_cli_main.py",
-    "test_cli_seal.py",
+    "test_cli_changes.py",
     "test_cli_terminal.py",
     "test_cli_view.py",
     "test_convert_importing.py",

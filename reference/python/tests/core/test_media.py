@@ -135,7 +135,7 @@ TYPES = {
 
 
 def test_type_of_a_file_is_known_by_its_beginning_or_its_name(tmp_path: Path) -> None:
-    """The first bytes decide; where they say nothing, the ending does. A page is no file that a browser shows."""
+    """The first bytes decide; where they say nothing, the ending does. A browser shows no page."""
     for media_type, (head, name) in TYPES.items():
         (tmp_path / name).write_bytes(head)
         placed = toyspec.File(tmp_path / name).placed(str(tmp_path), SYSTEM_CALLS)
