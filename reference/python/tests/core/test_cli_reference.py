@@ -1,17 +1,22 @@
-"""The reference page of the command line and the parsers of its commands say the same, and defaults are those named."""
+"""The reference page and the completion of the command line say what its parsers do, and defaults are those named."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.commands import COMMANDS, command_parser
+from toyspec.core.command_line.main import main
 from toyspec.core.command_line.parsers import UsageError
+from toyspec.core.commands.completion import SHELLS
 
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs/reference/cli.md"
@@ -102,3 +107,41 @@ def test_each_argument_takes_what_the_file_says() -> None:
     if os.environ.get("TOYSPEC_UPDATE"):
         path.write_text(actual, encoding="utf-8", newline="\n")
     assert path.read_text(encoding="utf-8") == actual
+
+
+_PATHS = {"bash": "_shtab_compgen_files", "zsh": ":_files", "fish": "__fish_complete_path"}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_script_names_commands_options_rules_and_paths(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The script of each shell completes them, and one that is installed takes it without complaint."""
+    assert main(["completion", shell]) == exit_codes.OK
+    script = capsys.readouterr().out
+    words = [*COMMANDS, "fail-on", "step-goes-backwards", "github", _PATHS[shell]]
+    assert [] == [word for word in words if word not in script]
+    assert shell == "bash" or COMMANDS["check"] in script
+    if shutil.which(shell):
+        # Of zsh, the file is the body of a function that its completion system calls; run alone it lacks that.
+        options = ["-n"] if shell == "zsh" else []
+        done = subprocess.run([shell, *options], input=script, capture_output=True, text=True, check=False, timeout=300)
+        assert (0, "") == (done.returncode, done.stderr)
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["ch"], {"check"}),
+        (["check", "--req"], {"--require-complete"}),
+        (["explain", "step-g"], {"step-goes-backwards"}),
+        (["ls", "--sort", "started_"], {"started_at"}),
+    ],
+)
+def test_bash_completes(words: list[str], offered: set[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """In bash, the beginning of a command, an option or a rule is completed."""
+    main(["completion", "bash"])
+    script = capsys.readouterr().out
+    line = f"COMP_WORDS=(toyspec {' '.join(words)}); COMP_CWORD={len(words)}; _shtab_toyspec"
+    ask = f'{script}\n{line} toyspec {words[-1]}\nprintf "%s\\n" "${{COMPREPLY[@]}}"\n'
+    done = subprocess.run(["bash"], input=ask, capture_output=True, text=True, check=True, timeout=300)
+    assert offered == {word.strip() for word in done.stdout.split()}
