@@ -93,8 +93,6 @@ def test_document_is_the_same_until_the_run_changes(audited: Path, capsys: pytes
     assert first.isascii()
     assert printed() == first
     (audited / "notes.txt").write_text("Beside\n")
-    assert 1 == main(["check", str(audited)])
-    assert "seal-broken" in capsys.readouterr().out
     (audited / "SHA256SUMS").unlink()
     toyspec.seal(audited)
     second = printed()

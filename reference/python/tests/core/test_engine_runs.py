@@ -1,10 +1,13 @@
-"""Lists and summaries of many runs are the same with both engines."""
+"""Lists, summaries and curves are the same with both engines: the compiled one reads numbers as columns."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 from collections import Counter
+from functools import cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import strategies
+from core.test_engine import both
 from core.test_run_ends import SOUND, write
 from property_examples import examples
+from run_facts import facts
 from toyspec.catalog.index import records_below, stream_of
 from toyspec.catalog.reading_runs import Job, Plan, digested, read_batch
 from toyspec.core.reading.log_detection import DialectChoice
@@ -21,6 +26,8 @@ from toyspec.core.runs.discovery import Stream, find_streams
 from toyspec.core.runs.run import list_runs
 from toyspec.core.runs.summary import engine_ends, summarize_ends, summarize_run
 from toyspec.core.writing.run_starting import start_run
+from toyspec.view.rows import row_of
+from toyspec.view.scans import ScannedRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,16 +39,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.usefixtures("compiled_engine")
 
 CASES = Path(__file__).resolve().parents[4] / "conformance/cases"
+START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
 HINTS = ("*.csv", "trainer_state.json", "train_[0-9].log", "[!a]?.txt")
-
-
-def both(monkeypatch: pytest.MonkeyPatch, work: Callable[[], Any]) -> list[Any]:
-    """Return what *work* returns with each engine."""
-    found = []
-    for name in ("native", "python"):
-        monkeypatch.setenv("TOYSPEC_ENGINE", name)
-        found.append(work())
-    return found
 
 
 def _told(runs: Runs) -> list[Any]:
@@ -60,12 +59,12 @@ def test_every_run_of_the_corpus_is_listed_alike(monkeypatch: pytest.MonkeyPatch
 def test_every_run_of_the_corpus_has_the_same_row_in_a_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
     """All facts of each stream are the same; most runs are not left to Python."""
 
-    def facts(run: ReadRun) -> Any:
+    def row(run: ReadRun) -> Any:
         return run.kind, run.error, json.loads(run.line or "null")
 
     streams = [found for found in find_streams(str(CASES)) if isinstance(found, Stream)]
     own, plain = both(monkeypatch, lambda: read_batch(list(map(Job, streams)), Plan(DialectChoice())))
-    assert list(map(facts, plain)) == list(map(facts, own))
+    assert list(map(row, plain)) == list(map(row, own))
     monkeypatch.setenv("TOYSPEC_ENGINE", "native")
     assert len(streams) / 2 < len(digested(streams, DialectChoice()))
 
@@ -175,3 +174,136 @@ def test_records_are_those_of_plain_python(tmp_path: Path, monkeypatch: pytest.M
     kept = [each for each in find_streams(str(tmp_path), hints=HINTS) if isinstance(each, Stream)]
     expected = [each.path for each in kept if "\udcff" not in each.path and not each.path.endswith("a/metrics.jsonl")]
     assert expected == [stream_of(record, [str(tmp_path)]).path for record in own]
+
+
+def step(number: int) -> bytes:
+    """Return one step."""
+    return b'{"kind":"step","t":%d.5,"step":%d,"loss":1.25}\n' % (number, number)
+
+
+def long_stream(path: Path) -> Path:
+    """Write thousands of steps below *path*: two phases, nulls, epochs, steps that repeat, damage and a cut end."""
+    chance = random.Random(7)
+    lines = [START]
+    for number in range(9000):
+        loss = chance.choice([b"null", b"%.6f" % chance.random()]) if number > 4000 else b"1.5"
+        line = b'{"kind":"step","t":%d,"step":%d,"loss":%b,"extra":{"acc":%d}}\n' % (
+            number,
+            number % 8000,
+            loss,
+            number,
+        )
+        phase, epoch = line.replace(b"{", b'{"phase":"eval",', 1), line.replace(b"}}", b'},"epoch":0.5}')
+        lines.append(chance.choices([line, phase, epoch, line[9:]], [90, 10, 5, 1])[0])
+    (path / "events.jsonl").write_bytes(b"".join(lines)[:-20])
+    return path / "events.jsonl"
+
+
+def scanned(path: Path) -> list[Any]:
+    """Return what the viewer's server makes of a stream: its row, its marks, and every bucket of its curves."""
+    file = ScannedRun(str(path))
+    try:
+        file.read()
+    finally:
+        file.close()
+    starts = [0, *accumulate(len(line) + 1 for line in path.read_bytes().split(b"\n"))]
+    found: list[Any] = [row_of(file.scan.summary.facts, "run"), file.scan.gaps, file.scan.resumes]
+    for curves in (file.scan.latest, *file.scan.abandoned):
+        for name, curve in curves.items():
+            buckets = curve.buckets()
+            columns = {key: list(column) for key, column in buckets.columns.items()}
+            # A block of lines begins where an engine likes: at a line before the points.
+            for offset, line in zip(columns.pop("offset"), columns.pop("line"), strict=True):
+                assert starts[int(line) - 1] <= offset < starts[int(line)]
+            # As text, since NaN is not equal to itself.
+            found.append((name, buckets.level, buckets.tail, str(columns), str(curve.first_places)))
+    return found
+
+
+def resumed_stream(path: Path) -> Path:
+    """Write a run below *path* that goes back four times, and logs more than steps."""
+    chance = random.Random(9)
+    lines, number = [START], 0
+    for back in (900, 40, 1100, 3, 0):
+        for _ in range(1000):
+            number += 1
+            eval_step = step(number).replace(b"{", b'{"phase":"eval",', 1)
+            note = b'{"kind":"scalars","t":%d.5,"step":%d,"values":{"acc":0.5}}\n' % (number, number)
+            lines += chance.choices([[step(number)], [eval_step, step(number)], [step(number), note]], [90, 5, 5])[0]
+        if back:
+            number -= back
+            lines.append(b'{"kind":"run_resume","t":%d.5,"from_step":%d}\n' % (number, number))
+    (path / "events.jsonl").write_bytes(b"".join(lines))
+    return path / "events.jsonl"
+
+
+def scalar_stream(path: Path) -> Path:
+    """Write a kaun/v1 stream below *path*: tags in turns and at random, nulls, epochs, times that are missing."""
+    chance = random.Random(11)
+    lines = []
+    for number in range(4000):
+        tag = chance.choice([b"train/loss", b"loss", b"val/acc", b"loss", b"caf\xc3\xa9"])
+        value = chance.choices([b"%.6f" % chance.random(), b"null", b"1e400", b"true"], [90, 5, 1, 1])[0]
+        line = b'{"type":"scalar","step":%d,"tag":"%b","value":%b' % (number // 3, tag, value)
+        line += chance.choices([b',"wall_time":%d.5' % (1e9 + number), b"", b',"wall_time":null'], [90, 5, 1])[0]
+        line += chance.choices([b"", b',"epoch":%d' % (number // 99), b',"epoch":"x"'], [50, 50, 1])[0]
+        line += chance.choices([b"", b',"minimize":true', b',"minimize":0', b',"more":[1,{"a":2}]'], [90, 5, 1, 5])[0]
+        lines.append(line + chance.choices([b"}\n", b"\n"], [200, 1])[0])
+    (path / "events.jsonl").write_bytes(b"".join(lines))
+    return path / "events.jsonl"
+
+
+def read_alike(path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Assert that facts and curves of the stream at *path* are the same with both engines; return the curves."""
+    for work in (facts, scanned):
+        native, python = both(monkeypatch, partial(work, path))
+        assert native == python, path
+    return native
+
+
+@pytest.mark.parametrize("profile", ["toy-v1", "metrics-v1", "kaun-v1"])
+def test_streams_of_the_corpus_are_read_alike(profile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of numbers say what records say: curves, times, kinds, measures and the report."""
+    for path in sorted((CASES / profile).rglob("*.jsonl"))[::6]:
+        read_alike(path, monkeypatch)
+
+
+def test_a_long_stream_is_read_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """So are thousands of steps, buckets of many points, and a resumption that supersedes some of them."""
+    path = long_stream(tmp_path)
+    resume = b'{"kind":"run_resume","t":9000,"from_step":5000}\n'
+    path.write_bytes(path.read_bytes() + b"}\n" + resume + b"".join(map(step, range(5001, 9000))))
+    curves = read_alike(path, monkeypatch)[3:]
+    assert {"loss", "acc"} <= {name for name, *_ in curves}
+    assert max(level for _, level, *_ in curves) > 1
+    assert len(curves) > len({name for name, *_ in curves})
+
+
+@pytest.mark.parametrize("written", [resumed_stream, scalar_stream])
+def test_odd_streams_are_read_alike(
+    written: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What later attempts supersede is left out of blocks of numbers; columns of tags are what scalars are."""
+    assert len(str(read_alike(written(tmp_path), monkeypatch))) > 4000
+
+
+@cache
+def streams() -> list[tuple[str, bytes]]:
+    """Return the streams of the corpus, and beginnings of the ones that are written here, each with its name."""
+    return [(path.name, path.read_bytes()[:4096]) for path in sorted(CASES.rglob("*.jsonl"))]
+
+
+def test_mutated_streams_are_summarized_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Streams of the corpus with bytes replaced have equal summaries, losses and curves."""
+    chance = random.Random(6)
+    for number in range(int(os.environ.get("TOYSPEC_MUTATED_CURVES", "150"))):
+        name, whole = chance.choice(streams())
+        # Several times, so that lines are met again.
+        data = bytearray(whole * chance.randint(1, 2))
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(data) + 1)
+            data[at : at + chance.randrange(3)] = chance.choice([chance.randbytes(2), b"1", b"-", b"e9", b"null", b""])
+        path = tmp_path / str(number) / name
+        path.parent.mkdir()
+        path.write_bytes(data)
+        read_alike(path, monkeypatch)

@@ -138,9 +138,7 @@ def test_metric_of_a_long_run_is_read_when_it_is_asked_for(tmp_path: Path) -> No
     ("name", "meant"),
     [
         ("lrr", "'lr'"),
-        ("val/ac", "'val/acc'"),
         ("end", "'reason'"),
-        ("final_los", "'final_loss'"),
         ("Ω", "facts such as"),
     ],
 )

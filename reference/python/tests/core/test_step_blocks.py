@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from core.test_engine_columns import long_stream, resumed_stream, scalar_stream
+from core.test_engine_runs import long_stream, resumed_stream, scalar_stream
 from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.reading.step_blocks import StepBlock, StepBlockFeed
 

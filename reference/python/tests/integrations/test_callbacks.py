@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import json
 import re
 import subprocess
 import sys
@@ -20,7 +19,6 @@ import pytest
 from command_line import toyspec_within as toyspec
 from logged_runs import events, findings, kinds
 from toyspec import list_runs
-from toyspec.core.writing.environment import TrainingProcess
 from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 
 
@@ -308,20 +306,6 @@ def test_training_after_the_end_goes_on_in_the_run(tmp_path: Path) -> None:
     assert ["run_start", "scalars", "run_end", "run_resume", "scalars", "run_end"] == kinds(tmp_path)
     resumed = events(tmp_path)[3]
     assert (1, {"lr": 0.2}) == (resumed["from_step"], resumed["config"])
-
-
-@pytest.mark.parametrize(("ranks", "expected"), [("first", []), ("all", ["demo/events.rank-1.jsonl"])])
-def test_other_ranks_write_only_when_asked(tmp_path: Path, ranks: Any, expected: list[str]) -> None:
-    """The first process writes; with ``ranks="all"`` each has a stream of its own in the bundle."""
-    start = Start(process=TrainingProcess(1, 2, "RANK"))
-    run = TrainingRun(RunOptions(root=tmp_path, run_id="demo", ranks=ranks, system_seconds=0.0), start)
-    run.log({"loss": 1.0}, step=1)
-    run.end()
-    found = list(tmp_path.rglob("*.jsonl"))
-    assert expected == [path.relative_to(tmp_path).as_posix() for path in found]
-    for path in found:
-        start = json.loads(path.read_text().splitlines()[0])
-        assert ("demo", 1, 2) == (start["run_id"], start["rank"], start["world_size"])
 
 
 def test_log_that_cannot_be_written_does_not_stop_the_training(
