@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import signal
 import threading
 from pathlib import Path
@@ -235,15 +236,17 @@ HOSTILE = (
 def test_hostile_names_and_values(tmp_path: Path) -> None:
     """Any names and values of a config go into a catalog, and what a column cannot hold is in the JSON."""
     put(tmp_path / "runs", "a", stream("a", config=HOSTILE))
-    put(tmp_path / "runs", "b'; select 1; --", stream("b", config='{"lr":0.5,"mixed":2,"whole":0.5}'))
+    odd = stream("b", config='{"lr":0.5,"mixed":2,"whole":0.5,"loss":"set","nan.loss":null}')
+    put(tmp_path / "runs", "b'; select 1; --", odd.replace(b'"loss":1.5', b'"loss":null'))
     assert [] == build_catalog(tmp_path / "runs", out=tmp_path / "cata'log").errors
     found = list(rows(tmp_path / "cata'log").values())
     assert json.loads(HOSTILE) == json.loads(found[0]["config"])
     names = ("n.e.s.t.e.d", "whole", "'; drop table runs; --'")
     assert (4, 12345678901.0, 5) == tuple(found[0][f"config.{name}"] for name in names)
     assert ["true", "2"] == [row["config.mixed"] for row in found]
-    whole = {run.path: run.start for run in list_runs(tmp_path / "runs", read="whole")}
-    assert whole == {run.path: run.start for run in Catalog(tmp_path / "cata'log").runs()}
+    whole, kept = list_runs(tmp_path / "runs", read="whole"), Catalog(tmp_path / "cata'log").runs()
+    assert [run.start for run in whole] == [run.start for run in kept]
+    assert [run.facts for run in whole] == [msgspec.structs.replace(run.facts, findings=None) for run in kept]
 
 
 def test_very_large_config(tmp_path: Path) -> None:
@@ -436,3 +439,62 @@ def test_catalog_without_incidents_is_an_error(built: Catalog) -> None:
     """A filter by what it does not have is an error that says what to do."""
     with pytest.raises(ExpressionError, match="'alerts': the catalog has none; build it with --health"):
         built.runs().filter("alerts > 0")
+
+
+def test_reader_of_a_catalog_that_is_updated(tmp_path: Path) -> None:
+    """What was opened before an update is read after it, as it was."""
+    for number in range(2):
+        put(tmp_path / "runs", str(number), stream(str(number)))
+        if number:
+            assert 1 == update_catalog(tmp_path / "catalog").read
+        else:
+            build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+            before = Catalog(tmp_path / "catalog")
+    assert (1, 2) == (len(before.runs()), len(Catalog(tmp_path / "catalog").runs()))
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    with pytest.raises(CatalogError, match=r"was written twice while it was read .*; try again"):
+        before.runs()
+
+
+@pytest.mark.parametrize(
+    ("sql", "advice"),
+    [
+        ("select * from other", "The tables are runs and names."),
+        ("select final_los from runs", 'Candidate bindings: "final_loss"'),
+        ("select config.lr from runs", '"config.lr"'),
+        ("select * from read_text('/etc/passwd')", "reaches only the tables of the catalog"),
+    ],
+)
+def test_failed_query_says_what_to_do(built: Catalog, sql: str, advice: str) -> None:
+    """The reason comes with what there is."""
+    with pytest.raises(ValueError, match=re.escape(advice)):
+        built.query(sql)
+
+
+def test_unknown_name_is_suggested(built: Catalog) -> None:
+    """A catalog knows the names of its runs, and suggests one."""
+    with pytest.raises(ExpressionError, match="no run has a field 'lrr'; did you mean 'lr'"):
+        built.runs().filter("lrr > 1")
+
+
+def test_name_of_one_run_is_found(tmp_path: Path) -> None:
+    """Runs with names of their own are filtered and queried by each of them, and share no columns."""
+    number = 60
+    for each in range(number):
+        config = {f"own_{each}.x": each, "lr": 0.5, "Ω/~": "a"}
+        start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "r", "config": config}
+        step = {"kind": "step", "t": 1.0, "step": 1, "loss": 0.5, "extra": {f"acc/{each}": each + 0.5}}
+        put(tmp_path / "runs", str(each), "".join(json.dumps(line) + "\n" for line in (start, step)).encode())
+    build_catalog(tmp_path / "runs", out=tmp_path / "catalog")
+    found = Catalog(tmp_path / "catalog")
+    for name in ("config.own_7.x", "last.acc/7", "LAST.ACC/7"):
+        assert [(7,)] == found.query(f'select floor("{name}")::INT from runs where "{name}" > 0').rows
+    assert [(number,)] == found.query('select count("config.lr") from runs where "config.Ω/~" = \'a\'').rows
+    columns = found.query("select * from runs").columns
+    assert "config.lr" in columns
+    assert "last.loss" in columns
+    assert "config.own_7.x" not in columns
+    assert "config.own_7.x" in found.query('select *, "config.own_7.x" from runs').columns
+    assert 1 == len(found.runs().filter("acc/9 > 9 and own_9.x = 9"))
+    with pytest.raises(ValueError, match='Candidate bindings: "config'):
+        found.query('select "config.lrr" from runs')
