@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -32,17 +33,6 @@ _ENVIRONMENT: dict[str, Any] = {
     "backend": {"kind": "tpu", "device": "TPU v4"},
     "git": {"sha": "4bf48d37c1a5d3e2b09f8e6a7d1c2b3a4f5e6d70", "branch": "main"},
     "model": {"arch": "bigram", "vocab": 32, "n_layers": 1},
-}
-_RULES = ("final-loss-mismatch", "final-step-mismatch", "region-not-nested", "run-id-mismatch", "time-goes-backwards")
-_CASES: dict[str, dict[str, Any]] = {
-    "tracker-standard": {
-        "why": "A whole run as a tracker writes it: every step, a region, evaluations and the state of the machine.",
-        "accepts": [*_RULES, "step-skipped"],
-    },
-    "tracker-compact": {
-        "why": "A run as a tracker writes it that records every fifth step, with gradients, and goes back once.",
-        "accepts": [*_RULES, "step-goes-backwards", "step-skipped"],
-    },
 }
 
 
@@ -147,26 +137,16 @@ def _evaluate(logger: TrainingLogger, model: Any, rng: np.random.Generator) -> N
 
 
 def renew(corpus: Path) -> None:
-    """Write the runs and what is expected of them into *corpus*."""
+    """Write the runs, and the records that are expected of them, into their cases in *corpus*."""
     from conformance.authoring.fill import filled, laid_out
 
     for name in RUNS:
         case = corpus / "toy-v1/golden" / name
         with tempfile.TemporaryDirectory() as root:
             golden_run(name, Path(root))
-            case.mkdir(parents=True, exist_ok=True)
             for file in FILES:
                 (case / file).write_bytes((Path(root) / name / file).read_bytes())
-        accepts = [f"rules/{rule}" for rule in _CASES[name]["accepts"]]
-        content = {
-            "why": _CASES[name]["why"],
-            "profile": "toy/v1",
-            "state": "complete",
-            "scope": "bundle",
-            "form": "canonical",
-            "findings": [],
-            "proves": {"accepts": accepts, "rejects": []},
-        }
+        content = json.loads((case / "case.json").read_bytes())
         (case / "case.json").write_bytes(laid_out(filled(str(case), content)).encode())
 
 

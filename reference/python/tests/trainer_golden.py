@@ -20,40 +20,6 @@ FILES = {"toy-v1/golden/trainer": ("events.jsonl",), "metrics-v1/golden/trainer"
 The first case also has a flow.json, which other trainers write.
 """
 
-_CASES: dict[str, dict[str, Any]] = {
-    "toy-v1/golden/trainer": {
-        "why": "A whole run as a trainer writes it: steps, evaluations, samples, comparisons and a quality gate.",
-        "profile": "toy/v1",
-        "state": "complete",
-        "scope": "bundle",
-        "form": "canonical",
-        "findings": [],
-        "proves": {
-            "accepts": [
-                "rules/compare-without-baseline",
-                "rules/final-loss-mismatch",
-                "rules/final-step-mismatch",
-                "rules/run-id-mismatch",
-                "rules/sidecar-unreadable",
-                "rules/step-skipped",
-                "rules/time-goes-backwards",
-            ],
-            "rejects": [],
-        },
-    },
-    "metrics-v1/golden/trainer": {
-        "why": "The metrics log of a whole run as a trainer writes it.",
-        "profile": "metrics/v1",
-        "state": "complete",
-        "form": "canonical",
-        "findings": [],
-        "proves": {
-            "accepts": ["metrics/entry/extra-written", "rules/step-goes-backwards", "rules/wall-time-goes-backwards"],
-            "rejects": [],
-        },
-    },
-}
-
 
 def golden_run(root: Path) -> Path:
     """Train the run of the corpus below *root* and return its directory."""
@@ -65,16 +31,15 @@ def golden_run(root: Path) -> Path:
 
 
 def renew(corpus: Path) -> None:
-    """Write the run and its expectations into *corpus*."""
+    """Write the run, and the records that are expected of it, into its cases in *corpus*."""
     from conformance.authoring.fill import filled, laid_out
 
     with tempfile.TemporaryDirectory() as root:
         run = golden_run(Path(root))
         for case, names in FILES.items():
-            (corpus / case).mkdir(parents=True, exist_ok=True)
             for name in names:
                 shutil.copyfile(run / name, corpus / case / name)
-            content = filled(str(corpus / case), _CASES[case])
+            content = filled(str(corpus / case), json.loads((corpus / case / "case.json").read_bytes()))
             (corpus / case / "case.json").write_bytes(laid_out(content).encode())
 
 
