@@ -6,6 +6,7 @@ import functools
 import gc
 import importlib.util
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from contention import touching
 from other_packages import EntryPoints, install
 from property_examples import PROFILE, examples
 from toyspec.core import engine, programs
@@ -158,6 +158,13 @@ LONG_TESTS = (
 )
 """Tests that cost more than they find where a cheaper one asks for the same promise."""
 
+# What a file of tests has that has to do with processes, locks or time, by itself or by its helpers.
+_TOUCHING = re.compile(
+    r"^(?:import|from) (?:concurrent|fcntl|multiprocessing|signal|subprocess|threading|time)\b"
+    r"|\b(?:fork|killpg|served|watch|workers)\b",
+    re.MULTILINE,
+)
+
 BARE_FILES = (
     "test_append_file_sharing.py",
     "test_cli_check.py",
@@ -247,12 +254,17 @@ def pytest_collection() -> None:
     gc.disable()
 
 
+@functools.cache
+def _touches(path: Path) -> bool:
+    """Return whether a file of tests has to do with processes, locks or time."""
+    return _TOUCHING.search(path.read_text(encoding="utf-8")) is not None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what is slow and, where that mark is asked for, what another load on the machine may disturb."""
-    # To find it, every file of tests is parsed once more.
     is_asked = "contended" in (config.getoption("markexpr") or "")
     for item in items:
-        if is_asked and item.nodeid.split("::")[1].partition("[")[0] in touching(item.path):
+        if is_asked and _touches(item.path):
             item.add_marker("contended")
         name = item.nodeid.rpartition("python/tests/")[2]
         if name.startswith((*SLOW_FILES, *SLOW_TESTS)):

@@ -45,6 +45,14 @@ OF_FRAMEWORKS = {
     "ToyspecLogger": {f"integrations/{name}" for name in ("ignite", "lightning", "torchtitan")},
 }
 
+LEAST_SECONDS = 120
+"""A shorter wait for what must come fails on a loaded machine."""
+WITH_SHORT_WAITS = {
+    "mirror_services.py": "a call that ends so is tried again, as one that fails",
+    "real_stores.py": "one of many attempts to reach a server that starts",
+}
+"""Files with a short wait that decides nothing, and why."""
+
 VAGUE_NAMES = {"base", "common", "helper", "helpers", "manager", "misc", "shared", "tools", "util", "utils"}
 
 
@@ -261,3 +269,30 @@ def test_links_lead_somewhere() -> None:
         if "://" not in target and not (page.parent / target).exists()
     ]
     assert [] == broken
+
+
+def test_waits_are_long() -> None:
+    """A test that waits for what must come waits two minutes at least: only one that hangs is ended by the clock."""
+    folders = [ROOT / "reference/python/tests", ROOT / "conformance/tests"]
+    found = {
+        path.name
+        for path in python_files()
+        if any(map(path.is_relative_to, folders)) and not {"samples", "dialects", "chaos"} & set(path.parts)
+        if _has_short_wait(path)
+    }
+    assert WITH_SHORT_WAITS.keys() == found
+
+
+def _has_short_wait(path: Path) -> bool:
+    """Return whether a wait in the file at *path* ends after a few seconds."""
+    text = path.read_text(encoding="utf-8")
+    waits: list[ast.expr] = []
+    for node in ast.walk(ast.parse(text)) if re.search(r"timeout|wait|join|monotonic", text) else ():
+        if isinstance(node, ast.keyword) and node.arg == "timeout":
+            waits.append(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            waits += node.args[:1] if node.func.attr in {"wait", "join"} else []
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and "monotonic()" in ast.unparse(node.left):
+            waits.append(node.right)
+    numbers = [each.value for each in waits if isinstance(each, ast.Constant) and isinstance(each.value, int | float)]
+    return any(number < LEAST_SECONDS for number in numbers)
