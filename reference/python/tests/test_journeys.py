@@ -29,84 +29,31 @@ import toyspec
 from property_examples import examples
 from toyspec.core.command_line.main import main
 
-
-class Gone:
-    """An array that is no longer on its device."""
-
-    def item(self) -> float:
-        """Raise, as JAX does for a deleted array."""
-        raise RuntimeError("the array has been deleted")
-
-
-class Attached:
-    """A tensor that is part of a graph."""
-
-    requires_grad = True
-
-    def detach(self) -> Any:
-        """Return the number."""
-        return np.float32(0.5)
-
-    def item(self) -> float:
-        """Fail: PyTorch would warn."""
-        raise AssertionError("a tensor of a graph was read")
-
-
 LEFT_OUT = "left out"
 # What a program passes, and what is found: a number, a text, what a null was, or nothing.
 VALUES: list[tuple[Any, Any]] = [
-    (2.5, 2.5),
     (-0.0, -0.0),
     (7, 7.0),
     (5e-324, 5e-324),
-    (2**53, 2.0**53),
     (True, 1.0),
-    (False, 0.0),
-    (np.bool_(True), 1.0),
-    (np.float32(0.5), 0.5),
-    (np.int64(3), 3.0),
-    (np.array(1.5), 1.5),
     (np.array([[4.0]]), 4.0),
-    (Attached(), 0.5),
     (math.nan, "nan"),
-    (math.inf, "inf"),
-    (np.float64("-inf"), "-inf"),
     (10**400, "inf"),
     (None, None),
     ("text", ("text",)),
-    ("", ("",)),
     ("\ud800", ("�",)),
-    (np.str_("numpy"), ("numpy",)),
     ([1, 2], LEFT_OUT),
-    (np.zeros(3), LEFT_OUT),
     (object(), LEFT_OUT),
-    (b"bytes", LEFT_OUT),
-    (1j, LEFT_OUT),
-    (Gone(), LEFT_OUT),
 ]
+"""Some of each sort; test_every_reader.py and test_run_values.py have them all."""
 # What a program passes in the extra of an evaluation, and the cells that are found, by what follows the name.
 RESULTS: list[tuple[Any, dict[str, str] | str]] = [
-    (2.5, {"": "2.5"}),
-    (True, {"": "1.0"}),
-    (np.bool_(False), {"": "0.0"}),
-    (math.nan, {"": "nan"}),
     (-math.inf, {"": "-inf"}),
-    (10**400, LEFT_OUT),
-    (None, {"": "nan"}),
     (2**60 + 1, {"": "1152921504606846977"}),
     ("text", {"": "'text'"}),
     ([1, True, 2.5], {"/0": "1.0", "/1": "1.0", "/2": "2.5"}),
-    ((math.nan, None, math.inf), {"/0": "nan", "/1": "nan", "/2": "inf"}),
-    (np.array([0.5, 0.25]), {"/0": "0.5", "/1": "0.25"}),
-    ([1, {"a": 2}], {"": "'[1,{\"a\":2}]'"}),
     ([math.inf, "x"], {"": "'[Infinity,\"x\"]'"}),
-    ([[1, 2], [3]], {"": "'[[1,2],[3]]'"}),
-    ([], {"": "'[]'"}),
-    ({}, {"": "'{}'"}),
     ({"a": {"b": True, "c": "t"}, "d": [1]}, {"/a/b": "1.0", "/a/c": "'t'", "/d/0": "1.0"}),
-    ({"a": {"b": -math.inf}}, {"/a/b": "-inf"}),
-    ([0] * 257, {"": repr(f"[{','.join('0' * 257)}]")}),
-    (object(), LEFT_OUT),
     ({"a": object()}, LEFT_OUT),
 ]
 INDEXES = st.lists(st.integers(0, len(VALUES) - 1), max_size=4)
