@@ -163,26 +163,6 @@ def run_page(page: Path, text: str) -> None:
             run_console(example, page)
 
 
-def test_examples_are_found() -> None:
-    """Both kinds of block are found, indented ones too, with the mark that stands right above them."""
-    page = (
-        "a\n\n```python\nx = 1\n```\n\n"
-        "<!-- exact -->\n\n    ```console\n    $ true\n    ```\n\n"
-        "<!-- not run -->\nb\n```python\n```\n"
-    )
-    expected = [
-        Example(4, "python", "", "x = 1\n"),
-        Example(10, "console", "exact", "$ true\n"),
-        Example(16, "python", "", ""),
-    ]
-    assert expected == list(examples(page))
-
-
-def test_commands_are_parted_from_output() -> None:
-    """Each command has the lines up to the next one as its output."""
-    assert [Command("a b", "1\n\n2"), Command("c", "")] == commands("$ a b\n1\n\n2\n$ c\n")
-
-
 def test_wrong_output_is_noticed(tmp_path: Path) -> None:
     """An exact block fails when its command prints something else, and any block when there is no such command."""
     with pytest.raises(AssertionError, match="echo yes"):

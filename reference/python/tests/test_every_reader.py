@@ -9,6 +9,7 @@ import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import toyspec
@@ -25,6 +26,16 @@ class Found(NamedTuple):
     numbers: Mapping[str, float] = MappingProxyType({})
     texts: Mapping[str, str] = MappingProxyType({})
     left_out: str | None = None
+
+
+class Attached:
+    """A tensor that is part of a graph, of which PyTorch would warn."""
+
+    requires_grad = True
+
+    def detach(self) -> Any:
+        """Return the number."""
+        return np.float32(0.5)
 
 
 NAN, INF = math.nan, math.inf
@@ -51,6 +62,7 @@ VALUES: dict[str, tuple[Any, Found, Found | None]] = {
     "long list": (LONG, LEFT_OUT, Found(texts={"": LONG_TEXT})),
     "empty list": ([], LEFT_OUT, Found(texts={"": "[]"})),
     "value of the program": (object(), LEFT_OUT, None),
+    "tensor of a graph": (Attached(), Found({"": 0.5}), None),
 }
 DOORS: dict[str, tuple[Callable[[toyspec.RunWriter, Any], object], str, str]] = {
     "step extra": (lambda run, value: run.step(1, loss=0.5, extra={"x": value}), "x", "extra/x"),

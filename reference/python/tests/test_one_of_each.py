@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import shlex
@@ -126,16 +125,6 @@ def test_every_format_has_a_sample() -> None:
         assert f'"{folder.name}"' in own or "Writes this sample" in program.read_text(encoding="utf-8")
 
 
-def test_each_alone_is_named_the_same(folder: tuple[Path, dict[tuple[str, str], str]]) -> None:
-    """What a format is does not depend on what is beside it."""
-    root, expected = folder
-    for key, place in expected.items():
-        if key[0] != "dialect":
-            alone = [(each["sort"], each["format"]) for each in lying(root / place)]
-            assert key in alone, place
-            assert {key[1]} == {name for _, name in alone}, place
-
-
 DAMAGED = {
     "mlflow.db": (b"SQLite format 3\0garbage", "file is not a database"),
     "project.db": ((SAMPLES / "trackio" / "demo.db").read_bytes()[:5000], "malformed"),
@@ -163,21 +152,6 @@ def test_damaged_source_is_not_passed_over(tmp_path: Path, name: str, *, is_alon
     assert 2 == done.returncode
     assert str(damaged)[-20:].encode() in done.stdout
     assert fact.encode() in done.stdout
-
-
-def test_damaged_file_alone_says_why(tmp_path: Path) -> None:
-    """A file that was named is not of an unknown format if it cannot be read."""
-    for name, (data, fact) in DAMAGED.items():
-        (tmp_path / name).write_bytes(data)
-        done = toyspec("import", str(tmp_path / name), "--out", str(tmp_path / "runs"))
-        assert (2, True) == (done.returncode, fact.encode() in done.stderr)
-
-
-def test_compressed_log_of_a_folder_is_imported(tmp_path: Path) -> None:
-    """A log that was packed is a log."""
-    (tmp_path / "metrics.jsonl.gz").write_bytes(gzip.compress(b'{"step":1,"loss":2.5}\n{"step":2,"loss":2.25}\n'))
-    (run,) = import_runs([tmp_path], tmp_path / "runs").runs
-    assert (4, 4) == (run.items, run.carried)
 
 
 def test_folder_of_another_database_is_not_an_error(tmp_path: Path) -> None:

@@ -215,16 +215,6 @@ def test_the_guide_names_modules_that_are_there() -> None:
         assert not name or name.partition(".")[0] in found.read_text(encoding="utf-8"), name
 
 
-def test_made_files_are_marked() -> None:
-    """Every generated Python file is marked in line 1 with the command that makes it."""
-    unmarked = [
-        shown(path)
-        for path in sorted(GENERATED.glob("*.py"))
-        if path.name != "__init__.py" and "make generate" not in path.read_text(encoding="utf-8").partition("\n")[0]
-    ]
-    assert [] == unmarked
-
-
 @pytest.mark.skipif(not (ROOT / ".git").exists() or shutil.which("git") is None, reason="there is no git tree")
 def test_no_build_product_is_committed() -> None:
     """No file in git is one that git ignores."""

@@ -1,4 +1,4 @@
-"""The reference page and the completion of the command line say what its parsers do, and defaults are those named."""
+"""The parsers of the commands: what each argument takes, defaults that help names, and completion."""
 
 from __future__ import annotations
 
@@ -17,26 +17,6 @@ from toyspec.core.command_line.commands import COMMANDS, command_parser
 from toyspec.core.command_line.main import main
 from toyspec.core.command_line.parsers import UsageError
 from toyspec.core.commands.completion import SHELLS
-
-ROOT = Path(__file__).parents[4]
-PAGE = ROOT / "docs/reference/cli.md"
-
-
-@pytest.mark.skipif(not PAGE.is_file(), reason="the site is part of the source tree")
-@pytest.mark.parametrize("name", COMMANDS)
-def test_page_of_a_command_is_what_its_parser_takes(name: str) -> None:
-    """Every option with its name, its value and its help, the description and the examples are on the page."""
-    from codegen import cli_page
-
-    assert f"\n{cli_page._section(command_parser(name))}" in PAGE.read_text(encoding="utf-8")
-
-
-@pytest.mark.skipif(not PAGE.is_file(), reason="the site is part of the source tree")
-def test_page_of_the_formats_is_what_the_formats_declare() -> None:
-    """What is imported and exported, what becomes of each item, and what each loss means."""
-    from codegen import formats_page
-
-    assert formats_page.formats_page() == (ROOT / formats_page.PAGE).read_text(encoding="utf-8")
 
 
 def _named() -> list[tuple[str, argparse.Action, str]]:
