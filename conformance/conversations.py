@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import queue
+import select
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,10 +37,11 @@ class Conversation:
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
         self._process = Process(adapter, ["--lines"])
-        self._waiting: dict[int, tuple[queue.Queue[Answer | AdapterError], int | None]] = {}
+        self._waiting: dict[int, tuple[queue.SimpleQueue[Answer | AdapterError], int | None]] = {}
         self._answered: int | None = None
-        self._outbox: queue.Queue[bytes | None] = queue.Queue()
+        self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
+        self._writing = threading.Lock()
         self._next = 0
         self._greeted = threading.Event()
         self._failures: list[AdapterError] = []
@@ -58,7 +60,7 @@ class Conversation:
 
     def ask(self, request: Mapping[str, Any], tag: int | None = None) -> Answer:
         """Return the answer to *request*; raise AdapterError. A crash is reported with the *tag*."""
-        inbox: queue.Queue[Answer | AdapterError] = queue.Queue()
+        inbox: queue.SimpleQueue[Answer | AdapterError] = queue.SimpleQueue()
         with self._lock:
             if self.failure is not None:
                 raise AdapterError("the program has ended", shared=True)
@@ -66,7 +68,7 @@ class Conversation:
             self._next += 1
             self._waiting[number] = inbox, tag
         line = encoded({"id": number, **request})
-        self._outbox.put(line)
+        self._send(line)
         seconds = self._adapter.seconds_for(len(line))
         try:
             found = inbox.get(timeout=seconds)
@@ -94,17 +96,41 @@ class Conversation:
             self._process.wait()
         self._process.close()
 
-    def _write_all(self) -> None:
-        stdin = self._process.popen.stdin
-        assert stdin is not None
-        while (line := self._outbox.get()) is not None:
+    def _send(self, line: bytes) -> None:
+        """Write *line* at once where the pipe has room for it; else leave it to `_write_all`, which may wait."""
+        if len(line) <= select.PIPE_BUF and self._writing.acquire(blocking=False):
             try:
-                self._note("to", line)
-                stdin.write(line)
-                stdin.flush()
+                if self._outbox.empty() and self._has_room():
+                    self._write(line)
+                    return
             except (OSError, ValueError):
                 return  # _read_all reports why the program ended
-        close_quietly(stdin)
+            finally:
+                self._writing.release()
+        self._outbox.put(line)
+
+    def _has_room(self) -> bool:
+        """Return whether a short line can be written without waiting."""
+        stdin = self._process.popen.stdin
+        assert stdin is not None
+        return bool(select.select((), (stdin,), (), 0)[1])
+
+    def _write(self, line: bytes) -> None:
+        stdin = self._process.popen.stdin
+        assert stdin is not None
+        self._note("to", line)
+        stdin.write(line)
+        stdin.flush()
+
+    def _write_all(self) -> None:
+        while (line := self._outbox.get()) is not None:
+            try:
+                with self._writing:
+                    self._write(line)
+            except (OSError, ValueError):
+                return  # _read_all reports why the program ended
+        assert self._process.popen.stdin is not None
+        close_quietly(self._process.popen.stdin)
 
     def _read_all(self) -> None:
         stdout = self._process.popen.stdout

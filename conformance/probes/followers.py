@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conformance.cases import Case
 
 _MAX_BYTES = 1 << 20
-_MAX_PIECES = 200
+_MAX_PIECES = 40
 # A follower may poll twice before it reports bytes as unreadable: a slow file system may not have filled them yet.
 _LAST_POLLS = 3
 _SHOWN = 5
@@ -56,7 +56,7 @@ def lines_and_halves(data: bytes) -> Iterator[bytes]:
 
 
 def small_pieces(data: bytes) -> Iterator[bytes]:
-    """Yield *data* in pieces of seven bytes, or larger ones if there would be more than two hundred."""
+    """Yield *data* in pieces of seven bytes, or larger ones if there would be more than forty."""
     size = max(7, -(-len(data) // _MAX_PIECES))
     for start in range(0, len(data), size):
         yield data[start : start + size]
@@ -72,11 +72,12 @@ _CUTTINGS: Mapping[str, Callable[[bytes], Iterator[bytes]]] = {
 def _grow(case: Case, cut: Callable[[bytes], Iterator[bytes]], stage: Stage) -> list[str]:
     path = os.path.join(stage.new_folder(), case.options.name or case.stream or "events.jsonl")
     given: list[Any] = []
+    ends = list(_record_ends(case))
     with _following(case, path, stage) as poll:
         for piece in itertools.chain([None], cut(case.data), itertools.repeat(b"", _LAST_POLLS)):
             size = changes.append(path, piece) if piece is not None else 0
             given += poll()
-            early = _early(case, size, given)
+            early = _early(ends, size, given)
             if early:
                 return [early]
     return item_differences(_expected(case), given, case.profile)
@@ -115,10 +116,10 @@ def _following(case: Case, path: str, stage: Stage) -> Iterator[Callable[[], lis
         raise ProtocolError(f"the answer to stop has {_names(items)}, expected no items")
 
 
-def _early(case: Case, size: int, given: list[Any]) -> str | None:
-    """Return an error if more records were given than the first *size* bytes commit."""
+def _early(ends: list[int], size: int, given: list[Any]) -> str | None:
+    """Return an error if more records were given than the first *size* bytes commit, which end at *ends*."""
     records = sum("record" in item for item in given)
-    committed = len([1 for end in _record_ends(case) if end <= size])
+    committed = sum(end <= size for end in ends)
     return f"{records} records after {size} bytes, which commit {committed}" if records > committed else None
 
 
