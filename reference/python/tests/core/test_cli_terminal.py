@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toyspec import Record, read
-from toyspec.core.command_line import terminal
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.tables import cut, cut_apart, cut_middle, cut_start, padded, width, wrapped
 from toyspec.core.command_line.terminal import Terminal, columns, without_ci_commands
@@ -103,18 +102,6 @@ def test_signs_beyond_ascii_are_for_streams_that_can_show_them(encoding: str, ex
 
 
 TEXTS = st.lists(st.sampled_from(["a", " ", "#", "##", "##[", "##vso[", "##teamcity[", "::", ":", "[", "\\x23", "\t"]))
-
-
-@given(st.lists(TEXTS.map("".join), max_size=30), st.integers(1, 5))
-def test_many_lines_are_as_one_by_one(texts: list[str], at_once: int) -> None:
-    """How many are written together changes nothing."""
-    single, many = io.StringIO(), io.StringIO()
-    for text in texts:
-        Terminal(single).line(text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(terminal, "_LINES_AT_ONCE", at_once)
-        Terminal(many).lines(iter(texts))
-    assert single.getvalue() == many.getvalue()
 
 
 @given(TEXTS.map("".join))

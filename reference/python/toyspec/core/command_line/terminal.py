@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.core.escaping import printable
@@ -28,7 +27,6 @@ _CODES: dict[Style, str] = {
 # Told apart by the colour-blind, on dark and on light.
 _CURVES = ("36", "33", "35", "32", "34", "31")
 _DEFAULT_COLUMNS = 80
-_LINES_AT_ONCE = 1000
 # Some CI systems run a command anywhere in a line of output, others only at its start.
 _CI_COMMANDS = ("##[", "##vso[", "##teamcity[")
 
@@ -76,13 +74,8 @@ class Terminal:
 
     def lines(self, texts: Iterable[str]) -> None:
         """Write many lines."""
-        rest = iter(texts)
-        while some := list(islice(rest, _LINES_AT_ONCE)):
-            whole = "\n".join([*some, ""])
-            # One sign is found much faster than two.
-            if "#" in whole or "::" in whole:
-                whole = "".join(f"{without_ci_commands(text)}\n" for text in whole.split("\n")[:-1])
-            self.stream.write(whole)
+        for text in texts:
+            self.line(text)
 
 
 def tell(command: str | None, text: str, advice: str = "") -> None:
