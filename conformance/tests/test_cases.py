@@ -228,16 +228,6 @@ def test_committed_cases_are_those_that_are_made() -> None:
     assert [] == [name for name in made if made[name] != found[name]]
 
 
-def test_every_kind_has_its_cases() -> None:
-    """Each kind of each profile has numbers, and required keys besides its tag."""
-    folders = [folder for folder, _ in cases()]
-    for kind in ("tap", "op-timing", "run-resume", "system", "region-exit"):
-        assert f"toy-v1/fields/{kind}-t-accepted" in folders
-        assert f"toy-v1/fields/{kind}-t-refused" in folders
-        assert f"toy-v1/required-keys/{kind}-without-each-of-its-keys" in folders
-    assert {"toy-v1/fields/run-start-model-vocab", "toy-v1/fields/run-end-quality-gate-value"} <= set(folders)
-
-
 STEPS = (
     {"kind": "run_start", "t": {"float": "0.0"}, "run_id": "x"},
     {"kind": "step", "t": {"float": "1.0"}, "step": {"int": "1"}, "loss": {"float": "2.5"}},
@@ -286,9 +276,3 @@ def test_findings_are_of_the_line_that_they_name() -> None:
 def test_order_of_lines_makes_no_member_invalid() -> None:
     """A finding about the order of lines leaves the step in the views."""
     assert {"int": "1"} == summary(toy_case(Finding(rule="step-goes-backwards", line=3, pointer="/step")))["steps"]
-
-
-def test_summary_is_loaded(plain_cases: list[Case]) -> None:
-    """A case has the summary that its file lists."""
-    case = next(case for case in plain_cases if case.name == "kaun-v1/views/empty")
-    assert {"run_id": "empty", "tags": {}} == case.summary

@@ -12,8 +12,8 @@ from conformance.faults import command
 from conformance.faults.case import STEP, LeftOutError, MachineError
 from conformance.faults.catalogue import FAULTS, Fault
 from conformance.faults.command import Cell, lines, meet
-from conformance.faults.programs import Program, ProgramError, Writer, writers
-from conformance.faults.streams import count_in, found_in, name_of_command, wrong_in
+from conformance.faults.programs import Program, ProgramError, Writer
+from conformance.faults.streams import found_in, wrong_in
 from conformance.registry import load
 
 HERE = Path(__file__).parent
@@ -67,23 +67,6 @@ def test_a_careless_writer_is_not_ok_under_strace(title: str) -> None:
     assert meet(CARELESS, fault(title)).complaints
 
 
-def test_what_a_writer_does_right_is_ok() -> None:
-    """The reference passes."""
-    assert "ok" == meet(next(writers(["python"])), fault("three replacing starts")).text
-
-
-def test_every_fault_has_a_name_of_its_own() -> None:
-    """No two rows are alike, and none is empty."""
-    assert len(FAULTS) == len({fault.title for fault in FAULTS})
-    assert all(fault.parts for fault in FAULTS)
-
-
-def test_every_writer_of_the_registry_has_a_program() -> None:
-    """Every writer is listed."""
-    names = [implementation.name for implementation in load() if "writer" in implementation.roles]
-    assert names == [writer.name for writer in writers([])]
-
-
 def test_a_stream_is_compared_record_by_record(tmp_path: Path) -> None:
     """Broken lines, lost, repeated and swapped records are seen."""
     path = tmp_path / "events.jsonl"
@@ -99,13 +82,6 @@ def test_a_stream_is_compared_record_by_record(tmp_path: Path) -> None:
     assert ["1 acknowledged lost, first step 3"] == wrong_in(good, ["step 1", "step 3"])
     assert ["records are out of order"] == wrong_in(good, ["step 2", "step 1"])
     assert ["twice: step 1"] == wrong_in(good._replace(names=["step 1", "step 1"]), ["step 1"])
-
-
-def test_commands_name_their_records() -> None:
-    """The names are those that are found in a stream."""
-    names = {"start": "run_start", "step 3": "step 3", "note 4 100": "note 4", "close": "", "open fail /x": ""}
-    assert names == {command: name_of_command(command) for command in names}
-    assert (3, 0) == (count_in("toyspec: 3 records were dropped"), count_in("none"))
 
 
 @pytest.mark.parametrize(

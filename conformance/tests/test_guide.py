@@ -53,13 +53,6 @@ def perl(folder: Path, *words: str, given: str = "") -> subprocess.CompletedProc
     )
 
 
-def lines_of(folder: Path, profile: str, *records: str) -> list[str]:
-    """Return the lines that the adapter writes for tagged *records*."""
-    done = perl(folder, "adapter.pl", "--oneshot", "writer", "--profile", profile, given="\n".join(records) + "\n")
-    assert (0, "") == (done.returncode, done.stderr)
-    return done.stdout.splitlines()
-
-
 def test_files_of_the_guide(folder: Path) -> None:
     """The page has the files that it mentions."""
     assert {"Canonical.pm", "ToyRun.pm", "Rules.pm", "train.pl", "adapter.pl"} <= {
@@ -91,36 +84,6 @@ def test_trainer_goes_on_without_a_log(folder: Path) -> None:
     assert 0 == done.returncode
     assert 1 == done.stderr.count("events.jsonl: File exists")
     assert "earlier\n" == (folder / "events.jsonl").read_text()
-
-
-def test_refused_start_leaves_no_file(folder: Path, tmp_path: Path) -> None:
-    """A refused first record creates no file."""
-    path = tmp_path / "events.jsonl"
-    done = perl(
-        folder, "-I.", "-MToyRun", "-e", f'ToyRun->create("{path}")->write({{ kind => "step", t => 0, step => 1 }})'
-    )
-    assert "the first record must be a run_start" in done.stderr
-    assert not path.exists()
-
-
-def test_tag_of_unknown_kind_comes_first(folder: Path) -> None:
-    """The tag is the one key that a schema names for a record of unknown kind."""
-    start = '{"kind":"run_start","t":{"float":"0"},"run_id":"demo"}'
-    written = lines_of(folder, "toy/v1", start, '{"kind":"mine","a":{"int":"1"},"t":{"float":"1"}}')
-    assert [
-        '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}',
-        '{"kind":"mine","a":1,"t":1.0}',
-    ] == written
-    assert ['{"type":"mine","a":1}'] == lines_of(folder, "kaun/v1", '{"a":{"int":"1"},"type":"mine"}')
-
-
-def test_always_written_keys(folder: Path) -> None:
-    """A scalar gets its wall_time and an entry its extra."""
-    (scalar,) = lines_of(folder, "kaun/v1", '{"type":"scalar","step":{"int":"1"},"tag":"a","value":{"float":"1"}}')
-    assert re.fullmatch(r'\{"type":"scalar","step":1,"wall_time":\d{9,}\.\d+,"tag":"a","value":1\.0\}', scalar)
-    numbers = ",".join(f'"{key}":{{"float":"1"}}' for key in ("wall_time_ms", "loss", "grad_norm"))
-    entry = f'{{"step":{{"int":"1"}},{numbers},"throughput_samples_per_sec":{{"float":"1"}}}}'
-    assert lines_of(folder, "metrics/v1", entry)[0].endswith(',"extra":{}}')
 
 
 def test_doctor_on_the_guide(folder: Path) -> None:

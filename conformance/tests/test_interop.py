@@ -12,7 +12,7 @@ import pytest
 
 from conformance import command, interop, page
 from conformance.adapters import Adapter, AdapterError
-from conformance.corpus import questions_of, selected
+from conformance.corpus import selected
 from conformance.interop import _finite, _quick_f32, compare_numbers, interop_lines, read_one_another
 from conformance.registry import ROOT
 from conformance.tagging import f32_text
@@ -89,11 +89,6 @@ def test_adapter_from_outside_meets_the_oracle(tmp_path: Path, capsys: pytest.Ca
     assert output.endswith("streams of 2 implementations\n")
 
 
-def test_random_numbers(oracle: Adapter) -> None:
-    """The oracle spells random numbers as the oracle does."""
-    assert ({"oracle": (2000, 2000)}, []) == compare_numbers([oracle], 1000)
-
-
 def test_random_numbers_that_are_wrong(tmp_path: Path) -> None:
     """A canonical writer that misspells a number is shown with the number."""
     adapter = wrong(tmp_path, "answer['stream'] = answer['stream'].replace(b'7e', b'8e')")
@@ -130,9 +125,3 @@ def test_page_of_the_site_is_filled() -> None:
     text = Path(ROOT, "docs/reference/conformance.md").read_text()
     assert "**not all**" not in text
     assert "**nothing**" not in text
-
-
-def test_questions_are_distinguished() -> None:
-    """The name of a question has its case, its role and its detail."""
-    first, *_ = questions_of(selected(["toy-v1/step-skipped/one-missing"]), ["reader"])
-    assert "toy-v1/step-skipped/one-missing [reader strict]" == first.name

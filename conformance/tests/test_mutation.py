@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from conformance.mutation import command, copies, operators, survivors
+from conformance.mutation import copies, operators, survivors
 from conformance.mutation.instruments import HITS, Instruments
 from conformance.mutation.memory import Memory
 from conformance.mutation.score import Findings, page, report
@@ -127,44 +127,12 @@ def test_a_generator_without_its_yield_stays_a_generator(module: Module) -> None
     assert list(names["g"]()) == []  # type: ignore[operator]
 
 
-def test_messages_docstrings_and_annotations_are_left_alone(module: Module) -> None:
-    """What no question can see is not mutated."""
-    text = " ".join(mutant.mutated for mutant in module.mutants)
-    assert "message" not in text.replace("raise RefusedError('a message')", "")
-    assert "Return something" not in text
-    assert "int~" not in text
-
-
-def test_constants_and_defaults_are_mutated_everywhere(module: Module) -> None:
-    """Constants are asked everything; defaults, what executes their function."""
-    constants = [mutant for mutant in module.mutants if mutant.function == "LIMIT"]
-    assert [mutant.mutated for mutant in constants] == ["LIMIT = 4", "LIMIT = 2"]
-    assert {mutant.statement for mutant in constants} == {EVERYWHERE}
-    head = next(mutant for mutant in module.mutants if mutant.mutated == "def f(a: int=2) -> int:")
-    assert head.statement == next(mutant.statement for mutant in module.mutants if mutant.original == "b = a + 1")
-
-
-def test_every_mutant_has_a_place_of_its_own() -> None:
-    """Neither the names in the list nor the keys on disk are ambiguous."""
-    mutants = [mutant for module in all_modules() for mutant in module.mutants]
-    assert len({mutant.place for mutant in mutants}) == len(mutants) == len({mutant.key for mutant in mutants})
-
-
 def test_a_mutant_changes_one_statement_and_leaves_the_module_as_it_was(module: Module) -> None:
     """No mutant is the module itself, and none changes the tree for the next one."""
     before = ast.unparse(module.tree)
     for mutant in module.mutants:
         assert ast.unparse(module.mutated(mutant)) != before
     assert ast.unparse(module.tree) == before
-
-
-def test_a_sample_is_always_the_same_and_part_of_a_larger_one() -> None:
-    """A sample depends on the mutants alone, not on their order."""
-    mutants = [mutant for module in all_modules() for mutant in module.mutants]
-    small, large = command.chosen(mutants, 20), command.chosen(mutants, 50)
-    assert len(small) == 20
-    assert {mutant.key for mutant in small} <= {mutant.key for mutant in large}
-    assert small == command.chosen(list(reversed(mutants)), 20)[::-1]
 
 
 def test_marks_tell_which_statements_were_executed() -> None:

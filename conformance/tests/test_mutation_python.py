@@ -42,13 +42,6 @@ def mutants() -> list[Mutant]:
     return [mutant for mutant in Module("room/counter", SOURCE).mutants if listing.is_asked(mutant)]
 
 
-def test_each_commit_asks_other_mutants() -> None:
-    """The same seed gives the same sample, another seed another one."""
-    first = listing.sample(mutants(), 5, "a")
-    assert first == listing.sample(list(reversed(mutants())), 5, "a")
-    assert first != listing.sample(mutants(), 5, "b")
-
-
 def test_words_of_errors_are_not_changed() -> None:
     """A message may be worded otherwise; that an error is raised must be noticed."""
     assert not [mutant for mutant in mutants() if "negative~" in mutant.mutated]
@@ -170,24 +163,6 @@ def test_after_a_change_of_the_module_its_functions_count() -> None:
     tests = [recorded("raises", 1.0, "0011", before), recorded("inner", 1.0, "01", before)]
     assert ["raises"] == asked(tests, mutant_of("Counter.add", "return"), layouts)
     assert ["inner"] == asked(tests, mutant_of("Counter.add.inner", "return"), layouts)
-
-
-def test_tests_about_the_module_are_asked_first() -> None:
-    """The first test executes little else and takes little time."""
-    tests = [
-        recorded("broad", 0.1, "001", far="1" * 90),
-        recorded("slow", 9.0, "001"),
-        recorded("about it", 0.1, "001"),
-    ]
-    assert ["about it", "slow", "broad"] == asked(tests, mutant_of("Counter.add", "if"))
-
-
-def test_no_file_of_tests_takes_all_the_time() -> None:
-    """Of many tests, each file has its turn."""
-    many = [recorded(f"a.py::{number:02}", 2.0, "001") for number in range(60)]
-    names = asked([*many, recorded("b.py::1", 2.1, "001", far="1" * 99)], mutant_of("Counter.add", "if"))
-    assert "b.py::1" in names
-    assert len(names) < len(many)
 
 
 def fates() -> tuple[list[Fate], Survivors]:

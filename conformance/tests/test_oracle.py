@@ -94,21 +94,6 @@ def test_every_statement_has_an_mutant_or_a_reason() -> None:
     assert observable - broken == WITHOUT_MUTANT.keys()
 
 
-def test_mutants_are_described() -> None:
-    """Each mutant has one sentence that says what is wrong with it."""
-    assert [] == [name for name, mutant in ALL.items() if not mutant.about.endswith(".")]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["first-key-wins", "widens-f32", "hides-torn-tails", "dies", "without-step-skipped-in-toy"]
-)
-def test_mutants_are_reported(name: str) -> None:
-    """A few mutants of different kinds are killed; ``make conform`` tries all of them."""
-    (kill,) = kill_all([name])
-    assert kill.is_killed
-
-
 def test_survivor_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A surviving mutant is shown with its defect, and lowers the score."""
     from dataclasses import replace

@@ -11,9 +11,9 @@ import pytest
 
 import toyspec
 from codegen import sources
-from codegen.diagrams import automaton, diagrams, readings, saved_curve, step_costs
+from codegen.diagrams import automaton, diagrams, readings, saved_curve
 from codegen.diagrams.automaton import GAP, OTHER, moves
-from codegen.diagrams.drawing import MONO_WIDTH, WIDTH, Box, Drawing, cut
+from codegen.diagrams.drawing import MONO_WIDTH, WIDTH, Drawing
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -109,16 +109,6 @@ def test_lines_account_for_every_byte() -> None:
         }
 
 
-def test_each_state_is_shown_once() -> None:
-    """The files of the first picture are one of each state."""
-    states = []
-    for case in readings._STATES:
-        reading = toyspec.read(readings._data(case), mode="salvage")
-        list(reading)
-        states.append(reading.report.state)
-    assert ["complete", "torn", "damaged"] == states
-
-
 def test_modes_give_what_the_specification_says() -> None:
     """Only strict fails on a torn end; at damage strict and tail fail, prefix stops and salvage skips."""
     torn, damaged = map(readings._data, readings._MODES)
@@ -170,24 +160,12 @@ def test_texts_at_one_height_do_not_meet(picture: ET.Element) -> None:
         assert all(before[1] <= after[0] for before, after in pairwise(sorted(row)))
 
 
-def test_height_follows_what_is_drawn() -> None:
-    """The picture ends below its lowest part."""
-    drawing = Drawing("x", "a", "b")
-    drawing.box(Box(0, 0, 10, 90), style="good")
-    assert f'viewBox="0 0 {WIDTH} 95"' in drawing.svg()
-
-
 def test_markup_in_a_log_is_text() -> None:
     """The content of a stream is inert in the page."""
     drawing = Drawing("x", "<a>", "&")
     drawing.text(0, 10, "<script>")
     assert "&lt;script&gt;" in drawing.svg()
     assert '<title id="x-title">&lt;a&gt;</title>' in drawing.svg()
-
-
-def test_long_texts_are_cut() -> None:
-    """A text that does not fit ends in an ellipsis."""
-    assert ["abc", "ab…"] == [cut("abc", 3), cut("abcd", 3)]
 
 
 def test_start_page_shows_what_the_checker_reports_about_the_broken_log() -> None:
@@ -205,10 +183,3 @@ def test_start_page_shows_what_the_checker_reports_about_the_broken_log() -> Non
 def _block(page: str, language: str) -> str:
     """Return the text of the first block of *language* on *page*."""
     return page.partition(f"```{language}\n")[2].partition("\n```")[0]
-
-
-def test_costs_of_a_step_are_the_published_ones() -> None:
-    """Every writer that the picture shows has its figure in the data of the benchmark, the cheapest first."""
-    found = step_costs.costs()
-    assert sorted(found, key=lambda cost: cost.microseconds) == found
-    assert {"toyspec", "TensorBoard", "MLflow"} < {cost.writer for cost in found}

@@ -49,12 +49,6 @@ def moved(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_files_have_the_addresses_of_the_project() -> None:
-    """What is committed is what `make generate` writes."""
-    for name, text in project_files(sources.ROOT).items():
-        assert text == (sources.ROOT / name).read_text(encoding="utf-8"), name
-
-
 def test_released_package_is_installed_by_its_name(moved: Path) -> None:
     """One switch says whether pages install the package from the repository or from the index."""
     assert "$ python -m pip install git+https://code.other.test/lab/logs && " in project_files(moved)["docs/index.md"]
@@ -127,23 +121,6 @@ IN_PART = (
 def made(generated: dict[str, str]) -> dict[str, str]:
     """Return every file that is generated as a whole."""
     return {path: text for path, text in (generated | pages()).items() if not path.startswith(IN_PART)}
-
-
-def test_first_lines_name_the_command(made: dict[str, str]) -> None:
-    """Line 1 says with what to make the file again, on a page the line after the heading, which is its title.
-
-    JSON has no place for that.
-    """
-    marks = {path: _mark(path, text) for path, text in made.items() if not path.endswith(".json")}
-    assert [] == [path for path, mark in marks.items() if "make generate" not in mark]
-
-
-def _mark(path: str, text: str) -> str:
-    """Return the line of a generated file that has to name the command."""
-    if not path.endswith(".md"):
-        return text.splitlines()[0]
-    without_front_matter = text.removeprefix("---\n").partition("---\n")[2] if text.startswith("---\n") else text
-    return without_front_matter.splitlines()[2]
 
 
 @pytest.mark.skipif(not (sources.ROOT / ".git").exists() or shutil.which("git") is None, reason="there is no git tree")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from pathlib import Path
@@ -13,13 +12,12 @@ import pytest
 
 import toyspec
 from codegen import sources
-from codegen.api_page import _split, api_page
+from codegen.api_page import api_page
 from codegen.cli_page import _escaped, cli_page
 from codegen.docs_stubs import navigation, stubs
 from codegen.reference_pages import reference_pages, rules_page
 from codegen.report_page import report_section
 from codegen.rule_texts import sections
-from codegen.spec_tables import sentence
 from toyspec.core.command_line.commands import COMMANDS, command_parser
 
 if TYPE_CHECKING:
@@ -65,14 +63,6 @@ def test_markup_is_escaped_outside_of_code() -> None:
     assert r"run\_end, `run_end`, &lt;x>, a \| b" == _escaped("run_end, `run_end`, <x>, a | b")
 
 
-def test_parameters_are_parted_at_outer_commas() -> None:
-    """Commas in brackets and quotes do not separate parameters."""
-    arguments = "a: dict[str, int]=(1, 2), *, b: Literal['x, y']='x, y', c"
-    expected = ["a: dict[str, int]=(1, 2)", "*", "b: Literal['x, y']='x, y'", "c"]
-    assert expected == _split(arguments)
-    ast.parse(f"def f({arguments}): ...")
-
-
 def test_report_section_shows_a_report_that_its_schema_takes() -> None:
     """The example is a report by the schema, and a table explains each of its keys."""
     page = report_section()
@@ -94,20 +84,6 @@ def test_rules_and_kinds_are_all_listed() -> None:
         r"^\| \[`(\w+)`\]\(\.\./spec/([^)]+)/\1\.md\)<br>", pages["docs/reference/schemas.md"], re.MULTILINE
     )
     assert [(kind, profile) for profile in sources.PROFILES for kind in sources.kinds(profile)] == kinds
-
-
-def test_required_keys_are_emphasized() -> None:
-    """The table of kinds distinguishes required and optional keys."""
-    row = next(line for line in reference_pages()["docs/reference/schemas.md"].splitlines() if "/run_end.md" in line)
-    assert "**`reason`**" in row
-    assert " `final_loss`" in row
-
-
-def test_names_of_keys_begin_sentences_as_they_are() -> None:
-    """A fact becomes a sentence, and a key at its beginning keeps its small letters."""
-    assert "A line is not JSON." == sentence("a line is not JSON")
-    assert "`t` is smaller." == sentence("t is smaller")
-    assert "`run_end.final_step` is not it." == sentence("run_end.final_step is not it")
 
 
 @pytest.mark.parametrize("field", ["loses", "recognize"])

@@ -24,7 +24,7 @@ from codegen.site.case_text import example, expected
 from codegen.site.earlier_revisions import earlier_pages
 from codegen.site.evidence import Evidence, evidence, implementations
 from codegen.site.requirement_pages import FOLDER, INDEX
-from codegen.site.statements import blocks, moved, requirements, statements
+from codegen.site.statements import moved, requirements, statements
 from conformance.corpus import selected
 from conformance.loading import CASES, load_case
 
@@ -68,12 +68,6 @@ def test_links_hold_where_they_are_moved_to() -> None:
     text = "[a](rules/x.md) [b](../c.md#d) [e](#f) [g](https://example.org/h)"
     expected_text = "[a](../../spec/rules/x.md) [b](../../c.md#d) [e](../../spec/y.md#f) [g](https://example.org/h)"
     assert expected_text == moved(text, "docs/spec/y.md", "docs/requirements/z/w.md")
-
-
-def test_blocks_are_parted_by_blank_lines_outside_of_code() -> None:
-    """A fenced block is one block whatever it contains, and comments are not blocks."""
-    text = "a\nb\n\n<!-- c -->\n```\nd\n\n<!-- e -->\n```\n\n# f\n"
-    assert ["a\nb", "```\nd\n\n<!-- e -->\n```", "# f"] == list(blocks(text))
 
 
 def test_links_of_the_pages_lead_somewhere(pages: dict[str, str], files: dict[str, bytes]) -> None:
@@ -143,20 +137,6 @@ def test_statement_that_no_case_can_show_is_marked(pages: dict[str, str]) -> Non
         text = _section(pages, entry["id"])
         assert ("\n- No case can show it: " in text) == ("excluded" in entry)
         assert not ("excluded" in entry and "- Kept by: " in text)
-
-
-def test_tests_that_prove_a_statement_are_named(pages: dict[str, str]) -> None:
-    """A statement about directories, which no bytes of a case can show, names its test."""
-    expected_text = (
-        "`test_pipes_and_linked_directories_are_passed_over` in `reference/python/tests/test_requirements.py`"
-    )
-    assert f"- Tested by: {expected_text}" in _section(pages, "bundle/walk-regular")
-
-
-def test_statements_that_name_another_lead_to_it(pages: dict[str, str]) -> None:
-    """An id in brackets in a sentence is a link to the section of that statement."""
-    text = _section(pages, "encoding/canonical-binary32")
-    assert "[encoding/binary32-read](format.md#encoding-binary32-read)" in text.partition("\n- ")[0]
 
 
 def test_plain_case_is_shown_as_it_is() -> None:
