@@ -11,7 +11,8 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.figures import figure
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, local_path, seconds
-from toyspec.core.command_line.tables import Side, csv_row, joined, lined_up
+from toyspec.core.command_line.run_tables import print_table
+from toyspec.core.command_line.tables import Side, csv_row
 from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.errors import CatalogError
 from toyspec.core.escaping import printable
@@ -90,10 +91,7 @@ def _print_table(answer: Answer, terminal: Terminal) -> None:
     rows += [[_shown(value) for value in row] for row in answer.rows]
     columns = list(zip(*answer.rows, strict=True)) or [()] * len(answer.columns)
     sides: list[Side] = ["right" if all(map(_is_number, column)) and column else "left" for column in columns]
-    titles, *lines = lined_up(rows, sides)
-    terminal.line(terminal.styled(joined(titles), "dim"))
-    for line in lines:
-        terminal.line(joined(line))
+    print_table(rows, sides, terminal)
 
 
 def _is_number(value: Any) -> bool:

@@ -68,7 +68,7 @@ def print_table(  # noqa: PLR0913 - each says another thing of the table
     in the second column.
     """
     # A pipe gets the table alone and whole; a program can ask for JSON, which has the same notes for each run.
-    hidden = fitted(table, columns(), droppable) if terminal.interactive else []
+    hidden = fitted(table, columns(), droppable) if terminal.interactive and droppable else []
     cells = {
         at: list(filled(column, side))
         for at, (column, side) in enumerate(zip(zip(*table, strict=True), sides, strict=True))
