@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 import toyspec
 from property_examples import examples
 from toyspec import history
-from toyspec.core.errors import ExpressionError
 from toyspec.core.runs.history import History, table_library
 from toyspec.core.runs.run_facts import finite
 
@@ -33,26 +32,6 @@ def run(tmp_path: Path) -> Path:
     with toyspec.start_run(tmp_path, run_id="a", git=None, exist="resume") as writer:
         writer.step(3, loss=0.5)
     return tmp_path / "a"
-
-
-def test_every_value_is_at_its_step(run: Path) -> None:
-    """A metric that is logged twice at a step has a second row there; what was superseded is left out."""
-    table = toyspec.history(run)
-    assert {
-        "step": [1, 2, 2, 3],
-        "loss": [3.0, 2.0, None, 0.5],
-        "mfu": [0.5, 0.5, None, None],
-        "val/acc": [None, 0.25, 0.5, None],
-        "author": [None, "Ada", None, None],
-        "held-out/loss": [None, 2.5, None, None],
-    } == dict(table)
-
-
-def test_what_was_superseded_is_there_on_request(run: Path) -> None:
-    """The column of the attempt says to which one a row belongs, and infinities are infinities."""
-    table = toyspec.history(run, "loss", attempts="all")
-    rows = list(zip(table["attempt"], table["step"], table["loss"], strict=True))
-    assert [(1, 1, 3.0), (1, 2, 2.0), (1, 3, math.inf), (1, 4, 0.0), (2, 3, 0.5)] == rows
 
 
 @pytest.mark.parametrize("engine", ["python", ""])
@@ -104,21 +83,6 @@ def test_values_are_in_the_order_of_steps(tmp_path: Path, engine: str, points: l
         table = history(path, ["acc"])
     found = [(step, finite(value)) for step, value in zip(table["step"], table["acc"], strict=True)]
     assert sorted(points, key=itemgetter(0)) == found
-
-
-def test_times_are_a_column(run: Path) -> None:
-    """Columns are in the order in which they were asked for."""
-    table = toyspec.history(run, ["time", "loss"])
-    assert ["step", "time", "loss"] == list(table)
-    times = [time for time in table["time"] if isinstance(time, float)]
-    assert sorted(times) == table["time"]
-    assert ["step", "val/acc", "loss"] == list(toyspec.history(run, ["val/acc", "loss"]))
-
-
-def test_unknown_names_are_errors_that_suggest(run: Path) -> None:
-    """A wrong name gives no empty table."""
-    with pytest.raises(ExpressionError, match="the run has no metric 'los'; did you mean 'loss'"):
-        toyspec.history(run, ["los"])
 
 
 def test_metric_that_is_called_step_is_not_lost(tmp_path: Path) -> None:

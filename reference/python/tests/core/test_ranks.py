@@ -159,20 +159,6 @@ def test_only_a_file_is_the_stream_of_a_rank(tmp_path: Path) -> None:
     assert {} == ranks_beside(str(tmp_path / "events.rank-2.jsonl"))
 
 
-def test_lists_say_which_other_ranks_are_not_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The state is that of rank 0; beside it is the rank whose log is torn, or how many are, until they are whole."""
-    for rank in range(4):
-        write(tmp_path / "run", rank, steps(9) + (end(9.0) if rank < 2 else []), size=4)
-    shown = []
-    for ended in (None, 2, 3):
-        if ended is not None:
-            with (tmp_path / "run" / f"events.rank-{ended}.jsonl").open("a", encoding="ascii") as file:
-                file.write(json.dumps(end(9.0)[0]) + "\n")
-        assert exit_codes.OK == main(["ls", str(tmp_path)])
-        shown.append(capsys.readouterr().out.splitlines()[1].partition("run")[2].partition("completed")[0].strip())
-    assert ["complete, 2 ranks torn or damaged", "complete, rank 3 torn", "complete"] == shown
-
-
 def test_rank_that_is_written_is_not_torn(tmp_path: Path) -> None:
     """A rank whose process runs is not called torn beside a rank 0 that has ended."""
     write(tmp_path / "run", 0, steps(9) + end(9.0))
