@@ -201,17 +201,13 @@ def test_banned_phrases_are_gone() -> None:
         "nobody can tell",
         "A tab is no separator.",
         "1 MiB is no better",
+        "set_aside(x)",
+        "JudgeLine(x)",
     ],
 )
 def test_phrases_are_found(text: str) -> None:
-    """The patterns match what readers stumbled over."""
-    assert len(hits(text)) == 1
-
-
-@pytest.mark.parametrize("name", ["set_aside", "setAside", "judge_line", "JudgeLine", "is_told", "FAULTS_SEEN"])
-def test_parts_of_names_are_words(name: str) -> None:
-    """What is not written in prose is not a name either."""
-    assert len(hits(f"{name}(x)", suffix=".py")) == 1
+    """The patterns match what readers stumbled over, in the names of code too."""
+    assert len(hits(text, suffix=".py")) == 1
 
 
 def test_ids_of_statements_stay() -> None:
