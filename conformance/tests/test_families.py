@@ -63,30 +63,6 @@ def test_stream_is_cut_after_each_byte(tmp_path: Path) -> None:
     assert all(DATA[: int(name[4:])] == case.data for name, case in members.items())
 
 
-def test_cut_is_filled_with_nul(tmp_path: Path) -> None:
-    """NUL bytes after an LF are a NUL tail; after part of a record they are an unterminated line."""
-    members = expanded(tmp_path, "nul-tails", parameters={"nul_bytes": [1, 3]})
-    first = len(LINES[0])
-    assert 2 * (len(DATA) + 1) == len(members)
-    assert ("toy/v1", "torn", 0, ["nul-bytes@1"]) == shown(members["cut-0-nul-3"])
-    assert ("toy/v1", "torn", 1, ["nul-bytes@2"]) == shown(members[f"cut-{first}-nul-1"])
-    assert ("toy/v1", "torn", 1, ["unterminated-line@2"]) == shown(members[f"cut-{first + 1}-nul-1"])
-    assert ("toy/v1", "torn", 3, ["nul-bytes@4"]) == shown(members[f"cut-{len(DATA)}-nul-3"])
-    assert LINES[0] + b"\0\0\0" == members[f"cut-{first}-nul-3"].data
-
-
-def test_next_record_is_glued_to_the_fragment(tmp_path: Path) -> None:
-    """Both records are lost, all others are kept; a cut character makes the line invalid UTF-8."""
-    members = expanded(tmp_path, "glued")
-    first = len(LINES[0])
-    assert len(LINES[0]) - 1 + len(LINES[1]) - 1 == len(members)
-    assert b"{" + LINES[1] + LINES[2] == members["cut-1"].data
-    assert ("toy/v1", "damaged", 1, ["invalid-json@1"]) == shown(members["cut-1"])
-    assert ("toy/v1", "damaged", 1, ["invalid-json@2", "run-end-missing@1"]) == shown(members[f"cut-{first + 1}"])
-    inside = first + LINES[1].index("é".encode()) + 1
-    assert ["invalid-utf8@2", "run-end-missing@1"] == shown(members[f"cut-{inside}"])[3]
-
-
 def test_variants_are_edited(tmp_path: Path) -> None:
     """Each edit changes the bytes, and its other members change the expectations."""
     variants = [

