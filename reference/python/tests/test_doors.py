@@ -103,7 +103,6 @@ WRITERS: Final = {
     "convert/importing.py": "append_file",  # records that another program has made
     "core/kaun/run.py": "append_file appending",  # logs of other profiles, which have one writer each
     "core/metrics/log.py": "append_file appending",
-    "tracker/training_logger.py": "appending",
     "trainer/training.py": "run_writer",  # its run_start says nothing of the machine, so that equal runs are equal
 }
 
