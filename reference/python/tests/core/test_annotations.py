@@ -35,11 +35,6 @@ class Ran(NamedTuple):
     err: str
 
 
-def names_of(root: Path) -> dict[str, str]:
-    """Return the name that each run below *root* is listed with."""
-    return {run.facts.run: run.facts.name for run in toyspec.list_runs(root)}
-
-
 def ran(*arguments: str) -> Ran:
     """Run toyspec in this process."""
     done = toyspec_within(*arguments, cwd=Path.cwd())
