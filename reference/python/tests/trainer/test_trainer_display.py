@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import errno
-import io
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 pytest.importorskip("gguf", reason="the extra `train` is not installed")
 
 from command_line import command, environment
-from toyspec.trainer.commands.train import StepLines
 from training_runs import SHORT, losses
 
 _LIMITED = """
@@ -110,43 +106,3 @@ def test_library_without_numpy_says_what_is_missing() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "ImportError: toyspec.trainer computes with NumPy" in done.stderr
     assert "pip install 'toyspec[train]'" in done.stderr
-
-
-class Closed(io.StringIO):
-    """An output whose reader is gone, or whose disk is full."""
-
-    def __init__(self, error: OSError) -> None:
-        super().__init__()
-        self.error = error
-        self.tries = 0
-
-    def write(self, text: str) -> int:
-        """Fail."""
-        del text
-        self.tries += 1
-        raise self.error
-
-    def fileno(self) -> int:
-        """Be no file."""
-        raise io.UnsupportedOperation
-
-
-@pytest.mark.parametrize(
-    ("error", "is_said"), [(BrokenPipeError(errno.EPIPE, "Broken pipe"), False), (OSError(errno.ENOSPC, "full"), True)]
-)
-def test_training_goes_on_without_its_output(error: OSError, is_said: bool, capsys: Any) -> None:
-    """A reader that went away is not an event; another failure is said once, and nothing more is written."""
-    stream = Closed(error)
-    lines = StepLines(stream)
-    for step in range(1, 4):
-        lines(step, 1.0)
-    assert 1 == stream.tries
-    assert int(is_said) == capsys.readouterr().err.count("training continues without it")
-
-
-def test_lines_have_four_digits_and_come_at_once() -> None:
-    """Each step is one line."""
-    written = io.BytesIO()
-    lines = StepLines(io.TextIOWrapper(written, "utf-8", newline="\n"))
-    lines(1, 0.123456)
-    assert b"step 1: loss=0.1235\n" == written.getvalue()

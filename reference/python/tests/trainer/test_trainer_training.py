@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import math
 import os
 from pathlib import Path
@@ -16,6 +18,7 @@ from toyspec.core.checker import check
 from toyspec.core.command_line import exit_codes
 from toyspec.core.files import resource_path
 from toyspec.core.reading.reader import read
+from toyspec.trainer.commands.train import StepLines
 from toyspec.trainer.language_model import LanguageModel
 from trainer_golden import FILES, golden_run, lines
 from training_runs import events, kinds, losses, train
@@ -217,3 +220,43 @@ def test_defect_shows_its_traceback(
     monkeypatch.setattr(LanguageModel, "evaluate", lambda *_: 1 / 0)
     train("--steps", "2", "--out", tmp_path / "a")
     assert capsys.readouterr().err.endswith("ZeroDivisionError: division by zero\n")
+
+
+class Closed(io.StringIO):
+    """An output whose reader is gone, or whose disk is full."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self.error = error
+        self.tries = 0
+
+    def write(self, text: str) -> int:
+        """Fail."""
+        del text
+        self.tries += 1
+        raise self.error
+
+    def fileno(self) -> int:
+        """Be no file."""
+        raise io.UnsupportedOperation
+
+
+@pytest.mark.parametrize(
+    ("error", "is_said"), [(BrokenPipeError(errno.EPIPE, "Broken pipe"), False), (OSError(errno.ENOSPC, "full"), True)]
+)
+def test_training_goes_on_without_its_output(error: OSError, is_said: bool, capsys: Any) -> None:
+    """A reader that went away is not an event; another failure is said once, and nothing more is written."""
+    stream = Closed(error)
+    lines = StepLines(stream)
+    for step in range(1, 4):
+        lines(step, 1.0)
+    assert 1 == stream.tries
+    assert int(is_said) == capsys.readouterr().err.count("training continues without it")
+
+
+def test_lines_have_four_digits_and_come_at_once() -> None:
+    """Each step is one line."""
+    written = io.BytesIO()
+    lines = StepLines(io.TextIOWrapper(written, "utf-8", newline="\n"))
+    lines(1, 0.123456)
+    assert b"step 1: loss=0.1235\n" == written.getvalue()
