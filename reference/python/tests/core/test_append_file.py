@@ -163,6 +163,36 @@ def test_a_file_system_without_fsync_is_not_failure(path: str) -> None:
     assert b"one\ntwo\n" == content(path)
 
 
+def test_a_file_system_without_locks_is_not_failure(path: str) -> None:
+    """Where locks do not exist, the file is opened without one."""
+    failing = FailingCalls(at=1, error=errno.ENOLCK, lasting="for-ever", only="lock")
+    file = AppendFile.create(path, options=Options(calls=failing.calls))
+    file.append(b"one")
+    file.close()
+    assert b"one\n" == content(path)
+
+
+def test_sync_now_covers_the_directory(path: str) -> None:
+    """A line that must survive the machine forces its file and the name of the file."""
+    counting = FailingCalls(at=0, error=0)
+    file = AppendFile.create(path, options=Options(calls=counting.calls))
+    file.append(b"one", sync="now")
+    file.append(b"two")
+    file.close()
+    assert [
+        "open",
+        "lock",
+        "lock_record",
+        "write",
+        "fsync",
+        "open",
+        "fsync",
+        "close",
+        "write",
+        "close",
+    ] == counting.made
+
+
 def test_replace_moves_the_old_file(path: str) -> None:
     """The old file is kept under .prev, an older one there under the next number; an empty one is not worth it."""
     for text in (b"first\n", b"second\n", b"third\n"):
@@ -194,6 +224,17 @@ def test_a_forgotten_file_gives_its_lock_back(path: str) -> None:
     """A handle without references does not block the next writer in this process."""
     AppendFile.create(path).append(b"one")
     AppendFile.reopen(path).close()
+
+
+def test_reopen_appends_and_can_demand_a_file(path: str) -> None:
+    """Reopening goes on behind what is there, or creates the file unless told not to."""
+    with pytest.raises(FileNotFoundError):
+        AppendFile.reopen(path, missing="fail")
+    for line in (b"one", b"two"):
+        file = AppendFile.reopen(path)
+        file.append(line)
+        file.close()
+    assert b"one\ntwo\n" == content(path)
 
 
 @pytest.mark.parametrize("missing", ["lock", "lock_record"])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from files import content
+from files import content, in_subprocess
 from toyspec.core.errors import StreamClosedError
 from toyspec.core.system_calls import SystemCalls, is_locked
 from toyspec.core.writing.append_file import AppendFile, Options
@@ -124,6 +124,31 @@ def test_the_handle_of_a_forked_child_is_dead(path: str) -> None:
     assert b"parent\n" == content(path)
 
 
+def test_a_living_child_does_not_hold_the_lock_of_a_dead_parent(path: str) -> None:
+    """A fork shares the lock; the child releases its end, so that a restarted job can go on."""
+    program = """if True:
+        import os, sys, time
+        from toyspec.core.writing.append_file import AppendFile
+        file = AppendFile.create(sys.argv[1])
+        file.append(b"one")
+        child = os.fork()
+        if child == 0:
+            os.close(1); os.close(2)
+            time.sleep(30)
+            os._exit(0)
+        print(child, flush=True)
+        os._exit(0)
+    """
+    child = int(in_subprocess(program, path).stdout)
+    try:
+        file = AppendFile.reopen(path)
+        file.append(b"two")
+        file.close()
+    finally:
+        os.kill(child, signal.SIGKILL)
+    assert b"one\ntwo\n" == content(path)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system does not tell whether a file is locked")
 def test_the_lock_ends_when_the_file_is_closed(path: str) -> None:
     """A child that has not executed its program yet has the same opening of the file; the lock ends all the same."""
@@ -140,6 +165,26 @@ def _is_at(descriptor: str, path: str) -> bool:
     with contextlib.suppress(OSError):
         return os.readlink(f"/proc/self/fd/{descriptor}") == path
     return False
+
+
+def test_a_file_size_limit_gives_a_short_write(path: str) -> None:
+    """Where the system takes a part and then none, the part is removed and earlier lines stay."""
+    program = """if True:
+        import resource, sys
+        from toyspec.core.writing.append_file import AppendFile
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        file = AppendFile.create(sys.argv[1])
+        for number in range(4):
+            try:
+                file.append(b"%d" % number * 40)
+                print(number)
+            except OSError as error:
+                print(error.strerror)
+        file.append(b"fits")
+    """
+    done = in_subprocess(program, path)
+    assert ["0", "1", "File too large", "File too large"] == done.stdout.splitlines()
+    assert b"0" * 40 + b"\n" + b"1" * 40 + b"\nfits\n" == content(path)
 
 
 def test_what_waits_for_a_turn_that_fails_is_done(path: str) -> None:

@@ -42,6 +42,27 @@ def test_run_goes_on_before_its_first_step(
     assert from_step == Resumption().from_step(first, resumed(*events))
 
 
+def test_first_step_decides_once() -> None:
+    """After a run_resume of the stream values decide too; after one of the caller, only a step does."""
+    resumption, progress = Resumption(), resumed({"kind": "run_resume", "from_step": 7})
+    assert not resumption.is_decided_by(8, "scalars", progress)
+    assert resumption.is_decided_by(8, "step", progress)
+    resumption.settle(is_decided=False)
+    assert resumption.is_decided_by(8, "scalars", progress)
+    assert not resumption.is_decided_by(None, "step", progress)
+    resumption.settle(is_decided=True)
+    assert not resumption.is_decided_by(8, "scalars", progress)
+
+
+def test_superseded_records_are_returned_once() -> None:
+    """A counted step moves to where the run goes on; a given one stays."""
+    resumption = Resumption()
+    for step, is_counted in ((4, False), (7, True), (6, False)):
+        resumption.keep({"kind": "eval", "t": 1.0, "step": step}, is_counted=is_counted)
+    assert ([{"kind": "eval", "step": 4}, {"kind": "eval", "step": 6}], []) == resumption.superseded(4)
+    assert ([], []) == resumption.superseded(0)
+
+
 def test_records_that_are_no_longer_known_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of very many early records the last are kept."""
     monkeypatch.setattr(module, "_MOST_EARLY", 2)

@@ -7,6 +7,8 @@ import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toyspec.core.writing.run_ids import check_run_id, claim_directory, run_id_from
 
@@ -45,6 +47,18 @@ def test_unsafe_ids_are_refused(run_id: str, fact: str) -> None:
     """What is not a file name on some system, or leaves the directory, is refused with the reason."""
     with pytest.raises(ValueError, match=fact):
         check_run_id(run_id)
+
+
+@given(st.text(max_size=10))
+def test_an_accepted_id_stays_inside_its_root(run_id: str) -> None:
+    """Whatever text is accepted names a direct child of the directory it is joined to."""
+    try:
+        check_run_id(run_id)
+    except ValueError:
+        return
+    joined = os.path.normpath(os.path.join("/root", run_id))
+    assert "/root" == os.path.dirname(joined)
+    assert run_id == os.path.basename(joined)
 
 
 def test_numbers_go_on_from_the_largest_of_the_day(tmp_path: Path) -> None:

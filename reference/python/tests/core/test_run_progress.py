@@ -21,6 +21,22 @@ def after(*events: dict[str, Any]) -> RunProgress:
     return progress
 
 
+def test_a_run_has_a_beginning_and_an_end() -> None:
+    """A run starts once and first, and nothing follows its end."""
+    progress = RunProgress()
+    with pytest.raises(InvalidEventError, match="note before run_start"):
+        progress.admit_kind("note")
+    progress.admit_kind("run_start")
+    assert (False, False) == (progress.is_running, progress.can_end)
+    progress = after(START)
+    assert (True, True, "r", "eval") == (progress.is_running, progress.can_end, progress.run_id, progress.phase)
+    progress = after(START, {"kind": "run_end"})
+    assert (False, False, True) == (progress.is_running, progress.can_end, progress.ended)
+    for kind in ("note", "run_end", "own", None):
+        with pytest.raises(InvalidEventError, match="after run_end"):
+            progress.admit_kind(kind)
+
+
 STEP = {"kind": "step", "step": 3, "loss": 0.5, "t": 1.0, "nonfinite": {}, "extra": {"acc": 1}}
 VALUES = {"kind": "scalars", "step": 4, "values": {"x": 1}, "texts": {"y": "z"}}
 BACK = {"kind": "run_resume", "from_step": 2}
@@ -82,6 +98,32 @@ def test_facts_of_a_stream_are_those_of_its_records(events: list[dict[str, Any]]
         progress.is_resumed_by_steps,
         progress.final_step,
     )
+
+
+@pytest.mark.parametrize(
+    ("events", "train", "other"),
+    [
+        ([], 1, UNSET),
+        ([VALUES], 5, 4),
+        ([STEP], 3, 3),
+        ([STEP, VALUES], 3, 3),
+        ([STEP, BACK], 2, 2),
+        ([VALUES, BACK], 3, UNSET),
+        ([{"kind": "step", "step": 7, "phase": "eval"}], 1, UNSET),
+    ],
+)
+def test_values_without_a_step_are_at_the_last_one(events: list[dict[str, Any]], train: int, other: Any) -> None:
+    """In a run without steps those of phase train are one more than those before."""
+    progress = after(*events)
+    assert (train, other) == (progress.log_step("train"), progress.log_step("eval"))
+
+
+def test_settings_that_differ_are_named() -> None:
+    """What is gone is None, and what was gone before is not named again."""
+    progress = after({"kind": "run_start", "config": {"a": 1, "b": 2, "c": None}}, {**BACK, "config": {"b": 3}})
+    assert {} == progress.changed({"a": 1, "b": 3})
+    assert {"a": 2, "d": None, "b": None} == progress.changed({"a": 2, "d": None})
+    assert {"a": 1} == after({"kind": "run_start", "config": {"a": 1}}, {**BACK, "config": 5}).config
 
 
 @pytest.mark.parametrize(

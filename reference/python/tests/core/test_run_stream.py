@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import toyspec
+from files import content
 from run_streams import START, kinds, leave_by, with_stream
 from toyspec.core.checker.checking import check
 from toyspec.core.errors import StreamRefusedError
@@ -167,6 +168,22 @@ def test_an_error_that_cannot_say_what_it_is_ends_the_run(directory: Path) -> No
         with pytest.raises(type(error)):
             leave_by(error, RunWriter(directory, on_error="raise"))
         assert text == list(read(directory))[-1]["error"]
+
+
+def test_a_block_without_records_leaves_none(directory: Path) -> None:
+    """A run that never started does not end either; one that was closed or ended by hand gets no second end."""
+    with RunWriter(directory, on_error="raise") as run:
+        pass
+    assert b"" == content(run.events_path)
+    with RunWriter(directory, on_error="raise") as run:
+        run.run_start()
+        run.run_end("aborted")
+    assert ["run_start", "run_end"] == kinds(run)
+    with RunWriter(directory, on_error="raise") as run:
+        run.run_start()
+        run.close()
+        run.step()
+    assert ["run_start"] == kinds(run)
 
 
 def test_start_and_end_are_synced(directory: Path) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from files import in_subprocess
-from toyspec.core.checker.checking import check
+from files import content, in_subprocess
+from toyspec.core.checker.checking import check, check_bytes
 from toyspec.core.reading.reader import read
 from toyspec.core.system_calls import SystemCalls
 from toyspec.core.writing.run_writer import RunWriter
@@ -248,3 +251,34 @@ def test_an_exception_storm_loses_none(directory: Path) -> None:
     done = in_subprocess(program, str(directory))
     assert ("", "0 0 {}\n", 0) == (done.stderr, done.stdout, done.returncode)
     assert [] == check(directory).files[0].findings
+
+
+def test_a_killed_run_is_torn_and_can_be_resumed(tmp_path: Path) -> None:
+    """After SIGKILL at any moment the stream is valid, holds what was acknowledged, and goes on."""
+    program = """if True:
+        import os, sys
+        from toyspec.core.writing.run_writer import RunWriter
+        run = RunWriter(sys.argv[1], exist="resume", on_error="raise")
+        run.run_resume(run.last_step or 0) if run.resumes else run.run_start()
+        while True:
+            run.step(loss=0.5, extra={"x" * 3000: 1})
+            os.write(1, b"%d\\n" % run.last_step)
+    """
+    directory = tmp_path / "r"
+    acknowledged = 0
+    for attempt in range(8):
+        command = [sys.executable, "-c", program, str(directory)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            first = process.stdout.readline()
+            time.sleep(0.004 * attempt)
+            process.kill()
+            told = (first + process.stdout.read()).split(b"\n")[:-1]
+        assert [*range(acknowledged + 1, acknowledged + 1 + len(told))] == [int(number) for number in told]
+        steps = [record["step"] for record in read(directory, mode="tail") if record.kind == "step"]
+        assert [*range(1, len(steps) + 1)] == steps
+        assert acknowledged + len(told) <= len(steps) <= acknowledged + len(told) + 1
+        acknowledged = len(steps)
+    data = content(str(directory / "events.jsonl"))
+    committed = data[: data.rfind(b"\n") + 1]
+    assert [] == [finding for finding in check_bytes(committed).findings if finding.severity == "error"]

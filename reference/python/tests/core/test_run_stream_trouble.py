@@ -122,6 +122,18 @@ def test_what_was_dropped_before_run_start_fits_has_its_cause(
     assert "writing works again; 2 records were dropped here: No space left on device\n" in capfd.readouterr().err
 
 
+def test_a_run_start_that_did_not_fit_is_written_first(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Nothing is valid without it: it is kept, and comes before the first record that fits."""
+    failing = FailingCalls(at=1, error=errno.ENOSPC, only="write")
+    with RunWriter(directory, calls=failing.calls) as run:
+        run.run_start()
+        assert (True, 1) == (run.active, run.dropped)
+        run.step(loss=0.5)
+        assert 0 == run.dropped
+    assert ["run_start", "step", "run_end"] == kinds(run)
+    assert 1 == capfd.readouterr().err.count("No space left on device")
+
+
 def test_an_outage_is_noted_before_the_end(directory: Path) -> None:
     """What was lost last is in the stream as well, since nothing may follow run_end."""
     failing = FailingCalls(at=3, error=errno.ENOSPC, only="write")

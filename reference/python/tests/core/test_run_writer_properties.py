@@ -246,6 +246,38 @@ def _verdict(call: Any, *arguments: Any, **members: Any) -> bool:
     return True
 
 
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {
+                "loss": st.floats(),
+                "lr": st.floats(),
+                "extra": st.dictionaries(st.text(max_size=3), st.floats(), max_size=3),
+            }
+        ),
+        max_size=8,
+    )
+)
+def test_what_is_read_is_what_was_written(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[dict[str, Any]]
+) -> None:
+    """Numbers read back to the same bits, NaN and infinities too."""
+    run = start(RunWriter(tmp_path_factory.mktemp("run") / "r", on_error="raise"))
+    for members in steps:
+        run.step(**members)
+
+    found = [record.event for record in read(run.events_path)][1:]
+    for members, event in zip(steps, found, strict=True):
+        for name in ("loss", "lr"):
+            assert members[name].hex() == getattr(event, name).hex()
+        expected = {key: value.hex() for key, value in members["extra"].items()}
+        assert expected == {key: value.hex() for key, value in event.extra.items()}
+    assert all(
+        msgspec.json.encode(record.event) == record.raw for record in read(run.events_path) if record.kind != "step"
+    )
+
+
 class Text(str):
     """Equals a plain name, and is none."""
 
