@@ -68,15 +68,14 @@ test-all: $(DEV_ALL) ## run every check: those of `make test`, the slow tests, t
 	@$(CHECKS) drift lint docs $(LANGUAGES) engine wheel_test pytest plain_tests
 
 # The two lanes use two cores and end at about the same time. What writes the same files is in one lane: the programs of
-# the other languages are built before `conform` and their part of the tests run them, and the site, whose checker is of
-# TypeScript, is built first there. The tests that read the site come last in the other lane. The engine, which both
-# lanes use, is built before; drift is looked for while nothing writes pages.
+# the other languages are built before `conform` and their part of the tests run them. The site, whose checker is made of
+# the sources of both TypeScript packages, and the engine, which both lanes use, are built before.
 
 .PHONY: ci
 ci: $(DEV_ALL) ## run what CI runs, in two lanes, and print what each part took (at most 25 minutes on two idle cores)
-	@$(CHECKS) --budget 25 --limit 80 drift engine \
+	@$(CHECKS) --budget 25 --limit 80 drift docs engine \
 		--lane lint viewer plain_tests wheel_test 'pytest ci python' fresh \
-		--lane docs $(filter-out viewer,$(LANGUAGES)) conform outsider 'packages_test c gem go npm opam vscode' 'pytest ci languages'
+		--lane $(filter-out viewer,$(LANGUAGES)) conform outsider 'packages_test c gem go npm opam vscode' 'pytest ci languages'
 
 # Slow for what they find: builds and services of other projects, figures, and the same tests once more.
 .PHONY: everything
