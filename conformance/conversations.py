@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import queue
-import select
 import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -41,7 +40,6 @@ class Conversation:
         self._answered: int | None = None
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._writing = threading.Lock()
         self._next = 0
         self._greeted = threading.Event()
         self._failures: list[AdapterError] = []
@@ -68,7 +66,7 @@ class Conversation:
             self._next += 1
             self._waiting[number] = inbox, tag
         line = encoded({"id": number, **request})
-        self._send(line)
+        self._outbox.put(line)
         seconds = self._adapter.seconds_for(len(line))
         try:
             found = inbox.get(timeout=seconds)
@@ -96,41 +94,17 @@ class Conversation:
             self._process.wait()
         self._process.close()
 
-    def _send(self, line: bytes) -> None:
-        """Write *line* at once where the pipe has room for it; else leave it to `_write_all`, which may wait."""
-        if len(line) <= select.PIPE_BUF and self._writing.acquire(blocking=False):
-            try:
-                if self._outbox.empty() and self._has_room():
-                    self._write(line)
-                    return
-            except (OSError, ValueError):
-                return  # _read_all reports why the program ended
-            finally:
-                self._writing.release()
-        self._outbox.put(line)
-
-    def _has_room(self) -> bool:
-        """Return whether a short line can be written without waiting."""
-        stdin = self._process.popen.stdin
-        assert stdin is not None
-        return bool(select.select((), (stdin,), (), 0)[1])
-
-    def _write(self, line: bytes) -> None:
-        stdin = self._process.popen.stdin
-        assert stdin is not None
-        self._note("to", line)
-        stdin.write(line)
-        stdin.flush()
-
     def _write_all(self) -> None:
+        stdin = self._process.popen.stdin
+        assert stdin is not None
         while (line := self._outbox.get()) is not None:
             try:
-                with self._writing:
-                    self._write(line)
+                self._note("to", line)
+                stdin.write(line)
+                stdin.flush()
             except (OSError, ValueError):
                 return  # _read_all reports why the program ended
-        assert self._process.popen.stdin is not None
-        close_quietly(self._process.popen.stdin)
+        close_quietly(stdin)
 
     def _read_all(self) -> None:
         stdout = self._process.popen.stdout
