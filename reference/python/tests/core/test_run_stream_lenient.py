@@ -320,3 +320,23 @@ def test_other_objects_than_companions_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'mirrors'"):
         toyspec.start_run(tmp_path, mirrors=[])  # type: ignore[call-arg]
     assert [] == os.listdir(tmp_path)
+
+
+def test_settings_that_cannot_be_written_change_nothing(tmp_path: Path) -> None:
+    """A resumption names the settings that differ; what has no text in a log takes part in no comparison."""
+    config: dict[str, Any] = {"lr": 0.5, "bad": object()}
+    run = RunWriter(tmp_path / "r", clock=ManualClock(), resuming="by-itself")
+    run.run_start(host="", started_at="", config=config)
+    run.step(1)
+    run.abandon()
+    with begun(tmp_path) as run:
+        run.run_start(config=config)
+        run.run_start(config={**config, "lr": 1}, world_size=2)
+        run.note("on")
+    resumption, note, _ = stream(tmp_path)[-3:]
+    assert {"kind": "run_resume", "from_step": 1, "config": {"lr": 1}, "world_size": 2} == resumption
+    assert {"kind": "note", "text": "on"} == note
+    strict = begun(tmp_path, on_error="raise")
+    with pytest.raises(ValueError, match="bad"):
+        strict.run_start(config=config)
+    strict.abandon()

@@ -282,3 +282,46 @@ def test_a_killed_run_is_torn_and_can_be_resumed(tmp_path: Path) -> None:
     data = content(str(directory / "events.jsonl"))
     committed = data[: data.rfind(b"\n") + 1]
     assert [] == [finding for finding in check_bytes(committed).findings if finding.severity == "error"]
+
+
+def test_a_forked_child_may_open_its_own_run(directory: Path) -> None:
+    """Workers that log open a run of their own."""
+    run = RunWriter(directory, on_error="raise")
+    run.run_start()
+    child = os.fork()
+    if child == 0:
+        try:
+            with RunWriter(directory.with_name("child"), on_error="raise") as own:
+                own.run_start()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert 0 == os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert 2 == len(list(read(directory.with_name("child"))))
+
+
+def test_two_processes_do_not_write_one_run(directory: Path) -> None:
+    """Of processes that start the same run at once, one writes it, and the others leave it alone."""
+    program = """if True:
+        import sys
+        from toyspec.core.writing.run_writer import RunWriter
+        with RunWriter(sys.argv[1]) as run:
+            run.run_start()
+            print(run.active, flush=True)
+            sys.stdin.read()
+            for _ in range(100):
+                run.step(loss=0.5)
+    """
+    command = [sys.executable, "-c", program, str(directory)]
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    started = [subprocess.Popen(command, text=True, **pipes) for _ in range(3)]
+    # Each goes on only when all have tried.
+    tried = [process.stdout.readline() for process in started if process.stdout]
+    answers = [process.communicate(timeout=300) for process in started]
+    assert ["False\n", "False\n", "True\n"] == sorted(tried)
+    assert 2 == sum(
+        "another writer has it open; wait until it closes the file, or write to another directory" in err
+        for _, err in answers
+    )
+    report = check(directory).files[0]
+    assert ([], 102) == (report.findings, report.records)

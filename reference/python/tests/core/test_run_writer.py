@@ -208,3 +208,12 @@ def test_a_writer_stays_where_it_is(tmp_path: Path) -> None:
         assert copy.copy(run) is run
         with pytest.raises(TypeError, match="cannot be sent to another process; return the values to this one"):
             pickle.dumps(run)
+
+
+def test_a_clock_that_is_set_back_repeats_the_time(run: RunWriter, clock: ManualClock) -> None:
+    """Time in a stream never decreases, whatever the clock does."""
+    start(run)
+    for seconds in (1.0, -5.0, 4.5, 1.0):
+        clock.advance(seconds)
+        run.note("x")
+    assert [1.0, 1.0, 1.0, 1.5] == [record["t"] for record in read(run.events_path)][1:]
