@@ -47,7 +47,6 @@ OF_FRAMEWORKS = {
 LEAST_SECONDS = 120
 """A shorter wait for what must come fails on a loaded machine."""
 WITH_SHORT_WAITS = {
-    "mirror_services.py": "a call that ends so is tried again, as one that fails",
     "real_stores.py": "one of many attempts to reach a server that starts",
 }
 """Files with a short wait that decides nothing, and why."""

@@ -10,37 +10,34 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toyspec
-from mirror_services import FAST, Behaviour, HttpDestination, Knowledge, RowService, write_steps
+from mirror_services import FAST, Behaviour, Knowledge, RowService, write_steps
 from property_examples import examples
-from toyspec.convert.destinations.destination import Destination, Lost, RunHead
 from toyspec.convert.mirrors.mirroring import Timing, mirror_run
 from toyspec.convert.mirrors.settings import Mirror, Selecting
-from toyspec.convert.run_items import ItemRow
 
 ALL = Mirror(to="wandb", patience=0.05)
 HERE = Path(__file__).parents[1]
 
 
 @pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[RowService]:
-    """Let every mirror send to a server that counts its rows."""
-    with RowService() as made:
-        use(made, monkeypatch)
-        yield made
+def service(monkeypatch: pytest.MonkeyPatch) -> RowService:
+    """Let every mirror send to a service that counts its rows."""
+    return use(RowService(), monkeypatch)
 
 
-def use(service: RowService, monkeypatch: pytest.MonkeyPatch, knowledge: Knowledge = "counts") -> None:
+def use(service: RowService, monkeypatch: pytest.MonkeyPatch) -> RowService:
     """Let every mirror of this process send to *service*."""
-    monkeypatch.setattr(Mirror, "destination", lambda _: HttpDestination(service.url, knowledge))
+    monkeypatch.setattr(Mirror, "destination", lambda _: service)
+    return service
 
 
 def lines(service: RowService) -> list[int]:
@@ -78,7 +75,7 @@ def test_torn_run_is_sent_as_far_as_it_is(service: RowService, tmp_path: Path) -
 
 @settings(max_examples=examples(50))
 @given(
-    st.lists(st.sampled_from(get_args(Behaviour)), max_size=6),
+    st.lists(st.sampled_from(["good", "refuses", "keeps and fails", "keeps half and fails"]), max_size=6),
     st.sampled_from(get_args(Knowledge)),
     st.sampled_from([1, 3]),
     st.integers(1, 40),
@@ -90,11 +87,11 @@ def test_every_row_arrives_once_whatever_the_service_does(
     every: int,
     count: int,
 ) -> None:
-    """Lost answers, half kept batches and hang-ups leave neither a hole nor a double."""
+    """Refusals, lost answers and half kept batches leave neither a hole nor a double."""
     run = write_steps(tmp_path_factory.mktemp("r") / "a", [float(at) for at in range(count)], ending="completed")
     mirror = Mirror(to="wandb", patience=300.0, select=Selecting(every=every))
-    with pytest.MonkeyPatch.context() as patch, RowService(behaviours) as service:
-        use(service, patch, knowledge)
+    with pytest.MonkeyPatch.context() as patch:
+        service = use(RowService(knowledge, behaviours), patch)
         patch.setattr("toyspec.convert.mirrors.mirroring.BATCH", 7)
         outcomes = [mirror_run(run, mirror, timing=FAST) for _ in range(2)]
     assert ["ended", "ended"] == outcomes
@@ -105,63 +102,19 @@ def test_rows_that_the_service_has_lost_are_sent_again(service: RowService, tmp_
     """A service that counts fewer rows than it has acknowledged gets the others from the start of the gap."""
     run = write_steps(tmp_path / "a", [float(at) for at in range(30)], ending=None)
     mirror_run(run, ALL, timing=FAST)
-    del service.rows[10:]
+    del service.kept[10:]
     write_steps(run, [float(at) for at in range(31)], ending="completed")
     mirror_run(run, ALL, timing=FAST)
     assert list(range(2, 33)) == lines(service)
 
 
-class Forgetful(Destination):
-    """A service that acknowledges one batch, fails at the next one, and has then lost the first."""
-
-    count = 0
-    end = time.monotonic() + 3600
-
-    def open(self, run: RunHead, place: Any = None) -> int | None:
-        """Return how many rows it has now."""
-        del run, place
-        if time.monotonic() > self.end:
-            pytest.fail("the service was never given up")
-        return Forgetful.count
-
-    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
-        """Keep the first batch, and lose it with the second."""
-        sent = [row for row in rows if row.number >= 0]
-        if sent and Forgetful.count:
-            Forgetful.count = 0
-            raise ConnectionError("lost")
-        Forgetful.count += len(sent)
-        return []
-
-
 def test_service_that_loses_rows_each_time_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only rows that it never had before renew the patience, and a rewind does not."""
     run = write_steps(tmp_path / "a", [float(at) for at in range(5)], ending="completed")
-    monkeypatch.setattr(Mirror, "destination", lambda _: Forgetful())
+    behaviours: list[Behaviour] = ["good", "loses all and fails"]
+    use(RowService(behaviours=behaviours * 1000), monkeypatch)
     monkeypatch.setattr("toyspec.convert.mirrors.mirroring.BATCH", 2)
-    monkeypatch.setattr(Forgetful, "end", time.monotonic() + 120)
     assert "abandoned" == mirror_run(run, ALL, timing=FAST)
-
-
-class Recovering(Destination):
-    """A service that keeps one row more each time, and then fails and has lost all."""
-
-    count = 0
-    most = 0
-
-    def open(self, run: RunHead, place: Any = None) -> int | None:
-        """Return how many rows it has now."""
-        del run, place
-        return Recovering.count
-
-    def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
-        """Keep one row more than ever before, then fail, and lose all."""
-        sent = [row for row in rows if row.number >= 0]
-        if sent and Recovering.count > Recovering.most:
-            Recovering.most, Recovering.count = Recovering.count, 0
-            raise ConnectionError("lost")
-        Recovering.count += len(sent)
-        return []
 
 
 def test_what_a_service_takes_after_it_lost_rows_renews_the_patience(
@@ -169,25 +122,27 @@ def test_what_a_service_takes_after_it_lost_rows_renews_the_patience(
 ) -> None:
     """Each attempt brings a row more than all before, so the mirror goes on, however long they take together."""
     run = write_steps(tmp_path / "a", [float(at) for at in range(8)], ending="completed")
-    monkeypatch.setattr(Mirror, "destination", lambda _: Recovering())
+    good: list[Behaviour] = ["good"]
+    service = RowService(behaviours=[each for count in range(1, 9) for each in (*good * count, "loses all and fails")])
+    use(service, monkeypatch)
     monkeypatch.setattr("toyspec.convert.mirrors.mirroring.BATCH", 1)
     clock = iter(range(10_000))
     timing = Timing(poll=0.01, first_retry=0.001, longest_retry=0.01, clock=lambda: float(next(clock)))
     assert "ended" == mirror_run(run, Mirror(to="wandb", patience=1.5), timing=timing)
+    assert list(range(2, 10)) == lines(service)
 
 
 def test_service_that_is_away_costs_patience_and_one_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    service: RowService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The mirror gives up after its patience; once the service is there, a backfill sends everything."""
     run = write_steps(tmp_path / "a", [3.0, 2.0], ending="completed")
-    monkeypatch.setattr(Mirror, "destination", lambda _: HttpDestination("http://127.0.0.1:9/", "counts"))
-    assert "abandoned" == mirror_run(run, ALL, timing=FAST)
-    assert 1 == capsys.readouterr().err.count("wandb failed (URLError")
-    with RowService() as service:
-        use(service, monkeypatch)
-        assert "ended" == mirror_run(run, ALL, timing=FAST)
-        assert [2, 3] == lines(service)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(service, "open", MagicMock(side_effect=ConnectionError("away")))
+        assert "abandoned" == mirror_run(run, ALL, timing=FAST)
+    assert 1 == capsys.readouterr().err.count("wandb failed (ConnectionError")
+    assert "ended" == mirror_run(run, ALL, timing=FAST)
+    assert [2, 3] == lines(service)
 
 
 def test_run_is_followed_while_it_is_written(service: RowService, tmp_path: Path) -> None:
@@ -257,11 +212,11 @@ def test_state_file_that_is_damaged_is_refused(service: RowService, tmp_path: Pa
 KILLED = """
 import sys
 from pathlib import Path
-from mirror_services import FAST, HttpDestination
+from mirror_services import FAST, RowService
 from toyspec.convert.mirrors import mirroring
 from toyspec.convert.mirrors.settings import Mirror, Selecting
 mirroring.BATCH = 5
-Mirror.destination = lambda _: HttpDestination(sys.argv[2], sys.argv[3])
+Mirror.destination = lambda _: RowService(sys.argv[2], path=Path(sys.argv[3]))
 print("ready", flush=True)
 mirroring.mirror_run(sys.argv[1], Mirror(to="wandb", select=Selecting(every=int(sys.argv[4]))), timing=FAST)
 """
@@ -274,20 +229,19 @@ def test_mirror_killed_at_any_moment_sends_every_row_once(knowledge: Knowledge, 
     """After SIGKILL at random moments, each time with a longer run, nothing is double and nothing is missing."""
     chance, run = random.Random(f"{knowledge}{every}"), tmp_path / "a"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent)])}
-    with RowService() as service:
-        command = [sys.executable, "-c", KILLED, str(run), service.url, knowledge, every]
-        kills = 0
-        for count in range(100, 600, 100):
-            is_last = count == 500
-            write_steps(run, [float(at) for at in range(count)], seconds=0.5, ending="completed" if is_last else None)
-            with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
-                assert process.stdout is not None
-                process.stdout.readline()
-                if not is_last:
-                    time.sleep(chance.uniform(0.0, 0.15))
-                    process.send_signal(signal.SIGKILL)
-                kills += process.wait() == -signal.SIGKILL
-        found = lines(service)
+    command = [sys.executable, "-c", KILLED, str(run), knowledge, str(tmp_path / "kept"), every]
+    kills = 0
+    for count in range(100, 600, 100):
+        is_last = count == 500
+        write_steps(run, [float(at) for at in range(count)], seconds=0.5, ending="completed" if is_last else None)
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            if not is_last:
+                time.sleep(chance.uniform(0.0, 0.15))
+                process.send_signal(signal.SIGKILL)
+            kills += process.wait() == -signal.SIGKILL
+    service = RowService(path=tmp_path / "kept")
     assert kills
-    assert [step + 1 for step in range(1, 501) if step % int(every) == 0] == found
+    assert [step + 1 for step in range(1, 501) if step % int(every) == 0] == lines(service)
     assert ["completed"] == service.endings
