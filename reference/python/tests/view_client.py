@@ -73,8 +73,7 @@ class Client:
         """Return status, headers and body of an answer; ``_`` in the name of a header stands for ``-``."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=300)
         try:
-            is_own = "Accept_Encoding" in headers
-            connection.putrequest(method, path, skip_host="Host" in headers, skip_accept_encoding=is_own)
+            connection.putrequest(method, path, skip_host="Host" in headers, skip_accept_encoding=True)
             for name, value in headers.items():
                 connection.putheader(name.replace("_", "-"), value)
             connection.endheaders()

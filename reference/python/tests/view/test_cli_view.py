@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-import http.client
-import json
 import os
 import socket
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,7 +13,7 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.view import server as view_server
 from toyspec.view.curve_store import default_directory
-from toyspec.view.server import LOOPBACK, ViewServer, _is_loopback, _names, _shown_host
+from toyspec.view.server import LOOPBACK, ViewServer, _is_loopback, _shown_host
 from view_client import START, step, write_run
 
 if TYPE_CHECKING:
@@ -145,84 +141,6 @@ def test_only_loopback_needs_no_token(
     monkeypatch.setattr("socket.gethostname", lambda: "this-machine")
     assert is_loopback == _is_loopback(host)
     assert shown == _shown_host(host)
-    names = _names(host, 6080, is_loopback=is_loopback)
-    assert f"{shown}:6080" in names
-    assert is_loopback == ("localhost:6080" in names)
-    assert is_loopback != ("this-machine:6080" in names)
-    assert all(name.endswith(":6080") for name in names)
-    assert shown in _names(host, 80, is_loopback=is_loopback)
-
-
-@pytest.mark.parametrize(
-    ("host", "is_loopback", "answers"),
-    [
-        ("192.0.2.7:PORT", False, True),
-        ("[2001:db8::7]:PORT", False, True),
-        ("192.0.2.7:1", False, False),
-        ("192.0.2.7", False, False),
-        ("elsewhere.example:PORT", False, False),
-        ("192.0.2.7:PORT", True, False),
-    ],
-)
-def test_addresses_lead_to_a_server_for_others_and_names_do_not(
-    host: str, is_loopback: bool, answers: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No name can be made to lead to an address; on loopback, only its own names are answered."""
-    import view_client
-
-    write_run(tmp_path / "runs" / "run", START, step(1))
-    with view_client.served(tmp_path / "runs", tmp_path / "cache") as client:
-        monkeypatch.setattr(client.server, "is_loopback", is_loopback)
-        status, _, _ = client.get("/api/runs", Host=host.replace("PORT", str(client.server.port)))
-    assert (200 if answers else 421) == status
-
-
-def test_page_may_load_its_own_files_alone(tmp_path: Path) -> None:
-    """The page names its type and a policy that lets nothing of other sites in."""
-    import view_client
-
-    for number in range(80):
-        write_run(tmp_path / f"runs/{number}", START, step(1))
-    with view_client.served(tmp_path / "runs", tmp_path / "cache") as client:
-        client.settled_rows()
-        status, page, body = client.get("/")
-        _, plain, rows = client.get("/api/runs")
-        connection = http.client.HTTPConnection(LOOPBACK, client.server.port, timeout=300)
-        with contextlib.closing(connection):
-            connection.request("GET", "/api/runs", headers={"Accept-Encoding": "gzip"})
-            packed = connection.getresponse()
-            small = packed.read()
-    assert (200, "text/html; charset=utf-8", str(len(body))) == (status, page["content-type"], page["content-length"])
-    policy: dict[str, Any] = dict(
-        part.strip().partition(" ")[::2] for part in page["content-security-policy"].split(";")
-    )
-    assert "'none'" == policy["default-src"]
-    assert {"script-src", "style-src", "connect-src"} <= policy.keys()
-    assert not any(site in value for value in policy.values() for site in ("*", "http:", "https:", "unsafe-eval"))
-    assert "api/runs" in page["link"]
-    assert "no-cache" == page["cache-control"]
-    assert "content-encoding" not in plain
-    assert ("gzip", str(len(small))) == (packed.headers["Content-Encoding"], packed.headers["Content-Length"])
-    assert rows == gzip.decompress(small)
-    assert len(small) < len(rows)
-
-
-def test_client_that_names_no_encoding_gets_plain_bytes(tmp_path: Path) -> None:
-    """A request need not have a header Accept-Encoding."""
-    import view_client
-
-    for number in range(80):
-        write_run(tmp_path / f"runs/{number}", START, step(1))
-    with view_client.served(tmp_path / "runs", tmp_path / "cache") as client:
-        expected = set(client.settled_rows())
-        connection = http.client.HTTPConnection(LOOPBACK, client.server.port, timeout=300)
-        with contextlib.closing(connection):
-            connection.putrequest("GET", "/api/runs", skip_accept_encoding=True)
-            connection.endheaders()
-            answer = connection.getresponse()
-            found = json.loads(answer.read())
-    assert (200, None) == (answer.status, answer.headers["Content-Encoding"])
-    assert expected == {row["id"] for row in found["runs"]}
 
 
 @pytest.mark.parametrize(

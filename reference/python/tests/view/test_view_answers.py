@@ -20,7 +20,16 @@ ANSWERS = Path(__file__).parents[1] / "view_answers.txt"
 RUNS = fixed_runs("sorts")
 _MORE = RUNS.with_name("more")
 _IMAGE = "e3ec8b7a95b6c12f4a6f3db24833c42c87d74124c06be8276a9b1a06a7adc459"
-_HEADERS = ("content-type", "content-range", "content-disposition", "cache-control", "accept-ranges", "allow", "vary")
+_HEADERS = (
+    "content-type",
+    "content-range",
+    "content-disposition",
+    "cache-control",
+    "accept-ranges",
+    "allow",
+    "vary",
+    "link",
+)
 _SAFETY = ("content-security-policy", "x-content-type-options", "referrer-policy", "cross-origin-resource-policy")
 
 

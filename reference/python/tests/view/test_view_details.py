@@ -16,15 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_findings_have_the_place_of_their_line(tmp_path: Path) -> None:
-    """A finding has step and time of its record, or those of the last record before a line that is none."""
-    lines = (START, step(1), step(2), b"lost\n", step(3), step(9), END)
-    write_run(tmp_path / "runs" / "run", *lines)
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
-        found = {each["rule"]: (each["step"], each["t"]) for each in client.json("/api/run", run="run")["findings"]}
-    assert (2, 2.5) == found["invalid-json"]
-
-
 def test_findings_and_notes_have_a_place_on_every_axis(tmp_path: Path) -> None:
     """Epoch and tokens are those that the stream has given last."""
     scalars = b'{"kind":"scalars","t":3.0,"step":2,"epoch":0.5,"values":{"tokens_seen":4096}}\n'
@@ -49,28 +40,15 @@ def test_findings_are_where_the_tokens_of_all_steps_put_them(tmp_path: Path) -> 
     assert [1024, 1024, 1024] == [note["tokens"] for note in shown]
 
 
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        ("metrics.jsonl", ['{"iter":%d,"loss":1.0}']),
-        ("metrics.jsonl", ['{"global_step":%d,"loss":1.0}']),
-        ("metrics.jsonl", ['{"_step":%d,"loss":1.0}']),
-        ("metrics.csv", ["global_step,loss", "%d,1.0"]),
-    ],
-)
-def test_findings_of_other_programs_are_at_the_step_that_their_dialect_names(
-    tmp_path: Path, name: str, lines: list[str]
-) -> None:
-    """Without a step, no chart could show their flag."""
-    *head, line = lines
-    rows = [line % 10, line % 20, "lost", line % 30]
+def test_finding_of_a_table_is_at_the_step_that_its_dialect_names(tmp_path: Path) -> None:
+    """Without a step, no chart could show its flag."""
     run = tmp_path / "runs" / "run"
     run.mkdir(parents=True)
-    (run / name).write_text("\n".join([*head, *rows, ""]))
+    (run / "metrics.csv").write_text("global_step,loss\n10,1.0\n20,1.0\nlost\n30,1.0\n")
     with served(tmp_path / "runs", tmp_path / "cache") as client:
         (identifier,) = client.rows()
         found = client.json("/api/run", run=identifier)
-    (finding,) = [each for each in found["findings"] if each["line"] == len(head) + 3]
+    (finding,) = [each for each in found["findings"] if each["line"] == 4]
     assert (20, finding["severity"]) == (finding["step"], "error")
 
 
@@ -87,24 +65,6 @@ def test_findings_of_other_programs_have_time_epoch_and_tokens_of_their_curves(t
     (finding,) = found["findings"]
     assert (2, 60.0, 0.5, 1024) == tuple(finding[name] for name in ("step", "t", "epoch", "tokens"))
     assert [0.0, 60.0, 90.0] == list(times[0][1]["time"])
-
-
-def test_media_references_and_histograms_are_sent(tmp_path: Path) -> None:
-    """The page of a run has them from the server, as it has them from a folder."""
-    media = b'{"kind":"media","t":1.0,"step":1,"name":"p","media_type":"image/png","sha256":"%s"}\n' % (b"0" * 64)
-    reference = b'{"kind":"reference","t":1.0,"uri":"s3://b/w","role":"checkpoint"}\n'
-    bins = b'{"kind":"histogram","t":1.0,"step":1,"name":"h","edges":[0,1],"counts":[2]}\n'
-    write_run(tmp_path / "runs" / "run", START, step(1), media, reference, bins, END)
-    with served(tmp_path / "runs", tmp_path / "cache") as client:
-        run = client.json("/api/run", run="run")
-    assert [("p", "0" * 64)] == [(each["name"], each["sha256"]) for each in run["media"]]
-    assert ["s3://b/w"] == [each["uri"] for each in run["references"]]
-    (series,) = run["histograms"]
-    assert ("histogram", "h", [[0, 1]]) == (
-        series["kind"],
-        series["name"],
-        [each["edges"] for each in series["records"]],
-    )
 
 
 def _detail(folder: Path, *lines: bytes, imported: str | None = None) -> dict[str, Any]:
@@ -183,11 +143,6 @@ def test_findings_that_are_not_listed_are_counted(most: int, tmp_path: Path, mon
     assert most >= len(found["findings"])
 
 
-def test_page_without_a_limit_in_reach_leaves_nothing_out(tmp_path: Path) -> None:
-    """A list that is whole is not mentioned."""
-    assert {} == _detail(tmp_path, step(1), END)["left_out"]
-
-
 @pytest.mark.parametrize("records", [499, 500, 501])
 def test_records_of_a_histogram_that_are_not_listed_are_counted(records: int, tmp_path: Path) -> None:
     """A series of a histogram has 500 records."""
@@ -238,16 +193,8 @@ def test_regions_nest_like_brackets(tmp_path: Path) -> None:
     marks = ["+a", "+b", "+a", "-a", "-b", "+c", "-nothing", "-c", "-a", "+d"]
     kinds = {"+": "region_enter", "-": "region_exit"}
     found = _detail(tmp_path, *(_line(kinds[mark[0]], at, region=mark[1:]) for at, mark in enumerate(marks)))
-    expected: list[Any] = []
-    opened: list[Any] = []
-    for at, mark in enumerate(marks):
-        if mark[0] == "+":
-            opened.append({"region": mark[1:], "from": at, "to": None, "depth": len(opened)})
-            expected.append(opened[-1])
-        elif mark[1:] in [each["region"] for each in opened]:
-            last = max(number for number, each in enumerate(opened) if each["region"] == mark[1:])
-            opened.pop(last)["to"] = at
-    assert expected == found["regions"]
+    expected = [("a", 0, 8, 0), ("b", 1, 4, 1), ("a", 2, 3, 2), ("c", 5, 7, 1), ("d", 9, None, 0)]
+    assert expected == [(each["region"], each["from"], each["to"], each["depth"]) for each in found["regions"]]
 
 
 @pytest.mark.parametrize(
