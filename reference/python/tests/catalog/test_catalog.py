@@ -21,15 +21,17 @@ from loopback_store import BUCKET
 from toyspec import Catalog, CatalogError, ExpressionError, build_catalog, list_runs, start_run, update_catalog
 from toyspec.catalog import building, reading, tables
 from toyspec.catalog.layout import LAYOUT, MANIFEST
+from toyspec.core.checker.checking import count_findings
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
+from toyspec.core.reading.log_detection import DialectChoice
 
 if TYPE_CHECKING:
     from loopback_store import Store
 
 START = (
     '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"%s",'
-    '"started_at":"2026-11-%02dT10:00:00+02:00","config":%s}\n'
+    '"started_at":"2026-11-%02dT01:00:00+02:00","config":%s}\n'
 )
 STEP = '{"kind":"step","t":%d.5,"step":%d,"loss":%s,"extra":{"val/acc":0.%d}}\n'
 END = '{"kind":"run_end","t":9.0,"reason":"completed"}\n'
@@ -97,7 +99,7 @@ def test_catalog_has_what_a_listing_has(runs: Path, tmp_path: Path) -> None:
     # A list counts files under other names too, such as notes; a catalog counts streams alone.
     assert (8, 3, ()) == (len(whole), whole.skipped, whole.errors)
     assert [run.row() for run in whole] == [run.row() for run in found]
-    counts = [run.facts.findings for run in found]
+    counts = [count_findings(run.path, DialectChoice()) for run in whole]
     assert [msgspec.structs.replace(run.facts, findings=each) for run, each in zip(whole, counts, strict=True)] == [
         run.facts for run in found
     ]
@@ -110,7 +112,7 @@ def test_columns(runs: Path, tmp_path: Path) -> None:
     assert ("damaged", 0.1, 1.5, 1.5) == (row["state"], row["config.lr"], row["last.loss"], row["best.loss"])
     assert (1, {"invalid-json": 1}, 1) == (row["findings.invalid-json"], json.loads(row["findings"]), row["errors"])
     assert {"lr": 0.1} == json.loads(row["config"])
-    assert "2026-11-04" == str(row["day"])
+    assert "2026-11-03" == str(row["day"])
 
 
 def test_update_reads_what_changed(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

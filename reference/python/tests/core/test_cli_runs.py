@@ -118,8 +118,9 @@ def test_runs_that_do_not_fit_a_terminal_are_named(
 
 def test_a_run_that_a_writer_holds_is_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The lock of the writer tells a live run from one that was killed."""
-    with toyspec.start_run(tmp_path, run_id="live") as run:
+    with toyspec.start_run(tmp_path, run_id="live", config={"max_steps": 4}) as run:
         run.step(loss=1.0)
+        assert re.search(r" running, 25 %, \d+\.\d s left ", printed(capsys, "ls", tmp_path))
         assert ["running"] == [each["state"] for each in json.loads(printed(capsys, "ls", "--json", tmp_path))]
         assert "running" in printed(capsys, "show", tmp_path / "live")
     assert "complete" in printed(capsys, "show", tmp_path / "live")
