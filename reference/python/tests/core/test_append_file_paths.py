@@ -33,27 +33,6 @@ def contents(path: str) -> dict[str, bytes]:
     return {name: content(os.path.join(directory, name)) for name in os.listdir(directory)}
 
 
-@pytest.mark.parametrize("kept", [b"", b"kept\n"])
-def test_a_replacement_that_is_discarded_leaves_no_trace(path: str, kept: bytes) -> None:
-    """A file without a line gives the ones that it replaced their names back."""
-    Path(path).write_bytes(OLD)
-    if kept:
-        Path(f"{path}.prev").write_bytes(kept)
-    before = contents(path)
-    AppendFile.replace(path).discard()
-    assert before == contents(path)
-
-
-def test_a_new_file_that_is_discarded_is_gone_and_one_with_a_line_stays(path: str) -> None:
-    """Only what has no line is taken back."""
-    AppendFile.create(path).discard()
-    assert not os.path.exists(path)
-    file = AppendFile.reopen(path)
-    file.append(b"line")
-    file.discard()
-    assert b"line\n" == content(path)
-
-
 @pytest.mark.parametrize("way", ["deleted", "moved", "replaced", "deleted with its directory"])
 def test_a_file_that_loses_its_name_is_started_again(way: str, path: str, capfd: pytest.CaptureFixture[str]) -> None:
     """The next look finds it: the path has every line again, what took its place is kept, and it is said once."""

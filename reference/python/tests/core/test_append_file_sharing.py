@@ -198,16 +198,3 @@ def test_what_waits_for_a_turn_that_fails_is_done(path: str) -> None:
         with pytest.raises(ValueError, match="of the turn"):
             file.in_turn(interrupted)
         assert b"of the handler\n" == content(path)
-
-
-def test_the_limit_of_open_files_is_an_error_of_opening(path: str) -> None:
-    """Without a free descriptor, opening raises and leaves no file open."""
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    lowest = os.dup(0)
-    os.close(lowest)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, limits[1]))
-    try:
-        with pytest.raises(OSError, match="Too many open files"):
-            AppendFile.create(path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

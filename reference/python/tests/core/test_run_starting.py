@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import os
 import shutil
@@ -478,25 +477,6 @@ def test_the_revision_of_this_program_is_in_its_run(repository: Path, monkeypatc
     monkeypatch.chdir(repository)
     (start,) = read(start_run(repository / "runs").directory)
     assert {"sha": git(repository, "rev-parse", "HEAD"), "branch": "main", "dirty": False} == start["git"]
-
-
-@pytest.mark.parametrize("error", [None, ValueError("bad data")])
-def test_close_ends_a_run(tmp_path: Path, error: Exception | None) -> None:
-    """A run that is closed has ended, by the exception that is being handled; abandon leaves it torn."""
-    run = start_run(tmp_path, run_id="a")
-    run.step(loss=1.0)
-    with contextlib.suppress(ValueError):
-        try:
-            if error is not None:
-                raise error
-        finally:
-            run.close()
-    end = list(read(run.directory))[-1]
-    assert (("errored", "ValueError: bad data") if error else ("completed", None)) == (end["reason"], end.get("error"))
-    run.close()
-    run.log(late=1.0)
-    run.abandon()
-    assert "torn" == check(run.directory).files[0].state
 
 
 @pytest.mark.parametrize("engine", ["", "python"])

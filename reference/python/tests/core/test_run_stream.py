@@ -18,7 +18,7 @@ from toyspec.core.errors import StreamRefusedError
 from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.reading.reader import read
 from toyspec.core.writing.run_writer import RunWriter
-from toyspec.testing import FailingCalls, ManualClock
+from toyspec.testing import ManualClock
 
 STEP = b'{"kind":"step","t":1.5,"step":4,"loss":0.5}\n'
 END = b'{"kind":"run_end","t":1.5,"reason":"completed"}\n'
@@ -184,29 +184,6 @@ def test_a_block_without_records_leaves_none(directory: Path) -> None:
         run.close()
         run.step()
     assert ["run_start"] == kinds(run)
-
-
-def test_start_and_end_are_synced(directory: Path) -> None:
-    """run_start and run_end are forced to the disk with the directory, steps are not."""
-    counting = FailingCalls(at=0, error=0)
-    run = RunWriter(directory, calls=counting.calls, on_error="raise")
-    synced = []
-    for call in (run.run_start, run.step, run.run_end):
-        before = counting.made.count("fsync")
-        call()
-        synced.append(counting.made.count("fsync") - before)
-    assert [2, 0, 2] == synced
-
-
-def test_every_record_can_be_synced(directory: Path) -> None:
-    """With durability fsync and no period, each record is on the disk when its call returns."""
-    counting = FailingCalls(at=0, error=0)
-    run = RunWriter(directory, durability="fsync", calls=counting.calls, on_error="raise")
-    run.run_start()
-    before = counting.made.count("fsync")
-    for _ in range(3):
-        run.step()
-    assert 3 == counting.made.count("fsync") - before
 
 
 def test_files_of_a_run_follow_no_change_of_the_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

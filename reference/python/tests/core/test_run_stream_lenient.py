@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -195,23 +194,6 @@ def test_progress_of_a_seal_ends_with_all_bytes(tmp_path: Path) -> None:
     total = sum(path.stat().st_size for path in (tmp_path / "r").iterdir() if path.name != "SHA256SUMS")
     assert {total} == {known for _, known in told}
     assert (sorted(told), (total, total)) == (told, told[-1])
-
-
-def test_file_of_a_record_that_cannot_be_read_is_the_cause(tmp_path: Path) -> None:
-    """A caller that wants errors gets one with the name of the record and what the system or the content says."""
-    run = begun(tmp_path, on_error="raise")
-    for content, digest, fact in (
-        (b"x", "0" * 64, f"its sha256 is {sha256(b'x').hexdigest()}, but the record says {'0' * 64}; leave it out"),
-        (tmp_path / "none", None, "it cannot be read: FileNotFoundError: [Errno 2] No such file or directory: "),
-    ):
-        with pytest.raises(ValueError, match=r"^m cannot be written") as caught:
-            run.media("m", media_type="text/plain", content=content, sha256=digest)
-        assert str(caught.value).startswith(f"m cannot be written: {fact}")
-    (tmp_path / "r" / "media").rmdir()
-    (tmp_path / "r" / "media").write_text("no folder")
-    with pytest.raises(ValueError, match=r"^m cannot be written: its file could not be written: Not a directory"):
-        run.media("m", media_type="text/plain", content=b"x")
-    run.abandon()
 
 
 def test_companion_of_a_parent_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -189,17 +189,6 @@ def test_text_that_utf8_cannot_hold_does_not_raise(run: RunWriter) -> None:
     assert "a\ufffd" == list(read(run.events_path))[-1]["text"]
 
 
-def test_the_run_id_is_safe(tmp_path: Path) -> None:
-    """The id is the directory's name or given, and an unsafe one is refused before anything is made."""
-    assert "a-1" == RunWriter(tmp_path / "a-1").run_id
-    assert "b" == RunWriter(tmp_path / "a-2", run_id="b").run_id
-    with pytest.raises(ValueError, match="run id 'a 3'"):
-        RunWriter(tmp_path / "a 3")
-    with pytest.raises(ValueError, match=r"run id '\.\./x'"):
-        RunWriter(tmp_path / "a-4", run_id="../x")
-    assert ["a-1", "a-2"] == sorted(path.name for path in tmp_path.iterdir())
-
-
 def test_a_writer_stays_where_it_is(tmp_path: Path) -> None:
     """A copy of a trainer has the same writer, and pickling it says what to do instead."""
     with RunWriter(tmp_path / "a") as run:

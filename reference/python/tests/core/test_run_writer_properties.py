@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -276,32 +274,3 @@ def test_what_is_read_is_what_was_written(
     assert all(
         msgspec.json.encode(record.event) == record.raw for record in read(run.events_path) if record.kind != "step"
     )
-
-
-class Text(str):
-    """Equals a plain name, and is none."""
-
-    __slots__ = ()
-
-
-EXTRAS: list[tuple[dict[Any, Any], str]] = [
-    ({"a": 1.5, "b": None}, '{"a":1.5,"b":null}'),
-    ({"b": 0.5, "a": 1.5}, '{"a":1.5,"b":0.5}'),
-    ({"a": 1, "b": math.inf}, '{"a":1.0,"b":null}'),
-    ({Text("a"): 1.5, "b": 0.5}, '{"a":1.5,"b":0.5}'),
-    ({"é": 1.5, "z": -2.5}, '{"z":-2.5,"é":1.5}'),
-    ({"\x01": 1.5, "\x7f": 1e16}, '{"\\u0001":1.5,"\x7f":1e16}'),
-    ({}, "{}"),
-]
-
-
-@pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize(("extra", "text"), EXTRAS, ids=[text for _, text in EXTRAS])
-def test_extra_is_canonical(extra: dict[Any, Any], text: str, times: int, tmp_path: Path) -> None:
-    """Numbers by name are written in order and as floats, the first time and when their names have been seen."""
-    run = start(RunWriter(tmp_path / "r", on_error="raise"))
-    run.step(loss=1.0, extra={"a": 1.0, "b": 2.0})
-    for _ in range(times):
-        run.step(loss=1.0, extra=extra)
-    lines = Path(run.events_path).read_bytes().splitlines()[-times:]
-    assert [text] * times == [re.split(',"nonfinite"|}$', line.decode().partition('"extra":')[2])[0] for line in lines]
