@@ -30,16 +30,6 @@ def _numbers(data: bytes) -> list[Any]:
     return [record.get("step", record.get("from_step")) for record in read(data, attempts="latest")]
 
 
-def test_latest_view_leaves_out_superseded_steps() -> None:
-    """Each step is there once, from the attempt that reached it last; the resumptions stay."""
-    data = _stream(
-        *map(_step, (1, 2, 3, 4)), _resume(2), *map(_step, (3, 4, 5)), _resume(1), _step(2), _resume(4), _step(5)
-    )
-    assert [1, 2, 1, 2, 4, 5] == _numbers(data)
-    assert 12 == read(data, attempts="latest").report.records
-    assert 12 == len(list(read(data)))
-
-
 def test_latest_view_touches_training_only() -> None:
     """Decoded tokens, unknown kinds and the frame of the run are of no attempt."""
     kept = [

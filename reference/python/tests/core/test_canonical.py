@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-import datetime as dt
-import enum
-import json
 import math
-import pathlib
 import struct
 from collections.abc import Mapping
 from decimal import Decimal
-from types import MappingProxyType
+from fractions import Fraction
 from typing import Any
 
 import msgspec
@@ -68,32 +63,6 @@ class Array:
     def item(self) -> Any:
         """Refuse, as libraries do for arrays of more than one element."""
         raise ValueError("can only convert an array of size 1 to a Python scalar")
-
-
-class Color(enum.Enum):
-    """An enum for settings."""
-
-    RED = "red"
-
-
-class Width(enum.IntEnum):
-    """An enum of integers for settings."""
-
-    WIDE = 512
-
-
-class Named(enum.StrEnum):
-    """An enum of strings for settings."""
-
-    SGD = "sgd"
-
-
-@dataclasses.dataclass
-class Settings:
-    """A dataclass of settings."""
-
-    lr: float
-    layers: tuple[int, ...]
 
 
 class Float64(float):
@@ -166,17 +135,13 @@ def test_example_line() -> None:
         (ArrayScalar(0.1), b"0.1"),
         (ArrayScalar(3), b"3.0"),
         (Decimal("0.25"), b"0.25"),
+        (Fraction(1, 4), b"0.25"),
         (Decimal("1e999"), b"null"),
     ],
 )
 def test_a_number_field_gets_float_text(value: Any, text: bytes) -> None:
     """Integers, scalars of libraries and non-finite values in a number field become float text or null."""
     assert b'{"kind":"step","t":0.5,"step":1,"loss":%s}' % text == encode(step(loss=value))
-
-
-def test_an_integer_in_a_struct_becomes_float_text() -> None:
-    """A Struct is not trusted to hold floats in its number fields."""
-    assert b'{"kind":"step","t":1.0,"step":1}' == encode(toy_v1.Step(t=1, step=1))
 
 
 @pytest.mark.parametrize(
@@ -226,42 +191,6 @@ def test_a_scalar_of_a_device_is_read_once() -> None:
     scalars = [ArrayScalar(1.0), ArrayScalar(2.0), ArrayScalar(3)]
     encode(step(loss=scalars[0], extra={"a": scalars[1]}, other=scalars[2]))
     assert [1, 1, 1] == [scalar.reads for scalar in scalars]
-
-
-def test_settings_of_all_kinds_are_written() -> None:
-    """An open map takes what people put into settings: enums, paths, dataclasses, arrays, dates, tuples."""
-    config = {
-        "path": pathlib.PurePosixPath("data/train"),
-        "color": Color.RED,
-        "width": Width.WIDE,
-        "optimizer": Named.SGD,
-        "settings": Settings(lr=1e-3, layers=(1, 2)),
-        "day": dt.date(2026, 5, 31),
-        "array": Array([1.0, 2]),
-        "scalar": ArrayScalar(7),
-        "struct": toy_v1.Git(sha="s"),
-        "view": MappingProxyType({2: "two", True: "yes", None: "none", 0.5: "half"}),
-        "betas": (0.9, 0.999),
-        "tags": {"b", "a"},
-        "wide": 2**70,
-    }
-    found = msgspec.json.decode(encode({"kind": "run_start", "t": 0, "config": config}))["config"]
-    expected = {
-        "array": [1.0, 2],
-        "betas": [0.9, 0.999],
-        "color": "red",
-        "day": "2026-05-31",
-        "optimizer": "sgd",
-        "path": "data/train",
-        "scalar": 7,
-        "settings": {"layers": [1, 2], "lr": 0.001},
-        "struct": {"sha": "s"},
-        "tags": ["a", "b"],
-        "view": {"0.5": "half", "2": "two", "null": "none", "true": "yes"},
-        "wide": 2**70,
-        "width": 512,
-    }
-    assert json.dumps(expected) == json.dumps(found)
 
 
 def test_half_a_surrogate_pair_becomes_the_replacement_character() -> None:
@@ -320,20 +249,6 @@ def nested(depth: int) -> Any:
     return value
 
 
-def test_binary32_fields_are_rounded_without_an_open_map_too() -> None:
-    """An entry that has no map of its own is not written as if its numbers were binary64."""
-    entry = metrics_v1.MetricsEntry(
-        step=1, wall_time_ms=0.1, loss=1 / 3, grad_norm=math.nan, throughput_samples_per_sec=1.0
-    )
-    assert b'"loss":0.33333334,"grad_norm":null,' in encode(entry, profile="metrics/v1")
-
-
-def test_an_integer_beyond_binary64_is_refused_in_a_struct_too() -> None:
-    """A reader that knows numbers only as binary64 would find an infinity."""
-    with pytest.raises(InvalidEventError, match="/tokens must be an integer within binary64"):
-        encode(toy_v1.Step(t=0.0, step=1, tokens=10**400))
-
-
 def test_depth_is_limited_exactly() -> None:
     """A record at the limit is written and is readable; one level more is refused."""
     line = encode({"kind": "x", "deep": nested(MAX_DEPTH - 1)})
@@ -379,11 +294,3 @@ def test_any_open_map_reads_back_bit_for_bit(config: dict[str, Any]) -> None:
     found = msgspec.json.decode(line)["config"]
     assert bits(config) == bits(found)
     assert sorted_at_every_level(found)
-
-
-@given(st.floats(), st.floats() | st.integers(), st.integers(0, 2**53), st.text(max_size=8))
-def test_any_step_reads_back_bit_for_bit(t: float, loss: float, number: int, phase: str) -> None:
-    """The numbers and strings of a known kind read back equal to the bit; null stands for what is not finite."""
-    event = {"kind": "step", "t": t, "loss": loss, "step": number, "phase": phase}
-    found = msgspec.json.decode(encode(event))
-    assert bits(event | {"loss": float(loss)}) == bits(found)

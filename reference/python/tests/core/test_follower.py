@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from live_streams import END, START, append, nothing, put_in_place, rewrite, rotate, seen, step, watch
+from live_streams import END, START, append, nothing, put_in_place, rotate, seen, step, watch
 from property_examples import examples
 from toyspec.core.reading.follower import Follower, TailEvent, follow
 from toyspec.core.reading.live_stream import FINGERPRINT_BYTES
@@ -27,20 +27,6 @@ from toyspec.core.reading.stream_files import locate_stream
 def stream(tmp_path: Path) -> Path:
     """Return the path of a stream that does not exist yet."""
     return tmp_path / "events.jsonl"
-
-
-def test_records_come_when_their_lf_is_there(stream: Path) -> None:
-    """A record that is written in pieces is given once, whole, and never before its LF."""
-    stream.write_bytes(START + step(1)[:10])
-    items = watch(
-        stream,
-        append(stream, step(1)[10:-1]),
-        nothing,
-        append(stream, b"\n" + step(2) + b"{"),
-        append(stream, b'"a":1}\n'),
-    )
-    assert ["run_start", 1, 2, None] == seen(items)
-    assert list(read(stream)) == items
 
 
 def test_run_directory_that_does_not_exist_yet_is_waited_for(tmp_path: Path) -> None:
@@ -91,31 +77,6 @@ def test_run_that_has_gone_on_is_read_to_its_last_end(stream: Path, is_complete:
     first = ["run_start", 7, "run_end", "[ended]", "run_resume", 8, "run_end", "[ended]"]
     assert first == seen(list(follow(stream, sleep=look)))
     assert is_complete == (not looks)
-
-
-def test_following_forever_goes_on_after_the_last_event(stream: Path) -> None:
-    """Whatever comes to the path later is given too."""
-    stream.write_bytes(START + END)
-    items = watch(stream, append(stream, step(7)), rotate(stream, START))
-    assert ["run_start", "run_end", "[ended]", 7, "[rotated]", "run_start"] == seen(items)
-
-
-def test_unreadable_line_is_a_gap(stream: Path) -> None:
-    """Damage is skipped with its place and reason; records after it are given."""
-    stream.write_bytes(START + b"{\n" + step(1))
-    items = watch(stream)
-    assert ["run_start", "[gap]", 1] == seen(items)
-    message = "expected a key in double quotes, found the end of the line"
-    assert TailEvent("gap", str(stream), 2, len(START), 2, "invalid-json", message) == items[1]
-
-
-def test_endless_line_is_one_gap(stream: Path) -> None:
-    """A line beyond the limit costs no memory, however long it grows."""
-    stream.write_bytes(START)
-    more = [append(stream, b"x" * 100_000) for _ in range(5)]
-    items = watch(stream, *more, append(stream, b"\n" + step(1)), max_line_bytes=1000)
-    assert ["run_start", "[gap]", 1] == seen(items)
-    assert ("line-too-long", 500_001) == (items[1].reason, items[1].length)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("name", ["events.jsonl", "notes.txt"])
@@ -260,35 +221,6 @@ def test_following_any_chunking_is_reading_at_once(
         (e.line, e.offset, e.length, e.reason, e.message) for e in items if isinstance(e, TailEvent) and e.kind == "gap"
     ]
     assert [(gap.line, gap.offset, gap.length, gap.reason, gap.message) for gap in reading.report.gaps] == found
-
-
-@settings(max_examples=examples(100), deadline=None)
-@given(data=st.data())
-def test_follower_gives_what_each_file_had(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Through any rotation, replacement, cut and deletion, the records since the last event are those of the file."""
-    stream = tmp_path_factory.mktemp("run") / "events.jsonl"
-    numbers = iter(range(10_000))
-
-    def content() -> bytes:
-        return b"".join(step(next(numbers)) for _ in range(data.draw(st.integers(0, 3)))) + data.draw(
-            st.sampled_from([b"", b"{", b'{"kind":"st'])
-        )
-
-    def act() -> None:
-        change = data.draw(st.sampled_from([append, append, rewrite, put_in_place, rotate, None]))
-        if change is None or not stream.exists():
-            stream.unlink(missing_ok=True)
-        if change is not None and not (change is rotate and not stream.exists()):
-            change(stream, content())
-
-    items = watch(stream, *[act] * data.draw(st.integers(0, 6)), nothing)
-    last = max(
-        (i for i, item in enumerate(items) if isinstance(item, TailEvent) and item.kind not in ("gap", "ended")),
-        default=-1,
-    )
-    given_since = [item.raw for item in items[last + 1 :] if isinstance(item, Record)]
-    expected = [record.raw for record in read(stream, mode="salvage")] if stream.exists() else []
-    assert expected == given_since
 
 
 def test_following_a_writer_in_another_thread(stream: Path) -> None:

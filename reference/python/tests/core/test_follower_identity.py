@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from live_streams import END, START, append, nothing, put_in_place, rewrite, rotate, seen, step, watch
+from live_streams import START, append, nothing, put_in_place, rewrite, seen, step, watch
 from toyspec.core.errors import StreamUnreadableError
 from toyspec.core.reading.follower import TailEvent, follow
-from toyspec.core.reading.live_stream import FINGERPRINT_BYTES
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record
 
@@ -21,23 +19,6 @@ from toyspec.core.reading.records import Record
 def stream(tmp_path: Path) -> Path:
     """Return the path of a stream that does not exist yet."""
     return tmp_path / "events.jsonl"
-
-
-@pytest.mark.parametrize("size", [0, 5 * FINGERPRINT_BYTES])
-def test_rotated_file_is_read_to_its_end_first(stream: Path, size: int) -> None:
-    """What was written before the rename is given before the event, what is in the new file after it."""
-    padding = b"\n" * size
-    stream.write_bytes(START + padding)
-
-    def end_and_rotate() -> None:
-        append(stream, step(1) + b'{"torn')()
-        rotate(stream, START + step(9))()
-
-    items = watch(stream, end_and_rotate)
-    assert ["run_start", 1, "[rotated]", "run_start", 9] == seen(items)
-    event = items[2]
-    assert isinstance(event, TailEvent)
-    assert (3 + size, len(START + padding + step(1)), 6) == (event.line, event.offset, event.length)
 
 
 def test_renamed_file_is_read_while_its_name_is_free(stream: Path) -> None:
@@ -54,41 +35,6 @@ def test_file_that_moves_away_and_back_is_the_same(stream: Path) -> None:
     old = stream.with_name("old")
     items = watch(stream, lambda: stream.rename(old), lambda: old.rename(stream), append(stream, step(1)))
     assert ["run_start", "[gone]", 1] == seen(items)
-
-
-def _delete_and_create(path: Path, data: bytes) -> Callable[[], object]:
-    def action() -> None:
-        path.unlink()
-        path.write_bytes(data)
-
-    return action
-
-
-@pytest.mark.parametrize("put", [put_in_place, _delete_and_create])
-def test_another_file_in_place_of_a_deleted_one_is_a_replacement(stream: Path, put: Any) -> None:
-    """An atomic replacement, or deletion and creation between two looks, starts again."""
-    stream.write_bytes(START + step(1))
-    items = watch(stream, put(stream, START + step(1) + step(2)))
-    assert ["run_start", 1, "[replaced]", "run_start", 1, 2] == seen(items)
-
-
-def test_deleted_file_is_gone_once_and_waited_for(stream: Path) -> None:
-    """A deletion is one event; a file that comes later is a replacement."""
-    stream.write_bytes(START)
-    items = watch(stream, stream.unlink, nothing, nothing, append(stream, START + step(1)))
-    assert ["run_start", "[gone]", "[replaced]", "run_start", 1] == seen(items)
-
-
-def test_rest_of_a_deleted_file_comes_before_it_is_gone(stream: Path) -> None:
-    """Nothing that was committed is lost to a deletion."""
-    stream.write_bytes(START)
-
-    def end_and_delete() -> None:
-        append(stream, step(1) + END)()
-        stream.unlink()
-
-    items = watch(stream, end_and_delete)
-    assert ["run_start", 1, "run_end", "[ended]", "[gone]"] == seen(items)
 
 
 def test_deleted_run_directory_is_gone_and_may_come_back(tmp_path: Path) -> None:
@@ -131,51 +77,7 @@ def test_file_that_was_cut_starts_again(stream: Path, data: bytes, event: str) -
     assert (3, len(START + step(1)), 1) == (told.line, told.offset, told.length)
 
 
-def test_record_changed_in_place_is_a_replacement(stream: Path) -> None:
-    """The same size and inode do not hide that what was given is no longer there."""
-    stream.write_bytes(START + step(1))
-    os.utime(stream, ns=(1, 1))
-    items = watch(stream, rewrite(stream, START + step(2)))
-    assert ["run_start", 1, "[replaced]", "run_start", 2] == seen(items)
-
-
-@pytest.mark.parametrize("fragment", [b"{", b'{"kind":"run_resume","t":1.0', b"x" * 3 * FINGERPRINT_BYTES])
-def test_repaired_fragment_is_not_an_event(stream: Path, fragment: bytes) -> None:
-    """Bytes that were never committed may be cut off and written over; every record is given once."""
-    stream.write_bytes(START + fragment)
-    resume = b'{"kind":"run_resume","t":1.0,"from_step":0}\n'
-    between_looks = watch(stream, rewrite(stream, START + resume + step(1) * 400))
-    assert ["run_start", "run_resume", *[1] * 400] == seen(between_looks)
-
-    stream.write_bytes(START + fragment)
-    later = watch(stream, lambda: os.truncate(stream, len(START)), append(stream, resume))
-    assert ["run_start", "run_resume"] == seen(later)
-
-
-def test_fragment_before_the_first_record_may_change(stream: Path) -> None:
-    """While nothing was given, nothing can be lost."""
-    stream.write_bytes(b'{"kind":"st')
-    assert ["run_start"] == seen(watch(stream, rewrite(stream, START)))
-
-
 # Network file systems and input errors.
-
-
-def test_nul_bytes_are_looked_at_twice(stream: Path) -> None:
-    """A hole that is filled by the next look was data on its way; one that stays is damage."""
-    stream.write_bytes(START + b"\x00" * len(step(1)) + step(2))
-
-    def fill() -> None:
-        with stream.open("r+b") as file:
-            file.seek(len(START))
-            file.write(step(1))
-
-    assert ["run_start", 1, 2] == seen(watch(stream, fill))
-
-    stream.write_bytes(START + b"\x00" * 200_000 + b"\n" + step(2))
-    items = watch(stream, nothing)
-    assert ["run_start", "[gap]", 2] == seen(items)
-    assert "nul-bytes" == items[1].reason  # type: ignore[union-attr]
 
 
 def test_nul_bytes_are_settled_before_an_idle_follower_ends(stream: Path) -> None:

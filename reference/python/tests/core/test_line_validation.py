@@ -8,8 +8,7 @@ import tracemalloc
 import pytest
 
 from toyspec.core.format import line_validation
-from toyspec.core.format.line_validation import decode, validate, validate_line
-from toyspec.core.format.lines import Line, LineSplitter
+from toyspec.core.format.line_validation import decode, validate
 from toyspec.core.format.scanner import Scanner
 from toyspec.core.generated.limits import MAX_DEPTH, MAX_FINDINGS_PER_RULE
 
@@ -79,6 +78,7 @@ FINDINGS: list[tuple[bytes, list[Place]]] = [
     (b'{"a":"\xed\xa0\x80"}', [("invalid-utf8", 6, "")]),
     (b'{"a":"\xc0\xaf"}', [("invalid-utf8", 6, "")]),
     (b'{"a":"\xf4\x90\x80\x80"}', [("invalid-utf8", 6, "")]),
+    (b'{"a":' + b"[" * MAX_DEPTH, [("nested-too-deep", 4 + MAX_DEPTH, "")]),
     (b' [1,"\\ud800"]', [("not-an-object", 1, "")]),
     (b"NaN", [("not-an-object", 0, "")]),
     (b"null", [("not-an-object", 0, "")]),
@@ -164,24 +164,6 @@ def test_carriage_return_is_noted_for_readable_lines_only() -> None:
     assert not validate(b'{"a":NaN}\r', first=False).has_carriage_return
 
 
-@pytest.mark.parametrize("opening", [b"[", b'{"a":', b'[{"a":', b' [ { "a" : '])
-def test_depth_limit_is_exact(opening: bytes) -> None:
-    """64 containers inside one another are read; the bracket of the 65th is the finding."""
-    prefix = b'{"":'
-    while (prefix + opening).count(b"[") + (prefix + opening).count(b"{") <= MAX_DEPTH:
-        prefix += opening
-    while prefix.count(b"[") + prefix.count(b"{") < MAX_DEPTH:
-        prefix += b"["
-    closing = prefix[::-1].translate(bytes.maketrans(b"[{", b"]}"), b'"": a')
-    deepest = prefix + b"1" + closing
-    assert [] == _places(deepest)
-    assert decode(deepest) is not None
-
-    too_deep = prefix + b"[]" + closing
-    assert [("nested-too-deep", len(prefix), "")] == _places(too_deep)
-    assert decode(too_deep) is None
-
-
 def test_brackets_in_strings_do_not_nest() -> None:
     """Depth counts containers, not characters."""
     line = b'{"a":"' + b"[" * 200 + b'\\"' + b"{" * 200 + b'","b":[' + b"[1]," * 200 + b"[2]]}"
@@ -250,24 +232,6 @@ def test_problems_beyond_the_limit_are_counted() -> None:
     verdict = validate(b'{"a":[' + b"NaN," * 999 + b"NaN]}", first=False)
     assert MAX_FINDINGS_PER_RULE == len(verdict.findings)
     assert {"non-finite-number": 1000 - MAX_FINDINGS_PER_RULE} == verdict.unlisted
-
-
-def test_line_beyond_the_limit_is_checked_by_its_length() -> None:
-    """A line that was never held has one finding, at its first byte."""
-    splitter = LineSplitter(max_line_bytes=10)
-    lines = splitter.feed(b'{"a": 1234}\n' + b" " * 11 + b"\n" + b" " * 10 + b"\n")
-
-    verdicts = [validate_line(line, max_line_bytes=10) for line in lines]
-    assert ["unreadable", "unreadable", "blank"] == [verdict.status for verdict in verdicts]
-    assert [("line-too-long", 0, "")] == [(f.rule, f.offset, f.pointer) for f in verdicts[0].findings]
-    assert "the line has 11 bytes; the limit is 10" == verdicts[0].findings[0].message
-
-
-def test_first_line_is_known_by_its_number() -> None:
-    """validate_line looks for a byte order mark on line 1 alone."""
-    data = b"\xef\xbb\xbf{}"
-    assert ["byte-order-mark"] == [f.rule for f in validate_line(Line(1, 0, len(data), data, b"")).findings]
-    assert ["invalid-json"] == [f.rule for f in validate_line(Line(2, 9, len(data), data, b"")).findings]
 
 
 @pytest.mark.parametrize(

@@ -131,24 +131,6 @@ def test_exact_path_agrees_with_the_standard_library(line: bytes) -> None:
         assert json.dumps(value, sort_keys=True) == json.dumps(verdict.value, sort_keys=True)
 
 
-@settings(max_examples=examples(300))
-@given(LINES)
-def test_scan_stops_at_the_first_byte_that_cannot_go_on(line: bytes) -> None:
-    """What is before the stop could begin a JSON text; with the byte at the stop it cannot."""
-    finding = next((f for f in validate(line, first=False).findings if f.rule == "invalid-json"), None)
-    if finding is None:
-        return
-    before = validate(line[: finding.offset], first=False)
-    assert all(f.offset == finding.offset for f in before.findings if f.rule == "invalid-json")
-    if finding.offset < len(line):
-        end = finding.offset + 1
-        while end < len(line) and line[end] & 0xC0 == 0x80:
-            end += 1
-        assert [("invalid-json", finding.offset)] == [
-            (f.rule, f.offset) for f in validate(line[:end], first=False).findings
-        ]
-
-
 @given(st.binary(max_size=60), st.booleans())
 def test_line_validation_never_raises(line: bytes, first: bool) -> None:
     """Any bytes have a verdict whose places lie in the line."""

@@ -82,34 +82,6 @@ def test_every_byte_is_accounted_for(data: bytes, mode: Mode, attempts: str) -> 
         assert not any(taken[record.offset : record.offset + len(record.raw) + 1])
 
 
-@given(STREAMS, st.sampled_from(MODES))
-def test_mode_decides_what_is_raised_and_given(data: bytes, mode: Mode) -> None:
-    """Modes differ only as documented, measured against what salvage finds."""
-    all_records, full = drained(data, mode="salvage", max_line_bytes=LIMIT)
-    reading = read(data, mode=mode, max_line_bytes=LIMIT)
-    refuses = {"strict": full.state != "complete", "tail": full.state == "damaged"}.get(mode, False)
-    if refuses:
-        expected = DamagedStreamError if full.state == "damaged" else TornStreamError
-        with pytest.raises(expected) as caught:
-            _ = reading.report
-        assert caught.value.report is reading.report
-        assert str(caught.value).startswith(f"<bytes>:{caught.value.line}: ")
-    report = reading.report
-    assert full.state == report.state
-    if full.state == "damaged" and mode != "salvage":
-        bad = full.gaps[0]
-        rest = len(data) - bad.offset - bad.length
-        assert [
-            bad,
-            *([Gap(bad.line + 1, bad.offset + bad.length, rest, "stopped", report.gaps[-1].message)] if rest else []),
-        ] == report.gaps
-        assert [record for record in all_records if record.offset < bad.offset] == drained(
-            data, mode=mode, max_line_bytes=LIMIT
-        )[0]
-    else:
-        assert full == report
-
-
 @settings(max_examples=examples(60))
 @given(st.integers(0, len(RUN) - 1))
 def test_truncated_run_gives_a_prefix_of_its_records(length: int) -> None:
@@ -216,29 +188,6 @@ def test_complete_record_without_its_lf_is_shown_apart() -> None:
     assert drained(START + END[:-2])[1].uncommitted is None
 
 
-@pytest.mark.parametrize(
-    ("data", "state"),
-    [
-        (b"", "torn"),
-        (b" \n\r\n", "torn"),
-        (RUN, "complete"),
-        (RUN + b"\n \n", "complete"),
-        (RUN + STEPS[0], "torn"),
-        (b'{"kind":"run_end","t":"wrong"}\n', "complete"),
-        (RUN + b"\x00", "torn"),
-        (RUN + b"{\n", "damaged"),
-        (b"{\n" + b"{", "damaged"),
-        (b'{"type":"scalar"}\n', "complete"),
-        (b'{"type":"scalar"}\n{', "torn"),
-        (b'{"step":1,"wall_time_ms":1.0}\n', "complete"),
-        (b'{"kind":"run_end","a":1,"a":2}\n', "complete"),
-    ],
-)
-def test_state_follows_from_the_bytes_alone(data: bytes, state: str) -> None:
-    """Damaged wins over torn, torn over complete; wrong fields change nothing."""
-    assert state == drained(data, mode="salvage")[1].state
-
-
 def test_profile_comes_from_the_first_readable_record() -> None:
     """Damage before it does not matter, a named profile does."""
     line = b'{"type":"scalar","step":1,"tag":"a","value":null}\n'
@@ -257,23 +206,6 @@ def test_metrics_records_have_no_kind() -> None:
     assert MetricsEntry(
         step=1, wall_time_ms=1.0, loss=math.nan, grad_norm=0.5, throughput_samples_per_sec=2.0, extra={}
     ) == (records[0].event)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{"kind":"step","t":0.0}',
-        b'{"kind":"step","t":0.0,"step":1.5}',
-        b'{"kind":"future","t":0.0}',
-        b'{"kind":null}',
-        b"{}",
-    ],
-)
-def test_event_is_none_where_no_type_fits(line: bytes) -> None:
-    """Wrong fields and unknown kinds stay readable through value and raw."""
-    records, _ = drained(line + b"\n")
-    assert (None, line) == (records[0].event, records[0].raw)
-    assert records[0].value is not None
 
 
 def test_record_gives_its_value_again_after_dropping_it() -> None:
@@ -311,11 +243,3 @@ def test_report_needs_the_whole_reading() -> None:
         next(reading)
     with pytest.raises(ValueError, match="closed before its end"):
         _ = reading.report
-
-
-def test_chunk_size_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How much a reading takes at a time shows nowhere, the profile of a damaged head included."""
-    data = b"{\n" + b'{"type":"scalar"}\n' * 3
-    expected = [drained(data, mode=mode) for mode in MODES]
-    monkeypatch.setattr(RecordFeed, "chunk_bytes", 1)
-    assert expected == [drained(data, mode=mode) for mode in MODES]

@@ -216,16 +216,3 @@ def test_million_lines_stay_under_64_mib(tmp_path: Path) -> None:
     count, peak_kib = map(int, done.stdout.split())
     assert 1_000_000 == count
     assert peak_kib < 64 * 1024
-
-
-def test_endless_line_is_one_gap(tmp_path: Path) -> None:
-    """A line of 100 MB is counted, not held, and what follows is read."""
-    stream = tmp_path / "events.jsonl"
-    with stream.open("wb") as file:
-        file.write(START)
-        for _ in range(100):
-            file.write(b'{"a":' * 200_000)
-        file.write(b"\n" + END)
-    _, report = drained(stream, mode="salvage")
-    assert [("line-too-long", 100_000_001)] == [(gap.reason, gap.length) for gap in report.gaps]
-    assert 2 == report.records

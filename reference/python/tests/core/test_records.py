@@ -7,10 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from property_examples import examples
 from toyspec import read
 from toyspec.core.format.canonical import encode_record
 from toyspec.core.format.record_mapping import with_lost_numbers
@@ -85,6 +82,7 @@ def test_events_have_their_numbers_as_values(line: dict[str, Any], values: dict[
         ({"kind": "step", "step": 1, "extra": {"a": None}, "nonfinite": {"extra/a": "-inf"}}, "a", -math.inf),
         ({"kind": "scalars", "values": {"extra/a": None}, "nonfinite": {"extra/a": "inf"}}, "extra/a", math.inf),
         ({"kind": "eval", "name": "v", "loss": None, "nonfinite": {"loss": "-inf"}}, "v/loss", -math.inf),
+        ({"kind": "scalars", "values": {"a": None}, "nonfinite": {"a": "nan"}}, "a", math.nan),
         ({"kind": "scalars", "values": {"a": None}, "nonfinite": {"a": "what"}}, "a", None),
         ({"kind": "scalars", "values": {"a": 1}, "nonfinite": {"a": "inf"}}, "a", 1),
         ({"kind": "scalars", "values": {"a": None}, "nonfinite": []}, "a", None),
@@ -92,7 +90,7 @@ def test_events_have_their_numbers_as_values(line: dict[str, Any], values: dict[
 )
 def test_nulls_are_what_the_record_says_they_were(line: dict[str, Any], name: str, value: float | None) -> None:
     """``nonfinite`` tells what a null was, and changes no number."""
-    assert value == record({"t": 1.0, **line}).values[name]
+    assert repr(value) == repr(record({"t": 1.0, **line}).values[name])
 
 
 def test_results_have_what_their_nulls_were() -> None:
@@ -101,13 +99,6 @@ def test_results_have_what_their_nulls_were() -> None:
     words = {"extra/a/0": "inf", "extra/a/1/b": "-inf", "loss": "nan", "extra/c": "what"}
     found = with_lost_numbers({"kind": "eval", "loss": 0.5, "extra": extra, "nonfinite": words})
     assert {"kind": "eval", "loss": 0.5, "extra": {"a": [math.inf, {"b": -math.inf}], "c": None}} == found
-
-
-def test_nan_is_not_null() -> None:
-    """A null that was NaN is NaN."""
-    value = record({"kind": "scalars", "t": 1, "values": {"a": None}, "nonfinite": {"a": "nan"}}).values["a"]
-    assert value is not None
-    assert math.isnan(value)
 
 
 @pytest.mark.parametrize(
@@ -200,32 +191,6 @@ def test_what_is_not_declared_as_a_number_is_not_named_as_one() -> None:
     event = {"kind": "step", "t": 0.0, "step": 1, "loss": math.nan, "mine": math.nan, "nonfinite": {"mine": "inf"}}
     line = b'{"kind":"step","t":0.0,"step":1,"loss":null,"nonfinite":{"loss":"nan","mine":"inf"},"mine":null}'
     assert line == encode_record(event)
-
-
-names = st.text("abc/.", min_size=1, max_size=4)
-numbers = st.none() | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(allow_nan=False, allow_infinity=False)
-others = st.text(max_size=3) | st.lists(st.text(max_size=1), max_size=2)
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 9), st.dictionaries(names, numbers | others, max_size=5)), max_size=6))
-def test_scalars_are_found_again(tmp_path_factory: pytest.TempPathFactory, logged: list[tuple[int, Any]]) -> None:
-    """Every number of every ``scalars`` record is a value of its record, and the last one of its curve."""
-    lines = [START, *({"kind": "scalars", "t": 1.0, "step": step, "values": values} for step, values in logged)]
-    path: Path = tmp_path_factory.mktemp("run") / "events.jsonl"
-    path.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-    expected = [
-        {name: value for name, value in values.items() if value is None or type(value) in (int, float)}
-        for _, values in logged
-    ]
-    with read(path, mode="salvage") as reading:
-        assert expected == [each.values for each in list(reading)[1:]]
-    last = {
-        name: (step, value)
-        for (step, _), values in zip(logged, expected, strict=True)
-        for name, value in values.items()
-    }
-    assert last == {name: curve.last for name, curve in summarize_run(str(path)).series.items()}
 
 
 def test_values_of_unknown_kinds_are_superseded_as_all(tmp_path: Path) -> None:
