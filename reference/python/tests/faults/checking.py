@@ -50,6 +50,7 @@ def fail_every_call(
         failing = FailingCalls(at=at, error=error, lasting=lasting, effect=effect)
         acknowledged, synced_after_failure = _write(writer, path, failing)
         if not failing.was_hit:
+            count("faults injected", verdict.faults)
             return verdict
         verdict.faults += 1
         verdict.believed += synced_after_failure
@@ -80,6 +81,7 @@ def share(writer: str, folder: Path, *, count_each: int) -> Verdict:
     verdict.lost = len(set(acknowledged) - set(found))
     verdict.invented = len(found) - len(set(found))
     assert acknowledged
+    count("faults injected")
     return verdict
 
 
@@ -87,7 +89,7 @@ def _write(writer: str, path: str, failing: FailingCalls) -> tuple[list[bytes], 
     acknowledged: list[bytes] = []
     believed = 0
     has_failed = False
-    calls = _noting(failing)
+    calls = _Noting(failing)
     with contextlib.suppress(OSError):
         file = WRITERS[writer](path, calls.table)
         for line in LINES:
@@ -101,6 +103,8 @@ def _write(writer: str, path: str, failing: FailingCalls) -> tuple[list[bytes], 
 
 
 class _Noting:
+    """Notes in ``sync_failed`` whether a sync has failed."""
+
     def __init__(self, failing: FailingCalls) -> None:
         self.sync_failed = False
         self._fsync = failing.calls.fsync
@@ -114,25 +118,11 @@ class _Noting:
             raise
 
 
-def _noting(failing: FailingCalls) -> _Noting:
-    return _Noting(failing)
-
-
 def _reckon(verdict: Verdict, path: str, acknowledged: list[bytes]) -> None:
     found = _found(path, verdict)
-    lost, invented = settle(LINES, acknowledged, found) if verdict_counts(path) else _settled(acknowledged, found)
+    lost, invented = settle(LINES, acknowledged, found)
     verdict.lost += lost
     verdict.invented += invented
-
-
-def verdict_counts(path: str) -> bool:
-    """Return whether what is lost at *path* belongs in the table: broken writers lose on purpose."""
-    return os.path.basename(path).startswith("library")
-
-
-def _settled(acknowledged: list[bytes], found: list[bytes]) -> tuple[int, int]:
-    following = iter(LINES)
-    return len(set(acknowledged) - set(found)), sum(1 for line in found if line not in following)
 
 
 def _found(path: str, verdict: Verdict) -> list[bytes]:
@@ -155,9 +145,3 @@ def _write_as(writer: str, path: str, name: bytes, count_each: int) -> None:
     finally:
         Path(path).with_name(f"acknowledged-{name.decode()}").write_bytes(acknowledged)
         os._exit(0)
-
-
-def inject(verdict: Verdict) -> Verdict:
-    """Add the faults of *verdict* to the table and return it."""
-    count("faults injected", verdict.faults)
-    return verdict

@@ -20,9 +20,7 @@ from faults.hostile import HOSTILE, START
 from faults.methods import TESTS
 from faults.tally import IS_LONG, count, scaled
 from toyspec.core.command_line.main import main
-from toyspec.core.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
 from toyspec.core.reading.reader import read
-from toyspec.core.writing.run_ids import check_run_id
 
 LIMIT_MIB = 1024
 WAYS = ["read+repair", "check"] if IS_LONG else ["read+repair+check+show"]
@@ -65,27 +63,6 @@ def test_h20_s10_s01_memory_is_bounded_for_every_hostile_stream(name: str, tmp_p
         )
         count("inputs fuzzed")
         assert 0 == done.returncode, (way, done.stderr[-400:])
-
-
-@pytest.mark.parametrize("beyond", [0, 1])
-def test_s01_h20_a_line_is_read_at_the_limit_and_refused_one_past_it(beyond: int) -> None:
-    """16777216 bytes are a record, 16777217 are a gap, and the next line is read either way."""
-    head, tail = b'{"kind":"note","t":0.0,"text":"', b'"}\n'
-    line = head + b"x" * (MAX_LINE_BYTES + beyond + 1 - len(head) - len(tail)) + tail
-    reading = read(START + line + START, mode="salvage")
-    assert 3 - beyond == sum(1 for _ in reading)
-    assert ["line-too-long"] * beyond == [gap.reason for gap in reading.report.gaps]
-
-
-@pytest.mark.parametrize("beyond", [0, 1])
-@pytest.mark.parametrize("brackets", ["[]", "{}"])
-def test_h19_a_record_is_read_at_the_depth_limit_and_refused_one_past_it(beyond: int, brackets: str) -> None:
-    """64 open brackets are a record, 65 are a gap, for lists and for objects."""
-    inner = MAX_DEPTH - 1 + beyond
-    value = "[" * inner + "]" * inner if brackets == "[]" else '{"a":' * inner + "0" + "}" * inner
-    reading = read(f'{{"kind":"x","a":{value}}}\n'.encode(), mode="salvage")
-    assert 1 - beyond == sum(1 for _ in reading)
-    assert ["nested-too-deep"] * beyond == [gap.reason for gap in reading.report.gaps]
 
 
 @pytest.fixture(scope="module")
@@ -149,45 +126,6 @@ def test_h30_h31_h32_no_text_of_a_log_gets_out_of_an_output(
     own = re.compile(r"::(error|warning|notice|debug) (file|title)=[^\n]*::|::(stop|error|warning|notice)")
     assert "github" in command or not [line for line in commands if line.startswith(("::", "##vso"))]
     assert all(own.match(line) for line in commands if "github" in command)
-
-
-def test_h27_no_run_id_leaves_the_root(tmp_path: Path) -> None:
-    """No id that is taken has a separator, a dot first, a drive, or a name that a system keeps for itself."""
-    bad = [
-        "",
-        ".",
-        "..",
-        "../x",
-        "/etc",
-        "a/b",
-        "a\\b",
-        "C:",
-        "con",
-        "NUL.txt",
-        "x.",
-        "-rf",
-        "~root",
-        "a\0b",
-        "a\n",
-        "x" * 129,
-    ]
-    for run_id in [*bad, *PAYLOADS, "é", "a b", "\ud800"]:
-        count("inputs fuzzed")
-        with pytest.raises(ValueError, match="run id"):
-            check_run_id(run_id)
-        with pytest.raises(ValueError, match="run id"):
-            toyspec.RunWriter(tmp_path / "run", run_id=run_id)
-    assert [] == list(tmp_path.iterdir())
-    assert "abc" == check_run_id("abc")
-
-
-def test_h28_a_line_feed_at_the_end_fits_no_pattern() -> None:
-    """``$`` of Python lets one line feed pass; no id, date or hash does."""
-    for line in (
-        '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"abc\\n"}\n',
-        '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"abc","started_at":"2026-01-01T00:00:00Z\\n"}\n',
-    ):
-        assert "bad-format" in [finding.rule for finding in toyspec.check_bytes(line.encode()).findings]
 
 
 def test_h37_h38_s03_no_code_from_data_no_network_no_mapping() -> None:
@@ -272,22 +210,6 @@ def test_s07_one_rotten_run_among_thousands_hides_none(tmp_path: Path) -> None:
     assert ["complete"] * (runs - 8) == states
     told = {os.path.dirname(file.path)[-6:] for file in report.files if file.state != "complete"}
     assert {"000003", "000004"} <= told
-
-
-def test_s09_torn_and_damaged_are_two_errors() -> None:
-    """What may be complete in a minute and what never will be do not share a type."""
-    assert not issubclass(toyspec.TornStreamError, toyspec.DamagedStreamError)
-    assert not issubclass(toyspec.DamagedStreamError, toyspec.TornStreamError)
-
-
-def test_s06_a_reader_of_the_output_that_leaves_ends_the_command_quietly(hostile_runs: Path) -> None:
-    """``| head -1`` is not reported as an error."""
-    command = [sys.executable, "-m", "toyspec", "check", "--format", "json", str(hostile_runs)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        assert b"" == process.stderr.read()
 
 
 @pytest.mark.parametrize("way", ["read", "check"])

@@ -11,12 +11,12 @@ from typing import NamedTuple
 import pytest
 
 import toyspec
-from faults.crash_states import NEXT, log
+from faults.crash_states import log
 from faults.oracles import survey
 from faults.tally import ROWS, count, scaled
 from toyspec.core.reading.reader import read
 from toyspec.core.system_calls import SystemCalls
-from toyspec.core.writing.append_file import AppendFile, Durability, Options
+from toyspec.core.writing.append_file import Durability
 from toyspec.core.writing.appending import repair
 from toyspec.testing import ManualClock
 
@@ -39,23 +39,6 @@ def test_d01_d02_nul_bytes_at_the_end_are_moved_before_anything_follows(size: in
         run.step(1)
     assert "complete" == read(stream, mode="strict").report.state
     assert bytes(size) == (tmp_path / f"run/events.jsonl.torn-{len(head)}").read_bytes()
-
-
-@pytest.mark.parametrize("size", [1, 100, 5000])
-def test_d02_nul_bytes_with_a_record_behind_are_a_gap(size: int) -> None:
-    """Where another program went on behind NUL bytes, the line is damage, and the next one is read."""
-    found, report = survey(LOG + bytes(size) + NEXT + NEXT)
-    assert [*LINES, NEXT[:-1]] == found
-    assert [("nul-bytes", len(LOG), size + len(NEXT))] == [(gap.reason, gap.offset, gap.length) for gap in report.gaps]
-
-
-def test_d03_a_loss_at_a_line_end_shows_as_torn_and_no_more() -> None:
-    """A suffix that is lost between two records leaves a torn stream: only the missing run_end tells."""
-    for number in range(1, len(LINES)):
-        state = b"".join(line + b"\n" for line in LINES[:number])
-        count("crash states tried")
-        found, report = survey(state)
-        assert (LINES[:number], "torn", None) == (found, report.state, report.fragment)
 
 
 def test_d05_blocks_of_garbage_invent_nothing() -> None:
@@ -88,15 +71,6 @@ def test_d06_d07_the_first_and_the_last_record_are_synced_with_their_name(tmp_pa
     assert [str(tmp_path / "run/events.jsonl"), str(tmp_path / "run")] * 2 == synced
 
 
-def test_d06_d07_a_lost_file_is_said_to_be_missing(tmp_path: Path) -> None:
-    """A directory whose stream was lost is one clear error, as an empty stream is a torn one."""
-    (tmp_path / "run").mkdir()
-    with pytest.raises(toyspec.StreamMissingError, match="has neither"):
-        toyspec.read(tmp_path / "run")
-    (tmp_path / "run/events.jsonl").touch()
-    assert "torn" == toyspec.read(tmp_path / "run").report.state
-
-
 @pytest.mark.parametrize("sidecar", [b"", b"{", bytes(100), b'{"schema_version":1,"run_id":"another"}'])
 def test_d08_a_sidecar_of_another_time_changes_no_record(sidecar: bytes, tmp_path: Path) -> None:
     """The stream is the only truth: what a crash left of the files beside it does not count."""
@@ -116,26 +90,6 @@ def test_d10_a_clock_that_jumps_does_not_turn_time_back(tmp_path: Path) -> None:
     times = [record["t"] for record in toyspec.read(tmp_path / "run", mode="strict")]
     assert sorted(times) == times
     assert toyspec.check(tmp_path / "run").files[0].valid
-
-
-def test_durability_fsync_keeps_every_record(tmp_path: Path) -> None:
-    """What is on the device after each call is every record so far."""
-    path = str(tmp_path / "events.jsonl")
-    durable = 0
-
-    def note(descriptor: int) -> None:
-        nonlocal durable
-        os.fsync(descriptor)
-        durable = os.fstat(descriptor).st_size
-
-    options = Options(durability="fsync", calls=SystemCalls(fsync=note))
-    file = AppendFile.create(path, options=options)
-    for number, line in enumerate(LINES):
-        file.append(line)
-        survivors = read(Path(path).read_bytes()[:durable]).report.records
-        assert survivors == number + 1
-    file.close()
-    assert len(LINES) == read(Path(path).read_bytes()[:durable]).report.records
 
 
 class Level(NamedTuple):

@@ -81,15 +81,6 @@ def test_p02_p03_p07_c09_d01_d02_d04_every_crash_state_is_read_right(variant: Va
             fix(state, tmp_path)
 
 
-def test_p03_a_record_without_its_lf_is_shown_apart() -> None:
-    """A cut just before the LF leaves a record that was never acknowledged: it is not a record of the stream."""
-    reading = read(LOG[:-1])
-    assert "run_end" not in [record.kind for record in reading]
-    uncommitted = reading.report.uncommitted
-    assert uncommitted is not None
-    assert ("run_end", "torn") == (uncommitted["kind"], reading.report.state)
-
-
 ENDINGS = {
     "sigterm": ("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM, None),
     "exit": ("os._exit(3)", 3, None),

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import toyspec
 from conformance.drawn import mutated
-from faults.checking import fail_every_call, inject
+from faults.checking import fail_every_call
 from faults.killing import killed
 from faults.oracles import feed_in_pieces, fix, survey
 from faults.tally import IS_LONG, count, scaled, settle
@@ -135,7 +135,7 @@ def test_promise_7_training_goes_on(tmp_path: Path, capfd: pytest.CaptureFixture
         told = capfd.readouterr().err
         assert (run.dropped > 0) <= (told.count(str(tmp_path / str(at))) > 0), at
         assert told.count("\n") <= 2
-    assert inject(fail_every_call("library", tmp_path, error=28, lasting="once", effect="error")).faults
+    assert fail_every_call("library", tmp_path, error=28, lasting="once", effect="error").faults
 
 
 @pytest.mark.proves("writing/repair-keeps-committed")

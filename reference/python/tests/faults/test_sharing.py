@@ -15,7 +15,6 @@ from faults.tally import count
 from live_streams import END, START, append, seen, step, watch
 from toyspec.core.errors import StreamRefusedError
 from toyspec.core.writing.append_file import AppendFile
-from toyspec.core.writing.appending import repair
 
 
 def test_c05_reading_its_own_stream_does_not_give_up_the_lock(tmp_path: Path) -> None:
@@ -89,39 +88,6 @@ def test_c04_a_lock_whose_owner_was_killed_is_free_although_its_child_lives(tmp_
     finally:
         os.kill(child, 9)
     assert ["run_start", "run_resume", "run_end"] == [record.kind for record in toyspec.read(run)]
-
-
-def test_c07_a_repair_is_refused_while_a_part_is_being_written(tmp_path: Path) -> None:
-    """What is after the last LF of a live stream belongs to its writer."""
-    path = tmp_path / "events.jsonl"
-    file = AppendFile.create(str(path))
-    file.append(b'{"kind":"note","t":0.0,"text":""}')
-    with path.open("ab") as part:
-        part.write(b'{"kind":')
-    before = path.read_bytes()
-    for dry_run in (True, False):
-        with pytest.raises(StreamRefusedError):
-            repair(path, dry_run=dry_run)
-    assert before == path.read_bytes()
-    file.close()
-    assert "cut" == repair(path).change
-
-
-def test_c09_a_writer_never_glues(tmp_path: Path) -> None:
-    """Every way to open a torn stream sets its fragment aside, or leaves the stream alone."""
-    torn = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n{"kind":"st'
-    for exist in ("replace", "resume"):
-        run = tmp_path / exist / "run"
-        run.mkdir(parents=True)
-        (run / "events.jsonl").write_bytes(torn)
-        with toyspec.RunWriter(run, exist=exist) as writer:
-            if exist == "resume":
-                writer.run_resume(0)
-            else:
-                writer.run_start()
-            writer.step(1)
-        count("faults injected")
-        assert "complete" == toyspec.read(run, mode="strict").report.state
 
 
 def test_r01_a_renamed_file_is_written_on(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable
 from typing import Protocol
@@ -72,45 +71,10 @@ class TwoWrites(_Plain):
         self._calls.write(self._descriptor, b"\n")
 
 
-class Unchecked(_Plain):
-    """Broken: does not look at how much was written, and goes on behind a part."""
-
-    def append(self, line: bytes) -> None:
-        """Write once."""
-        self._calls.write(self._descriptor, line + b"\n")
-
-
-class RetriesSync(_Plain):
-    """Broken: takes a sync that succeeds after a failed one as a success."""
-
-    def append(self, line: bytes) -> None:
-        """Write and sync, as often as it takes."""
-        self._calls.write(self._descriptor, line + b"\n")
-        for _ in range(3):
-            with contextlib.suppress(OSError):
-                self._calls.fsync(self._descriptor)
-                return
-        raise OSError("the file cannot be synced")
-
-
-class Seeking(_Plain):
-    """Broken: goes to the end and writes there, without O_APPEND and without a lock."""
-
-    flags = os.O_WRONLY | os.O_CREAT
-
-    def append(self, line: bytes) -> None:
-        """Seek and write."""
-        os.lseek(self._descriptor, 0, os.SEEK_END)
-        self._calls.write(self._descriptor, line + b"\n")
-
-
 WRITERS: dict[str, Opening] = {
     "library": library,
     "library-synced": library_synced,
     "buffered": Buffered,
     "two-writes": TwoWrites,
-    "unchecked": Unchecked,
-    "retries-sync": RetriesSync,
-    "seeking": Seeking,
 }
 """All of them by name."""
