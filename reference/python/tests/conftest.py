@@ -110,7 +110,6 @@ SLOW_TESTS = (
     "tracker/test_tracker_losses.py::test_linear_cross_entropy_is_the_plain_loss[None-4-with_jax]",
     "tracker/test_tracker_losses.py::test_no_position_loses_nothing[shape0-with_jax]",
     "trainer/test_trainer_checkpoints.py::test_every_truncation_is_refused",
-    "trainer/test_trainer_models.py::test_loss_falls_on_the_shipped_text",
     "trainer/test_trainer_resume.py::test_resumed_run_equals_one_that_was_not_interrupted",
     "trainer/test_trainer_resume.py::test_run_that_is_killed_again_before_it_has_caught_up",
     "trainer/test_trainer_resume.py::test_signal",

@@ -17,22 +17,15 @@ def logger(clock: ManualClock | None = None, **options: Any) -> TrainingLogger:
     return TrainingLogger(runs_root=None, clock=clock or ManualClock(), **options)
 
 
-def test_a_line_has_the_order_of_the_call_and_the_step_first(capsys: pytest.CaptureFixture[str]) -> None:
-    """Metrics are in the order of the call, wherever the step was given."""
-    logger().log_step(mfu=0.5, loss=2, step=25)
-    assert "[   0.0m] step=25 │ mfu=50.0% │ loss=2\n" == capsys.readouterr().out
-
-
-def test_a_step_that_is_counted_is_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without a step there is no step= on the line."""
-    logger().log_step(loss=1.5, lr=3e-4, mfu=0.56)
-    assert "[   0.0m] loss=1.500 │ lr=3.000e-04 │ mfu=56.0%\n" == capsys.readouterr().out
-
-
-def test_a_metric_that_is_none_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    """None means that a metric is not known, as the utilisation without a peak."""
-    logger().log_step(step=0, loss=1.5, mfu=None)
-    assert "[   0.0m] step=0 │ loss=1.500\n" == capsys.readouterr().out
+def test_a_line_has_the_step_and_the_metrics_in_the_order_of_the_call(capsys: pytest.CaptureFixture[str]) -> None:
+    """A step that is counted is not shown, nor a metric that is None, as the utilisation without a peak."""
+    made = logger(print_every=1)
+    made.log_step(mfu=0.5, loss=2, step=25)
+    made.log_step(loss=1.5, lr=3e-4, mfu=None)
+    assert capsys.readouterr().out.splitlines() == [
+        "[   0.0m] step=25 │ mfu=50.0% │ loss=2",
+        "[   0.0m] loss=1.500 │ lr=3.000e-04",
+    ]
 
 
 @pytest.mark.parametrize(("every", "expected"), [(1, [0, 1, 2, 3, 4, 5, 6]), (3, [0, 3, 6]), (10, [0]), (0, [])])
@@ -70,15 +63,11 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, **options: Any) -> str:
     return terminal.getvalue()
 
 
-def test_a_terminal_gets_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_colours_unless_they_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time is grey and each name has the colour of its meaning."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     expected = "\x1b[90m[   0.0m]\x1b[0m \x1b[97mstep\x1b[0m=0 │ \x1b[91mloss\x1b[0m=1.500\n"
     assert expected == on_terminal(monkeypatch)
-
-
-def test_colours_can_be_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither use_colors=False nor NO_COLOR leaves an escape sequence."""
     assert "\x1b" not in on_terminal(monkeypatch, use_colors=False)
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in on_terminal(monkeypatch)
@@ -119,9 +108,7 @@ def test_a_program_without_standard_output_can_log(monkeypatch: pytest.MonkeyPat
 WRITTEN: list[tuple[str, float, str, str]] = [
     # name, value, standard, compact
     ("loss", 1.5, "1.500", "1.500"),
-    ("loss", -2.25, "-2.250", "-2.250"),
     ("loss", 0.0, "0.000", "0.000"),
-    ("loss", -0.0, "0.000", "0.000"),
     ("loss", 0.001, "0.001", "0.001"),
     ("loss", 0.0005, "5.000e-04", "5e-04"),
     ("loss", -0.00025, "-2.500e-04", "-2.5e-04"),
@@ -131,33 +118,23 @@ WRITTEN: list[tuple[str, float, str, str]] = [
     ("loss", 1e15, "1.000e+15", "1e+15"),
     ("loss", math.nan, "nan", "nan"),
     ("loss", math.inf, "inf", "inf"),
-    ("loss", -math.inf, "-inf", "-inf"),
     ("lr", 3e-4, "3.000e-04", "3e-04"),
-    ("lr", 2.5e-4, "2.500e-04", "2.5e-04"),
     ("lr", 1.0, "1.000e+00", "1e+00"),
-    ("lr", 1, "1.000e+00", "1e+00"),
     ("lr", 0.0, "0.000e+00", "0e+00"),
     ("encoder/lr", 0.1, "1.000e-01", "1e-01"),
-    ("lr", math.nan, "nan", "nan"),
     ("mfu", 0.56, "56.0%", "0.56"),
     ("recent_mfu", 0.5649, "56.5%", "0.56"),
-    ("mfu", math.inf, "inf", "inf"),
     ("tokens", 131072, "131,072", "131,072"),
-    ("tokens", -5, "-5", "-5"),
     ("tokens", 10**15, "1.000e+15", "1e+15"),
     ("tokens", 10**400, "inf", "inf"),
     ("tokens_per_sec", 364000.0, "364,000", "364k"),
-    ("tokens_per_sec", 364000, "364,000", "364k"),
     ("tokens_per_sec", 1249.0, "1,249", "1.25k"),
     ("tokens_per_sec", 999.6, "999.600", "1k"),
     ("tokens_per_sec", 999999.0, "999,999", "1M"),
-    ("tokens_per_sec", 12.34, "12.340", "12.3"),
     ("tokens_per_sec", 0.0, "0.000", "0"),
     ("tokens_per_sec", 0.0004, "4.000e-04", "4e-04"),
     ("tokens_per_sec", 2.5e12, "2,500,000,000,000", "2.5T"),
     ("tokens_per_sec", 1e30, "1.000e+30", "1e+30"),
-    ("tokens_per_sec", math.nan, "nan", "nan"),
-    ("already", 1.0, "1.000", "1.000"),
 ]
 
 
@@ -168,16 +145,8 @@ def test_each_metric_has_one_spelling_in_each_form(name: str, value: float, stan
 
 
 def test_format_metrics_joins_by_the_console_rules() -> None:
-    """format_metrics writes each metric as the standard console line does."""
+    """Precision is the number of decimals where three are the rule; text cannot reach a terminal as a sequence."""
     metrics: dict[str, Any] = {"loss": 1.5, "lr": 3e-4, "mfu": 0.56, "tokens": 1024}
     assert "loss=1.500 | lr=3.000e-04 | mfu=56.0% | tokens=1,024" == format_metrics(metrics)
-
-
-def test_format_metrics_takes_another_precision() -> None:
-    """The precision is the number of decimals in plain and scientific text."""
-    assert "loss=1.50000 | lr=3.00000e-04" == format_metrics({"loss": 1.5, "lr": 3e-4}, precision=5)
-
-
-def test_format_metrics_shows_other_values_as_inert_text() -> None:
-    """Text in names and values cannot reach a terminal as an escape sequence."""
+    assert "loss=1.50000 | lr=3.00000e-04 | mfu=56.0% | tokens=1,024" == format_metrics(metrics, precision=5)
     assert r"a\x1b[1m=b\x1b[0m | c=None" == format_metrics({"a\x1b[1m": "b\x1b[0m", "c": None})

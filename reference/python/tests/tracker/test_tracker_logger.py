@@ -21,32 +21,15 @@ def logger(directory: Path, **options: Any) -> TrainingLogger:
     return TrainingLogger(**{"runs_root": directory, "run_name": "run", "print_every": 0, **options})
 
 
-def test_the_three_line_integration_works_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two names and one call for each step give a bundle that is complete and without a finding."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "wandb", None)
-    logger = TrainingLogger(project="my-project", run_name="experiment-1")
-    for step in range(3):
-        logger.log_step(step=step, loss=1.5, lr=3e-4, mfu=0.56)
-    logger.finish()
-    assert tmp_path / "runs/experiment-1/events.jsonl" == next(tmp_path.rglob("events.jsonl"))
-    assert ["run_start", "step", "step", "step", "run_end"] == kinds(tmp_path)
-    assert [] == findings(tmp_path)
-
-
-def test_an_unknown_option_is_an_error() -> None:
-    """An option that does not exist raises, and a near one is named."""
-    with pytest.raises(TypeError, match="TrainingLogger has no option 'print_evry'; did you mean print_every"):
-        TrainingLogger(print_evry=5)
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
+        ({"print_evry": 5}, TypeError, "TrainingLogger has no option 'print_evry'; did you mean print_every"),
         ({"log_every": -1}, ValueError, "log_every is -1"),
         ({"record_every": 0}, ValueError, "record_every is 0"),
         ({"print_every": True}, ValueError, "print_every is True"),
         ({"max_wandb_mb": -1.0}, ValueError, "max_wandb_mb is -1.0"),
+        ({"project": "p", "runs_root": None}, ValueError, "W&B mirrors the bundle, so give runs_root"),
         ({"exist": "append"}, ValueError, "exist is 'append'"),
         ({"tags": "tpu"}, TypeError, "tags is 'tpu'"),
         ({"config": {"print_every": 5}}, TypeError, "config must be a LogConfig, got dict"),
@@ -67,49 +50,44 @@ def test_overrides_leave_the_configuration_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "error"), [(-1, ValueError), (1.0, TypeError), ("1", TypeError), (np.array([1, 2]), TypeError)]
+    ("step", "value", "error", "fact"),
+    [
+        (-1, 1.0, ValueError, "step is -1; it must not be negative"),
+        (1.0, 1.0, TypeError, "integer"),
+        ("1", 1.0, TypeError, "integer"),
+        (np.array([1, 2]), 1.0, TypeError, "integer"),
+        *((0, value, TypeError, "metric 'loss' must be") for value in ("1.5", [1.5], np.array([1.0, 2.0]), object())),
+    ],
 )
-def test_a_step_must_be_a_number_of_a_step(step: Any, error: type[Exception], tmp_path: Path) -> None:
-    """A step is an integer from 0."""
-    with pytest.raises(error):
-        logger(tmp_path).log_step(step=step, loss=1.0)
-
-
-@pytest.mark.parametrize("step", [np.int32(3), np.array(3), True])
-def test_a_step_may_be_an_integer_of_any_library(step: Any, tmp_path: Path) -> None:
-    """Whatever kind of integer a step is, it is written as a number."""
-    with logger(tmp_path) as made:
-        made.log_step(step=step, loss=1.0)
-    assert [int(step)] == [event["step"] for event in events(tmp_path) if event["kind"] == "step"]
-    assert not isinstance(events(tmp_path)[1]["step"], bool)
-
-
-@pytest.mark.parametrize("value", ["1.5", [1.5], np.array([1.0, 2.0]), object()])
-def test_a_metric_must_be_a_number(value: Any, tmp_path: Path) -> None:
-    """A metric is a number or an array of one element, and the message names the one that is not."""
-    with pytest.raises(TypeError, match="metric 'loss' must be a number or an array of one element"):
-        logger(tmp_path).log_step(step=0, loss=value)
+def test_a_step_and_a_metric_must_be_numbers(
+    step: Any, value: Any, error: type[Exception], fact: str, tmp_path: Path
+) -> None:
+    """A step is an integer from 0, a metric a number or an array of one element; the message names what is not."""
+    with pytest.raises(error, match=fact):
+        logger(tmp_path).log_step(step=step, loss=value)
 
 
 @pytest.mark.parametrize(
-    ("value", "written"),
+    ("step", "value", "written"),
     [
-        (np.float32(0.5), 0.5),
-        (np.array([0.5]), 0.5),
-        (np.int64(3), 3.0),
-        (True, 1.0),
-        (10**400, None),
-        (-(10**400), None),
-        (float("nan"), None),
-        (Tensor(0.25), 0.25),
+        (np.int32(3), np.float32(0.5), 0.5),
+        (np.array(3), np.array([0.5]), 0.5),
+        (True, np.int64(3), 3.0),
+        (1, True, 1.0),
+        (1, 10**400, None),
+        (1, -(10**400), None),
+        (1, float("nan"), None),
+        (1, Tensor(0.25), 0.25),
     ],
 )
-def test_a_metric_may_be_a_scalar_of_any_library(value: Any, written: float | None, tmp_path: Path) -> None:
+def test_a_step_and_a_metric_may_be_of_any_library(
+    step: Any, value: Any, written: float | None, tmp_path: Path
+) -> None:
     """Scalars and arrays of one element are numbers; what is not finite is null in the bundle."""
-    made = logger(tmp_path)
-    made.log_step(step=1, loss=value)
-    made.finish()
-    assert written == events(tmp_path)[1]["loss"]
+    with logger(tmp_path) as made:
+        made.log_step(step=step, loss=value)
+    event = events(tmp_path)[1]
+    assert (int(step), int, written) == (event["step"], type(event["step"]), event["loss"])
 
 
 def test_steps_are_counted_where_none_is_given(tmp_path: Path) -> None:
@@ -170,59 +148,15 @@ def test_a_finished_logger_does_nothing(tmp_path: Path) -> None:
     assert (["run_start", "step", "run_end"], 0) == (kinds(tmp_path), loss.conversions)
 
 
-@pytest.mark.parametrize(
-    ("error", "reason", "text"),
-    [
-        (None, "completed", None),
-        (ValueError("bad batch"), "errored", "ValueError: bad batch"),
-        (KeyboardInterrupt(), "interrupted", "KeyboardInterrupt"),
-    ],
-)
-def test_leaving_the_block_ends_the_run(
-    error: BaseException | None, reason: str, text: str | None, tmp_path: Path
-) -> None:
-    """The run ends as the block does: completed, errored or interrupted; the exception goes on."""
-    raised = None
-    try:
-        with logger(tmp_path) as made:
-            made.log_step(step=1, **METRICS)
-            if error is not None:
-                raise error  # noqa: TRY301 - it is to leave the block
-    except BaseException as caught:  # noqa: BLE001 - KeyboardInterrupt too
-        raised = caught
+def test_leaving_the_block_ends_the_run(tmp_path: Path) -> None:
+    """An exception goes on, and the run ends by it."""
+    with pytest.raises(ValueError, match="bad batch"), logger(tmp_path) as made:  # noqa: PT012
+        made.log_step(step=1, **METRICS)
+        raise ValueError("bad batch")
     end = events(tmp_path)[-1]
-    assert (error, reason, text, 1, 1.5) == (
-        raised,
-        end["reason"],
-        end.get("error"),
-        end["final_step"],
-        end["final_loss"],
+    assert ("errored", "ValueError: bad batch", 1, 1.5) == tuple(
+        end[key] for key in ("reason", "error", "final_step", "final_loss")
     )
-
-
-PROGRAM = """
-from toyspec.tracker import TrainingLogger
-logger = TrainingLogger(run_name="run", print_every=0)
-logger.log_step(step=1, loss=1.5)
-{ending}
-"""
-
-
-@pytest.mark.parametrize(
-    ("ending", "reason", "error"),
-    [
-        ("", "completed", None),
-        ("raise ValueError('bad batch')", "errored", "ValueError: bad batch"),
-    ],
-)
-def test_a_program_that_never_finishes_leaves_a_complete_bundle(
-    ending: str, reason: str, error: str | None, tmp_path: Path
-) -> None:
-    """At the exit of the program the run ends by itself, with the exception that ended the program."""
-    program = PROGRAM.format(ending=ending)
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False, capture_output=True)
-    end = events(tmp_path)[-1]
-    assert ("run_end", reason, error, []) == (end["kind"], end["reason"], end.get("error"), findings(tmp_path))
 
 
 def test_importing_the_tracker_imports_no_library_of_arrays(tmp_path: Path) -> None:

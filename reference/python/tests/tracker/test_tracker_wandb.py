@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fake_wandb import FakeWandb
-from logged_runs import findings, kinds, steps
+from logged_runs import findings, steps
 from toyspec.convert.mirrors.settings import Mirror
 from toyspec.tracker import TrainingLogger
 
@@ -67,23 +67,7 @@ def test_the_budget_is_a_hard_limit(wandb: FakeWandb, tmp_path: Path, capfd: pyt
     assert list(range(1000)) == steps(tmp_path)
 
 
-@pytest.mark.parametrize("call", ["init", "define_metric", "log", "finish"])
 def test_a_failure_is_reported_once_and_stops_nothing(
-    call: str, wandb: FakeWandb, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever call fails, training and bundle go on, and the end waits for a bounded time."""
-    monkeypatch.setattr("toyspec.convert.mirrors.settings.WAIT_SECONDS", 1.0)
-    impatient = partial(Mirror, patience=0.1)
-    monkeypatch.setattr("toyspec.tracker.training_logger.Mirror", impatient)
-    wandb.fail(call)
-    with logger(tmp_path) as made:
-        for step in range(3):
-            made.log_step(step=step, loss=1.0)
-    assert 1 >= capfd.readouterr().err.count("wandb failed (ConnectionError: no route to host)")
-    assert ["run_start", "step", "step", "step", "run_end"] == kinds(tmp_path)
-
-
-def test_an_end_that_fails_is_tried_for_a_bounded_time(
     wandb: FakeWandb, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """W&B has every row with values: nothing is sent again, and the mirror gives up when its patience ends."""
@@ -95,16 +79,3 @@ def test_an_end_that_fails_is_tried_for_a_bounded_time(
     said = capfd.readouterr().err
     assert (1, 1) == (said.count("wandb failed (ConnectionError: no route to host)"), said.count("does not answer"))
     assert 1 == len(wandb.calls("log"))
-
-
-def test_without_a_project_nothing_is_sent(wandb: FakeWandb, tmp_path: Path) -> None:
-    """Without a project no process is started."""
-    with logger(tmp_path, project=None) as made:
-        made.log_step(step=1, loss=1.0)
-    assert [] == wandb.calls("init")
-
-
-def test_a_project_needs_a_bundle(tmp_path: Path) -> None:
-    """What is mirrored must be there."""
-    with pytest.raises(ValueError, match="W&B mirrors the bundle, so give runs_root"):
-        logger(tmp_path, runs_root=None)

@@ -125,8 +125,11 @@ def test_run_with_a_baseline_needs_it_again(whole: Path, tmp_path: Path, capsys:
             "its model is 'transformer', not 'mlp'",
         ),
         (b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n{]\n', ":2: "),
+        (
+            b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n{"kind":"run_end","t":1.0,"reason":"completed"}\n',
+            "the run has ended: completed; it cannot be resumed; start a new run",
+        ),
     ],
-    ids=["empty", "without settings", "of another program", "of another model", "damaged"],
 )
 def test_what_cannot_be_resumed(
     tmp_path: Path, content: bytes, message: str, capsys: pytest.CaptureFixture[str]
@@ -138,14 +141,6 @@ def test_what_cannot_be_resumed(
     assert message in capsys.readouterr().err
     assert ["events.jsonl"] == os.listdir(tmp_path / "run")
     assert content == (tmp_path / "run/events.jsonl").read_bytes()
-
-
-def test_run_that_has_ended_is_not_resumed(whole: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run with its run_end is complete."""
-    before = (whole / "events.jsonl").read_bytes()
-    assert exit_codes.USAGE == train("--resume", "--out", whole)
-    assert "the run has ended: completed; it cannot be resumed; start a new run" in capsys.readouterr().err
-    assert before == (whole / "events.jsonl").read_bytes()
 
 
 def test_damaged_checkpoint_is_passed_over(whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import errno
-import io
 import math
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from toyspec.core.checker import check
 from toyspec.core.command_line import exit_codes
 from toyspec.core.files import resource_path
 from toyspec.core.reading.reader import read
-from toyspec.trainer.commands.train import StepLines
 from toyspec.trainer.language_model import LanguageModel
 from trainer_golden import FILES, golden_run, lines
 from training_runs import events, kinds, losses, train
@@ -141,17 +139,23 @@ def test_replaced_run_moves_aside(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "end"),
+    ("error", "status", "end", "last"),
     [
-        (KeyboardInterrupt(), exit_codes.INTERRUPTED, ("interrupted", "KeyboardInterrupt", 4)),
-        (ZeroDivisionError("x"), exit_codes.USAGE, ("errored", "ZeroDivisionError: x", 4)),
+        (KeyboardInterrupt(), exit_codes.INTERRUPTED, ("interrupted", "KeyboardInterrupt", 4), []),
+        (ZeroDivisionError("x"), exit_codes.USAGE, ("errored", "ZeroDivisionError: x", 4), ["ZeroDivisionError: x"]),
     ],
     ids=["Ctrl-C", "a defect"],
 )
-def test_run_that_is_cut_short_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int, end: tuple[str, str, int]
+def test_run_that_is_cut_short_says_why(  # noqa: PLR0913, PLR0917 - a row and its fixtures
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: BaseException,
+    status: int,
+    end: tuple[str, str, int],
+    last: list[str],
 ) -> None:
-    """Ctrl-C ends the run as interrupted, an exception as errored, each with the last step that was done."""
+    """Ctrl-C ends the run as interrupted, an exception as errored and with its traceback, each with the last step."""
 
     def fail(*_: Any) -> None:
         raise error
@@ -159,6 +163,7 @@ def test_run_that_is_cut_short_says_why(
     monkeypatch.setattr(LanguageModel, "evaluate", fail)
     assert status == train("--steps", "9", "--eval-every", "4", "--out", tmp_path / "a")
     assert end == tuple(events(tmp_path / "a")[-1][key] for key in ("reason", "error", "final_step"))
+    assert last == capsys.readouterr().err.splitlines()[-1:]
     assert ("complete", []) in checked(tmp_path / "a")
 
 
@@ -166,14 +171,10 @@ def test_run_that_is_cut_short_says_why(
     ("options", "message"),
     [
         (["--gate", "loss"], "is not a condition"),
-        (["--gate", "speed<1"], "unknown metric 'speed'"),
-        (["--gate", "loss<1e999"], "must be a finite number"),
         (["--gate", "ppl_ratio<1"], "needs --compare-to"),
         (["--gate", "eval_loss<1", "--eval-every", "0"], "needs evaluations"),
         (["--lr", "nan"], "'nan' must be a number ≥ 0"),
-        (["--steps", "0"], "must be an integer ≥ 1"),
         (["--steps", "4294967296"], "steps"),
-        (["--seed", "9007199254740992"], "seed"),
         (["--compare-to", "nowhere"], "nowhere"),
         (["--resume"], "--resume needs --out"),
         (["--resume", "--out", "nowhere"], "nowhere"),
@@ -196,9 +197,6 @@ def test_wrong_usage(
     assert [] == os.listdir()
 
 
-pytest.importorskip("gguf", reason="the extra `train` is not installed")
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the run, trained again."""
@@ -213,50 +211,13 @@ def test_corpus_has_what_the_trainer_writes(run: Path, case: str) -> None:
         assert [] == differences(lines(kept), lines(run / name))
 
 
-def test_defect_shows_its_traceback(
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a disk of Linux that is full")
+def test_training_goes_on_without_its_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What went wrong in the program is on standard error with its place."""
-    monkeypatch.setattr(LanguageModel, "evaluate", lambda *_: 1 / 0)
-    train("--steps", "2", "--out", tmp_path / "a")
-    assert capsys.readouterr().err.endswith("ZeroDivisionError: division by zero\n")
-
-
-class Closed(io.StringIO):
-    """An output whose reader is gone, or whose disk is full."""
-
-    def __init__(self, error: OSError) -> None:
-        super().__init__()
-        self.error = error
-        self.tries = 0
-
-    def write(self, text: str) -> int:
-        """Fail."""
-        del text
-        self.tries += 1
-        raise self.error
-
-    def fileno(self) -> int:
-        """Be no file."""
-        raise io.UnsupportedOperation
-
-
-@pytest.mark.parametrize(
-    ("error", "is_said"), [(BrokenPipeError(errno.EPIPE, "Broken pipe"), False), (OSError(errno.ENOSPC, "full"), True)]
-)
-def test_training_goes_on_without_its_output(error: OSError, is_said: bool, capsys: Any) -> None:
-    """A reader that went away is not an event; another failure is said once, and nothing more is written."""
-    stream = Closed(error)
-    lines = StepLines(stream)
-    for step in range(1, 4):
-        lines(step, 1.0)
-    assert 1 == stream.tries
-    assert int(is_said) == capsys.readouterr().err.count("training continues without it")
-
-
-def test_lines_have_four_digits_and_come_at_once() -> None:
-    """Each step is one line."""
-    written = io.BytesIO()
-    lines = StepLines(io.TextIOWrapper(written, "utf-8", newline="\n"))
-    lines(1, 0.123456)
-    assert b"step 1: loss=0.1235\n" == written.getvalue()
+    """A disk that is full is said once, and nothing more is written."""
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert exit_codes.OK == train("--steps", "3", "--out", tmp_path / "a")
+    assert 1 == capsys.readouterr().err.count("training continues without it")
+    assert [1, 2, 3] == list(losses(tmp_path / "a"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import math
 import os
 import sys
@@ -27,41 +26,24 @@ from toyspec.trainer.settings import (
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from typing import TextIO
 
     from toyspec.core.command_line.parsers import Parser
     from toyspec.trainer.earlier_runs import Baseline, Interrupted
-    from toyspec.trainer.training import Environment, Outcome
+    from toyspec.trainer.training import Environment
 
 
-class StepLines:
-    """Writes a line ``step N: loss=…`` for each step. Training goes on if the output fails."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._is_open = True
-
-    def __call__(self, step: int, loss: float) -> None:
-        """Write the line of *step*, at once."""
-        if not self._is_open:
-            return
-        try:
-            self._stream.write(f"step {step}: loss={loss:.4f}\n")
-            self._stream.flush()
-        except OSError as error:
-            self._is_open = False
-            # The interpreter would try to write the rest of the buffer again at its exit.
-            _discard(self._stream)
-            if not isinstance(error, BrokenPipeError):
-                say(f"standard output: {cause_of(error)}; training continues without it")
-
-
-def _discard(stream: TextIO) -> None:
-    """Drop what is written to *stream* from now on, and what is in its buffer."""
-    with contextlib.suppress(OSError):
+def _show_step(step: int, loss: float) -> None:
+    """Print the line of *step*, at once; where that fails, nothing more is shown, and the training goes on."""
+    try:
+        sys.stdout.write(f"step {step}: loss={loss:.4f}\n")
+        sys.stdout.flush()
+    except OSError as error:
+        # What follows is dropped, and so is the buffer, which the interpreter would write again at its exit.
         null = null_device(os.O_WRONLY)
-        os.dup2(null, stream.fileno())
+        os.dup2(null, sys.stdout.fileno())
         os.close(null)
+        if not isinstance(error, BrokenPipeError):
+            say(f"standard output: {cause_of(error)}; training continues without it")
 
 
 RUNS = "runs"
@@ -69,7 +51,6 @@ RUNS = "runs"
 # One thread: the matrices are too small to share, and sums would depend on how many share them.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _DEFAULT = TrainingSettings()
-_SETTINGS = ("steps", "seed", "lr", "eval_every", "sample_every", "checkpoint_every", "gate")
 
 _DESCRIPTION = """\
 Train a small language model on a short text, from scratch, on the CPU, in
@@ -200,26 +181,19 @@ def _shown(
 ) -> int:
     from toyspec.trainer.training import Training
 
-    training = Training(directory, settings, environment, baseline=baseline, on_step=StepLines(sys.stdout))
+    training = Training(directory, settings, environment, baseline=baseline, on_step=_show_step)
     outcome = training.start() if was is None else training.resume(was)
-    for error in _errors(outcome, settings):
-        say(f"{directory}: {error}")
-    return outcome.exit_code
-
-
-def _errors(outcome: Outcome, settings: TrainingSettings) -> list[str]:
-    found = []
     if outcome.aborted is not None:
-        found.append(f"aborted after step {outcome.results.step}: {outcome.aborted}")
+        say(f"{directory}: aborted after step {outcome.results.step}: {outcome.aborted}")
     gate = settings.quality_gate
     if gate is not None and outcome.gate is not None and not outcome.gate.passed:
         value = "not finite" if outcome.gate.value is None else f"{outcome.gate.value:.4g}"
-        found.append(f"gate failed: {gate.metric} is {value}, required {gate.comparison} {gate.threshold!r}")
-    return found
+        say(f"{directory}: gate failed: {gate.metric} is {value}, required {gate.comparison} {gate.threshold!r}")
+    return outcome.exit_code
 
 
 def _given(options: Namespace) -> dict[str, Any]:
-    return {name: value for name in _SETTINGS if (value := getattr(options, name)) is not None}
+    return {name: value for name in TrainingSettings.__struct_fields__ if (value := getattr(options, name)) is not None}
 
 
 def _baseline(path: str | None) -> Baseline | None:
