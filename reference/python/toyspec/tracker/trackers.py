@@ -150,7 +150,6 @@ class MetricsTracker:
         "_interval_tokens",
         "_start",
         "model",
-        "samples",
         "sequence_length",
         "start_time",
         "steps",
@@ -191,8 +190,6 @@ class MetricsTracker:
         """Number of optimizer steps."""
         self.tokens = 0
         """Number of tokens that all devices have seen."""
-        self.samples = 0
-        """Number of sequences that all devices have seen."""
         self.start_time = time.time()
         """Seconds since the Unix epoch at the start, UTC."""
         self._clock = clock
@@ -202,10 +199,8 @@ class MetricsTracker:
 
     def update(self, local_batch_size: int) -> None:
         """Count one optimizer step of *local_batch_size* sequences per device, before accumulation."""
-        samples = local_batch_size * self.world_size
         self.steps += 1
-        self.samples += samples
-        self.tokens += compute_tokens_in_batch(samples, self.sequence_length)
+        self.tokens += compute_tokens_in_batch(local_batch_size * self.world_size, self.sequence_length)
 
     def reset_interval(self) -> None:
         """Let what is recent begin now."""
@@ -226,11 +221,6 @@ class MetricsTracker:
     def recent_tokens_per_second(self) -> float:
         """Tokens of all devices per second since the last ``reset_interval()``."""
         return compute_throughput(self.tokens - self._interval_tokens, self._clock() - self._interval_start)
-
-    @property
-    def samples_per_second(self) -> float:
-        """Sequences of all devices per second since the start."""
-        return compute_throughput(self.samples, self.elapsed)
 
     @property
     def flops_per_token(self) -> float:
