@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use toyspec::{CheckOptions, FileReport, StreamChecker, LARGE_BYTES};
+use toyspec::{open_regular, CheckOptions, FileReport, StreamChecker, LARGE_BYTES};
 
 use crate::checker::Options;
 use crate::failures::{caught, failure};
@@ -174,11 +174,11 @@ impl Shared {
     }
 
     fn check(&self, task: &Task, chunk: &mut [u8]) -> io::Result<Outcome> {
-        let mut file = File::open(&task.path)?;
+        let Some(mut file) = open_regular(&task.path)? else { return Ok(Outcome::Left) };
         let mut count = self.read(&mut file, chunk)?;
         let mut checker = StreamChecker::at(&task.path, self.options.clone());
         let is_sealed = task.path.with_file_name(SEAL).symlink_metadata().is_ok();
-        let is_left = is_sealed || chunk[..count].starts_with(&GZIP_MAGIC) || !file.metadata()?.is_file();
+        let is_left = is_sealed || chunk[..count].starts_with(&GZIP_MAGIC);
         checker.feed(&chunk[..count]);
         if is_left || self.may_be_dialects && !checker.begins_with_own_record() {
             self.received.fetch_sub(count as u64, Ordering::Relaxed);

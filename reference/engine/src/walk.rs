@@ -39,13 +39,13 @@ impl Walk {
         Ok(self.take(py, most)?.into_iter().map(step).collect())
     }
 
-    /// Returns the next *most* things that are found, those with the name of a stream as records of the root *number*.
+    /// Returns the next *most* things that are found, those with the name of a stream and bytes as records of the root *number*.
     fn records<'py>(&self, py: Python<'py>, most: usize, number: usize) -> PyResult<Vec<Step<'py>>> {
         let mut steps = Vec::new();
         let mut records = Vec::new();
         for found in self.take(py, most)? {
             match found {
-                Ok(file) if !file.is_hinted => put_record(&mut records, number, &file),
+                Ok(file) if !file.is_hinted && file.size > 0 => put_record(&mut records, number, &file),
                 other => {
                     give(py, &mut steps, &mut records);
                     steps.push(step(other));

@@ -206,6 +206,31 @@ def test_no_command_waits_for_a_special_file(folder: Path, monkeypatch: pytest.M
     assert [] == found_by("commands on special files", {" ".join(each): partial(main, each) for each in asked})
 
 
+@pytest.mark.parametrize("engine", ["native", "python"])
+def test_each_special_log_below_a_folder_is_named(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By every search for runs, beside the runs that can be read."""
+    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
+    for name, make in SPECIAL.items():
+        (tmp_path / name).mkdir()
+        make(tmp_path / name / "events.jsonl")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "events.jsonl").write_bytes(STREAM)
+    told = {
+        "fifo": "a FIFO",
+        "device": "a device",
+        "terminal": "a device",
+        "socket": "a socket",
+        "loop": "symbolic links",
+    }
+    for errors in (
+        toyspec.list_runs(tmp_path).errors,
+        toyspec.build_catalog(tmp_path, out=tmp_path / "catalog").errors,
+    ):
+        said = {Path(each.path).parent.name: each.message for each in errors}
+        assert dict.fromkeys(told, True) == {name: told[name] in said[name] for name in said}
+    assert main(["check", str(tmp_path)]) == 2
+
+
 @needs_fork
 @pytest.mark.parametrize("folder", ["fifo", "device"], indirect=True)
 def test_no_tool_of_an_agent_waits_for_a_special_file(folder: Path) -> None:

@@ -1,12 +1,12 @@
 //! What a catalog has of a run: the verdict of a check and the extremes of each metric, from one reading of its stream.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use crate::check::{CheckOptions, FileReport, StreamChecker};
 use crate::columns::{columns, Column, Columns, Piece};
+use crate::source::open_regular;
 use crate::{Profile, Severity, State};
 
 const SEAL: &str = "SHA256SUMS";
@@ -88,12 +88,9 @@ impl DigestReader {
     ///
     /// The file cannot be read.
     pub fn read(&mut self, path: &Path, most_bytes: usize) -> io::Result<Option<Digest>> {
-        let file = File::open(path)?;
+        let Some(file) = open_regular(path)? else { return Ok(None) };
         let metadata = file.metadata()?;
-        if !metadata.is_file()
-            || metadata.len() > most_bytes as u64
-            || path.with_file_name(SEAL).symlink_metadata().is_ok()
-        {
+        if metadata.len() > most_bytes as u64 || path.with_file_name(SEAL).symlink_metadata().is_ok() {
             return Ok(None);
         }
         self.text.clear();

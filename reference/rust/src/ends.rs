@@ -1,6 +1,5 @@
 //! What the first and the last records of a short stream say of its run, for a list of many runs.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
@@ -10,6 +9,7 @@ use crate::line_validation::{LineValidator, Status};
 use crate::profile::{detect, Hints};
 use crate::record_numbers::{counts, finite, in_seconds, number_or_null};
 use crate::schema::{member, Constant};
+use crate::source::open_regular;
 use crate::tables::MAX_LINE_BYTES;
 use crate::tape::{Kind, Node};
 use crate::{Profile, State};
@@ -89,9 +89,9 @@ impl EndsReader {
     ///
     /// The file cannot be read.
     pub fn read(&mut self, path: &Path, most_bytes: usize) -> io::Result<Option<Ends>> {
-        let file = File::open(path)?;
+        let Some(file) = open_regular(path)? else { return Ok(None) };
         let metadata = file.metadata()?;
-        if !metadata.is_file() || metadata.len() > most_bytes as u64 {
+        if metadata.len() > most_bytes as u64 {
             return Ok(None);
         }
         let mut text = std::mem::take(&mut self.text);

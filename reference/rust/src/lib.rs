@@ -70,7 +70,7 @@ pub use numbers::{binary32_text, binary64_text};
 pub use profile::Profile;
 pub use reader::{Error, Gap, Mode, Options, Reader, Record, Report, State};
 pub use schema::{NumberPlace, Severity};
-pub use source::Source;
+pub use source::{open_regular, Source};
 pub use tables::{Rule, MAX_DEPTH, MAX_LINE_BYTES, RULES};
 pub use value::{Map, Number, Value};
 pub use views::{KaunViews, MetricsViews, Point, RankViews, Summary, TagViews, ToyViews, Views};

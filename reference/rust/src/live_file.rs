@@ -7,6 +7,8 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use crate::source::open_regular;
+
 const FINGERPRINT_BYTES: usize = 4096;
 
 /// What became of the bytes that were read.
@@ -40,7 +42,7 @@ impl LiveFile {
     /// Opens a file; None where there is none, or none that is regular.
     pub fn open(path: &Path) -> io::Result<Option<LiveFile>> {
         let missing = [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory];
-        match path.metadata().and_then(|data| if data.is_file() { File::open(path).map(Some) } else { Ok(None) }) {
+        match open_regular(path) {
             Ok(None) => Err(io::Error::other("it is not a regular file")),
             Ok(Some(file)) => Ok(Some(LiveFile {
                 path: path.to_path_buf(),

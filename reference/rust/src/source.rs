@@ -26,6 +26,19 @@ enum State<R> {
     Done,
 }
 
+/// Opens a regular file; None where it is another one. Does not wait for the other end of a pipe.
+pub fn open_regular(path: &Path) -> io::Result<Option<File>> {
+    if !path.metadata()?.is_file() {
+        return Ok(None);
+    }
+    let mut options = File::options();
+    // It may be another one by now.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, nix::fcntl::OFlag::O_NONBLOCK.bits());
+    let file = options.read(true).open(path)?;
+    Ok(Some(file).filter(|file| file.metadata().is_ok_and(|found| found.is_file())))
+}
+
 impl Source<File> {
     /// Opens a file.
     pub fn open(path: &Path) -> io::Result<Source<File>> {

@@ -142,7 +142,7 @@ impl Rules {
             return Listed { found: Vec::new(), folders: Vec::new() };
         }
         let mut files: Vec<&Entry> =
-            entries.iter().filter(|entry| self.names.contains(&entry.name) && entry.is_file()).collect();
+            entries.iter().filter(|entry| self.names.contains(&entry.name) && !entry.is_folder()).collect();
         let is_hinted = files.is_empty();
         if is_hinted && is_hinting {
             let fits = |entry: &&Entry| {
@@ -201,6 +201,13 @@ impl Iterator for Walk {
 }
 
 impl Entry {
+    /// Returns whether this is a directory or a link to one. Nothing else with the name of a stream is left out, so that
+    /// a FIFO or a device is reported.
+    fn is_folder(&self) -> bool {
+        self.kind.is_dir()
+            || self.kind.is_symlink() && fs::metadata(self.entry.path()).is_ok_and(|found| found.is_dir())
+    }
+
     /// Returns whether this is a file or a link to one.
     fn is_file(&self) -> bool {
         self.kind.is_file()

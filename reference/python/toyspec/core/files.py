@@ -40,6 +40,11 @@ def open_file(path: str | os.PathLike[str]) -> io.BufferedReader:
     return open(path, "rb", opener=lambda name, _: descriptor_of(name))
 
 
+def refuse_special(path: str) -> None:
+    """Raise what ``open_file`` raises before it opens the file at *path*: for one that is not there or not regular."""
+    _refuse_special(path, os.stat(path).st_mode)
+
+
 def null_device(flags: int) -> int:
     """Return a descriptor on the null device, open with *flags*."""
     return os.open(os.devnull, flags)

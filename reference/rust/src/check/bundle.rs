@@ -1,7 +1,6 @@
 //! Checks the files beside a stream, run.json and flow.json: see spec/bundle.md.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use crate::escape::shortened;
 use crate::line_validation::{LineValidator, Problem, Status};
 use crate::messages;
 use crate::record::{validate, Integers};
+use crate::source::open_regular;
 use crate::tables::Rule;
 use crate::tape::{Kind, Node};
 use crate::Profile;
@@ -108,11 +108,10 @@ fn name_of(directory: &OsStr) -> String {
 }
 
 pub(crate) fn content(path: &Path, limit: usize) -> Result<Vec<u8>, String> {
-    if !path.is_file() {
-        return Err(messages::SIDECAR_NOT_A_FILE.to_string());
-    }
+    let opened = if path.is_file() { open_regular(path) } else { Ok(None) };
+    let opened = opened.map_err(|error| crate::cause_of(&error))?;
+    let file = opened.ok_or_else(|| messages::SIDECAR_NOT_A_FILE.to_string())?;
     let mut data = Vec::new();
-    let file = File::open(path).map_err(|error| crate::cause_of(&error))?;
     file.take(limit as u64 + 1).read_to_end(&mut data).map_err(|error| crate::cause_of(&error))?;
     if data.len() > limit {
         return Err(messages::sidecar_too_long(limit));

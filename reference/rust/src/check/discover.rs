@@ -35,7 +35,7 @@ pub fn find_streams(path: &Path) -> Vec<Found> {
     while let Some(directory) = pending.pop() {
         match listed(&directory) {
             Ok(entries) => {
-                found.extend(streams_in(&entries).into_iter().map(Found::Stream));
+                found.extend(streams_in(&entries).into_iter().map(checked));
                 pending.extend(entries.into_iter().filter(|path| is_directory(path)).rev());
             }
             Err(error) => found.push(Found::Failure(directory, error)),
@@ -51,6 +51,15 @@ fn listed(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.sort();
     Ok(paths)
+}
+
+/// Returns the stream of a path below the directory that was named; what is not a regular file is never opened.
+fn checked(path: PathBuf) -> Found {
+    match fs::metadata(&path) {
+        Ok(data) if data.is_file() => Found::Stream(path),
+        Ok(_) => Found::Failure(path, io::Error::other("not a regular file")),
+        Err(error) => Found::Failure(path, error),
+    }
 }
 
 /// Returns the streams among what is in a directory.
@@ -78,7 +87,7 @@ fn rank_at(path: &Path) -> Option<u64> {
 }
 
 fn is_stream(path: &Path) -> bool {
-    stream_names().any(|name| path.file_name() == Some(name.as_ref())) && path.is_file()
+    stream_names().any(|name| path.file_name() == Some(name.as_ref())) && !path.is_dir()
 }
 
 fn is_directory(path: &Path) -> bool {

@@ -15,6 +15,7 @@ import msgspec
 
 from toyspec.core.engine import native
 from toyspec.core.errors import StreamError
+from toyspec.core.files import refuse_special
 from toyspec.core.findings import PathError
 from toyspec.core.format.profiles import ANNOTATIONS_FILE, MANIFEST_FILE, SEAL_FILE
 from toyspec.core.places.addresses import WEB, is_address, parts_of, public
@@ -75,11 +76,6 @@ class Stream(msgspec.Struct, frozen=True):
     def is_sealed(self) -> bool | None:
         """Whether a seal is beside the stream; None where it is not known."""
         return f" {SEAL_FILE} " in self.identity if self.knows_beside and not self.is_hinted else None
-
-    @property
-    def is_regular(self) -> bool:
-        """False for a FIFO or a device, which only a user can name."""
-        return self.root is not None or os.path.isfile(self.path)
 
     @property
     def is_below(self) -> bool:
@@ -213,7 +209,8 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
     *hints* are LogNames, content decides, and text that is not a log is yielded too, to be counted.
 
     A directory that cannot be listed is a PathError and does not stop the rest. Symbolic links to
-    directories are followed only where they are named; below a directory only regular files are streams.
+    directories are followed only where they are named; below a directory, a FIFO or a device that has the name of a
+    stream is a PathError.
     """
     if path == STANDARD_INPUT:
         yield Stream(path, 0)
@@ -264,7 +261,7 @@ def _walked(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:
     """Yield what ``walk`` yields for a directory on this machine, by the compiled engine if there is one."""
     engine = native()
     if engine is None or os.name == "nt":
-        yield from walk(root, hints, partial(_listed_directory, root))
+        yield from map(_refused_or_itself, walk(root, hints, partial(_listed_directory, root)))
         return
     steps = engine.Walk(root, list(hints))
     for found in _steps(iter(lambda: steps.next(_BATCH), []), root):
@@ -301,18 +298,36 @@ def _steps(batches: Iterable[list[Any]], root: str) -> Iterator[bytes | Stream |
         elif len(found) > 2:
             path, size, identity, is_hinted, is_link = found
             version = identity.partition(" ")[0]
-            yield Stream(path, size, root, is_hinted, identity, version, is_link)
+            yield _refused_or_itself(Stream(path, size, root, is_hinted, identity, version, is_link))
         else:
             path, (number, words) = found
             yield PathError(path, words if number is None else os.strerror(number))
 
 
+def _refused_or_itself(found: Stream | PathError) -> Stream | PathError:
+    """Return *found*, or why what a walk found is not a file: a FIFO, a socket and a device have no bytes."""
+    if isinstance(found, Stream) and not found.size:
+        try:
+            refuse_special(found.path)
+        except OSError as error:
+            return PathError(found.path, cause_of(error))
+    return found
+
+
 def _listed_directory(root: str, directory: str, hints: Sequence[str]) -> Listing:
     with os.scandir(directory) as listing:
         entries = list(listing)
-    files = {entry.name: entry for entry in entries if entry.is_file()}
+    files = {entry.name: entry for entry in entries if _is_given(entry)}
     folders = {entry.name: entry.path for entry in entries if entry.is_dir(follow_symlinks=False)}
     return listing_of(files, folders, hints, partial(_stream_at, root))
+
+
+def _is_given(entry: os.DirEntry[str]) -> bool:
+    """Return whether *entry* is a regular file or a link to one, or has the name of a stream and is not a directory."""
+    # DirEntry would raise OSError for links in a circle.
+    if entry.name in STREAM_NAMES:
+        return not os.path.isdir(entry.path)
+    return os.path.isfile(entry.path) if entry.is_symlink() else entry.is_file()
 
 
 def _stream_at(root: str, entry: os.DirEntry[str]) -> Stream:

@@ -195,7 +195,7 @@ def list_runs(
     summarize = summarize_run if read == "whole" else summarize_ends
     may_be_other = choice.is_named or choice.may_be_own
     found = (
-        engine_ends([each for each in streams if not each.path.endswith(".json") and each.is_regular])
+        engine_ends([each for each in streams if not each.path.endswith(".json")])
         if read == "ends" and not may_be_other
         else {}
     )
