@@ -15,8 +15,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-import toyspec
 from command_line import toyspec_within
+from fixed_runs import fixed_runs
 from toyspec.core.command_line.commands import ANSWERS, COMMANDS, command_parser
 from toyspec.core.command_line.exit_codes import MEANINGS, OK, USAGE
 from toyspec.core.commands.schema import answer_schema
@@ -48,20 +48,38 @@ NO_ANSWER = {
 """Why a command prints no facts."""
 
 CALLS = {
-    "check": ["runs", "--verbose runs/a", "empty", "missing runs", "odd", "foreign", "--select torn-end runs"],
-    "show": ["runs/a", "runs/b", "runs/torn", "runs/damaged", "missing", "empty", "foreign", "-", "runs/ranks"],
+    "check": [
+        "sorts",
+        "--verbose more/rich",
+        "empty",
+        "missing sorts",
+        "strange",
+        "sorts/other",
+        "--select torn-end sorts",
+    ],
+    "show": [
+        "more/rich",
+        "sorts/resumed",
+        "more/torn",
+        "more/damaged",
+        "missing",
+        "empty",
+        "sorts/other",
+        "-",
+        "sorts/ranks",
+    ],
     "ls": [
-        "runs",
+        "sorts",
         "empty",
         "missing",
-        "missing runs",
-        "odd",
-        "foreign",
-        "--columns lr,loss,errors,config.é runs",
-        "--where 'lr > 0' --sort loss runs",
-        "--where 'nothing > 0' runs",
+        "missing sorts",
+        "strange",
+        "sorts/other",
+        "--columns lr,loss,errors,config.é sorts",
+        "--where 'lr > 0' --sort loss sorts",
+        "--where 'nothing > 0' sorts",
     ],
-    "catalog": ["build runs --out built", "update catalog", "update missing", "build odd --out built"],
+    "catalog": ["build sorts --out built", "update catalog", "update missing", "build strange --out built"],
     "query": [
         "--catalog catalog 'select * from runs'",
         "--catalog catalog 'select run, lr from runs'",
@@ -70,18 +88,22 @@ CALLS = {
         "--catalog catalog 'select x'",
         "--catalog catalog 'select current_date, 1.5::decimal, [1], {a: 1}, null'",
     ],
-    "digest": ["runs/a runs/b", "runs/torn", "runs/damaged", "missing", "foreign", "--tokens 1 runs/a", "runs/ranks"],
-    "doctor": ["runs", "empty", "missing", "odd", "foreign", "runs foreign"],
-    "guard": ["runs/diverged", "runs/a", "--health-preset strict --fail-on info runs/damaged"],
-    "import": ["foreign --out made", "foreign/log.csv --out made", "missing --out made", "empty --out made"],
+    "digest": ["more/rich sorts/resumed", "more/torn", "missing", "sorts/other", "--tokens 1 more/rich", "sorts/ranks"],
+    "doctor": ["sorts", "empty", "missing", "strange", "sorts/other", "sorts sorts/other"],
+    "guard": [
+        "sorts/whole",
+        "sorts/resumed",
+        "--idle-timeout 0.01 --health-preset strict --fail-on info sorts/diverged",
+    ],
+    "import": ["sorts/other --out made", "sorts/other/log.csv --out made", "missing --out made", "empty --out made"],
     "export": [
-        "tensorboard runs/a --out made",
-        "csv runs --out made",
+        "tensorboard more/rich --out made",
+        "csv sorts --out made",
         "csv missing --out made",
         "csv empty --out made",
     ],
-    "sync": ["runs copies", "missing copies", "empty copies", "odd copies"],
-    "evidence": ["runs/a", "runs/torn", "missing", "foreign/log.csv"],
+    "sync": ["sorts copies", "missing copies", "empty copies", "strange copies"],
+    "evidence": ["more/rich", "more/torn", "missing", "sorts/other/log.csv"],
     "conform": [
         f"--adapter '{sys.executable} {ADAPTER}' --select toy-v1/step-skipped --role reader --jobs 1",
         "--adapter false",
@@ -92,63 +114,14 @@ CALLS = {
 """Arguments of each command with an answer: whole, torn, damaged, empty and foreign logs, and what fails."""
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with runs of all sorts."""
-    folder = tmp_path_factory.mktemp("answers")
-    runs = folder / "runs"
-    with toyspec.start_run(runs, run_id="a", config={"lr": 0.1, "max_steps": 4}, tags=["x"], notes="\x1b[0m é") as run:
-        for step in range(4):
-            run.step(loss=float("nan") if step == 1 else 1.0 / (step + 1))
-            run.log({"val/acc": step / 4}, step=step + 1)
-        run.eval("val", step=4, loss=0.5)
-    with toyspec.start_run(runs, run_id="b", config={"lr": None, "max_steps": 8, "é\u202e": "\x1b[0m"}) as run:
-        run.step(loss=2.0)
-        run.step(loss=0.5)
-        run.abandon()
-    with toyspec.start_run(runs, run_id="diverged") as run:
-        for step in range(60):
-            run.step(loss=float("nan") if step > 50 else 1.0)
-    for at in range(2):
-        with toyspec.start_run(runs, run_id="resumed", exist="resume" if at else "fail") as run:
-            for step in range(10 - 5 * at, 20):
-                run.step(step, loss=1.0 / step)
-    whole = (runs / "a/events.jsonl").read_bytes()
-    for name, data in (("torn", whole[: len(whole) // 2 - 3]), ("damaged", whole.replace(b'"step"', b"\xff", 1))):
-        (runs / name).mkdir()
-        (runs / name / "events.jsonl").write_bytes(data)
-    (runs / "ranks").mkdir()
-    for name in ("events.jsonl", "events.rank-1.jsonl"):
-        (runs / "ranks" / name).write_bytes(whole)
-    _make_others(folder, whole)
-    return folder
-
-
-def _make_others(folder: Path, whole: bytes) -> None:
-    """Make what is not a folder of usual runs."""
-    (folder / "empty").mkdir()
-    odd = os.path.join(os.fsencode(folder / "odd"), b"r\xff\n\x1b")
-    os.makedirs(odd)
-    with open(os.path.join(odd, b"events.jsonl"), "wb") as file:
-        file.write(whole)
-    (folder / "foreign").mkdir()
-    (folder / "foreign/log.csv").write_text("step,loss\n" + "".join(f"{at},{1 / at}\n" for at in range(1, 9)))
-    (folder / "notes.txt").write_text("".join(f"at {at} we had cost {1 / at:.3f}\n" for at in range(1, 30)))
-    (folder / "empty.txt").write_text("\n")
-    shutil.copytree(folder / "runs/a", folder / "sealed")
-    for words in (
-        ("catalog", "build", "runs", "--out", "catalog"),
-        ("seal", "sealed"),
-    ):
-        toyspec_within(*words, cwd=folder)
-    made = toyspec_within("evidence", "runs/a", "--json", cwd=folder)
-    (folder / "evidence.json").write_bytes(made.stdout)
-
-
 @pytest.fixture
-def folder(made: Path, tmp_path: Path) -> Path:
-    """Return a copy of it that a command may change."""
-    return Path(shutil.copytree(made, tmp_path / "here"))
+def folder(tmp_path: Path) -> Path:
+    """Return the fixed runs, with an empty folder, a run whose name is not text, and a catalog beside them."""
+    folder = Path(shutil.copytree(fixed_runs(), tmp_path / "here"))
+    (folder / "empty").mkdir()
+    shutil.copytree(os.fsencode(folder / "sorts/whole"), os.fsencode(folder) + b"/strange/r\xff\n\x1b")
+    toyspec_within("catalog", "build", "sorts", "--out", "catalog", cwd=folder)
+    return folder
 
 
 @cache
@@ -161,11 +134,8 @@ def described(command: str) -> jsonschema.Draft202012Validator:
 
 def answered(command: str, arguments: str, folder: Path) -> tuple[int, list[Any], str]:
     """Return the status of *command*, what it printed with --json, and its words on standard error."""
-    name, *option = command.split()
-    stdin = (folder / "runs/a/events.jsonl").read_bytes()
-    words = [name, *shlex.split(arguments), "--json"]
-    if option:
-        words[2:2] = option
+    stdin = (folder / "more/rich/events.jsonl").read_bytes()
+    words = [command, *shlex.split(arguments), "--json"]
     result = toyspec_within(*words, cwd=folder, stdin=stdin)
     assert result.stdout.isascii(), words
     # One object on each line, or one over all lines.
@@ -191,20 +161,19 @@ def test_answer_is_what_its_schema_describes(command: str, folder: Path) -> None
 
 def test_every_command_that_prints_facts_has_a_schema() -> None:
     """A command has --json and a schema, or a reason why it prints no facts."""
-    described_commands = {command.split()[0] for command in ANSWERS}
-    assert COMMANDS.keys() == described_commands | NO_ANSWER.keys()
-    assert not described_commands & NO_ANSWER.keys()
+    assert COMMANDS.keys() == ANSWERS.keys() | NO_ANSWER.keys()
+    assert not ANSWERS.keys() & NO_ANSWER.keys()
     for name in COMMANDS:
         flags = [action for action in command_parser(name)._actions if "--json" in action.option_strings]
         is_switch = bool(flags) and flags[0].nargs == 0
-        assert (name in described_commands) == is_switch, name
+        assert (name in ANSWERS) == is_switch, name
     assert ANSWERS.keys() == CALLS.keys()
 
 
 @pytest.mark.parametrize("command", ["ls", "show"])
 def test_facts_are_those_of_one_table(command: str, folder: Path) -> None:
     """Every column of schemas/runs.json is there, by its name, and has the same value."""
-    _, (found,), _ = answered(command, "runs/a", folder)
+    _, (found,), _ = answered(command, "more/rich", folder)
     (run,) = found if command == "ls" else [found]
     with contextlib.chdir(folder):
-        assert summarize_run("runs/a").facts.columns == {name: run[name] for name in COLUMNS}
+        assert summarize_run("more/rich").facts.columns == {name: run[name] for name in COLUMNS}
