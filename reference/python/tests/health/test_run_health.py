@@ -148,13 +148,13 @@ def test_defect_of_a_rule_ends_the_watch_and_not_the_training(
     assert 1 == capsys.readouterr().err.count("health rules fail (a defect)")
 
 
-def test_settings_of_the_project_are_used(tmp_path: Path) -> None:
+def test_settings_of_the_project_are_used() -> None:
     """health=True takes the rules of toyspec.toml, and refuses a wrong one before anything is made."""
-    (tmp_path / "toyspec.toml").write_text('[[health]]\nname = "low"\ntype = "bound"\nbelow = 3\n')
+    Path("toyspec.toml").write_text('[[health]]\nname = "low"\ntype = "bound"\nbelow = 3\n')
     with _start(health=True) as run:
         run.step(1, loss=1.0)
     assert ["low"] == [event["rule"] for event in events(Path("runs/a")) if event["kind"] == "alert"]
-    (tmp_path / "toyspec.toml").write_text('[[alerts]]\ncomand = "x"\n')
+    Path("toyspec.toml").write_text('[[alerts]]\ncomand = "x"\n')
     with pytest.raises(toyspec.ToyspecError, match=r"\[\[alerts\]\] \d+ key comand"):
         _start("b")
     assert not Path("runs/b").exists()

@@ -80,19 +80,15 @@ def test_wrong_usage_is_refused_before_anything_starts(arguments: list[str], fac
     assert [] == list(tmp_path.iterdir())
 
 
-def test_output_without_numbers_makes_no_run(tmp_path: Path) -> None:
-    """A message says how to get one."""
+def test_command_that_makes_no_run_says_why(tmp_path: Path) -> None:
+    """Output without numbers, and a command that is not there, whose status is a shell's."""
     done = toyspec("capture", cwd=tmp_path, stdin=b"hello\n")
     assert (0, b"hello\n") == (done.returncode, done.stdout)
     assert b"see --pattern" in done.stderr
-    assert [] == list(tmp_path.iterdir())
-
-
-def test_command_that_is_not_there(tmp_path: Path) -> None:
-    """The status is a shell's."""
     done = toyspec("capture", "--", "./nope", cwd=tmp_path)
     assert 127 == done.returncode
     assert b"./nope: No such file" in done.stderr
+    assert [] == list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
@@ -131,7 +127,6 @@ def test_reader_that_leaves_does_not_stop_the_log(tmp_path: Path) -> None:
 @given(data=streams() | st.binary())
 def test_any_bytes_are_taken(data: bytes) -> None:
     """Whatever a program prints, nothing is raised."""
-    run = TrainingRun(RunOptions(), Start(process=TrainingProcess(1, 2, "test")))
-    capture = Capture(run, DialectChoice())
+    capture = Capture(TrainingRun(RunOptions(), Start(process=TrainingProcess(1, 2, "test"))), DialectChoice())
     capture.feed(data)
     capture.end("completed")
