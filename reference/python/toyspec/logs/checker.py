@@ -101,9 +101,11 @@ class DialectChecker:
             return False
         if b"\r" in text and not self._collector.has_carriage_return:
             return False
-        if not (self._unread.takes(block) and self._are_times_plain(block.times) and self._are_steps_plain(block)):
-            return False
-        if not self._numbers.takes(block):
+        before = self._time, self._steps
+        is_plain = self._unread.takes(block) and self._are_times_plain(block.times) and self._are_steps_plain(block)
+        if not (is_plain and self._numbers.takes(block)):
+            # Its lines are checked one by one, after the records that precede the block.
+            self._time, self._steps = before
             return False
         self._has_metric = self._has_metric or bool(block.metrics)
         return True
