@@ -136,13 +136,14 @@ def test_every_format_in_a_folder_is_imported(tmp_path: Path) -> None:
         history = [{"loss": 1.0, "epoch": 0.5, "step": each} for each in range(5, step + 1, 5)]
         state = json.dumps({"log_history": history, "global_step": step, "max_steps": 20, "epoch": 1.0})
         (tmp_path / "all" / "hf" / f"checkpoint-{step}" / "trainer_state.json").write_text(state, encoding="utf-8")
-    (tmp_path / "all" / "broken.wandb").write_bytes(b":W&B\0\0\0")
+    (tmp_path / "all" / "broken.wandb").write_bytes(b":W&B\xe1\xbe\x07")
     report = imported(tmp_path / "all", tmp_path / "runs")
     counts = {"tensorboard": 2, "wandb": 1, "mlflow": 2, "trackio": 1, "dvclive": 1, "csv": 1, "hf-trainer": 1}
     counts |= {"kaun": 1, "metrics": 1}
     assert counts == Counter(run.format for run in report.runs)
     assert ["hf-checkpoint-20"] == [run.run_id for run in report.runs if run.format == "hf-trainer"]
-    assert ["broken.wandb"] == [os.path.basename(error.path) for error in report.errors]
+    fact = "a W&B run file of version e1be07; only e1be00 (version 0) is known"
+    assert [("broken.wandb", fact)] == [(os.path.basename(error.path), error.message) for error in report.errors]
     again = import_runs([tmp_path / "all"], tmp_path / "runs")
     assert {"done-before"} == {run.status for run in again.runs}
 

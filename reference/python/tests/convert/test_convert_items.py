@@ -13,7 +13,6 @@ from toyspec.convert import sources
 from toyspec.convert.reports import Ledger
 from toyspec.convert.run_items import items_of
 from toyspec.convert.sources import drop_files, files_below, name_below
-from toyspec.convert.wandb_files import bins_of
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.records import RecordFeed
 
@@ -52,29 +51,6 @@ def files(tmp_path: Path) -> Path:
     (tmp_path / "in" / "link").symlink_to(tmp_path / "out.txt")
     (tmp_path / "in" / "inner").symlink_to(tmp_path / "in" / "a.png")
     return tmp_path / "in"
-
-
-HISTOGRAM = {"_type": "histogram", "values": [1, 2]}
-PACKED = {"packedBins.min": -1, "packedBins.size": 0.5}
-
-
-@pytest.mark.parametrize(
-    ("members", "bins"),
-    [
-        ({**HISTOGRAM, "bins": [0, 1, 2.5]}, ([0, 1, 2.5], [1, 2])),
-        ({**HISTOGRAM, **PACKED, "packedBins.count": 2}, ([-1.0, -0.5, 0.0], [1, 2])),
-        ({**HISTOGRAM, **PACKED, "bins": [-1, -0.5, 0]}, ([-1, -0.5, 0], [1, 2])),
-        ({**HISTOGRAM, "bins": [0, 1]}, None),
-        (HISTOGRAM, None),
-        ({**HISTOGRAM, "values": ["1"], "bins": [0, 1]}, None),
-        ({"_type": "image-file", "path": "a.png", "values": [1], "bins": [0, 1]}, None),
-    ],
-)
-def test_bins_of_wandb_are_those_of_the_log(
-    members: dict[str, Any], bins: tuple[list[float], list[float]] | None
-) -> None:
-    """Packed bins begin at the least value, and are equally wide; what is not a whole histogram has none."""
-    assert bins == bins_of(members)
 
 
 def test_files_below_are_found_in_their_order(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from conversions import SAMPLES, imported, records
+from conversions import SAMPLES, imported
 from toyspec.convert import mlflow_store, trackio_store
 from toyspec.convert.importing import import_runs
-from toyspec.convert.intake import Intake
-from toyspec.convert.reports import Ledger
 from toyspec.core.errors import SourceError
 
 if TYPE_CHECKING:
@@ -97,32 +95,3 @@ def _take_names(runs: Iterator[ForeignRun], found: list[str]) -> None:
     """Add the name of each of *runs* to *found*, also of those before an error."""
     for run in runs:
         found.append(run.name)  # noqa: PERF401 - those before an error count too
-
-
-def test_database_of_mlflow_without_its_columns_is_counted(tmp_path: Path) -> None:
-    """What SQLite says is the value."""
-    ledger = Ledger()
-    path = str(database(tmp_path / "x.db", "CREATE TABLE runs (a)"))
-    taken = Intake(ledger, lambda start: {**start, "schema": "toy/v1", "run_id": "r"})
-    assert 1 == len(list(mlflow_store._of_database(path, "r", taken)))
-    assert ("database", "no such table: params") in [
-        (each.place, each.value) for loss in ledger.losses for each in loss.examples
-    ]
-    assert ledger.is_settled
-
-
-def test_statuses_of_mlflow_files_are_those_of_its_database(tmp_path: Path) -> None:
-    """A file store has numbers, which the database has as words; one that is neither ends no run."""
-    expected = {"1": None, "2": None, "3": "completed", "4": "errored", "5": "aborted", "9": None}
-    for number, end in expected.items():
-        folder = tmp_path / number / "mlruns" / "0" / "r"
-        (folder / "metrics").mkdir(parents=True)
-        (folder / "meta.yaml").write_text(
-            f"run_id: r\nrun_uuid: r\nexperiment_id: '0'\nstatus: {number}\nstart_time: 1790000000000\n"
-            "end_time: 1790000001000\nlifecycle_stage: active\n"
-        )
-        (folder / "metrics" / "loss").write_text("1790000000500 0.5 1\n")
-        report = imported(tmp_path / number, tmp_path / f"out{number}", "mlflow")
-        (run,) = report.runs
-        last = records(run.target)[-1]
-        assert end == (last["reason"] if last["kind"] == "run_end" else None), number

@@ -18,7 +18,6 @@ from conversions import SAMPLES, exported, imported, losses, records, scalars, w
 from toyspec.convert import export_runs
 from toyspec.convert.databases import opened
 from toyspec.convert.dvclive_files import parsed
-from toyspec.convert.mlflow_store import read_meta
 from toyspec.convert.survey import survey
 from toyspec.core.errors import SourceError
 from toyspec.core.reading.log_detection import DialectChoice
@@ -130,49 +129,28 @@ def test_database_that_is_gone_is_not_made(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
-def test_artifacts_of_mlflow_are_named(tmp_path: Path) -> None:
-    """A reference names where they stay, which the report counts; a dataset has no place."""
-    shutil.copytree(SAMPLES / "mlflow", tmp_path / "s")
-    artifacts = tmp_path / "an art é"
-    (artifacts / "deep").mkdir(parents=True)
-    (artifacts / "deep" / "a.txt").write_text("four")
-    with sqlite3.connect(tmp_path / "s" / "mlflow.db") as database:
-        database.execute("UPDATE runs SET artifact_uri = ?", (artifacts.as_uri(),))
-        (run_id,) = database.execute("SELECT run_uuid FROM runs WHERE lifecycle_stage != 'deleted'").fetchone()
-        database.execute("CREATE TABLE datasets (dataset_uuid, name)")
-        database.execute("CREATE TABLE inputs (source_id, destination_type, destination_id)")
-        database.execute("INSERT INTO datasets VALUES ('d1', 'mnist')")
-        database.execute("INSERT INTO inputs VALUES ('d1', 'RUN', ?)", (run_id,))
-    database.close()
-    (folder,) = (tmp_path / "s" / "mlruns").glob("*/*/metrics")
-    (folder.parent / "artifacts").mkdir(exist_ok=True)
-    (folder.parent / "artifacts" / "b.txt").write_text("twelve bytes")
-    report = imported(tmp_path / "s", tmp_path / "runs", "mlflow", max_examples=100)
-    first, second = report.runs
-    assert {"no-place": 1} == {cause: count for cause, count in losses(first).items() if cause == "no-place"}
-    (named,) = (each for each in records(first.target) if each["kind"] == "reference")
-    assert named["uri"] == artifacts.as_uri()
-    (kept,) = (each for each in records(second.target) if each["kind"] == "reference")
-    assert kept["uri"] == (folder.parent / "artifacts").as_uri()
-    assert 1 == losses(first)["file-stays"] == losses(second)["file-stays"]
-
-
-@pytest.mark.parametrize("place", ["./art/0/a", "file:./art/0/a", "art/0"])
-def test_relative_place_of_artifacts_is_that_of_the_database(place: str, tmp_path: Path) -> None:
-    """The reference names it from the root on; a place without a file is not named, nor is what is not there."""
-    shutil.copy(SAMPLES / "mlflow" / "mlflow.db", tmp_path)
-    with sqlite3.connect(tmp_path / "mlflow.db") as database:
+@pytest.mark.parametrize(
+    "place", ["s3://b/0", "mlflow-artifacts:/0", "./an art é", "an art é", "file:./an%20art%20%C3%A9", "file://{}"]
+)
+def test_artifacts_of_mlflow_are_named(place: str, tmp_path: Path) -> None:
+    """A reference names where they stay: as a server has it, or from the root on where there is a file."""
+    source = tmp_path / "s"
+    shutil.copytree(SAMPLES / "mlflow", source)
+    place, is_remote = place.format((source / "an art é").as_posix()), ":/" in place and "file" not in place
+    with closing(sqlite3.connect(source / "mlflow.db")) as database, database:
         database.execute("UPDATE runs SET artifact_uri = ?", (place,))
-    database.close()
-    artifacts = tmp_path / "art" / "0" / "a"
-    artifacts.mkdir(parents=True)
-    (run,) = imported(tmp_path / "mlflow.db", tmp_path / "empty").runs
-    assert (False, []) == ("file-stays" in losses(run), [each for each in records(run.target) if "uri" in each])
-    (artifacts / "a.txt").write_text("four")
-    (run,) = imported(tmp_path / "mlflow.db", tmp_path / "full").runs
-    assert [(tmp_path / place.removeprefix("file:")).as_uri()] == [
-        each["uri"] for each in records(run.target) if "uri" in each
-    ]
+    (meta,) = source.glob("mlruns/*/*/meta.yaml")
+    meta.write_text(re.sub("artifact_uri: .*", f"artifact_uri: {place}", meta.read_text("utf-8")), "utf-8")
+    own, others = meta.parent / "artifacts", source / "an art é" / "deep"
+    own.mkdir()
+    others.mkdir(parents=True)
+    named = place if is_remote else others.parent.as_uri()
+    for out, expected in (("before", [place, place] if is_remote else []), ("after", [named, own.as_uri()])):
+        runs = imported(source, tmp_path / out, "mlflow").runs
+        assert expected == [each["uri"] for run in runs for each in records(run.target) if "uri" in each]
+        assert len(expected) == sum(losses(run).get("file-stays", 0) for run in runs)
+        (own / "b.txt").write_text("b")
+        (others / "a.txt").write_text("a")
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS has no such names")
@@ -217,15 +195,6 @@ def test_import_has_what_annotations_say(tmp_path: Path) -> None:
     assert ("starred" in start, "m") == (False, made.run_id)
 
 
-def test_largest_number_in_files_of_mlflow_is_one(tmp_path: Path) -> None:
-    """Only the database writes it for infinity, which files hold as `inf`."""
-    shutil.copytree(SAMPLES / "mlflow" / "mlruns", tmp_path / "mlruns")
-    (folder,) = (tmp_path / "mlruns").glob("*/*/metrics")
-    (folder / "most").write_text("1800000000000 1.7976931348623157e+308 0\n1800000000001 inf 1\n")
-    (run,) = imported(tmp_path / "mlruns", tmp_path / "runs", "mlflow").runs
-    assert [1.7976931348623157e308, None] == [value for name, _, value in scalars(run.target) if name == "most"]
-
-
 @pytest.mark.parametrize(
     ("text", "config"),
     [
@@ -261,44 +230,8 @@ def test_yaml_that_is_not_settings(text: str, fact: str) -> None:
         parsed(text)
 
 
-def test_damaged_settings_are_reported(tmp_path: Path) -> None:
-    """A params.yaml that cannot be read is one dropped item, and the values are imported."""
-    shutil.copytree(SAMPLES / "dvclive", tmp_path / "s")
-    (folder,) = {path.parent for path in (tmp_path / "s").rglob("metrics.json")}
-    (folder / "params.yaml").write_text("a: [1\n")
-    (run,) = imported(tmp_path / "s", tmp_path / "runs", "dvclive").runs
-    assert "config" not in records(run.target)[0]
-    assert ["params.yaml"] == [
-        example.place for loss in run.losses if loss.cause == "damaged" for example in loss.examples
-    ]
-
-
 def test_settings_without_the_package_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without PyYAML, the import of a folder with settings says what to install."""
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(ImportError, match=r"reading params.yaml needs .*toyspec\[dvclive\]"):
         parsed("a: 1\n")
-
-
-@pytest.mark.parametrize("place", ["s3://bucket/0/abc/artifacts", "mlflow-artifacts:/0/abc/artifacts"])
-def test_artifacts_of_mlflow_on_a_server_are_named(place: str, tmp_path: Path) -> None:
-    """Nothing of a store elsewhere is read, and the log has its address, whatever empty folder MLflow made."""
-    shutil.copytree(SAMPLES / "mlflow", tmp_path / "s")
-    with sqlite3.connect(tmp_path / "s" / "mlflow.db") as database:
-        database.execute("UPDATE runs SET artifact_uri = ?", (place,))
-    database.close()
-    (meta,) = tmp_path.glob("s/mlruns/*/*/meta.yaml")
-    meta.write_text(re.sub("artifact_uri: .*", f"artifact_uri: {place}", meta.read_text("utf-8")), "utf-8")
-    (meta.parent / "artifacts").mkdir()
-    for run in imported(tmp_path / "s", tmp_path / "runs", "mlflow").runs:
-        assert [place] == [each["uri"] for each in records(run.target) if "uri" in each]
-
-
-def test_quoted_values_of_mlflow_files_are_read(tmp_path: Path) -> None:
-    """The file store quotes a name as YAML does."""
-    (tmp_path / "meta.yaml").write_text(
-        "run_name: \"a \\\"b\\\" \\\\ c\"\nuser_id: 'it''s'\nend_time: null\nrun_id: \"\nstage: ''\nodd: '\n",
-        encoding="utf-8",
-    )
-    expected = {"run_name": 'a "b" \\ c', "user_id": "it's", "end_time": "", "run_id": '"', "stage": "", "odd": "'"}
-    assert expected == read_meta(str(tmp_path / "meta.yaml"))

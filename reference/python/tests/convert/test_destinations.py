@@ -242,16 +242,6 @@ def test_mlflow_has_every_metric_once(failing: list[str], tmp_path: Path, monkey
     assert "10" == made["tags"]["toyspec.mirror.rows"]
 
 
-@pytest.mark.parametrize("service", ["wandb", "mlflow"])
-def test_package_that_is_missing_is_named(service: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says what to install."""
-    for name in (service, f"{service}.tracking"):
-        monkeypatch.setitem(sys.modules, name, None)
-    run = write_steps(tmp_path / "a", LOSSES, ending="completed")
-    with pytest.raises(ImportError, match=rf"needs {service}: pip install 'toyspec\[{service}\]'"):
-        mirror_run(run, Mirror(to=service), timing=FAST)
-
-
 PNG = b"\x89PNG\r\n\x1a\npixels"
 FILES = {"a": ("png", PNG), "b": ("csv", b"n,t\n1,x\n"), "c": ("wav", b"RIFF"), "d": ("txt", b"x"), "e": ("png", b"")}
 TYPES = {"png": "image/png", "csv": "text/csv", "wav": "audio/wav", "txt": "text/plain"}
@@ -346,6 +336,22 @@ def test_mirror_carries_what_an_export_does(
     (state,) = (tmp_path / "runs" / ".mirrors").glob("*.json")
     assert lost == json.loads(state.read_bytes())["losses"]
     assert f"{name}: run a is there with items changed or dropped ({next(iter(lost))} " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("started", "last", "is_rounded"), [("10:00:00.25Z", 1.5, False), ("10:00:00.2501Z", 2.00025, True)]
+)
+def test_times_that_mlflow_rounds_are_reported(
+    started: str, last: float, is_rounded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has whole milliseconds: the end of the run and each metric are counted, and a note names the start."""
+    use_mlflow(monkeypatch)
+    scalars = {"kind": "scalars", "t": last, "step": 1, "values": {"a": 1.5}}
+    end = {"kind": "run_end", "t": last, "reason": "completed"}
+    run = write_run(tmp_path / "a", {"started_at": f"2026-11-22T{started}"}, scalars, end)
+    made = exported("mlflow", run, tmp_path / "out")
+    assert ({"milliseconds": 2} if is_rounded else {}) == losses(made)
+    assert is_rounded == ("MLflow has the start of the run in whole milliseconds" in made.notes)
 
 
 @pytest.mark.parametrize("name", TOOLS)

@@ -12,7 +12,9 @@ import os
 import re
 import shutil
 import sqlite3
+import struct
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,14 @@ import msgspec
 import pytest
 
 from conversions import SAMPLES, accounted, importable_samples, imported
+from convert.test_convert_tensorboard import event_file
 from convert.test_convert_wandb import item, row, run_file
 from fixed_runs import fixed_runs
 from sample_rows import SAMPLES as DIALECTS
 from sample_rows import SOURCES, sample_of
 from toyspec.convert import ConversionReport, export_runs, exportable
 from toyspec.convert.destinations.destination import TOOLS
-from toyspec.convert.protobuf import double_field, field, integer_field
+from toyspec.convert.protobuf import double_field, field, float_field, integer_field
 
 FOLDER = Path(__file__).parents[1] / "whole_conversions"
 RUNS = fixed_runs("sorts")
@@ -94,17 +97,11 @@ def _compare(kind: str, name: str, *parts: Iterator[str]) -> None:
     assert _written(kind)[name] == actual
 
 
-@pytest.mark.parametrize("sample", importable_samples(), ids=lambda path: path.name)
+@pytest.mark.parametrize("sample", [*importable_samples(), SAMPLES / "munin"], ids=lambda path: path.name)
 def test_whole_import_of_a_sample(sample: Path, tmp_path: Path) -> None:
     """Every file of every bundle and all that the report says, of what the real program wrote."""
     report = imported(sample, tmp_path, sample.name, max_examples=100)
     _compare("imports", sample.name, _report(report, SAMPLES, tmp_path), _made(report, tmp_path))
-
-
-def test_whole_import_of_a_run_of_munin(tmp_path: Path) -> None:
-    """What the manifest beside its log has is in run_start, or in a note."""
-    report = imported(SAMPLES / "munin", tmp_path, "munin", max_examples=100)
-    _compare("imports", "munin", _report(report, SAMPLES, tmp_path), _made(report, tmp_path))
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -178,6 +175,17 @@ def _wandb_rows() -> Iterator[bytes]:
     yield field(2, nested + typed + field(2, integer_field(1, 5)))
     yield field(2, item("deep", _DEEP) + item("_step", "6"))
     yield field(2, item("back", "1.5") + item("_step", "-7") + item("_timestamp", '"soon"'))
+
+
+def _wandb_odd_rows() -> Iterator[bytes]:
+    """Yield rows with histograms of each form, and two values of one name."""
+    pair = {"_type": "histogram", "values": [1, 2]}
+    size = {"packedBins.min": -1, "packedBins.size": 0.5}
+    yield _objects(
+        7, both={**pair, **size, "bins": [-1, -0.5, 0]}, few={**pair, "bins": [0, 1]}, none=pair, size={**pair, **size},
+        words={"_type": "histogram", "values": ["1"], "bins": [0, 1]},
+    )  # fmt: skip
+    yield field(2, item("a.b", "1") + field(1, field(2, "a") + field(2, "b") + field(16, "2")) + item("_step", "8"))
     yield field(5, field(1, field(1, "late") + field(16, "3")))
 
 
@@ -206,9 +214,186 @@ def test_whole_import_of_every_record_of_wandb(tmp_path: Path) -> None:
     (folder / "files" / "media" / "a.png").write_bytes(b"\x89PNG\r\n\x1a\npixels")
     table = '{"columns":["id","answer"],"data":[[1,"yes"]]}'
     (folder / "files" / "media" / "t.table.json").write_text(table, encoding="utf-8")
-    run_file(folder / "run-abc.wandb", *_wandb_beginning(), *_wandb_rows(), *_wandb_others())
+    run_file(folder / "run-abc.wandb", *_wandb_beginning(), *_wandb_rows(), *_wandb_odd_rows(), *_wandb_others())
     report = imported(tmp_path / "source", tmp_path / "out", "wandb", max_examples=100)
     _compare("imports", "wandb-records", _report(report, tmp_path), _made(report, tmp_path / "out"))
+
+
+def _tensor(dtype: int, *parts: bytes, shape: list[int] | None = None) -> bytes:
+    """Return the tensor of a value."""
+    sizes = b"".join(field(2, integer_field(1, size)) for size in shape or ())
+    return field(8, integer_field(1, dtype) + (b"" if shape is None else field(2, sizes)) + b"".join(parts))
+
+
+def _plugin(name: str, content: bytes | None = None) -> bytes:
+    """Return the metadata of a value."""
+    return field(9, field(1, field(1, name) + (b"" if content is None else field(2, content))))
+
+
+def _strings(*parts: bytes) -> bytes:
+    """Return a tensor of strings."""
+    return _tensor(7, *(field(8, part) for part in parts))
+
+
+def _doubles(number: int, *values: float) -> bytes:
+    """Return a packed field of numbers."""
+    return field(number, struct.pack(f"<{len(values)}d", *values))
+
+
+def _old_bins(least: float, most: float, limits: list[float], counts: list[float]) -> bytes:
+    """Return a histogram of the first version."""
+    return field(5, double_field(1, least) + double_field(2, most) + _doubles(6, *limits) + _doubles(7, *counts))
+
+
+def _rows(*numbers: float, count: int | None = None, dtype: int = 2, columns: int = 3) -> bytes:
+    """Return a histogram, whose rows are left, right and count."""
+    packed = struct.pack(f"<{len(numbers)}{'d' if dtype == 2 else 'f'}", *numbers)
+    shape = [len(numbers) // 3 if count is None else count, columns]
+    return _tensor(dtype, field(4, packed), shape=shape) + _plugin("histograms")
+
+
+def _setting(name: str, value: bytes) -> bytes:
+    """Return one hyperparameter."""
+    return field(1, field(1, name) + field(2, value))
+
+
+def _start_of_session(*parts: bytes) -> bytes:
+    """Return hyperparameters."""
+    return field(1, "_hparams_/session_start_info") + _plugin("hparams", field(3, b"".join(parts)))
+
+
+def _end_of_session(status: int) -> bytes:
+    """Return the end of a session."""
+    return field(1, "_hparams_/session_end_info") + _plugin("hparams", field(4, integer_field(1, status)))
+
+
+_TENSORBOARD_VALUES: dict[str, bytes] = {
+    "nothing": b"",
+    "a number": float_field(2, 0.5),
+    "a tag that is not text": field(1, b"\xff") + float_field(2, 0.5),
+    "an old picture": field(4, integer_field(1, 3) + integer_field(2, 4) + field(4, b"png")),
+    "an old sound": field(6, integer_field(1, 8) + field(4, b"wav")),
+    "a histogram before that": field(3, b"x"),
+    "an old histogram": _old_bins(1.0, 5.0, [0.0, 2.0, 4.0, 9.0], [0.0, 3.0, 1.0, 2.0]),
+    "an old histogram whose limits reach to infinity": _old_bins(
+        1.0, 3.0, [-1e308, 2.0, 4.0, float("inf")], [0.0, 3.0, 1.0, 0.0]
+    ),
+    "an old histogram of one value": _old_bins(2.0, 2.0, [1.0, 3.0], [0.0, 5.0]),
+    "an old histogram with counts outside": _old_bins(3.0, 3.5, [1.0, 2.0, 4.0], [1.0, 0.0, 2.0]),
+    "an old histogram with its numbers one by one": field(
+        5, double_field(1, 0.0) + double_field(2, 1.0) + double_field(6, 1.0) + double_field(7, 4.0)
+    ),
+    "an old histogram without limits": _old_bins(0.0, 1.0, [], []),
+    "an old histogram with too few counts": _old_bins(0.0, 1.0, [1.0, 2.0], [1.0]),
+    "an old histogram with a count below zero": _old_bins(0.0, 1.0, [1.0], [-1.0]),
+    "an old histogram that is a number": integer_field(5, 1),
+    "texts": _strings(b"one", b"\xff") + _plugin("text"),
+    "a text": _strings(b"one") + _plugin("text"),
+    "a text of no plugin": _strings(b"one"),
+    "a text of another plugin": _strings(b"one") + _plugin("pr"),
+    "texts of another plugin": _strings(b"one", b"two") + _plugin("pr"),
+    "a plugin without content": float_field(2, 0.5) + field(9, field(1, b"")),
+    "a tensor of one number": _tensor(1, field(4, struct.pack("<f", 0.5))),
+    "a tensor of one number in a row": _tensor(2, _doubles(6, -1e300), shape=[1]),
+    "a tensor of one number that is listed": _tensor(1, float_field(5, 0.5)),
+    "a tensor of two numbers": _tensor(2, field(4, bytes(16))),
+    "a tensor of a part of a number": _tensor(2, field(4, bytes(7))),
+    "a tensor of one number in the shape of two": _tensor(2, field(4, bytes(8)), shape=[2]),
+    "a tensor of nothing": _tensor(1),
+    "a histogram": _rows(0.0, 1.0, 2.0, 1.0, 3.0, 4.0),
+    "a histogram of binary32": _rows(0.0, 0.5, 2.0, dtype=1),
+    "a histogram whose numbers are listed": _tensor(2, _doubles(6, 0.0, 0.5, 2.0), shape=[1, 3])
+    + _plugin("histograms"),
+    "a histogram with a gap": _rows(0.0, 1.0, 2.0, 2.0, 3.0, 4.0),
+    "a histogram whose bins overlap": _rows(0.0, 1.0, 2.0, 0.5, 3.0, 4.0),
+    "a histogram that falls": _rows(1.0, 0.0, 2.0),
+    "a histogram that is not finite": _rows(0.0, float("inf"), 2.0),
+    "a histogram with a negative count": _rows(0.0, 1.0, -2.0),
+    "a histogram of two columns": _rows(0.0, 1.0, 2.0, columns=2),
+    "a histogram with too few rows": _rows(0.0, 1.0, 2.0, count=2),
+    "a histogram of nothing": _rows(count=0),
+    "a histogram of integers": _tensor(3, field(4, bytes(24)), shape=[1, 3]) + _plugin("histograms"),
+    "settings": _start_of_session(
+        _setting("lr", double_field(2, 0.5)),
+        _setting("net", field(3, "mlp")),
+        _setting("fast", integer_field(4, 1)),
+        _setting("none", b""),
+        _setting("list", field(6, b"x")),
+        *(field(number, text) for number, text in ((2, "s3://model"), (3, "http://monitor"), (4, "group"))),
+        double_field(5, 1.0),
+    ),
+    "settings alone": _start_of_session(_setting("decay", double_field(2, 0.25))),
+    "a session that failed": _end_of_session(2),
+    "a session that succeeded": _end_of_session(1),
+    "a session that goes on": _end_of_session(3),
+    "an experiment": field(1, "_hparams_/experiment") + _plugin("hparams", field(2, b"")),
+}
+_TENSORBOARD_EVENTS = (
+    b"",
+    integer_field(2, -1) + field(5, field(1, field(1, "before") + float_field(2, 0.5))),
+    integer_field(2, 100) + field(7, integer_field(1, 1)),
+    field(7, integer_field(1, 2)),
+    field(4, b"") + field(6, b"") + field(8, b"") + field(9, b"") + field(99, b""),
+    field(5, field(2, b"x") + integer_field(1, 4)),
+)
+
+
+def test_whole_import_of_every_value_of_tensorboard(tmp_path: Path) -> None:
+    """Each is what its plugin shows, with its parts, or is named as what cannot be carried."""
+    shown = [field(5, field(1, field(1, name) + value)) for name, value in _TENSORBOARD_VALUES.items()]
+    events = [double_field(1, 1790000000.5) + integer_field(2, at) + each for at, each in enumerate(shown)]
+    event_file(tmp_path / "source", *events, *(double_field(1, 1790000001.0) + each for each in _TENSORBOARD_EVENTS))
+    report = imported(tmp_path / "source", tmp_path / "out", "tensorboard", max_examples=100)
+    _compare("imports", "tensorboard-values", _report(report, tmp_path), _made(report, tmp_path / "out"))
+
+
+_MLFLOW_TABLES = """
+CREATE TABLE experiments (experiment_id INTEGER, name TEXT);
+CREATE TABLE runs (run_uuid TEXT, name TEXT, status TEXT, start_time INTEGER, end_time INTEGER, artifact_uri TEXT,
+    experiment_id INTEGER, lifecycle_stage TEXT DEFAULT 'active');
+CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT);
+CREATE TABLE tags (key TEXT, value TEXT, run_uuid TEXT);
+CREATE TABLE metrics (key TEXT, value, timestamp, step, is_nan DEFAULT 0, run_uuid TEXT);
+CREATE TABLE datasets (dataset_uuid, name);
+CREATE TABLE inputs (source_id, destination_type, destination_id);
+INSERT INTO experiments VALUES (3, 'group');
+INSERT INTO runs (run_uuid, name, status, start_time, end_time, experiment_id) VALUES
+    ('values', 'values', 'FINISHED', 1790000000000, 1790000009500, 3),
+    ('labels', 'own', 'FINISHED', 1790000000000, 1790000009500, 3),
+    ('failed', NULL, 'FAILED', 1790000000000, 1790000009500, 3),
+    ('end before the last value', NULL, 'KILLED', 1790000000000, 1790000000100, 4),
+    ('no end', NULL, 'FINISHED', 1790000000000, NULL, 3),
+    ('late end', NULL, 'FINISHED', 1790000000000, 1000000000000000000, 3),
+    ('running', NULL, 'RUNNING', 1790000000000, NULL, 3),
+    ('scheduled', NULL, 'SCHEDULED', 1790000000000, 1790000009500, 3),
+    ('value before the start', NULL, 'RUNNING', 1790000009000, NULL, 3),
+    ('no start', NULL, 'RUNNING', NULL, NULL, 3),
+    ('start before 1970', NULL, 'RUNNING', -5, NULL, 3);
+INSERT INTO metrics (key, value, timestamp, step, run_uuid) SELECT 'a', 1.0, 1790000002000, 1, run_uuid FROM runs;
+INSERT INTO metrics (key, value, timestamp, step, run_uuid) SELECT 'timeless', 1.0, 0, 1, run_uuid FROM runs;
+INSERT INTO metrics VALUES
+    ('late', 2.0, 1790000002500, 3, 0, 'values'),
+    ('first', 1.0, 1790000000250, 1, 0, 'values'),
+    ('nan', 0.0, 1790000000500, 2, 1, 'values'),
+    ('inf', 1.7976931348623157e308, 1790000000750, 2, 0, 'values'),
+    ('low', -1.7976931348623157e308, 1790000000751, 2, 0, 'values'),
+    ('large', 8.9e307, 1790000000752, 2, 0, 'values'),
+    ('before', 5.0, 1790000000753, -1, 0, 'values');
+INSERT INTO params VALUES ('lr', '0.1', 'labels'), ('arch', 'mlp', 'labels');
+INSERT INTO tags VALUES ('mlflow.runName', 'shown', 'labels'), ('mlflow.note.content', 'n', 'labels'),
+    ('mlflow.source.git.commit', 'abc', 'labels'), ('mlflow.user', 'u', 'labels'), ('b', '1', 'labels'),
+    ('a', '', 'labels');
+INSERT INTO datasets VALUES ('d1', 'mnist');
+INSERT INTO inputs VALUES ('d1', 'RUN', 'labels');
+"""
+
+
+def test_whole_import_of_every_row_of_mlflow(tmp_path: Path) -> None:
+    """Each value has its time and step, each fact its place; the end is that of the run, and never before a value."""
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database:
+        database.executescript(_MLFLOW_TABLES)
+    report = imported(tmp_path / "mlflow.db", tmp_path / "out", "mlflow", max_examples=100)
+    _compare("imports", "mlflow-rows", _report(report, tmp_path), _made(report, tmp_path / "out"))
 
 
 _TRACKIO_ROWS: list[dict[str, Any]] = [
@@ -268,6 +453,14 @@ def test_whole_import_of_every_row_of_trackio(tmp_path: Path) -> None:
     _compare("imports", "trackio-rows", _report(report, tmp_path), _made(report, tmp_path / "out"))
 
 
+_MLFLOW_META = "start_time: 1790000000000\nend_time: 1790000001000\nlifecycle_stage: active\n"
+# The largest number is one: only the database writes it for infinity.
+_MLFLOW_METRIC = """1790000000500 0.5 1
+1790000000600 0.25
+soon 1 2
+1790000000700 1.7976931348623157e+308 2
+1790000000701 inf 3
+"""
 _ODD_SOURCES: dict[str, dict[str, list[Any] | str]] = {
     "munin": {
         "run.json": '{"schema_version":2,"experiment":1,"name":7,"id":"r","started_at":-1,"params":[1],"tags":["a",1],'
@@ -337,8 +530,23 @@ _ODD_SOURCES: dict[str, dict[str, list[Any] | str]] = {
         "0\t1790000000000\t0.5\n-1\t0\t0.25\n1\t\tinf\nx\t1\t2\n2\t5\n",
         "plots/images/a.png": "no picture",
     },
+    "mlflow": {
+        "mlruns/0/meta.yaml": "name: 'it''s'\n",
+        **{
+            f"mlruns/0/r{status}/{file}": text
+            for status, name in ((1, '"a \\"b\\" \\\\ c"'), (2, '"'), (3, "''"), (4, "'"), (5, "null"), (9, "x"))
+            for file, text in (
+                ("meta.yaml", f"run_id: r{status}\nrun_name: {name}\nstatus: {status}\n{_MLFLOW_META}"),
+                ("metrics/loss", _MLFLOW_METRIC),
+            )
+        },
+    },
     # No version of Python reads brackets that are nested so deep.
-    "dvclive-deep": {"metrics.json": "[" * 100_000 + "]" * 100_000, "plots/metrics/loss.tsv": "step\tloss\n0\t0.5\n"},
+    "dvclive-deep": {
+        "metrics.json": "[" * 100_000 + "]" * 100_000,
+        "params.yaml": "a: [1\n",
+        "plots/metrics/loss.tsv": "step\tloss\n0\t0.5\n",
+    },
 }
 """The files of sources, by their path: a text, or a list of JSON Lines. Each has what no program should write."""
 

@@ -111,6 +111,8 @@ class Intake:
     ) -> Iterator[bytes]:
         """Yield the record of *values*, which may be anything, with *members* such as an epoch."""
         t = self.timeline.t(wall, place)
+        if self._end is not None:
+            self._end["t"] = t
         made = _plain(values) if kind == "scalars" else None
         if made and (step is None or (type(step) is int and 0 <= step <= _LARGEST_EXACT)):
             self.ledger.items += len(made)
@@ -190,6 +192,8 @@ class Intake:
         """Return *lines* of ``scalars``, canonical already: *count* values up to the time *last*."""
         self.ledger.carry(count)
         self.timeline.take(last)
+        if self._end is not None:
+            self._end["t"] = last
         self.has_metrics = True
         return lines
 
@@ -244,7 +248,6 @@ class Intake:
         elif self._end is None:
             yield self._line(_explained({"kind": "run_end", "t": self.timeline.last, "reason": reason}))
         else:
-            self._end["t"] = max(self._end["t"], self.timeline.last)
             yield from self._held()
 
     def _line(self, record: dict[str, Any]) -> bytes:

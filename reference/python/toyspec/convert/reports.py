@@ -83,7 +83,7 @@ DAMAGED = Cause("damaged", "dropped", "the bytes cannot be read; one item is cou
 INVALID = Cause("invalid", "dropped", "the record would make the stream invalid")
 
 
-NOT_UTF8 = Cause("not-utf-8", "changed", r"bytes of a name that are not UTF-8 are written as \xff")
+NOT_UTF8 = Cause("not-utf-8", "changed", r"bytes that are not UTF-8 are written as \xff")
 
 
 SECRET = Cause("secret", "changed", "a secret in a setting is written as ***")

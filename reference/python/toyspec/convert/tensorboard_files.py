@@ -99,7 +99,8 @@ def _value(found: Message) -> Value:
     else:
         kind, value = _before_tensors(found)
         left_out = _MOMENTS if kind == "histogram" else ""
-    is_utf8 = kind == "other" or name.encode() == tag
+    texts = Message(found.data(_TENSOR)).parts(8) if kind in ("text", "texts") else []
+    is_utf8 = kind == "other" or all(text(each).encode() == each for each in (tag, *texts))
     return Value(name, kind, value, left_out=left_out, is_utf8=is_utf8)
 
 
