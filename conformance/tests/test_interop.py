@@ -89,14 +89,6 @@ def test_adapter_from_outside_meets_the_oracle(tmp_path: Path, capsys: pytest.Ca
     assert output.endswith("streams of 2 implementations\n")
 
 
-def test_random_numbers_that_are_wrong(tmp_path: Path) -> None:
-    """A canonical writer that misspells a number is shown with the number."""
-    adapter = wrong(tmp_path, "answer['stream'] = answer['stream'].replace(b'7e', b'8e')")
-    scores, errors = compare_numbers([adapter], 200)
-    assert scores["wrong"][0] < scores["wrong"][1] == 400
-    assert errors[0].startswith("wrong: wrote ")
-
-
 def test_quick_and_slow_binary32_agree() -> None:
     """The fast method for the shortest binary32 text gives the same as the slow one."""
     source = random.Random(7)

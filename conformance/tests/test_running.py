@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -41,19 +42,13 @@ def verdicts(results: list[Result]) -> dict[str, int]:
 RIGHT = "for request in ask():\n    say({'id': request['id'], **oracle.answer(request)})\n"
 
 
-def test_right_adapter_passes(tmp_path: Path, questions: list[Question]) -> None:
+def test_right_adapter_passes_in_both_modes(tmp_path: Path, questions: list[Question]) -> None:
     """A right adapter passes every question, and the results have the order of the questions."""
-    results = asked(program(tmp_path, RIGHT), questions)
-    assert {"pass": len(questions)} == verdicts(results)
-    assert questions == [result.question for result in results]
-
-
-def test_oneshot_and_lines_agree(tmp_path: Path, questions: list[Question]) -> None:
-    """The same adapter gives the same results in both modes."""
     command = program(tmp_path, RIGHT)
-    few = questions[:4]
-    lines, oneshot = asked(command, few, mode="lines"), asked(command, few, mode="oneshot")
-    assert [result.verdict for result in lines] == [result.verdict for result in oneshot] == ["pass"] * 4
+    for mode, some in (("lines", questions), ("oneshot", questions[:4])):
+        results = asked(command, some, mode=mode)
+        assert {"pass": len(some)} == verdicts(results)
+        assert some == [result.question for result in results]
 
 
 def test_first_questions_are_about_different_topics() -> None:
@@ -138,29 +133,29 @@ for line in sys.stdin:
         channel.close()
 
 
-def test_oneshot_that_crashes(tmp_path: Path, questions: list[Question]) -> None:
-    """An exit status other than 0 and 1 is a crash, which is shown with standard error."""
-    head = HEAD.replace(
-        'if sys.argv[1] == "--oneshot":', 'if sys.argv[1] == "--oneshot":\n    sys.exit("no idea" * 2) or 3'
-    )
-    head = head.replace(
-        '    sys.exit("no idea" * 2) or 3', "    sys.stderr.write('no idea'); sys.stderr.flush(); os._exit(3)"
-    )
-    (result,) = asked(program(tmp_path, "", head=head), questions[:1], mode="oneshot")
-    assert "error" == result.verdict
-    assert "exit status 3" in result.reasons[0]
-    assert "no idea" in result.reasons[0]
+ONESHOT = "    sys.exit(oneshot(oracle, sys.argv[2], sys.argv[3:]))"
 
 
-def test_refusal_in_oneshot_mode_has_a_reason(tmp_path: Path) -> None:
-    """Standard error of a refusing writer in oneshot mode is the reason in the report."""
-    head = HEAD.replace('"roles": ["checker"]', '"roles": ["writer"]').replace(
-        "    sys.exit(oneshot(oracle, sys.argv[2], sys.argv[3:]))", "    sys.exit('no such kind')"
-    )
-    (question, *_) = questions_of(selected(["toy-v1/step-skipped"]), ["writer"])
+@pytest.mark.parametrize(
+    ("role", "end", "verdict", "reason"),
+    [
+        (
+            "checker",
+            "sys.stderr.write('no idea'); sys.stderr.flush(); os._exit(3)",
+            "error",
+            ".*exit status 3.*no idea.*",
+        ),
+        ("writer", "sys.exit('no such kind')", "fail", ".*no such kind.*"),
+        ("checker", "sys.stderr.write('no such thing'); sys.exit(77)", "untestable", "no such thing"),
+    ],
+)
+def test_ends_in_oneshot_mode(tmp_path: Path, role: str, end: str, verdict: str, reason: str) -> None:
+    """A status other than 0, 1 (refused) and 77 (untestable) is a crash; standard error is in the reason."""
+    head = HEAD.replace('["checker"]', f'["{role}"]').replace(ONESHOT, f"    {end}")
+    (question, *_) = questions_of(selected(["toy-v1/step-skipped"]), [role])
     (result,) = asked(program(tmp_path, "", head=head), [question], mode="oneshot")
-    assert "fail" == result.verdict
-    assert "no such kind" in result.reasons[0]
+    assert verdict == result.verdict
+    assert re.fullmatch(reason, result.reasons[0], re.DOTALL)
 
 
 def test_untestable(tmp_path: Path, questions: list[Question]) -> None:
@@ -169,34 +164,22 @@ def test_untestable(tmp_path: Path, questions: list[Question]) -> None:
     assert {"untestable": len(questions)} == verdicts(asked(program(tmp_path, body), questions))
 
 
-def test_untestable_in_oneshot_mode(tmp_path: Path, questions: list[Question]) -> None:
-    """The exit status 77 means untestable, and standard error has the reason: a writer has no message for it."""
-    head = HEAD.replace(
-        "    sys.exit(oneshot(oracle, sys.argv[2], sys.argv[3:]))",
-        "    sys.stderr.write('no such thing'); sys.exit(77)",
-    )
-    (result,) = asked(program(tmp_path, "", head=head), questions[:1], mode="oneshot")
-    assert ("untestable", ("no such thing",)) == (result.verdict, result.reasons)
-
-
-def test_not_applicable(tmp_path: Path) -> None:
-    """A question that needs a capability that the hello does not name is not asked."""
-    head = HEAD.replace("hello = oracle.hello() | {", 'hello = oracle.hello() | {"capabilities": [], ')
-    questions = questions_of(selected(["toy-v1/line-too-long/one-beyond-the-limit"]), ["checker"])
-    results = asked(program(tmp_path, RIGHT, head=head), questions)
-    assert {"not-applicable": len(questions)} == verdicts(results)
-    assert ("needs capability line_limit",) == results[0].reasons
-
-
-@pytest.mark.parametrize(("role", "expected"), [("reader", "pass"), ("checker", "not-applicable")])
-def test_capabilities_of_each_role(role: str, expected: str, tmp_path: Path) -> None:
-    """Where the hello names the capabilities of each role, those of one do not count for another."""
-    head = HEAD.replace(
-        "hello = oracle.hello() | {", 'hello = oracle.hello() | {"capabilities": {"reader": ["line_limit"]}, '
-    )
+@pytest.mark.parametrize(
+    ("capabilities", "role", "reason"),
+    [
+        ([], "checker", "needs capability line_limit"),
+        ({"reader": ["line_limit"]}, "checker", "needs capability line_limit"),
+        ({"reader": ["line_limit"]}, "reader", ""),
+    ],
+)
+def test_not_applicable(capabilities: object, role: str, reason: str, tmp_path: Path) -> None:
+    """A question that needs a capability that the hello does not name, for all roles or for this one, is not asked."""
+    head = HEAD.replace("hello() | {", f'hello() | {{"capabilities": {capabilities}, ')
     head = head.replace('"roles": ["checker"]', '"roles": ["reader", "checker"]')
-    questions = questions_of(selected(["toy-v1/line-too-long/one-beyond-the-limit"]), [role])[:1]
-    assert {expected: 1} == verdicts(asked(program(tmp_path, RIGHT, head=head), questions))
+    questions = questions_of(selected(["toy-v1/line-too-long/one-beyond-the-limit"]), [role])
+    results = asked(program(tmp_path, RIGHT, head=head), questions)
+    assert {"not-applicable" if reason else "pass": len(questions)} == verdicts(results)
+    assert not reason or (reason,) == results[0].reasons
 
 
 @pytest.mark.parametrize(
