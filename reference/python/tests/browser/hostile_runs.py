@@ -13,7 +13,8 @@ from browser.test_viewer_media import png
 def hostile(place: str) -> str:
     """Return markup that notes *place* in ``window.hacked`` if a page runs it as HTML, attribute or address."""
     run = f"(window.hacked??=[]).push('{place}')"
-    return f'"\'><img src=x onerror="{run}"><script>{run}</script><a href="javascript:{run}" onfocus="{run}" autofocus>'
+    link = f'<a href="javascript:{run}" onfocus="{run}" autofocus>'
+    return f'\u202e\x1b[2J"\'><img src=x onerror="{run}"><script>{run}</script>{link}'
 
 
 def as_name(place: str) -> str:
@@ -61,7 +62,7 @@ _SOME: list[dict[str, Any]] = [
     {
         "kind": "scalars",
         "step": 30,
-        "values": {hostile("scalar"): 1.0, "group/" + hostile("grouped"): 2.0},
+        "values": {hostile("scalar"): 1.0, "group/" + hostile("grouped"): 2.0, "x" * 10_000: 1.0, "__proto__": 1.0},
         "texts": {hostile("text"): hostile("said")},
     },
     {

@@ -26,14 +26,17 @@ _FOREIGN = """() => {
         || /^\\s*javascript:/i.test(element.getAttribute("href") ?? "")
         || (element.localName === "script" && element.textContent.includes("window.hacked"))
             && element.type !== "text/plain" && !element.type.includes("json"));
-    return {hacked: window.hacked ?? null, elements: found.map((element) => `${element.localName} ${told(element)}`)};
+    const isWide = document.documentElement.scrollWidth > innerWidth;
+    const hasControls = /[\\u202e\\x1b]/.test(document.body.innerText);
+    return {hacked: window.hacked ?? null, isWide, hasControls,
+        elements: found.map((element) => `${element.localName} ${told(element)}`)};
 }"""
 _OPEN_ALL = """() => {
     for (const details of document.querySelectorAll("details")) details.open = true;
     const lines = [...document.querySelectorAll("button")].filter(({textContent}) => textContent.startsWith("Line"));
     for (const button of lines) button.click();
 }"""
-NOTHING: dict[str, object] = {"hacked": None, "elements": []}
+NOTHING: dict[str, object] = {"hacked": None, "isWide": False, "hasControls": False, "elements": []}
 
 
 @pytest.fixture

@@ -173,12 +173,6 @@ def test_hidden_tab_holds_no_connection(opened: Opened) -> None:
     expect(page.locator(".chart .unseen").first).to_contain_text("0.5")
 
 
-def test_empty_folder_says_how_to_write_a_run(opened: Opened) -> None:
-    """Three lines of Python are there to copy."""
-    page, _ = opened([], "#charts")
-    expect(page.locator(".first-run pre")).to_contain_text("toyspec.start_run")
-
-
 def test_end_and_log_are_apart(opened: Opened) -> None:
     """A run that went wrong in a whole log is not green, and the text of its error is on its page at once."""
     errored = MadeRun("bad", {"loss": falling(10)}, {"reason": "errored", "error": "out of memory"})
@@ -206,17 +200,6 @@ def test_drag_up_zooms_into_values(opened: Opened) -> None:
     page.locator(".chart-overlay").focus()
     page.keyboard.press("Escape")
     assert until(page, lambda: whole == canvas.evaluate(heights))
-
-
-def test_live_run_grows(opened: Opened) -> None:
-    """New points are shown without a reload, soon after they are reported."""
-    page, made = opened([MadeRun("live", {"loss": falling(10)}, {"state": "running"})], "#charts")
-    drawn(page)
-    assert until(page, lambda: made.listeners)
-    asked = len(made.requests)
-    made.grow("live", "loss", [0.5] * 10)
-    expect(page.locator(".chart .unseen").first).to_contain_text("0.5")
-    assert len(made.requests) > asked
 
 
 def test_chart_is_exported(opened: Opened, tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def step(number: int, loss: float | None, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def ranked(tmp_path: Path) -> Path:
-    """Return a directory with a run of four ranks, and one that was forked from it at step 100."""
+    """Return a directory with a run of four ranks, and one with a picture and a table that was forked from it."""
     root = tmp_path / "ranked"
     for rank in range(4):
         steps = [
@@ -55,7 +56,15 @@ def ranked(tmp_path: Path) -> Path:
         name = "events.jsonl" if rank == 0 else f"events.rank-{rank}.jsonl"
         log(root / "parent", name, {"rank": rank, "world_size": 4}, steps, is_ended=rank != 2)
     fork = {"parent": {"run_id": "parent", "step": 100}}
-    log(root / "fork", "events.jsonl", fork, [step(at, 0.5) for at in range(101, STEPS + 1)])
+    media = []
+    for data, media_type in ((png(90), "image/png"), (b"id,n\n1,<b>two</b>\n", "text/csv")):
+        digest = hashlib.sha256(data).hexdigest()
+        file = root / "fork" / (media_file(digest, media_type) or "")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+        shown = {"name": "pred", "media_type": media_type, "sha256": digest}
+        media.append({"kind": "media", "t": 101.0, "step": STEPS, **shown})
+    log(root / "fork", "events.jsonl", fork, [*(step(at, 0.5) for at in range(101, STEPS + 1)), *media])
     return root
 
 
@@ -104,13 +113,15 @@ def require_ranks(page: Page) -> None:
 
 
 def require_fork(page: Page) -> None:
-    """Require that the curve of the parent is there up to the fork, and no further."""
+    """Require that the curve of the parent is there up to the fork and no further, and what the fork has beside it."""
     charted(page, "loss by step, 2 runs")
     expect(page.locator(".facts")).to_contain_text("parent at step 100")
     expect(page.locator(".relatives")).to_contain_text("parent up to step 100, where this run was forked from it")
     assert is_painted(page, "--run-3", 60, *((at, 1.0) for at in range(50, 60))), "dashes of the parent"
     border, _ = place(page, 100, 1.0)
     assert max(x for x, _ in pixels(page, "--run-3", 60)) <= border + 2
+    page.wait_for_function("() => document.querySelector('.media-stage img')?.naturalWidth === 24")
+    expect(page.locator("#part-tables td")).to_have_text(["1", "<b>two</b>"])
 
 
 def test_ranks_are_a_band_and_the_slowest_is_named(viewed: Viewed, ranked: Path) -> None:
@@ -154,21 +165,6 @@ def test_rank_that_did_not_end_is_marked_beside_the_state(viewed: Viewed, ranked
     expect(page.locator(".run-title .chip")).to_have_text(["complete", "rank 2 torn"])
     page.goto("#run/fork")
     expect(page.locator(".run-title .chip")).to_have_text(["complete"])
-
-
-def test_charts_of_the_only_run_shown_have_its_ranks(viewed: Viewed, ranked: Path) -> None:
-    """The view of all charts draws them as the page of the run does; of several runs, the mean of each is drawn."""
-    page, _ = viewed.open(ranked, "#charts?focus=loss&sel=parent")
-    charted(page, "loss by step, 4 ranks of 1 run")
-    expect(page.locator(".relatives")).to_contain_text("rank 1, the slowest: 1.50 times the median of the others")
-    assert is_painted(page, "--run-0", 90, (60, 2.5)), "the mean of 1, 2, 3 and 4"
-    assert is_painted(page, "--run-1", 60, (60, 2.0)), "the slowest"
-    assert is_painted(page, "--spike", 60, (SPIKE, 8.9)), "the spike of rank 3"
-    page.goto("#charts?sel=parent")
-    expect(page.locator(".chart h3", has_text="of/one")).to_be_visible()
-    page.goto("#charts")
-    expect(page.locator(".relatives")).to_contain_text("1 run of those shown has several ranks: the mean is drawn")
-    charted(page, "loss by step, 2 runs")
 
 
 def test_ranks_of_a_selected_run_are_drawn_before_many_others(viewed: Viewed, ranked: Path) -> None:
@@ -223,8 +219,8 @@ def test_early_fork_of_a_long_parent_has_its_part(viewed: Viewed, tmp_path: Path
 
 
 @pytest.fixture
-def reported(browser: Browser, ranked: Path, tmp_path: Path) -> Callable[[str], Page]:
-    """Return what opens a report on the runs at a hash."""
+def reported(browser: Browser, ranked: Path, tmp_path: Path) -> Iterator[Callable[[str], Page]]:
+    """Yield what opens a report on the runs at a hash; problems on the pages fail the test."""
     page_text, _ = html_report([str(ranked)], now=0.0)
     file = tmp_path / "report.html"
     file.write_text(page_text, "utf-8")
@@ -235,7 +231,9 @@ def reported(browser: Browser, ranked: Path, tmp_path: Path) -> Callable[[str], 
         page.goto(file.as_uri() + hash_)
         return page
 
-    return opened
+    yield opened
+    watch.close()
+    assert [] == watch.troubles
 
 
 def test_report_has_ranks_and_forks(reported: Callable[[str], Page]) -> None:
@@ -251,33 +249,6 @@ def test_nothing_in_a_report_is_in_the_way_of_assistive_technology(reported: Cal
     page = reported(hash_)
     arrived(page, hash_)
     assert [] == findings(page)
-
-
-def test_media_of_a_run_are_sent_and_in_the_report(viewed: Viewed, browser: Browser, tmp_path: Path) -> None:
-    """A picture and a sound are shown by the real server; the report has them in it."""
-    import hashlib
-
-    records = []
-    for data, media_type in ((png(90), "image/png"), (b"id,n\n1,<b>two</b>\n", "text/csv")):
-        digest = hashlib.sha256(data).hexdigest()
-        file = tmp_path / "runs" / "shown" / (media_file(digest, media_type) or "")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-        shown = {"name": "pred", "media_type": media_type, "sha256": digest}
-        records.append({"kind": "media", "t": 1.0, "step": 1, **shown})
-    texts = {"kind": "scalars", "t": 1.0, "step": 1, "values": {}, "texts": {"said": "hello <b>you</b>"}}
-    log(tmp_path / "runs" / "shown", "events.jsonl", {}, [step(1, 1.0), *records, texts])
-    served, _ = viewed.open(tmp_path / "runs", "#run/shown")
-    report = tmp_path / "report.html"
-    report.write_text(html_report([str(tmp_path / "runs")], now=0.0)[0], "utf-8")
-    watch = Watch(browser, report.as_uri())
-    alone = watch.new_page()
-    alone.goto(report.as_uri() + "#run/shown")
-    for page in (served, alone):
-        page.wait_for_function("() => document.querySelector('.media-stage img')?.naturalWidth === 24")
-        expect(page.locator("#part-tables td")).to_have_text(["1", "<b>two</b>"])
-        expect(page.locator("#part-texts")).to_contain_text("hello <b>you</b>")
-    assert [] == watch.troubles
 
 
 def test_table_of_a_chart_has_each_rank_once(viewed: Viewed, ranked: Path) -> None:

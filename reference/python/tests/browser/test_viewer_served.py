@@ -116,7 +116,10 @@ def test_states_and_everything_that_a_run_records(viewed: Viewed, tmp_path: Path
         expect(page.locator(".run-part > h2", has_text=part).first).to_be_visible()
     expect(page.locator(".chart h3", has_text="system/gpu_util")).to_be_visible()
     page.goto("#run/damaged")
-    expect(page.locator(".finding-error", has_text="nul-bytes")).to_contain_text("step 9")
+    finding = page.locator(".finding-error", has_text="nul-bytes")
+    expect(finding).to_contain_text("step 9")
+    finding.get_by_role("button", name="Line 11").click()
+    expect(finding.locator(".raw")).to_have_text("\\x00\\x00")
 
 
 def test_page_of_a_run_counts_what_is_left_out(viewed: Viewed, tmp_path: Path) -> None:
@@ -144,32 +147,23 @@ def test_page_of_a_run_counts_what_is_left_out(viewed: Viewed, tmp_path: Path) -
 
 
 def test_root_that_is_deleted_is_not_an_empty_one(viewed: Viewed, tmp_path: Path) -> None:
-    """The page says why it shows no run, and shows them again when the directory is back."""
-    root = tmp_path / "runs"
-    write_run(root / "one", start("one"), step(1, 1.0), END)
-    page, _ = viewed.open(root, "#runs")
-    expect(page.locator(".row")).to_have_count(1)
-    shutil.move(root, tmp_path / "elsewhere")
-    said = "No such file or directory; its runs are shown again once it can be read"
-    expect(page.locator(".message").first).to_contain_text(said)
-    expect(page.get_by_text("No run can be shown: see the message above.")).to_be_visible()
-    expect(page.locator(".first-run")).to_have_count(0)
-    shutil.move(tmp_path / "elsewhere", root)
-    expect(page.locator(".row")).to_have_count(1)
-    expect(page.locator(".message").first).to_be_hidden()
-
-
-def test_charts_of_a_directory_that_is_empty_now_report_it(viewed: Viewed, tmp_path: Path) -> None:
-    """Where the directory is back without runs, nothing points to a message that is gone."""
+    """The page says why it shows no run, shows them again once they are back, and how to begin if there is none."""
     root = tmp_path / "runs"
     write_run(root / "one", start("one"), step(1, 1.0), END)
     page, _ = viewed.open(root, "#charts")
-    expect(page.locator(".chart")).to_have_count(1)
-    shutil.move(root, tmp_path / "elsewhere")
-    expect(page.get_by_text("No run can be shown: see the message above.")).to_be_visible()
-    root.mkdir()
-    expect(page.locator(".first-run")).to_be_visible()
-    expect(page.locator(".message").first).to_be_hidden()
+    for is_empty in (False, True):
+        expect(page.locator(".chart")).to_have_count(1)
+        shutil.move(root, tmp_path / "elsewhere")
+        said = "No such file or directory; its runs are shown again once it can be read"
+        expect(page.locator(".message").first).to_contain_text(said)
+        expect(page.get_by_text("No run can be shown: see the message above.")).to_be_visible()
+        expect(page.locator(".first-run")).to_have_count(0)
+        if is_empty:
+            root.mkdir()
+        else:
+            shutil.move(tmp_path / "elsewhere", root)
+        expect(page.locator(".message").first).to_be_hidden()
+    expect(page.locator(".first-run pre")).to_contain_text("toyspec.start_run")
 
 
 def test_very_many_runs(viewed: Viewed, tmp_path: Path) -> None:
@@ -186,26 +180,6 @@ def test_very_many_runs(viewed: Viewed, tmp_path: Path) -> None:
     page.locator(".row").first.click()
     assert until(page, lambda: pixels(page, "--run-0", 60)), "the selection has a colour"
     assert pixels(page, "--quiet", 120), "the others stay as an envelope"
-
-
-@pytest.mark.slow
-def test_very_long_run(viewed: Viewed, tmp_path: Path) -> None:
-    """In a run of 1,000,000 steps each spike of one step is drawn, and zoom reaches it, and what is not finite."""
-    spikes = (123_456, 500_001, 987_654)
-    lines = (step(at, 50.0 if at in spikes else None if at == 777_777 else 1.0) for at in range(1, 1_000_001))
-    write_run(tmp_path / "runs" / "long", START, *lines, END)
-    page, client = viewed.open(tmp_path / "runs", "#charts?focus=loss")
-    client.settled_rows()
-    drawn(page)
-    box = page.locator(".chart-canvas").first.bounding_box()
-    assert box is not None
-    top = [column for column, row in pixels(page, "--run-0", 200) if row < box["height"] / 2 and column > 60]
-    groups = [at for at, column in enumerate(sorted(top)) if at == 0 or column - sorted(top)[at - 1] > 10]
-    assert 3 == len(groups), "three spikes rise above the middle"
-    [(header, columns)] = client.curves("loss", "long", buckets=300, **{"from": 777_770, "to": 777_780})
-    assert (1, 1.0) == (header["level"], sum(value != value for value in columns["last"]))  # noqa: PLR0124
-    page.goto("#charts?focus=loss&zoom=500000,500002")
-    expect(page.locator(".chart .unseen").first).to_contain_text("50")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -229,14 +203,15 @@ def test_nothing_is_in_the_way_of_assistive_technology(
     assert {} == {place: problems for place, problems in found.items() if problems}
 
 
-def test_views_fit_a_phone(viewed: Viewed, tmp_path: Path) -> None:
-    """No view scrolls sideways on a phone."""
-    page, client = viewed.open(some_runs(tmp_path / "runs"), "#runs", size=PHONE)
+@pytest.mark.parametrize("size", [WIDE, (768, 1024), PHONE], ids=["wide", "tablet", "phone"])
+def test_views_fit_the_window(viewed: Viewed, tmp_path: Path, size: tuple[int, int]) -> None:
+    """No view scrolls sideways."""
+    page, client = viewed.open(some_runs(tmp_path / "runs"), "#runs", size=size)
     client.settled_rows()
     for place in VIEWS:
         page.goto(place)
         arrived(page, place)
-        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0], place
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0], place
 
 
 def test_names_are_listed_before_the_runs_are_read(
