@@ -211,9 +211,9 @@ SCENARIOS: dict[str, Scenario] = {
             ("loss is 5, 3 interquartile ranges above its median 2", 5.0, 4.0, 101, 101.0, None),
         ],
     ),
-    "spike of a constant": Scenario(
+    "spike of what is constant but for rounding": Scenario(
         {"type": "spike", "share": 0},
-        _values(*[0.3, 0.3, 0.3, 0.3, 0.1 + 0.2] * 8, 0.45),
+        _values(*[0.3, 0.3, 0.3, 0.1 + 0.2, 0.1 + 0.2] * 8, 0.45),
         [
             ("loss is 0.45, 0.15 above its median 0.3", 0.45, 0.3, 41, 41.0, None),
         ],

@@ -53,6 +53,7 @@ LEAST_VALUES: Final = 20
 """Number of values before which nothing is a spike."""
 CALM_VALUES: Final = 5
 """Number of good values in a row that end an incident."""
+_MOST_RANGES: Final = 1e6
 
 # The last values that are compared with those before them, for what gets slower.
 _RECENT = 30
@@ -197,7 +198,9 @@ class WatchedSeries:
         if isinstance(rule, BoundRule):
             return f"{self._shown} is {number:.4g}, {side} {bound:.4g}", bound
         far = abs(number - self._median)
-        times = f"{far / self._spread:.3g} interquartile ranges" if self._spread > 0 else f"{far:.4g}"
+        # Of a metric that is nearly constant, the range says nothing.
+        is_varied = far < _MOST_RANGES * self._spread
+        times = f"{far / self._spread:.3g} interquartile ranges" if is_varied else f"{far:.4g}"
         return f"{self._shown} is {number:.4g}, {times} {side} its median {self._median:.4g}", bound
 
     def _range(self, rule: MetricRule) -> tuple[float, float]:
