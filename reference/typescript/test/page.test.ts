@@ -60,6 +60,7 @@ test("the stream of a rank is listed with the stream and the media of its bundle
   const streams = streamsIn(folder("run", { "run/events.jsonl": START, "run/events.rank-1.jsonl": START, "run/media/a.png": "", "run/SHA256SUMS": "" }));
   assert.deepEqual(streams.map(({ place }) => [place?.rank, place?.ofRankZero === streams[0]?.blob, [...place!.media]]), [[0, true, ["a.png"]], [1, true, ["a.png"]]]);
   assert.deepEqual(streams.map(({ sealed }) => sealed !== undefined), [true, false]);
+  assert.equal(streamsIn(folder("run", { "run/SHA256SUMS": "" }))[0]!.isBundle, true);
 });
 
 test("a link gives back what it was made of, to the byte", async () => {

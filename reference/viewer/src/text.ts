@@ -51,6 +51,12 @@ export function clock(at: Date): string {
   return at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 }
 
+/** Returns a time span that may be short: `2.5 s`, `12.34 ms` or `7 µs`. */
+export function brief(seconds: number): string {
+  if (seconds >= 1) return duration(seconds);
+  return seconds >= 1e-3 ? `${short(seconds * 1e3, 4)} ms` : `${short(seconds * 1e6, 4)} µs`;
+}
+
 /** Returns `1 run` or `2 runs`. */
 export function counted(count: number, one: string, many = `${one}s`): string {
   return `${grouped(count)} ${count === 1 ? one : many}`;

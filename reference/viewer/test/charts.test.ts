@@ -17,7 +17,7 @@ import { type Curve, curveOf, packedFrame, FrameReader } from "../src/frames.js"
 import { fieldsOf, scaleOf } from "../src/compare/relations.js";
 import { Palette } from "../src/palette.js";
 import type { Frame, Run } from "../src/protocol.js";
-import { prose, short } from "../src/text.js";
+import { brief, findingsLine, prose, short } from "../src/text.js";
 
 function curve(values: number[], places = values.map((_, at) => at + 1), level = 1): Curve {
   const header = { run: "a", metric: "loss", attempt: "latest", axes: ["step"], revision: "1", points: values.length, level, buckets: values.length, range: { step: [places[0]!, places.at(-1)!] } } as const;
@@ -103,6 +103,18 @@ test("ticks lie in the range, are few, and differ", () => {
   }
 });
 
+test("ticks are written by what is counted, times from midnight of the user's zone on", (context) => {
+  const zone = process.env["TZ"];
+  context.after(() => (zone === undefined ? delete process.env["TZ"] : (process.env["TZ"] = zone)));
+  process.env["TZ"] = "Asia/Kolkata";
+  const cases: [Parameters<typeof ticks>[1], number, number, string][] = [
+    ["time", 80_000, 180_000, "1 d,1 d 12 h,2 d"], ["time", 0, 7300, "0,1 h,2 h"], ["time", 0, 0.5, "0,0.2 s,0.4 s"], ["time", 0, 5e6, "0,21 d,42 d"],
+    ["step", 0, 15_000, "0,5\u202f000,10k,15k"], ["tokens", 0, 3e9, "0,1G,2G,3G"], ["value", 0, 1e7, "0,5e6,1e7"], ["value", 1e-5, 3e-5, "1.5e-5,2e-5,2.5e-5,3e-5"],
+    ["wall", 1.7e9, 1.7e9 + 7300, "04:00,05:00"], ["wall", 1.7e9, 1.7e9 + 4 * 86_400, "17 Nov,19 Nov"],
+  ];
+  for (const [axis, from, to, texts] of cases) assert.equal(ticks({ from, to, isLog: false }, axis, 3).map(({ text }) => text).join(), texts);
+});
+
 test("a table for spreadsheets holds every bucket and no formula", () => {
   const plot: Plot = { series: [series([1, NaN], '=cmd|"x",1')], envelope: null, background: [], hasGroups: false, flags: [], x: { from: 0, to: 1, isLog: false }, y: { from: 0, to: 1, isLog: false }, box: { left: 0, top: 0, width: 1, height: 1 } };
   assert.equal(csv(plot, "step"), 'run,step,last,min,max,mean,count,not_finite\n"\'=cmd|""x"",1",1,1,1,1,1,1,0\n"\'=cmd|""x"",1",2,,,,,1,0\n');
@@ -135,6 +147,8 @@ test("metrics are in sections by the first part of their names", () => {
 test("text of a log is inert, and numbers are short", () => {
   assert.equal(prose("a\n\u202eb\u001b\tc"), "a\n\\u202eb\\x1b\tc");
   assert.deepEqual([0, 1234567, 0.00001234, 1.5, 12345].map((value) => short(value)), ["0", "1.235e6", "1.234e-5", "1.5", "12\u202f345"]);
+  assert.deepEqual([61, 0.01234, 7e-6].map(brief), ["1 min 01 s", "12.34 ms", "7 µs"]);
+  assert.equal(findingsLine({ error: 1, warning: 2, info: 1234 }), "1 error, 2 warnings, 1\u202f234 info");
 });
 
 test("a group is the mean of its runs with one standard deviation on each side, over the places that each of them has", () => {
@@ -260,6 +274,12 @@ test("a spike is a bucket far from those around it, up or down, and a fall, a st
   const spikes = spikesOf(curve(values), false);
   assert.deepEqual(spikes.map(({ bucket, value }) => [bucket, value]), [[0, 90], [150, 9], [300, -2]]);
   assert.deepEqual(spanOf(curve([1, 1, 1], [8, 16, 24], 8), 1), [8, 16]);
+  const part = curve([1, 1, 1], [16, 24, 32], 8);
+  assert.deepEqual(spanOf({ ...part, header: { ...part.header, points: 99, range: { step: [1, 99] } } }, 0), [8, 16], "the first of a part is as long as the next");
+  assert.deepEqual(spikesOf(curve(Array<number>(40).fill(0.3).with(20, 0.1 + 0.2)), false), [], "rounding is none");
+  // Of buckets that are as high as 1, one is a spike from 1.25 above the others on.
+  const bucketed = (high: number): Curve => ({ ...curve(Array<number>(40).fill(0), undefined, 8), max: new Float64Array(40).fill(1).with(20, high) });
+  assert.deepEqual([2.2, 2.3].map((high) => spikesOf(bucketed(high), false).length), [0, 1]);
 });
 
 test("a spike is five interquartile ranges above the medians of both sides, wherever it is", () => {

@@ -134,7 +134,7 @@ test("zooming leads to single points, in a run that is kept as buckets", async (
   const catalog = await opened(text);
   const [whole] = await curve(catalog, { buckets: 300 });
   assert.ok(whole!.length <= 300 && whole!.max.includes(99) && whole!.header.level > 1);
-  assert.deepEqual(whole!.header.range.step, [1, 20_000]);
+  assert.deepEqual([whole!.header.range.step, whole!.header.best], [[1, 20_000], { step: 1, value: 1 }]);
   const [close] = await curve(catalog, { buckets: 300, from: 11_100, to: 11_120 });
   assert.equal(close!.header.level, 1);
   assert.equal(close!.last[[...close!.place].indexOf(11_111)], 99);
@@ -247,6 +247,8 @@ test("ranks are described as the server describes them, and only the run itself 
     const { runs } = await catalog.runs();
     assert.deepEqual(runs.map(({ id }) => id), ["run"], path);
     const [found, said] = [await catalog.ranks("run"), isMade ? made.ranks : (expected as Ranks)];
+    const [known, others] = [said.ranks.map(({ rank }) => rank).filter((rank) => rank > 0), runs[0]!.other_ranks ?? []];
+    assert.deepEqual([runs[0]!.world_size ?? said.world_size, others.filter((rank) => known.includes(rank))], [said.world_size, known], path);
     // Python says more of a file of another format.
     const shortly = (ranks: Ranks | null) => ranks && { ...ranks, errors: ranks.errors.map((error) => error.slice(0, error.indexOf(":"))) };
     assert.deepEqual(rounded(shortly(found)), rounded(shortly(said)), path);

@@ -7,7 +7,7 @@ import type { Look } from "../palette.js";
 import type { Ranks } from "../protocol.js";
 import { isOfLatestAttempt } from "../run-fields.js";
 import type { Store } from "../store.js";
-import { counted, duration, grouped, plain, short } from "../text.js";
+import { brief, counted, duration, grouped, plain } from "../text.js";
 import type { RankManner } from "../view-state.js";
 import { dataTable } from "./lists.js";
 import type { Part } from "./run-view.js";
@@ -26,8 +26,8 @@ export function ranksSection(ranks: Ranks | null): Part | null {
     ["End", ({ reason }) => plain(reason ?? "", 60)],
     ["Last step", ({ last_step }) => (last_step === null ? "" : grouped(last_step))],
     ["Behind", ({ behind }) => (behind ? grouped(behind) : "")],
-    ["Step time", ({ step_seconds }) => (step_seconds === null ? "" : secondsText(step_seconds))],
-    ["Compute", ({ compute_seconds }) => (compute_seconds === null ? "" : secondsText(compute_seconds))],
+    ["Step time", ({ step_seconds }) => (step_seconds === null ? "" : brief(step_seconds))],
+    ["Compute", ({ compute_seconds }) => (compute_seconds === null ? "" : brief(compute_seconds))],
     ["Silent", ({ silent_seconds }) => (silent_seconds !== null && silent_seconds > 1 ? duration(silent_seconds) : "")],
     ["Error", ({ error }) => plain(error ?? "", 200)],
   ];
@@ -83,10 +83,6 @@ function listed(numbers: readonly number[]): string {
 
 function slowestText({ factor, by }: NonNullable<Ranks["slowest"]>): string {
   return `${factor.toFixed(2)} times the median of the others, by ${plain(by)}`;
-}
-
-function secondsText(seconds: number): string {
-  return seconds < 1 ? `${short(seconds * 1000, 3)} ms` : duration(seconds);
 }
 
 /** Says above the charts of a run what their lines are, and lets the user choose how ranks are shown. */

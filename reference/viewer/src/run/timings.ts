@@ -4,7 +4,7 @@ import { html, svg } from "../../../typescript/page/elements.js";
 import type { Detail, OpTiming, Region } from "../protocol.js";
 import { COLOURS } from "../palette.js";
 import { fitted } from "../fitted.js";
-import { counted, duration, grouped, plain, short } from "../text.js";
+import { brief, counted, duration, grouped, plain, short } from "../text.js";
 import { dataTable } from "./lists.js";
 import type { Part } from "./run-view.js";
 
@@ -24,7 +24,7 @@ export function timingsSection({ op_timings, left_out }: Detail): Part | null {
   const all = names.reduce((sum, [, micros]) => sum + micros, 0);
   const rows = names.map(([name, micros]) => {
     const at = shown.indexOf(name);
-    return [html("span", {}, swatchOf(at < 0 ? COLOURS - 1 : at), " ", plain(name)), micros_(micros / op_timings.length), `${short((100 * micros) / (all || 1), 3)} %`];
+    return [html("span", {}, swatchOf(at < 0 ? COLOURS - 1 : at), " ", plain(name)), brief(micros / 1e6 / op_timings.length), `${short((100 * micros) / (all || 1), 3)} %`];
   });
   return {
     title: "Operations",
@@ -35,10 +35,6 @@ export function timingsSection({ op_timings, left_out }: Detail): Part | null {
 
 function swatchOf(place: number): HTMLElement {
   return html("span", { class: place < 0 ? "swatch block is-off" : `swatch block run-${place % COLOURS}` });
-}
-
-function micros_(value: number): string {
-  return value >= 1e6 ? `${short(value / 1e6, 4)} s` : value >= 1000 ? `${short(value / 1000, 4)} ms` : `${short(value, 4)} µs`;
 }
 
 function bars(records: readonly OpTiming[], shown: readonly string[], whole: number): SVGSVGElement {
@@ -55,9 +51,9 @@ function bars(records: readonly OpTiming[], shown: readonly string[], whole: num
       y -= height;
       return svg("rect", { class: `fill-${index}`, x: at * width, y, width: Math.max(width - 1, 0.5), height });
     });
-    return svg("g", {}, svg("title", {}, `step ${record.step ?? "?"}: ${micros_(sum(record))}`), ...parts);
+    return svg("g", {}, svg("title", {}, `step ${record.step ?? "?"}: ${brief(sum(record) / 1e6)}`), ...parts);
   });
-  const scale = [svg("line", { class: "grid-line", x1: 0, x2: whole, y1: BARS.top - 0.5, y2: BARS.top - 0.5 }), svg("text", { x: 0, y: BARS.top - 7 }, micros_(most))];
+  const scale = [svg("line", { class: "grid-line", x1: 0, x2: whole, y1: BARS.top - 0.5, y2: BARS.top - 0.5 }), svg("text", { x: 0, y: BARS.top - 7 }, brief(most / 1e6))];
   const ends = [records[0], records.at(-1)].map((record, at) => svg("text", { x: at === 0 ? 0 : whole, y: BARS.height - 6, "text-anchor": at === 0 ? "start" : "end" }, record?.step == null ? "" : `step ${grouped(record.step)}`));
   return svg("svg", { class: "drawing", width: whole, height: BARS.height, role: "img", "aria-label": `Time of operations in ${counted(records.length, "record")}` }, ...scale, ...columns, ...ends);
 }
