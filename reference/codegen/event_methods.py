@@ -9,8 +9,8 @@ from codegen import sources
 from codegen.bundling import bundle
 from codegen.tables import marked
 
-# The package writes these by hand: they frame the run, number its steps, or write a file.
-_BY_HAND = frozenset(["run_start", "run_resume", "run_end", "step", "artifact", "media"])
+# The package writes these by hand: they frame the run, number its steps, or copy a file.
+_BY_HAND = frozenset(["run_start", "run_resume", "run_end", "step", "artifact"])
 _BY_WRITER = frozenset(["kind", "t", "nonfinite", "left_out", "dropped"])
 _BY_POSITION = frozenset(["config", "values", "name", "region", "param", "buckets", "prompt", "text", "verdict", "uri"])
 _DEFAULTS = {("eval", "phase"): "eval", ("alert", "rule"): "program", ("alert", "level"): "warning"}

@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import tempfile
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import toyspec
@@ -14,6 +15,7 @@ from tagged import untagged
 from toyspec.core.errors import StreamError
 from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError, encode
 from toyspec.core.generated.kaun_v1 import Scalar
+from toyspec.core.system_calls import SYSTEM_CALLS
 from toyspec.core.writing.clocks import SYSTEM_CLOCK
 
 if TYPE_CHECKING:
@@ -109,12 +111,21 @@ def _write_toy(directory: str, records: list[Message], request: Message) -> str:
                 run = toyspec.RunWriter(
                     directory, run_id=run_id, exist="resume", on_error="raise", clock=clock or SYSTEM_CLOCK
                 )
-            content = {"content": contents.pop(0)} if record.get("kind") == "media" and contents else {}
-            _write_event(run, {**record, **content}, clock, keep_t="directory" not in request)
+            is_shown = record.get("kind") == "media" and contents
+            written = _with_file(run, record, contents.pop(0)) if is_shown else record
+            _write_event(run, written, clock, keep_t="directory" not in request)
         _leave(run, request)
     finally:
         _close(run, directory, request)
     return run.events_path
+
+
+def _with_file(run: toyspec.RunWriter, record: Message, content: bytes) -> Message:
+    """Write the file of a media *record*; return the record with its digest and size."""
+    digest = sha256(content).hexdigest()
+    if record.get("sha256", digest) != digest:
+        raise InvalidEventError(f"its sha256 is {digest}")
+    return {**toyspec.File(content, record["media_type"]).placed(run.directory, SYSTEM_CALLS), **record}
 
 
 def _close(writer: toyspec.RunWriter | toyspec.MetricsLog | toyspec.KaunRun, directory: str, request: Message) -> None:

@@ -134,10 +134,10 @@ class Intake:
     def _sorted(self, record: dict[str, Any], step: Any, values: Mapping[str, Any], place: str) -> Iterator[bytes]:
         """Yield the records of values of any type, as the writer sorts them."""
         ledger, key = self.ledger, _NUMBER_MAPS[record["kind"]]
-        ready = prepared(record["kind"], {**record, key: values}, is_lenient=False)
-        numbers, texts = ready.members.get(key, {}), {**ready.members.get("texts", {}), **ready.texts}
-        ledger.items += len(numbers) + len(texts) + len(ready.left_out)
-        for name, why in ready.left_out:
+        members, others, left_out, _ = prepared(record["kind"], {**record, key: values}, is_lenient=False)
+        numbers, texts = members.get(key, {}), {**members.get("texts", {}), **others}
+        ledger.items += len(numbers) + len(texts) + len(left_out)
+        for name, why in left_out:
             value = values.get(name, why)
             ledger.drop(NO_PLACE, f"{place}: {name}", value, name=name)
         at = {} if (number_of_step := step_of(step)) is None else {"step": number_of_step}
@@ -150,9 +150,9 @@ class Intake:
             ledger.done()
         self.has_metrics = self.has_metrics or bool(numbers)
         if numbers or (texts and key == "values"):
-            yield self._line({**ready.members, **at})
-        if ready.texts:
-            yield self._line({"kind": "scalars", "t": record["t"], **at, "values": {}, "texts": ready.texts})
+            yield self._line({**members, **at})
+        if others:
+            yield self._line({"kind": "scalars", "t": record["t"], **at, "values": {}, "texts": others})
 
     def rows(
         self,

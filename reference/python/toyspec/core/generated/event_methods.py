@@ -70,6 +70,10 @@ class EventMethods(ABC):
         """Write an event of kind ``define``: what a metric means: its unit, and whether smaller or larger is better."""
         self._log("define", name=name, goal=goal, unit=unit, description=description, step_name=step_name, phase=phase)
 
+    def media(self, name: str, *, media_type: str, sha256: str, step: SupportsIndex | None = None, index: SupportsIndex | None = None, caption: str | None = None, size_bytes: SupportsIndex | None = None, width: SupportsIndex | None = None, height: SupportsIndex | None = None, seconds: SupportsFloat | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
+        """Write an event of kind ``media``: a picture, a sound, a film, a table or another file that the run shows at a step."""
+        self._log("media", name=name, media_type=media_type, sha256=sha256, step=step, index=index, caption=caption, size_bytes=size_bytes, width=width, height=height, seconds=seconds, phase=phase)
+
     def histogram(self, name: str, *, edges: Sequence[SupportsFloat], counts: Sequence[SupportsFloat], step: SupportsIndex | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
         """Write an event of kind ``histogram``: how often the values of something fall into each bin."""
         self._log("histogram", name=name, edges=edges, counts=counts, step=step, phase=phase)

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _MANIFEST_VERSION: Final = 1
 _ID_TIME = "%Y-%m-%d_%H-%M-%S"
-_ATTEMPTS = 100
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -105,15 +104,12 @@ class KaunRun:
         encode(manifest, profile="kaun/v1", kind="run")
         made = make_directories(root)
         try:
-            for left in range(_ATTEMPTS, 0, -1):
+            while True:
                 run = cls(os.path.join(root, manifest.run_id), manifest, clock=clock, calls=calls)
-                try:
+                with contextlib.suppress(FileExistsError):
                     os.mkdir(run.directory)
                     break
-                except FileExistsError:
-                    if left == 1:
-                        raise
-                    manifest.run_id = _new_id(clock.wall(), experiment)
+                manifest.run_id = _new_id(clock.wall(), experiment)
             run._fill()
         except OSError as error:
             remove_directories(made)

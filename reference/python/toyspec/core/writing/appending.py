@@ -30,8 +30,7 @@ from toyspec.core.writing.append_file import AppendFile, Options
 from toyspec.core.writing.opening import free_names, lift_seal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
+    from collections.abc import Callable, Iterator
 
     from toyspec.core.findings import Profile
 
@@ -39,81 +38,55 @@ if TYPE_CHECKING:
 _GZIP = b"\x1f\x8b"
 
 
-class StreamScan:
-    """One pass over the records of *file*; after iterating, ``committed`` is the end of the committed lines.
+def scanned(file: AppendFile, profile: Profile | None = None, take: Callable[[Record], object] = id) -> tuple[int, int]:
+    """Hand each record of *file* to *take*; return their number, and the byte offset after the last LF.
 
-    A stream of another profile than *profile* is refused; by default, a stream without a profile.
+    Raise StreamRefusedError at an unreadable line, and for a stream of another profile than *profile*; by default, for
+    one without a profile.
     """
+    refuse_compressed(file)
+    feed = RecordFeed(detect=partial(detect_profile_at, file.path))
+    count = 0
+    while block := file.read(feed.size, _BLOCK_BYTES):
+        for item in feed.feed(block):
+            if isinstance(item, Gap):
+                _refuse_gap(file, item, has_record=count > 0)
+                continue
+            if not count and feed.profile is None:
+                _refuse_foreign(file, list(item.value))
+            if not count and profile not in {None, feed.profile}:
+                fact = f"it is a {feed.profile} log; {profile} records cannot be appended to it"
+                raise StreamRefusedError(file.path, "foreign", f"{fact}; write them to another directory")
+            count += 1
+            take(item)
+    if not count and feed.profile is None:
+        _refuse_foreign(file)
+    return count, feed.committed
 
-    def __init__(self, file: AppendFile, *, profile: Profile | None = None) -> None:
-        self._file = file
-        self._wanted = profile
-        self._feed = RecordFeed(detect=partial(detect_profile_at, file.path))
 
-    def __iter__(self) -> Iterator[Record]:
-        """Yield every record; raise StreamRefusedError at an unreadable line, and for a file of another format."""
-        refuse_compressed(self._file)
-        has_record = False
-        while block := self._file.read(self._feed.size, _BLOCK_BYTES):
-            for item in self._feed.feed(block):
-                if isinstance(item, Gap):
-                    self._refuse_gap(item, has_record=has_record)
-                    continue
-                if not has_record:
-                    has_record = True
-                    self._check_profile(item.value)
-                yield item
-        if not has_record and self._feed.profile is None:
-            self._refuse_foreign(None)
+def _refuse_gap(file: AppendFile, gap: Gap, *, has_record: bool) -> None:
+    if not has_record and detect_profile_at(file.path, None, has_gap=True) is None:
+        _refuse_foreign(file)
+    damage = f"line {gap.line} is damaged ({gap.reason}: {gap.message})"
+    fact = f"{damage}; the file was not changed; `toyspec check` lists the damage"
+    raise StreamRefusedError(file.path, "damaged", fact)
 
-    def read_all(self) -> int:
-        """Read every record and return the byte offset after the last LF; raise as iterating does."""
-        for _ in self:
-            pass
-        return self.committed
 
-    @property
-    def committed(self) -> int:
-        """Byte offset after the last LF that was read."""
-        return self._feed.committed
+def _refuse_foreign(file: AppendFile, keys: list[str] | None = None) -> None:
+    """Raise StreamRefusedError with what *file* is, whose first record has these *keys*."""
+    # Imported here: few files are refused.
+    from toyspec.core.reading import log_detection
 
-    def _refuse_gap(self, gap: Gap, *, has_record: bool) -> None:
-        if not has_record and detect_profile_at(self._file.path, None, has_gap=True) is None:
-            self._refuse_foreign(None)
-        damage = f"line {gap.line} is damaged ({gap.reason}: {gap.message})"
-        fact = f"{damage}; the file was not changed; `toyspec check` lists the damage"
-        raise StreamRefusedError(self._file.path, "damaged", fact)
-
-    def _check_profile(self, first: Mapping[str, Any]) -> None:
-        found = self._feed.profile
-        if found is None:
-            self._refuse_foreign(first)
-        if self._wanted not in {None, found}:
-            fact = (
-                f"it is a {found} log; {self._wanted} records cannot be appended to it; write them to another directory"
-            )
-            raise StreamRefusedError(self._file.path, "foreign", fact)
-
-    def _refuse_foreign(self, first: Mapping[str, Any] | None) -> None:
-        fact = self._fact_of_dialect()
-        if fact is None:
-            head = self._file.read(0, HEAD_BYTES)
-            look = look_of(head, None if first is None else list(first), is_all=self._file.size <= HEAD_BYTES)
-            fact = "; ".join(filter(None, [look.fact, "it was not changed", look.advice]))
-        raise StreamRefusedError(self._file.path, "foreign", fact)
-
-    def _fact_of_dialect(self) -> str | None:
-        """Return what the log of another program is, and what reads it; None for all other files."""
-        # Imported here: few files are refused.
-        from toyspec.core.reading import log_detection
-
-        head = self._file.read(0, log_detection.HEAD_BYTES)
-        found = log_detection.DialectChoice().choose(head, path=self._file.path)
-        if found is None:
-            return None
+    head = file.read(0, log_detection.HEAD_BYTES)
+    found = log_detection.DialectChoice().choose(head, path=file.path)
+    if found is None:
+        look = look_of(head[:HEAD_BYTES], keys, is_all=file.size <= HEAD_BYTES)
+        fact = "; ".join(filter(None, [look.fact, "it was not changed", look.advice]))
+    else:
         name = f"{found.use.name}: {found.title}"
         advice = "`toyspec check` lists what is wrong with it, and `toyspec import` makes a run of its readable lines"
-        return f"the log of another program ({name}), which is only read; it was not changed; {advice}"
+        fact = f"the log of another program ({name}), which is only read; it was not changed; {advice}"
+    raise StreamRefusedError(file.path, "foreign", fact)
 
 
 def refuse_compressed(file: AppendFile) -> None:
@@ -138,7 +111,7 @@ def open_to_append(
     file = AppendFile.reopen(path, options=options)
     try:
         refuse_compressed(file)
-        committed = learn(file) if callable(learn) else StreamScan(file, profile=learn).read_all()
+        committed = learn(file) if callable(learn) else scanned(file, learn)[1]
         file.torn_path = move_fragment(file, committed)
         file.moves += lift_seal(path, options.calls)
     except BaseException as error:
@@ -314,18 +287,17 @@ def _is_ours(file: AppendFile, offset: int) -> bool:
 
 
 def _repaired(file: AppendFile, *, dry_run: bool) -> Repair:
-    scan = StreamScan(file)
-    records = sum(1 for _ in scan)
-    fragment_bytes = file.size - scan.committed
-    if fragment_bytes and not records and not _is_ours(file, scan.committed):
+    records, committed = scanned(file)
+    fragment_bytes = file.size - committed
+    if fragment_bytes and not records and not _is_ours(file, committed):
         raise StreamRefusedError(file.path, "foreign", _NOT_PROVEN)
-    torn_path = None if dry_run else move_fragment(file, scan.committed)
+    torn_path = None if dry_run else move_fragment(file, committed)
     change: Literal["none", "cut", "would-cut"] = "none" if not fragment_bytes else "would-cut" if dry_run else "cut"
     return Repair(
         path=file.path,
         change=change,
         records=records,
-        committed_bytes=scan.committed,
+        committed_bytes=committed,
         fragment_bytes=fragment_bytes,
         torn_path=torn_path,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 
@@ -27,20 +27,14 @@ _GIVEN_STEP: Final = "given_step"
 """Name of what was passed as a step and is none."""
 
 
-class Placed(NamedTuple):
-    """Where a record is."""
-
-    kind: str
-    """The kind that it is of now."""
-    first_step: object
-    """The step that may say where a resumed run goes on; UNSET for none."""
-    left_out: list[LeftOut]
-
-
 def place(
     kind: str, given: dict[str, Any], progress: RunProgress, resumption: Resumption, *, is_lenient: bool
-) -> Placed:
-    """Give the members *given* of a record of *kind* a phase and a step, those that can be written if *is_lenient*."""
+) -> tuple[str, object, list[LeftOut]]:
+    """Give the members *given* of a record of *kind* a phase and a step, those that can be written if *is_lenient*.
+
+    Return the kind that it is of now, the step that may say where a resumed run goes on, UNSET for none, and what is
+    left out.
+    """
     left_out: list[LeftOut] = []
     is_of_another = "phase" in given and "phase" in FIELDS["toy/v1"].get(kind, ()) and not is_phase(given["phase"])
     if is_of_another and is_lenient and progress.records:
@@ -62,7 +56,7 @@ def place(
     is_train = kind in {"step", "scalars"} and phase == "train" and not is_of_another
     step = whole(given.get("step")) if is_train and not is_at_last else UNSET
     is_added = kind == "scalars" and resumption.adds(given.get("values"), step, progress)
-    return Placed(kind, UNSET if is_added else step, left_out)
+    return kind, UNSET if is_added else step, left_out
 
 
 def number_step(event: Step) -> LeftOut | None:

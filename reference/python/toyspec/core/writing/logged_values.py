@@ -50,17 +50,6 @@ class LeftOut(NamedTuple):
     why: str
 
 
-class Prepared(NamedTuple):
-    """A record as it can be written."""
-
-    members: dict[str, Any]
-    texts: dict[str, str]
-    """Texts that the kind has no room for; a ``scalars`` record of the same step holds them."""
-    left_out: list[LeftOut]
-    media: Mapping[str, list[Media]] = {}
-    """Pictures and the like by name; each has a record of its own."""
-
-
 class SortedValues:
     """The values of one record by name: numbers, texts, and those that are neither."""
 
@@ -124,8 +113,13 @@ class SortedValues:
         self.left_out.append(LeftOut(self._prefix + name, why))
 
 
-def prepared(kind: str, given: Mapping[str, Any], *, is_lenient: bool) -> Prepared:
+def prepared(
+    kind: str, given: Mapping[str, Any], *, is_lenient: bool
+) -> tuple[dict[str, Any], dict[str, str], list[LeftOut], dict[str, list[Media]]]:
     """Return the members of a record of *kind* as they can be written; those that only the encoder refuses stay.
+
+    Returned are also the texts that the kind has no room for, which a ``scalars`` record of the same step holds, what
+    is left out, and pictures and the like by name, each of which has a record of its own.
 
     If *is_lenient*, a boolean is a number, a whole number an integer, and a text that is given as a number of a step
     goes to the texts. A count that is not an integer ≥ 0 is a member of ``extra``. In maps of numbers all of this is so
@@ -147,7 +141,7 @@ def prepared(kind: str, given: Mapping[str, Any], *, is_lenient: bool) -> Prepar
     if kind == "scalars" and texts:
         members["texts"] = {**texts, **(members["texts"] if isinstance(members.get("texts"), Mapping) else {})}
         texts = {}
-    return Prepared(members, texts, left_out, media)
+    return members, texts, left_out, media
 
 
 def not_by_name(argument: str, values: object) -> str:

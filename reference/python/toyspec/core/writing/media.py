@@ -18,7 +18,7 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from hashlib import file_digest, sha256
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from toyspec.core.directories import Directory
 from toyspec.core.errors import let_through
@@ -73,7 +73,6 @@ class Media:
         self._path: str | None = None
         self._members: dict[str, Any] = {}
         self._problem: str | None = None
-        self._digest: str | None = None
         try:
             self._read(*given)
         except _UnfitError as error:
@@ -105,9 +104,6 @@ class Media:
                 found.update(block)
                 size += len(block)
                 yield block
-            if self._digest not in (None, found.hexdigest()):
-                said = f"but the record says {self._digest}; leave it out"
-                raise _UnfitError(f"its sha256 is {found.hexdigest()}, {said}")
 
         with Directory(directory, missing="make", calls=calls) as bundle, bundle.folder(MEDIA_FOLDER) as place:
             place.write(temporary, hashed())
@@ -121,8 +117,8 @@ class Media:
         caption = {} if self._caption is None else {"caption": self._caption}
         return {**self._members, "sha256": digest, "size_bytes": size, **caption}
 
-    def _file(self, given: Any, fallback: str | None = None) -> bool:
-        """Take *given* if it is a path or encoded bytes; *fallback* is its media type if nothing says it."""
+    def _file(self, given: Any) -> bool:
+        """Take *given* if it is a path or encoded bytes."""
         if isinstance(given, bytes | bytearray | memoryview):
             self._data = bytes(given)
             head, name = self._data[:16], ""
@@ -132,7 +128,7 @@ class Media:
                 head = file.read(16)
         else:
             return False
-        self._members["media_type"] = _type_of(head, name) or fallback or _UNKNOWN
+        self._members["media_type"] = _type_of(head, name) or _UNKNOWN
         return True
 
     def _require(self, group: str) -> None:
@@ -273,14 +269,6 @@ class File(Media):
             raise _UnfitError(f"a file is a path or bytes, and not of type {type(data).__name__}")
         if media_type is not None:
             self._members["media_type"] = media_type
-
-
-class NamedContent(File):
-    """The content of a record that may say its digest already."""
-
-    def __init__(self, data: Any, media_type: str, digest: str | None) -> None:
-        super().__init__(data, media_type)
-        self._digest = digest
 
 
 class Histogram(Media):
@@ -457,22 +445,15 @@ MOST_HASHED_BYTES: Final = 1 << 28
 """A larger file is not hashed while the training waits."""
 
 
-class PlacedFile(NamedTuple):
-    """How a file is named in the log."""
+def placed_file(directory: str, path: str | os.PathLike[str], *, copy: bool) -> tuple[str, dict[str, Any]]:
+    """Return the kind and the members of the record that says where the file *path* is.
 
-    kind: Literal["artifact", "reference"]
-    members: dict[str, Any]
-    """``path`` or ``uri``, and ``size_bytes`` and ``sha256`` where the file is there."""
-
-
-def placed_file(directory: str, path: str | os.PathLike[str], *, copy: bool) -> PlacedFile:
-    """Return how the file *path* belongs to the bundle *directory*; with *copy*, copy one from outside into it.
-
-    A relative path is one in the bundle, else one in the working directory. Raise OSError where copying fails.
+    A relative path is one in the bundle *directory*, else one in the working directory. With *copy*, a file from
+    outside is copied into the bundle. Raise OSError where that fails.
     """
     given = os.fspath(path)
     if is_address(given):
-        return PlacedFile("reference", {"uri": without_secrets(given)})
+        return "reference", {"uri": without_secrets(given)}
     root = os.path.realpath(directory)
     inside = os.path.join(root, given)
     found = inside if _is_in(inside, root) and (os.path.exists(inside) or not os.path.exists(given)) else given
@@ -480,8 +461,8 @@ def placed_file(directory: str, path: str | os.PathLike[str], *, copy: bool) -> 
         found = _copied(found, root)
     if _is_in(found, root):
         relative = os.path.relpath(os.path.realpath(found), root)
-        return PlacedFile("artifact", {"path": Path(relative).as_posix(), **_facts(found)})
-    return PlacedFile("reference", {"uri": Path(os.path.abspath(found)).as_uri(), **_facts(found)})
+        return "artifact", {"path": Path(relative).as_posix(), **_facts(found)}
+    return "reference", {"uri": Path(os.path.abspath(found)).as_uri(), **_facts(found)}
 
 
 def _is_in(path: str, root: str) -> bool:

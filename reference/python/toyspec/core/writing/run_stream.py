@@ -30,7 +30,7 @@ from toyspec.core.reading.run_files import leaves_bundle
 from toyspec.core.system_calls import cause_of, named, say
 from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile
-from toyspec.core.writing.appending import StreamScan, clear_from, open_to_append, remaining_lines
+from toyspec.core.writing.appending import clear_from, open_to_append, remaining_lines, scanned
 from toyspec.core.writing.clocks import Stopwatch, utc_text
 from toyspec.core.writing.dropped_records import DroppedRecords, ForkedRecords
 from toyspec.core.writing.events import check_record
@@ -42,6 +42,7 @@ from toyspec.core.writing.run_progress import COUNTED, LoggedNames, Resumption, 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from toyspec.core.reading.records import Record
     from toyspec.core.writing.media import Media
     from toyspec.core.writing.settings import Settings
 
@@ -197,10 +198,6 @@ class RunStream:
         """Write *event*; its ``t`` is the time now unless it has one."""
         self._perform(self._write, event)
 
-    def write_media(self, members: Mapping[str, Any], media: Mapping[str, list[Media]]) -> None:
-        """Write a record of each of *media*, with *members* that all of them have, after its file."""
-        self._perform(self._write_media, members, media)
-
     def write_step(self, event: Step, numbering: Numbering) -> None:
         """Write a step; its ``t`` is the time now, and counted its number one more than the last of its phase."""
         self._perform(self._write_step, event, numbering)
@@ -251,14 +248,16 @@ class RunStream:
 
     def _learn(self, file: AppendFile) -> int:
         """Learn the progress of an existing stream; return the end of its last record."""
-        scan = StreamScan(file, profile="toy/v1")
         self.resumption.names = LoggedNames()
-        for record in scan:
+
+        def take(record: Record) -> None:
             self.run_start = self.run_start or record.raw
             self._progress.take(record.kind, record.value)
             self.resumption.names.take(record.kind, record.value, self._progress.phase)
+
+        _, committed = scanned(file, "toy/v1", take)
         self._progress.await_resume()
-        return scan.committed
+        return committed
 
     def _perform(self, action: Callable[..., None], *arguments: Any) -> None:
         """Call *action* in a turn of the file, which is opened again where the run goes on."""
@@ -463,16 +462,15 @@ class RunStream:
         self._go_on(first_step, kind)
         self._progress.admit_kind(kind)
         hidden = self._hide_secrets(given) if kind in _REDACTED_KINDS else []
-        ready = prepared(kind, given, is_lenient=self._is_lenient)
-        given = ready.members
-        ready.left_out[:0] = left_out
+        given, texts, unwritten, media = prepared(kind, given, is_lenient=self._is_lenient)
+        left_out += unwritten
         given.setdefault("t", self._watch.seconds())
-        line, given = self._line_of(kind, given, ready.left_out)
-        is_needed = not ready.left_out and not ready.media
+        line, given = self._line_of(kind, given, left_out)
+        is_needed = not left_out and not media
         if kind != "scalars" or is_needed or any(given.get(key) for key in ("values", "texts")):
             value = msgspec.json.decode(line)
             self._progress.admit(kind, value)
-            self._dropped.leave_out_values(ready.left_out, kind)
+            self._dropped.leave_out_values(left_out, kind)
             if type(value.get("step")) is int and kind not in _FRAMING_KINDS and self._is_early:
                 self.resumption.keep(value, is_counted=is_counted)
             self._append(PlacedRecord(line, kind, self._progress.take, (kind, value)))
@@ -483,13 +481,13 @@ class RunStream:
                 for members in superseded:
                     self._write(members)
         elif self._file is not None:
-            self._dropped.leave_out_values(ready.left_out, kind)
+            self._dropped.leave_out_values(left_out, kind)
             self._note_news(self._file)
-        if ready.texts or ready.media:
+        if texts or media:
             where: dict[str, Any] = {key: given[key] for key in ("step", "phase") if key in given}
-            if ready.texts:
-                self._write({"kind": "scalars", **where, "values": {}, "texts": ready.texts})
-            self._write_media(where, ready.media)
+            if texts:
+                self._write({"kind": "scalars", **where, "values": {}, "texts": texts})
+            self._write_media(where, media)
 
     def _hide_secrets(self, given: dict[str, Any]) -> list[str]:
         """Replace the secrets in the members *given* of a record about the run; return their names."""

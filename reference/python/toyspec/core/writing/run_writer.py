@@ -335,39 +335,6 @@ class RunWriter(EventMethods):
             known["media_type"] = media_type
         self._log(kind, **{**members, **{key: value for key, value in known.items() if value is not None}})
 
-    def media(  # noqa: PLR0913 - one for each member of the event
-        self,
-        name: str,
-        *,
-        media_type: str,
-        sha256: str | None = None,
-        content: bytes | str | os.PathLike[str] | None = None,
-        index: Count = None,
-        caption: str | None = None,
-        size_bytes: Count = None,
-        width: Count = None,
-        height: Count = None,
-        seconds: Measure = None,
-        step: Count = None,
-        phase: Phase = None,
-    ) -> None:
-        """Write that a file in the folder ``media`` of the bundle shows *name*, after the file itself.
-
-        *content*, bytes or a path, is what the file has; a *sha256* of another content is refused. Without *content*
-        the file with this digest is there already.
-        """
-        facts = {"index": index, "caption": caption, "size_bytes": size_bytes, "step": step, "phase": phase}
-        size = {"width": width, "height": height, "seconds": seconds}
-        members = {"name": name, "media_type": media_type, **facts, **size}
-        if content is None:
-            self._log("media", sha256=sha256, **members)
-            return
-        # Imported here: most runs log no media.
-        from toyspec.core.writing.media import NamedContent
-
-        file = NamedContent(content, str(media_type), sha256)
-        self._stream.write_media({"kind": "media", **given_members("media", members)}, {str(name): [file]})
-
     @contextlib.contextmanager
     def region(self, region: str, *, step: Count = None, phase: Phase = None) -> Iterator[None]:
         """Write that the computation enters *region*, and at the end of the block that it leaves it."""

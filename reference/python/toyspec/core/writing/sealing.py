@@ -74,15 +74,10 @@ def seal(
         for rank in others:
             held.enter_context(_held(rank, calls))
             _demand_complete(rank)
-        return write_seal(directory, on_progress=on_progress, calls=calls)
+        return _written(directory, on_progress, calls)
 
 
-def write_seal(
-    directory: str,
-    *,
-    on_progress: Watch | None = None,
-    calls: SystemCalls = SYSTEM_CALLS,
-) -> Seal:
+def _written(directory: str, on_progress: Watch | None, calls: SystemCalls) -> Seal:
     """Write the seal of *directory*, whose stream the caller holds; an earlier seal moves to ``SHA256SUMS.prev``.
 
     Raises OSError, and then leaves no new file.
