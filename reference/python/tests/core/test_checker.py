@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import threading
 from itertools import islice
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 
 from toyspec.core.checker import CheckOptions, UnknownRuleError, check, check_bytes, iter_reports
 from toyspec.core.findings import FileReport
-from toyspec.core.generated.limits import EXCERPT_BYTES
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
 END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'
@@ -34,16 +32,6 @@ def bundle(root: Path, name: str, data: bytes, **sidecars: bytes) -> Path:
     for sidecar, content in sidecars.items():
         (directory / f"{sidecar}.json").write_bytes(content)
     return directory
-
-
-def test_directory_gives_every_stream_below_it_in_order(tmp_path: Path) -> None:
-    """A runs root is walked by name; files of other names are left alone."""
-    for name in ("b", "a", "c/deep"):
-        bundle(tmp_path, name, START)
-    (tmp_path / "a" / "metrics.jsonl").write_bytes(b"")
-    (tmp_path / "a" / "other.jsonl").write_bytes(b"x\n")
-    names = [os.path.relpath(report.path, tmp_path) for report in check(tmp_path).files]
-    assert ["a/events.jsonl", "a/metrics.jsonl", "b/events.jsonl", "c/deep/events.jsonl"] == names
 
 
 @pytest.mark.usefixtures("plain_python")
@@ -128,17 +116,6 @@ def test_rule_that_does_not_exist_cannot_be_selected() -> None:
     """A rule that is named and does not exist is a mistake of the caller."""
     with pytest.raises(UnknownRuleError, match="unknown rule 'step-goes-back'"):
         CheckOptions(select=frozenset(["step-goes-back"]))
-
-
-def test_excerpt_shows_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The excerpt of a long line holds the byte that the finding is about."""
-    line = b'{"kind":"note","t":1.0,"text":"%s","step":1.5}\n' % (b"x" * 500)
-    (finding,) = check_bytes(START + line + END).findings
-    assert finding.excerpt is not None
-    assert finding.offset == len(START) + finding.excerpt.mark
-    shown = finding.excerpt.data[finding.excerpt.mark - finding.excerpt.start :]
-    assert shown.startswith(b"1.5")
-    assert EXCERPT_BYTES == len(finding.excerpt.data)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from sealed_runs import write_run
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
-from toyspec.core.writing.append_file import AppendFile
 from toyspec.core.writing.run_writer import RunWriter
 
 COMMITTED = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"torn"}\n{"kind":"note","t":1.0,"text":"x"}\n'
@@ -49,25 +48,6 @@ def test_seal_that_no_longer_holds_is_replaced_on_request(
     assert "    the earlier seal is now runs/a/SHA256SUMS.prev\n" in capsys.readouterr().out
     assert before == (runs / "a" / "SHA256SUMS.prev").read_bytes()
     assert exit_codes.OK == main(["seal", "runs"]) == main(["check", "runs"])
-
-
-def test_runs_that_cannot_be_sealed_are_named(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A live, a torn and a damaged run are refused with the reason; the others are sealed."""
-    whole = (runs / "a" / "events.jsonl").read_bytes()
-    for name, data in (("damaged", whole[9:]), ("live", whole), ("torn", whole[:-1])):
-        (runs / name).mkdir()
-        (runs / name / "events.jsonl").write_bytes(data)
-    writer = AppendFile.reopen(str(runs / "live" / "events.jsonl"))
-    assert exit_codes.FINDINGS == main(["seal", "runs"])
-    writer.close()
-    shown = capsys.readouterr()
-    assert shown.out.endswith("4 runs: 1 sealed, 3 not sealed\n")
-    facts = [line.removeprefix("toyspec seal: runs/") for line in shown.err.splitlines()]
-    reasons = {"damaged": "damaged", "live": "another writer has it open", "torn": "the run is not complete"}
-    for fact, (name, reason) in zip(facts, reasons.items(), strict=True):
-        assert fact.startswith(f"{name}/events.jsonl:")
-        assert reason in fact
-    assert ["a"] == [path.parent.name for path in runs.glob("*/SHA256SUMS")]
 
 
 def test_seal_that_cannot_be_written_is_an_error(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

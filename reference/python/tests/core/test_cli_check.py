@@ -119,6 +119,8 @@ def excerpt(line: bytes) -> tuple[list[str], str]:
     screen = _Screen()
     output = open_format("text", screen, FormatOptions(color="never"))
     for each in check_bytes(RUN_START + line + b"\n" + RUN_END).findings:
+        assert each.excerpt
+        assert len(RUN_START) + each.excerpt.mark == each.offset
         output.finding("log.jsonl", each)
     lines = screen.getvalue().splitlines()
     at = next(index for index, text in enumerate(lines) if text.startswith("    2 | "))

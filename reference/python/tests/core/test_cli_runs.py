@@ -126,12 +126,6 @@ def test_a_run_that_a_writer_holds_is_running(tmp_path: Path, capsys: pytest.Cap
     assert "complete" in printed(capsys, "show", tmp_path / "live")
 
 
-def test_an_empty_folder_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A directory without runs is not an error; as JSON it is an empty array."""
-    assert "[\n]\n" == printed(capsys, "ls", "--json", tmp_path)
-    assert "" == printed(capsys, "ls", tmp_path)
-
-
 def test_every_finding_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of each rule a check lists 100 findings and counts the rest; show counts all."""
     run = write_run(tmp_path / "a", *({"kind": "note", "t": 1.0} for _ in range(130)), end())

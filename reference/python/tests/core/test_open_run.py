@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 import toyspec
 from toyspec.core.command_line.main import main
-from toyspec.core.errors import UnknownFormatError
 from toyspec.core.runs.run_facts import RunFacts
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from toyspec.core.reading.records import Record
 
 
 @pytest.fixture
@@ -72,42 +69,3 @@ def test_a_run_is_one_value(runs: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert 0 == main(["ls", "--full", "--json", str(runs)])
     row, _ = json.loads(capsys.readouterr().out)
     assert opened == msgspec.convert(row, RunFacts)
-
-
-def test_a_loss_that_was_only_logged_is_the_final_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run without steps and without an end has the loss that it logged, in a list, opened, and whole."""
-    run = toyspec.start_run(tmp_path, run_id="a", git=None)
-    for step, loss in enumerate((2.5, 1.8)):
-        run.log({"train_loss": loss}, step=step)
-    run.abandon()
-    (listed,) = toyspec.list_runs(tmp_path)
-    assert 1.8 == listed.facts.final_loss == toyspec.open_run(run.directory).facts.final_loss
-    assert 0 == main(["ls", "--json", str(tmp_path)])
-    assert [1.8] == [each["final_loss"] for each in json.loads(capsys.readouterr().out)]
-
-
-def test_settings_of_resumptions_count(runs: Path) -> None:
-    """The later value of a setting is the one that counts, nested and flat."""
-    with toyspec.start_run(runs, run_id="a", exist="resume", config={"optim": {"lr": 0.5}, "seed": 3}) as run:
-        run.step(loss=0.5)
-    found = toyspec.open_run(runs / "a")
-    assert ({"optim": {"lr": 0.5}, "seed": 3}, 0.5) == (found.config, (found.facts.settings or {})["optim.lr"])
-
-
-@pytest.mark.parametrize("tail", [b"", b'{"kind":"st', b"x\n"])
-def test_a_run_that_is_not_whole_is_a_run(runs: Path, tail: bytes) -> None:
-    """Torn and damaged runs are opened with what can be read of them."""
-    path = runs / "a" / "events.jsonl"
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]) + tail)
-    found = toyspec.open_run(path)
-    records: list[Record] = list(found.records())
-    assert ("damaged" if tail.endswith(b"\n") else "torn", 1.0) == (found.facts.state, found.facts.final_loss)
-    assert len(records) == found.facts.records == found.records().report.records
-
-
-def test_what_is_not_a_run_is_refused(tmp_path: Path) -> None:
-    """A file of another format, and a path without one, are errors that name them."""
-    other: dict[str, Any] = {"a": 1}
-    (tmp_path / "other.json").write_text(json.dumps(other))
-    with pytest.raises(UnknownFormatError):
-        toyspec.open_run(tmp_path / "other.json")

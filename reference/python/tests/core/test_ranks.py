@@ -45,25 +45,14 @@ def end(t: float, reason: str = "completed") -> list[dict[str, Any]]:
     return [{"kind": "run_end", "t": t, "reason": reason}]
 
 
-def test_rank_without_a_log_and_one_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Both are named, and the others are shown."""
-    write(tmp_path / "run", 0, steps(3) + end(3), size=4)
-    write(tmp_path / "run", 2, steps(2), size=4)
-    (tmp_path / "run" / "events.rank-3.jsonl").write_bytes(b"\x1f\x8b not gzip")
-    found = toyspec.ranks_of(tmp_path / "run")
-    assert ([0, 2], [1], 4) == ([each.rank for each in found.ranks], found.missing, found.world_size)
-    assert ["events.rank-3.jsonl"] == [Path(each.path).name for each in found.errors]
-    assert exit_codes.OK == main(["show", str(tmp_path / "run")])
-    shown = capsys.readouterr().out
-    assert all(part in shown for part in ("2 of 4 ranks", "no log of rank 1", "rank-3.jsonl", "stopped first: rank 2"))
-
-
 @pytest.mark.skipif(os.name == "nt", reason="paths of bytes")
-def test_answer_has_a_path_that_is_not_text(tmp_path: Path) -> None:
-    """JSON is UTF-8: what no reader of it takes is escaped in every path."""
+def test_answer_has_a_path_that_is_not_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON is UTF-8: what no reader of it takes is escaped in every path; a log that cannot be read is named."""
     run = Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))
     write(run, 0, steps(3) + end(3))
     (run / "events.rank-1.jsonl").write_bytes(b"\x1f\x8b not gzip")
+    assert exit_codes.OK == main(["show", str(run)])
+    assert "events.rank-1.jsonl: " in capsys.readouterr().out
     row = ranks_row(toyspec.ranks_of(run))
     paths = [row["directory"], row["ranks"][0]["path"], row["errors"][0]["path"]]
     assert [True] * 3 == [path.encode().decode().startswith(f"{tmp_path}/\\udcff") for path in paths]
@@ -77,20 +66,6 @@ def test_run_of_one_process(tmp_path: Path) -> None:
     assert (1, None, None, []) == (len(found.ranks), found.first_to_stop, found.slowest, found.missing)
     with pytest.raises(toyspec.StreamMissingError):
         toyspec.ranks_of(tmp_path / "nowhere")
-
-
-def test_restart_with_fewer_processes(tmp_path: Path) -> None:
-    """The number of processes is that of the last attempt that says it; the pause between attempts is not silence."""
-    resume = [
-        {"kind": "run_resume", "t": 3.5, "from_step": 3, "world_size": 2, "resumed_at": "2026-01-01T05:00:00Z"},
-        {"kind": "run_resume", "t": 3.6, "from_step": 3},
-    ]
-    for rank in range(2):
-        later = [{"kind": "step", "t": 4.0 + rank, "step": 4, "loss": 1.0}, *end(6)]
-        write(tmp_path / "run", rank, steps(3) + resume + later)
-    found = toyspec.ranks_of(tmp_path / "run")
-    assert (2, []) == (found.world_size, found.missing)
-    assert [1.0, 0.0] == [each.silent_seconds for each in found.ranks]
 
 
 @pytest.mark.parametrize(("last", "stopped"), [(3, 1), (8, None)])
@@ -122,17 +97,6 @@ def test_lists_leave_out_the_ranks_of_an_earlier_attempt(
         write(tmp_path / "runs" / "run", rank, steps(9) + (resumed + more if rank < 2 else []) + ended, size=4)
     assert exit_codes.OK == main(["ls", str(tmp_path / "runs")])
     assert "complete, rank 1 torn" in capsys.readouterr().out.replace("?", "")
-
-
-@pytest.mark.parametrize("lasts", [[9, 4, 4], [9, 0, 0]])
-def test_ranks_that_stopped_together_before_another(
-    tmp_path: Path, lasts: list[int], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Where none of those behind is known to be the first, none is said to be written still."""
-    for rank, last in enumerate(lasts):
-        write(tmp_path / "run", rank, steps(last))
-    assert exit_codes.OK == main(["show", str(tmp_path / "run")])
-    assert "stopped first: not known" in capsys.readouterr().out
 
 
 RUNS = [json.loads(line) for line in Path(__file__).parents[1].joinpath("ranks.jsonl").read_bytes().splitlines()]

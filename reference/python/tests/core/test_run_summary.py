@@ -16,7 +16,6 @@ from toyspec import history, list_runs
 from toyspec.core.generated.runs import ALIASES, COLUMNS
 from toyspec.core.reading.step_blocks import StepBlockFeed
 from toyspec.core.runs.curves import thinned
-from toyspec.core.runs.run import open_run
 from toyspec.core.runs.run_facts import cut, goal_of, loss_among, losses_first, settings_of
 from toyspec.core.runs.summary import Extent, RunSummary, summarize_ends, summarize_run
 from toyspec.view.scans import Scan
@@ -107,16 +106,6 @@ def test_names_of_losses() -> None:
     assert ["loss", "eval_loss", "val/loss", "acc", "a/b"] == losses_first(names)
 
 
-def test_steps_with_fractions_have_places_and_times(tmp_path: Path) -> None:
-    """The log of another program may count in fractions; its values are not dropped, and its times are its span."""
-    rows = [{"step": step, "loss": 1.0, "_timestamp": 1.7e9 + step} for step in (0.5, 1.5)]
-    run = summarize_run(_log(tmp_path, *rows, name="log.jsonl"))
-    last: Any = run.series["loss"].last
-    assert (1.5, 1.0) == last
-    assert run.dialect is not None
-    assert run.dialect.name == run.facts.profile
-
-
 @pytest.mark.parametrize("engine", ["python", ""])
 def test_a_time_is_that_of_the_first_value_at_a_step(
     tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
@@ -125,49 +114,12 @@ def test_a_time_is_that_of_the_first_value_at_a_step(
     monkeypatch.setenv("TOYSPEC_ENGINE", engine)
     path = _log(tmp_path, _START, _step(1, 0.5, loss=1.0), {**_scalars(1, acc=0.5), "t": 7.0})
     assert [0.5] == history(path, ["time", "loss", "acc"])["time"]
-    pandas = pytest.importorskip("numpy", reason="numpy is not installed")
-    assert pandas.isnan(history(_log(tmp_path, _START, _scalars(1, a=1.0), _scalars(2, b=2.0))).to_numpy()["a"][1])
-
-
-STEP = {"kind": "step", "t": 2.5, "step": 3, "loss": 1.5}
-
-
-def test_each_column_has_its_value(tmp_path: Path) -> None:
-    """Every column of the schema is there, with what the records say."""
-    start = {**_START, "name": "a", "group": "g", "tags": ["x", 1], "started_at": "2026-11-22T10:30:00Z"}
-    end = {"kind": "run_end", "t": 4.0, "reason": "errored", "error": "out of memory", "final_loss": 1.25}
-    run = summarize_run(_log(tmp_path, {**start, "config": {"max_steps": 6}}, STEP, end))
-    expected = {
-        "run": tmp_path.name, "path": str(tmp_path), "run_id": "a", "name": "a", "group": "g", "tags": ["x"],
-            "notes": None, "starred": False, "hidden": False,
-        "profile": "toy/v1", "state": "complete", "ended": "yes", "reason": "errored", "error": "out of memory",
-        "sealed": False, "first_step": 3, "last_step": 3, "progress": 0.5, "remaining": None,
-        "final_loss": 1.25, "seconds": 4.0,
-        "started_at": "2026-11-22T10:30:00Z", "records": 3, "bytes": run.extent.size,
-    }  # fmt: skip
-    assert expected == run.facts.columns
-    assert list(COLUMNS) == list(expected)
-    assert expected == {name: open_run(tmp_path).row()[name] for name in COLUMNS}
 
 
 def test_aliases_are_of_columns() -> None:
     """Another name is that of a column, and is not a column itself."""
     assert set(ALIASES.values()) <= COLUMNS.keys()
     assert not ALIASES.keys() & COLUMNS.keys()
-
-
-@pytest.mark.parametrize(
-    ("lines", "ended"),
-    [
-        ([_START, STEP], "no"),
-        ([_START, STEP, {"kind": "run_end", "t": 4.0, "reason": "completed"}], "yes"),
-        ([{"step": 1, "wall_time_ms": 1.0, "loss": 1.0}], "unknown"),
-        ([{"type": "scalar", "step": 1, "tag": "a", "value": 1.0}], "unknown"),
-    ],
-)
-def test_a_run_says_whether_it_ended(tmp_path: Path, lines: list[dict[str, Any]], ended: str) -> None:
-    """A run of a format with an end has ended or not; of others it is not known."""
-    assert ended == summarize_run(_log(tmp_path, *lines)).facts.ended
 
 
 values = st.recursive(
