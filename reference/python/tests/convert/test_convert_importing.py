@@ -16,7 +16,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from command_line import toyspec_within as toyspec
-from conversions import accounted, importable_samples, imported, records, scalars, write_run
+from conversions import accounted, importable_samples, imported, records, write_run
 from convert.test_convert_tensorboard import WALL, event_file, steps
 from toyspec.convert import (
     export_runs,
@@ -26,17 +26,6 @@ from toyspec.convert import (
 )
 from toyspec.core.command_line.commands import load as command_module
 from toyspec.core.command_line.main import main
-
-
-def test_source_that_has_grown_is_imported_again(tmp_path: Path) -> None:
-    """The new stream takes the place of the old one, which is kept beside it."""
-    event_file(tmp_path / "a", *steps(3))
-    imported(tmp_path / "a", tmp_path / "runs")
-    event_file(tmp_path / "a", *steps(5))
-    imported(tmp_path / "a", tmp_path / "runs")
-    assert 10 == len(scalars(tmp_path / "runs" / "a"))
-    assert {"events.jsonl", "events.jsonl.prev", "import.json"} == set(os.listdir(tmp_path / "runs" / "a"))
-    assert 7 == len((tmp_path / "runs" / "a" / "events.jsonl.prev").read_bytes().splitlines())
 
 
 def test_step_that_was_guessed_wrong_is_named_and_imported_again(
@@ -112,17 +101,6 @@ def test_file_without_any_event_is_an_error(tmp_path: Path) -> None:
     real.write_bytes(file.read_bytes() + real.read_bytes())
     done = toyspec("import", str(real), "--out", str(tmp_path / "runs"))
     assert 1 == done.returncode
-
-
-def test_rest_of_a_killed_import_is_not_a_run_and_is_removed(tmp_path: Path) -> None:
-    """What a kill leaves is not listed as a run, and the next import takes its place."""
-    event_file(tmp_path / "a", *steps(3))
-    rest = tmp_path / "runs" / ".import-a"
-    rest.mkdir(parents=True)
-    (rest / "events.jsonl.partial").write_bytes(b'{"kind":"run_start"')
-    assert 2 == toyspec("check", str(tmp_path / "runs")).returncode
-    imported(tmp_path / "a", tmp_path / "runs")
-    assert ["a"] == os.listdir(tmp_path / "runs")
 
 
 def test_every_format_in_a_folder_is_imported(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -15,9 +15,6 @@ from toyspec.convert.run_items import items_of
 from toyspec.convert.sources import drop_files, files_below, name_below
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.records import RecordFeed
-
-if TYPE_CHECKING:
-    pass
 
 
 def lost(ledger: Ledger) -> dict[str, list[tuple[str, str, str | None]]]:

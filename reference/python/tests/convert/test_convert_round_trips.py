@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_line import toyspec_within as toyspec
-from conversions import SAMPLES, exported, imported, losses, scalars, write_run
+from conversions import SAMPLES, exported, importable_samples, imported, losses, scalars, write_run
 from property_examples import examples
+from sample_rows import SOURCES, sample_of
 from toyspec import list_runs
 
 names = st.sampled_from(["loss", "val/acc", "lr", "a b", "x.y"])
@@ -55,23 +56,6 @@ def _binary32(value: float) -> float:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
         return math.copysign(math.inf, value)
-
-
-@settings(max_examples=examples(40), deadline=None)
-@given(data=st.data())
-def test_damaged_exports_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Whatever byte is changed or cut in what was exported: a valid bundle, or an error that names the file."""
-    tmp_path = tmp_path_factory.mktemp("damaged")
-    steps = [{"kind": "step", "t": 0.5 * at, "step": at, "loss": 0.5, "extra": {"x": 1.5}} for at in range(1, 9)]
-    exported("tensorboard", write_run(tmp_path / "a", {"config": {"lr": 0.5}, "tags": ["x"]}, *steps), tmp_path / "out")
-    path = data.draw(st.sampled_from(sorted(path for path in (tmp_path / "out").rglob("*") if path.is_file())))
-    whole = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 4))):
-        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.sampled_from(b'0-"{}[]\n\xff\0,:e'))
-    path.write_bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) // 2]))])
-    report = imported(tmp_path / "out", tmp_path / "runs", "tensorboard")
-    assert report.runs or report.errors
-    assert all(error.path.startswith(str(tmp_path / "out")) for error in report.errors)
 
 
 def test_run_without_times_took_an_unknown_time(tmp_path: Path) -> None:
@@ -139,22 +123,32 @@ def test_resumed_run_of_trackio(tmp_path: Path) -> None:
     assert [[("more", 200, 200.0)], [("more", 100, 100.0)]] == [scalars(run.target) for run in later]
 
 
-@settings(max_examples=examples(60), deadline=None)
+# A sample by its format, what is imported, and the file in it that is damaged.
+_DAMAGED = [
+    (sample.name, sample, path)
+    for sample in importable_samples()
+    for path in sorted(sample.rglob("*"))
+    if path.is_file() and path.suffix != ".py"
+] + [(name, sample_of(name), sample_of(name)) for name in SOURCES]
+
+
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
-def test_damaged_stores_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """A database or table with changed bytes gives what can be read, a report, and no crash."""
-    tmp_path = tmp_path_factory.mktemp("store")
-    source = data.draw(st.sampled_from(_stores()))
-    whole = bytearray(source.read_bytes())
-    for _ in range(data.draw(st.integers(1, 8))):
-        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
-    folder = tmp_path / "x"
-    shutil.copytree(SAMPLES / source.relative_to(SAMPLES).parts[0], folder)
-    path = folder.joinpath(*source.relative_to(SAMPLES).parts[1:])
-    path.write_bytes(whole[: data.draw(st.sampled_from([len(whole), len(whole) // 2]))])
-    imported(folder, tmp_path / "runs", source.relative_to(SAMPLES).parts[0])
-
-
-def _stores() -> list[Path]:
-    folders = [SAMPLES / name for name in ("mlflow", "trackio", "dvclive")]
-    return sorted(path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".py")
+def test_damaged_sources_are_accounted_for(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Whatever is changed or cut in a file of any program: what can be read with all items counted, or an error."""
+    tmp_path = tmp_path_factory.mktemp("damaged")
+    name = data.draw(st.sampled_from(sorted({name for name, *_ in _DAMAGED})))
+    _, source, path = data.draw(st.sampled_from([each for each in _DAMAGED if each[0] == name]))
+    whole = path.read_bytes()
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.integers(0, len(whole)))
+        changed = data.draw(
+            st.binary(max_size=2) | st.sampled_from([b"-", b"e99", b'"', b"\xff", b"\n", b"null", b"{"])
+        )
+        whole = whole[:at] + changed + whole[data.draw(st.sampled_from([at, at + 1, at + len(changed)])) :]
+    made = tmp_path / source.name
+    (shutil.copytree if source.is_dir() else shutil.copy)(source, made)
+    made.joinpath(path.relative_to(source)).write_bytes(whole[: data.draw(st.sampled_from([len(whole), at]))])
+    report = imported(made, tmp_path / "runs", name)
+    assert report.runs or report.errors
+    assert all(error.path.startswith(str(made)) for error in report.errors)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from itertools import pairwise
 from pathlib import Path
 
@@ -94,24 +93,6 @@ def test_files_of_a_directory_are_one_run_in_the_order_of_their_times(tmp_path: 
     assert {} == {cause: count for cause, count in losses(run).items() if cause != "clock-jump"}
     expected = [(tag, step, 0.5) for step in range(9) for tag in ("train", "valid")]
     assert [*expected, *(("late", step, 0.5) for step in range(9))] == scalars(tmp_path / "runs" / "a")
-
-
-@given(st.data())
-def test_columns_agree_with_single_records(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Rows that repeat are decoded by columns; records in between, and steps of more digits, change nothing."""
-    tmp_path = tmp_path_factory.mktemp("tb")
-    names = data.draw(st.lists(st.sampled_from(["a", "loss", "é", "x" * 100]), min_size=1, max_size=4, unique=True))
-    first = data.draw(st.sampled_from([0, 1, 100, 16370, 2097140, 2**35]))
-    broken = data.draw(st.sets(st.integers(0, 40), max_size=3))
-    expected, events = [], []
-    for step in range(first, first + 40):
-        for name in names[step - first in broken :]:
-            value = data.draw(values) if step == first + 20 else struct.unpack("<f", struct.pack("<f", step / 3))[0]
-            events.append(tensorboard_files.scalar_event(WALL + step - first, step, name, value))
-            expected.append((name, step, value if math.isfinite(value) else None))
-    event_file(tmp_path / "a", *events)
-    imported(tmp_path / "a", tmp_path / "runs")
-    assert expected == scalars(tmp_path / "runs" / "a")
 
 
 @pytest.mark.parametrize("count", [3, 400])

@@ -25,18 +25,6 @@ from toyspec.core.reading.log_detection import DialectChoice
 STEP = {"kind": "step", "t": 1.0, "step": 1, "loss": 2.5}
 
 
-def test_torn_end_is_dropped_by_each_export(tmp_path: Path) -> None:
-    """What a killed writer has left of its last record is in the report, as damage elsewhere is."""
-    run = write_run(tmp_path / "a", {}, STEP)
-    with (run / "events.jsonl").open("ab") as file:
-        file.write(b'{"kind":"step","t":2.0,"st')
-    made = exported("tensorboard", run, tmp_path / "out")
-    assert made.has_damage
-    assert ("line 3", "26 bytes after the last complete record") in [
-        (example.place, example.value) for loss in made.losses if loss.cause == "damaged" for example in loss.examples
-    ]
-
-
 def test_logs_of_other_ranks_are_counted(tmp_path: Path) -> None:
     """An export has the first rank; what the others logged is exported by their own paths."""
     run = write_run(tmp_path / "a", {}, STEP)

@@ -371,9 +371,8 @@ def test_ends_after_which_a_run_went_on_are_superseded(name: str, tmp_path: Path
     [
         ({}, ("folder", "folder", None, {}, "toyspec", None)),
         ({"run_id": "r", "name": "n", "group": "g", "config": {"a": {"b": 1}}}, ("r", "n", "g", {"a/b": 1}, "g", None)),
-        ({"run_id": "", "name": "", "group": "", "config": []}, ("folder", "folder", None, {}, "toyspec", None)),
-        ({"run_id": 1, "name": 2, "group": 3}, ("folder", "folder", None, {}, "toyspec", None)),
-        ({"started_at": "1970-01-01T00:01:00Z"}, ("folder", "folder", None, {}, "toyspec", 60.0)),
+        ({"run_id": 1, "name": "", "group": 3, "config": []}, ("folder", "folder", None, {}, "toyspec", None)),
+        ({"group": "", "started_at": "1970-01-01T00:01:00Z"}, ("folder", "folder", None, {}, "toyspec", 60.0)),
     ],
 )
 def test_run_is_called_what_its_start_says(start: dict[str, Any], expected: tuple[Any, ...]) -> None:

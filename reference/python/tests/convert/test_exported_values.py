@@ -92,14 +92,6 @@ def test_items_are_those_of_the_record(tmp_path: Path, name: str) -> None:
     assert {(1.0, 4)} == {(item.t, item.step) for item in items}
 
 
-def test_what_was_nan_is_nan(tmp_path: Path) -> None:
-    """A format that has NaN gets it without a word."""
-    record = {"kind": "step", "loss": None, "nonfinite": {"loss": "nan"}}
-    report = export_runs("tensorboard", [stream_of(tmp_path / "a", record)], tmp_path / "out")
-    (conversion,) = report.runs
-    assert not {"not-finite", "null", "binary32"} & {loss.cause for loss in conversion.losses}
-
-
 def test_settings_known_after_the_start_are_exported(tmp_path: Path) -> None:
     """An export has the settings that the run had in the end; a value before the last one is reported."""
     run = stream_of(

@@ -76,18 +76,6 @@ def test_killed_second_import_leaves_the_first(tmp_path: Path) -> None:
     assert before["events.jsonl"] == Path(again.target, "events.jsonl.prev").read_bytes()
 
 
-def test_import_that_goes_on_skips_what_is_done(tmp_path: Path) -> None:
-    """Of several runs those before the kill are whole and are not read again."""
-    for name in ("a", "b", "c"):
-        long_log(tmp_path / "log" / name, "metrics-jsonl")
-    kill_an_import(tmp_path / "log", tmp_path / "runs", 0.5)
-    assert ["a"] == sorted(run.facts.run for run in list_runs(tmp_path / "runs"))
-    report = imported(tmp_path / "log", tmp_path / "runs")
-    assert [("a", "done-before"), ("b", "converted"), ("c", "converted")] == [
-        (run.run_id, run.status) for run in report.runs
-    ]
-
-
 def test_interrupted_import_goes_on(tmp_path: Path) -> None:
     """What was made before Ctrl-C is whole and is kept; the rest follows, under the names that it would have had."""
     for number in range(8):

@@ -39,38 +39,37 @@ def named(row: ItemRow) -> dict[str, Any]:
     return {item.name: item.value for item in row.items}
 
 
+ALERT = {"kind": "alert", "t": 4.0, "rule": "r", "level": "error", "text": "x"}
+RUN = [
+    *steps([2.5] * 5),
+    {"kind": "eval", "t": 5.0, "step": 4, "phase": "eval", "name": "held-out", "loss": 2.0},
+    {"kind": "scalars", "t": 6.0, "values": {"lr": 0.1, "val/acc": 0.5}, "texts": {"said": "a", "other": "b"}},
+    {"kind": "media", "t": 7.0, "name": "other", "media_type": "image/png", "sha256": "0" * 64},
+    ALERT, {**ALERT, "level": "info"}, ALERT,
+    {"kind": "run_end", "t": 9.0, "reason": "completed"},
+]  # fmt: skip
+MARKS = ["other", "alert", "alert", "alert", "reason"]
+POINTS = ["held-out/loss", "lr", "val/acc", "said", "other"]
+
+
 @pytest.mark.parametrize(
-    ("patterns", "expected"),
+    ("select", "expected"),
     [
-        (["loss"], [{"loss": 1.0}]),
-        (["val/*"], [{"val/acc": 0.5}]),
-        (["l*", "lr"], [{"loss": 1.0, "lr": 0.1}]),
-        (["x"], []),
+        (Selecting(), ["loss"] * 5 + POINTS),
+        (Selecting(metrics=["loss"]), ["loss"] * 5),
+        (Selecting(metrics=["val/*"]), ["val/acc"]),
+        (Selecting(metrics=["l*", "said"]), ["loss"] * 5 + ["lr", "said"]),
+        (Selecting(metrics=["x"]), []),
+        (Selecting(every=4), ["loss"] * 2 + POINTS),
+        (Selecting(every=0), POINTS),
+        (Selecting(prefixes={"step": "train/", "eval": "val/"}), ["train/loss"] * 5 + ["val/loss", *POINTS[1:]]),
     ],
 )
-def test_only_metrics_of_the_allow_list_are_sent(patterns: list[str], expected: list[dict[str, float]]) -> None:
-    """A pattern names metrics as a shell names files."""
-    found = records({"kind": "scalars", "t": 1.0, "values": {"loss": 1.0, "lr": 0.1, "val/acc": 0.5}})
-    assert expected == [named(row) for row in selected(found, Selecting(metrics=patterns))]
-
-
-def test_steps_are_thinned_by_their_number() -> None:
-    """Multiples of N are sent, and everything that is not a step."""
-    found = records(*steps([1.0] * 10), {"kind": "eval", "t": 10.0, "step": 9, "name": "val", "loss": 1.0})
-    rows = selected(found, Selecting(every=4))
-    assert [0, 4, 8, 9] == [row.step for row in rows]
-    assert [9] == [row.step for row in selected(found, Selecting(every=0))]
-
-
-def test_names_can_be_grouped() -> None:
-    """A prefix takes the place of nothing, and of the name of an evaluation."""
-    found = records(
-        {"kind": "step", "t": 1.0, "step": 1, "loss": 2.5},
-        {"kind": "eval", "t": 2.0, "step": 1, "phase": "eval", "name": "validation", "loss": 2.0},
-        {"kind": "scalars", "t": 3.0, "values": {"own": 1.0}},
-    )
-    rows = selected(found, Selecting(prefixes={"step": "train/", "eval": "val/"}))
-    assert [{"train/loss": 2.5}, {"val/loss": 2.0}, {"own": 1.0}] == [named(row) for row in rows]
+def test_points_are_selected_and_marks_are_sent(select: Selecting, expected: list[str]) -> None:
+    """By patterns of names, and by the numbers of steps; a prefix takes the place of that of an evaluation."""
+    rows = selected(records(*RUN), select)
+    assert expected + MARKS == [item.name for row in rows for item in row.items]
+    assert [0, 4] == [row.step for row in selected(records(*RUN[:5]), Selecting(every=4))]
 
 
 def test_bytes_are_a_hard_limit() -> None:
@@ -88,19 +87,6 @@ def test_gradients_are_histograms() -> None:
     assert [{"gradients/w": Bins([-1.0, 0.0, 1.0], [1, 2])}, {"grad": {**grad, "min": None}}] == [
         named(row) for row in rows
     ]
-
-
-def test_marks_are_sent_whatever_the_patterns() -> None:
-    """A text and a histogram have names as numbers do; all else is sent whatever is chosen."""
-    alert = {"kind": "alert", "t": 1.0, "rule": "r", "level": "error", "text": "x"}
-    found = records(
-        {"kind": "scalars", "t": 1.0, "values": {"loss": 1.0}, "texts": {"said": "a", "other": "b"}},
-        {"kind": "media", "t": 1.0, "name": "other", "media_type": "image/png", "sha256": "0" * 64},
-        alert, {**alert, "level": "info"}, alert,
-        {"kind": "run_end", "t": 2.0, "reason": "completed"},
-    )  # fmt: skip
-    rows = selected(found, Selecting(metrics=["said"]))
-    assert ["said", "other", "alert", "alert", "alert", "reason"] == [item.name for row in rows for item in row.items]
 
 
 @pytest.mark.parametrize(
