@@ -64,7 +64,6 @@ SLOW_FILES = (
 
 SLOW_TESTS = (
     "chaos/test_chaos.py::test_some_seconds_of_chaos",
-    "faults/test_writer_safety.py::test_a_kill_while_a_long_fragment_is_moved_loses_nothing",
     "catalog/test_catalog.py::test_bucket_that_cannot_be_listed[unreachable]",
     "view/test_cli_plot.py::test_equal_runs_give_equal_pictures[pdf]",
     "view/test_cli_plot.py::test_equal_runs_give_equal_pictures[png]",

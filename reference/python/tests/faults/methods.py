@@ -13,15 +13,12 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
-SHIM = Path(__file__).with_name("shim.c")
 
 
-def victim(
-    *arguments: str, prefix: list[str] | None = None, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run the program ``faults.victim``, under the command *prefix* where given."""
-    command = [*(prefix or []), sys.executable, "-m", "faults.victim", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), **(env or {})}
+def victim(*arguments: str, prefix: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run the program ``faults.victim`` under the command *prefix*."""
+    command = [*prefix, sys.executable, "-m", "faults.victim", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(TESTS)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -41,25 +38,6 @@ def small_disk(folder: Path, size: str) -> list[str]:
         pytest.skip(f"no disk can be mounted here without rights: {why}")
     mount = f'mount -t tmpfs -o size={size} none "{folder}" && exec "$@"'
     return ["unshare", "-Urm", "sh", "-c", mount, "sh"]
-
-
-def shimmed(path: str, call: str, at: int, **options: int | str) -> dict[str, str]:
-    """Return the environment in which call number *at* on *path* fails in the C library; skip without a compiler.
-
-    The options are ``error``, the errno; ``short``, the bytes that a write takes instead of failing; ``lasting``.
-    """
-    library = _shim()
-    if not library:
-        pytest.skip("there is no C compiler, or it makes no shared library")
-    settings: dict[str, int | str] = {
-        "PATH": path,
-        "CALL": call,
-        "AT": at,
-        "ERRNO": options.get("error", 0),
-        "SHORT": options.get("short", 0),
-    }
-    settings["LASTING"] = int(options.get("lasting", "once") != "once")
-    return {"LD_PRELOAD": library, **{f"SHIM_{name}": str(value) for name, value in settings.items()}}
 
 
 @cache
@@ -85,13 +63,3 @@ def mount_trouble() -> str:
         command = ["unshare", "-Urm", "mount", "-t", "tmpfs", "-o", "size=64k", "none", folder]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stderr.strip()[-200:] if done.returncode else ""
-
-
-@cache
-def _shim() -> str:
-    if sys.platform != "linux" or not shutil.which("cc"):
-        return ""
-    target = Path(tempfile.mkdtemp(prefix="toyspec-shim-")) / "shim.so"
-    command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(target), str(SHIM), "-ldl"]
-    done = subprocess.run(command, capture_output=True, check=False)
-    return str(target) if done.returncode == 0 else ""

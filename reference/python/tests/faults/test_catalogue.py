@@ -91,7 +91,7 @@ def wrongs(verdict: Verdict) -> tuple[int, int, int, int]:
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EDQUOT])
 @pytest.mark.parametrize("lasting", ["once", "for-ever"])
 @pytest.mark.parametrize("effect", ["error", "short-write"])
-def test_e14_e01_e02_e05_e06_no_failing_call_deceives_the_library(
+def test_e14_e01_e02_e03_e05_e06_no_failing_call_deceives_the_library(
     writer: str, error: int, lasting: str, effect: str, tmp_path: Path
 ) -> None:
     """Whichever call fails, in whatever way: nothing acknowledged is lost, no line is unreadable."""

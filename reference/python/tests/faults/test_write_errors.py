@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import subprocess
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 import toyspec
-from faults.methods import shimmed, small_disk, traced, victim
+from faults.methods import small_disk, traced, victim
 from faults.tally import count, scaled, settle
 from toyspec.core.reading.reader import read
 
@@ -74,35 +73,6 @@ def test_e01_e05_e06_e07_e08_e13_a_failing_system_call_ends_the_log_alone(inject
     else:
         assert 1 <= done.stderr.count(str(stream)) <= 3, done.stderr
         assert (said["dropped"] > 0) == ("not written in total" in done.stderr), done.stderr
-
-
-@pytest.mark.parametrize(
-    ("call", "at", "options"),
-    [
-        ("write", 3, {"short": 9}),
-        ("write", 3, {"short": 9, "error": errno.ENOSPC, "lasting": "for-ever"}),
-        ("write", 1, {"short": 1, "error": errno.EIO, "lasting": "for-ever"}),
-        ("write", 5, {"error": 0, "lasting": "for-ever", "short": 0}),
-        ("fsync", 1, {"error": errno.EIO}),
-        ("fsync", 3, {"error": errno.EIO}),
-        ("close", 1, {"error": errno.EIO}),
-        ("close", 1, {"error": errno.ENOSPC}),
-    ],
-)
-def test_e02_e03_e06_e07_a_failing_c_library_ends_the_log_alone(
-    call: str, at: int, options: dict[str, Any], tmp_path: Path
-) -> None:
-    """A write that takes a part is completed or taken back; errors of sync and close are reported."""
-    run = tmp_path / "run"
-    stream = run / "events.jsonl"
-    sync = ["--sync"] if call == "fsync" else []
-    done = victim(str(run), str(STEPS), *sync, env=shimmed(str(stream), call, at, **options))
-    said = demand(done, stream)
-    is_completed = options.keys() == {"short"}
-    assert is_completed == (done.stderr == ""), done.stderr
-    assert is_completed or str(stream) in done.stderr
-    if is_completed:
-        assert ("complete", 0) == (read(stream).report.state, said["dropped"])
 
 
 @pytest.mark.parametrize("fill", [0, 700, 5000])
