@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
-import types
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,8 +38,9 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Let no library be imported and no launcher have set its variables; what the test sets is undone."""
     for name in LIBRARIES:
         monkeypatch.delitem(sys.modules, name, raising=False)
-    for launcher in ("RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "OMPI_COMM_WORLD_RANK", "PMI_RANK"):
-        monkeypatch.delenv(launcher, raising=False)
+    for name in [*os.environ]:
+        if name.startswith(("SLURM_", "OMPI_", "PMI_", "TORCHELASTIC_")) or name in ("RANK", "WORLD_SIZE"):
+            monkeypatch.delenv(name)
     return monkeypatch
 
 
@@ -82,26 +83,10 @@ def test_a_program_without_libraries_is_alone_on_a_processor(alone: pytest.Monke
 def test_the_library_knows_how_many_there_are(
     name: str, module: Any, expected: tuple[int, int, str], alone: pytest.MonkeyPatch
 ) -> None:
-    """The number of processes is asked of the library that is in use."""
+    """The number of processes is asked of the library that is in use, and not of JAX that runs alone."""
+    alone.setitem(sys.modules, "jax", jax(index=0, count=1))
     alone.setitem(sys.modules, name, module)
     assert expected == this_process()
-
-
-def test_a_library_that_runs_alone_does_not_hide_another(alone: pytest.MonkeyPatch) -> None:
-    """JAX in one process says nothing about processes that PyTorch has started."""
-    alone.setitem(sys.modules, "jax", jax(index=0, count=1))
-    alone.setitem(sys.modules, "torch.distributed", distributed(5))
-    assert 5 == process_index()
-
-
-@pytest.mark.parametrize(("rank", "expected"), [("2", 2), ("0", 0), ("", 0), ("two", 0), ("-1", 0)])
-def test_a_launcher_sets_the_rank(rank: str, expected: int, alone: pytest.MonkeyPatch) -> None:
-    """Before PyTorch is initialised, the launcher's variables tell the process; nonsense in one means none."""
-    alone.setitem(sys.modules, "torch.distributed", distributed(9, initialized=False))
-    alone.setenv("RANK", rank)
-    assert 0 == process_index()
-    alone.setenv("WORLD_SIZE", "4")
-    assert expected == process_index()
 
 
 @pytest.mark.parametrize(
@@ -113,12 +98,15 @@ def test_a_launcher_sets_the_rank(rank: str, expected: int, alone: pytest.Monkey
         ({"PMI_RANK": "0", "PMI_SIZE": "3"}, (0, 3, "PMI_RANK")),
         ({"RANK": "0", "WORLD_SIZE": "1"}, (0, 1, "")),
         ({"RANK": "4", "WORLD_SIZE": "4"}, (0, 1, "")),
+        ({"RANK": "two", "WORLD_SIZE": "4"}, (0, 1, "")),
+        ({"RANK": "-1", "WORLD_SIZE": "4"}, (0, 1, "")),
     ],
 )
 def test_one_launcher_tells_rank_and_size(
     variables: dict[str, str], expected: tuple[int, int, str], alone: pytest.MonkeyPatch
 ) -> None:
-    """Half a pair says nothing, and the variables of two launchers are not mixed."""
+    """Before PyTorch is initialised they do; half a pair or nonsense says nothing, and two are not mixed."""
+    alone.setitem(sys.modules, "torch.distributed", distributed(9, initialized=False))
     for name, value in variables.items():
         alone.setenv(name, value)
     assert expected == this_process()
@@ -136,8 +124,6 @@ def test_one_launcher_tells_rank_and_size(
 )
 def test_launcher_names_the_run(variables: dict[str, str], expected: str | None, alone: pytest.MonkeyPatch) -> None:
     """All processes of one launcher have one id; the id `none` of torchrun does not count."""
-    for name in ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"):
-        alone.delenv(name, raising=False)
     for name, value in variables.items():
         alone.setenv(name, value)
     assert expected == shared_run_id()
@@ -153,22 +139,16 @@ def test_first_process_names_the_run_for_all(alone: pytest.MonkeyPatch) -> None:
 
     module = distributed(3)
     module.broadcast_object_list = broadcast
-    for name in ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"):
-        alone.delenv(name, raising=False)
     alone.setitem(sys.modules, "torch.distributed", module)
     assert "run-of-the-first" == shared_run_id()
     assert [("run-", 0)] == asked
 
 
 def test_memory_is_that_of_the_device_with_the_least_left(alone: pytest.MonkeyPatch) -> None:
-    """Of several devices the one that will be full first is reported."""
+    """Of several devices the one that will be full first is reported; PyTorch tells what is free of each."""
     stats = [{"bytes_in_use": 10, "bytes_limit": 100}, {"bytes_in_use": 70, "bytes_limit": 100}, None]
     alone.setitem(sys.modules, "jax", jax(*stats))
     assert (70, 100) == device_memory()
-
-
-def test_memory_of_cuda_is_asked_of_torch(alone: pytest.MonkeyPatch) -> None:
-    """PyTorch tells free and total memory of each device."""
     alone.setitem(sys.modules, "torch", torch_like.cuda((60, 100), (20, 100)))
     assert (80, 100) == device_memory()
 
@@ -210,51 +190,31 @@ def test_a_run_names_the_device_that_is_in_use(alone: pytest.MonkeyPatch, tmp_pa
         [start, _] = toyspec.read(run.events_path)
         assert isinstance(start, toyspec.Record)
         found.append(start.get("backend"))
+    # Whatever a driver raises, the run begins, without a backend.
+    alone.setattr(torch.cuda, "get_device_name", lambda: 1 / 0)
+    run = toyspec.start_run(tmp_path, git=None)
+    assert b"backend" not in run._stream.run_start
     tpu, cuda = {"kind": "tpu", "device": "TPU v4"}, {"kind": "cuda", "device": "NVIDIA H100 80GB HBM3"}
     assert [None, tpu, {**cuda, "compute": "9.0"}] == found
 
 
-def test_a_driver_that_fails_does_not_prevent_a_run(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Whatever the question raises, the run begins, without a backend."""
-    torch = torch_like.cuda((60, 100))
-    torch.cuda.get_device_name = lambda: 1 / 0
-    alone.setitem(sys.modules, "torch", torch)
-    run = toyspec.start_run(tmp_path, git=None)
-    run.run_end()
-    [start, _] = toyspec.read(run.events_path)
-    assert isinstance(start, toyspec.Record)
-    assert "backend" not in start.value
-
-
-def test_measurements_are_system_events(tmp_path: Path) -> None:
-    """What the probes answer is one event; the device memory has fields of its own."""
-    with toyspec.start_run(tmp_path, run_id="demo") as run:
-        measured = SystemMetrics(
-            run, 60.0, {"gpu": lambda: {"gpu/0/power_watts": 250.0, "memory_used_bytes": 10, "memory_limit_bytes": 80}}
-        )
-        measured.measure()
-        measured.ending()
-    (event,) = [event for event in events(tmp_path) if event["kind"] == "system"]
-    assert (10, 80, {"gpu/0/power_watts": 250.0}) == (
-        event["memory_used_bytes"],
-        event["memory_limit_bytes"],
-        event["extra"],
-    )
-    assert [] == findings(tmp_path)
-
-
-def test_failing_probe_is_left_out_and_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A driver that stops answering costs its values, nothing else."""
+def test_measurements_are_system_events(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Device memory has fields of its own; a driver that stops answering costs its values, and is reported once."""
 
     def fail() -> dict[str, float]:
         raise RuntimeError("driver lost")
 
+    probes = {"gpu": lambda: {"gpu/0/power_watts": 250.0, "memory_used_bytes": 10, "memory_limit_bytes": 80}, "x": fail}
     with toyspec.start_run(tmp_path, run_id="demo") as run:
-        measured = SystemMetrics(run, 60.0, {"gpu": fail, "host": lambda: {"host/cpu_percent": 5.0}})
+        measured = SystemMetrics(run, 60.0, probes)
         measured.measure()
         measured.measure()
         measured.ending()
-    assert 2 == len([event for event in events(tmp_path) if event["kind"] == "system"])
+    found = [event for event in events(tmp_path) if event["kind"] == "system"]
+    assert [(10, 80, {"gpu/0/power_watts": 250.0})] * 2 == [
+        (event["memory_used_bytes"], event["memory_limit_bytes"], event["extra"]) for event in found
+    ]
+    assert [] == findings(tmp_path)
     assert 1 == capsys.readouterr().err.count("driver lost")
 
 
@@ -279,16 +239,19 @@ def test_probe_that_hangs_holds_up_neither_training_nor_end(tmp_path: Path) -> N
 
 def test_host_is_measured_with_psutil(monkeypatch: pytest.MonkeyPatch) -> None:
     """The names end in units; the answers here are recorded ones."""
-    process = types.SimpleNamespace(cpu_percent=lambda: 50.0, memory_info=lambda: types.SimpleNamespace(rss=1000))
-    psutil = types.SimpleNamespace(
+    process = SimpleNamespace(cpu_percent=lambda: 50.0, memory_info=lambda: SimpleNamespace(rss=1000))
+    psutil = SimpleNamespace(
         Process=lambda _: process,
         cpu_percent=lambda: 25.0,
-        virtual_memory=lambda: types.SimpleNamespace(total=100, available=40),
+        virtual_memory=lambda: SimpleNamespace(total=100, available=40),
         disk_io_counters=lambda: None,
-        net_io_counters=lambda: types.SimpleNamespace(bytes_recv=7, bytes_sent=8),
+        net_io_counters=lambda: SimpleNamespace(bytes_recv=7, bytes_sent=8),
     )
-    monkeypatch.setitem(sys.modules, "psutil", psutil)
-    found = available_probes()["host"]()
+    for name, module in (("psutil", psutil), ("pynvml", None)):
+        monkeypatch.setitem(sys.modules, name, module)
+    probes = available_probes()
+    assert ["host"] == list(probes)
+    found = probes["host"]()
     assert {
         "host/cpu_percent": 25.0,
         "host/memory_used_bytes": 60,
@@ -309,14 +272,14 @@ def test_gpu_is_measured_with_nvml(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> float:
         raise NVMLError
 
-    pynvml = types.SimpleNamespace(
+    pynvml = SimpleNamespace(
         NVMLError=NVMLError,
         NVML_TEMPERATURE_GPU=0,
         nvmlInit=lambda: None,
         nvmlDeviceGetCount=lambda: 2,
         nvmlDeviceGetHandleByIndex=lambda index: index,
-        nvmlDeviceGetMemoryInfo=lambda device: types.SimpleNamespace(used=10 + 60 * device, total=80),
-        nvmlDeviceGetUtilizationRates=lambda device: types.SimpleNamespace(gpu=90),
+        nvmlDeviceGetMemoryInfo=lambda device: SimpleNamespace(used=10 + 60 * device, total=80),
+        nvmlDeviceGetUtilizationRates=lambda device: SimpleNamespace(gpu=90),
         nvmlDeviceGetTemperature=lambda device, kind: 61,
         nvmlDeviceGetPowerUsage=refuse,
     )
@@ -325,10 +288,3 @@ def test_gpu_is_measured_with_nvml(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (70, 80) == (found["memory_used_bytes"], found["memory_limit_bytes"])
     assert 90 == found["gpu/1/utilization_percent"]
     assert "gpu/0/power_watts" not in found
-
-
-def test_machine_without_devices_has_no_probe_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that is there without a device is as good as none."""
-    for name in ("psutil", "pynvml"):
-        monkeypatch.setitem(sys.modules, name, None)
-    assert {} == available_probes()

@@ -13,40 +13,21 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [line.removeprefix("toyspec: p: ") for line in capsys.readouterr().err.splitlines()]
 
 
-def test_outage_has_a_begin_and_an_end(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each cause is said once while it lasts, and the end says how many records are missing, as the note does."""
+def test_outages_are_said_ten_times(capsys: pytest.CaptureFixture[str]) -> None:
+    """A cause is said once while it lasts; a disk that is nearly full takes a record now and then."""
     dropped = DroppedRecords("p")
     for cause in ("No space left on device", "No space left on device", "Input/output error"):
         dropped.add(cause, kind="step")
-    assert (3, 3, "Input/output error") == (dropped.count, dropped.outage, dropped.cause)
-    note = dropped.note()
-    assert {"kind": "note", "topic": "left-out", "dropped": {"step": 3}} == {k: note[k] for k in note if k != "text"}
-    assert "3 records were dropped here: Input/output error" == note["text"]
+    assert ("3 records were dropped here: Input/output error", {"step": 3}) == (
+        dropped.note()["text"],
+        dropped.note()["dropped"],
+    )
     dropped.end_outage()
-    dropped.end_note(note)
-    assert (0, "", False) == (dropped.outage, dropped.cause, dropped.has_unnoted)
-    dropped.add("Input/output error")
-    dropped.end_outage()
-    goes_on = "records are dropped until writing works again; the program continues"
-    assert [
-        f"No space left on device; {goes_on}",
-        f"Input/output error; {goes_on}",
-        "writing works again; 3 records were dropped here: Input/output error",
-        f"Input/output error; {goes_on}",
-        "writing works again; 1 record was dropped here: Input/output error",
-    ] == lines(capsys)
-    dropped.conclude()
-    assert ["4 records were not written in total"] == lines(capsys)
-
-
-def test_outages_are_said_ten_times(capsys: pytest.CaptureFixture[str]) -> None:
-    """A disk that is nearly full takes a record now and then."""
-    dropped = DroppedRecords("p")
+    assert 3 == len(lines(capsys))
     for _ in range(12):
         dropped.add("No space left on device")
         dropped.end_outage()
-    assert 20 == len(lines(capsys))
-    assert 12 == dropped.count
+    assert (16, 15) == (len(lines(capsys)), dropped.count)
 
 
 def test_record_that_is_wrong_is_said_once_for_its_key(capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,14 +52,6 @@ def test_record_that_is_wrong_is_said_once_for_its_key(capsys: pytest.CaptureFix
     )
 
 
-def test_invalid_records_without_end_are_said_a_hundred_times(capsys: pytest.CaptureFixture[str]) -> None:
-    """Then one line says that there are more; all are counted."""
-    dropped = DroppedRecords("p")
-    for number in range(150):
-        dropped.leave_out(f"fact {number}")
-    assert (101, 150) == (len(lines(capsys)), dropped.count)
-
-
 def test_values_are_said_once_by_name_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
     """The total names the five that are left out most often."""
     dropped = DroppedRecords("p")
@@ -99,16 +72,18 @@ def test_values_are_said_once_by_name_and_counted(capsys: pytest.CaptureFixture[
     assert ["30 values were left out in total (v0 8, v1 6, v2 5, v3 4, v4 3 and 3 more)"] == lines(capsys)
 
 
-def test_values_of_very_many_names_are_said_a_hundred_times(capsys: pytest.CaptureFixture[str]) -> None:
-    """Then one line says that there are more; the notes count each name."""
-    dropped = DroppedRecords("events.jsonl")
-    for _ in range(2):
-        dropped.leave_out_values([LeftOut(f"v{number}", "it is a list") for number in range(250)], "scalars")
-    said = capsys.readouterr().err.splitlines()
-    assert 101 == len(said)
-    assert "v99 of scalars is left out" in said[99]
-    assert "toyspec: events.jsonl: what else is left out is not reported here; the log counts it" == said[100]
-    assert {f"v{number}": 2 for number in range(250)} == dropped.note()["left_out"]
+def test_what_is_left_out_without_end_is_said_a_hundred_times(capsys: pytest.CaptureFixture[str]) -> None:
+    """Then one line says that there is more; the notes count each name, and all records."""
+    for kind in ("scalars", ""):
+        dropped = DroppedRecords("p")
+        for number in [*range(250)] * 2:
+            if kind:
+                dropped.leave_out_values([LeftOut(f"v{number}", "it is a list")], kind)
+            else:
+                dropped.leave_out(f"fact {number}")
+        said = lines(capsys)
+        assert (101, "what else is left out is not reported here; the log counts it") == (len(said), said[100])
+        assert 500 == dropped.count + dropped.values.total()
 
 
 def test_names_of_many_values_are_noted_a_thousand_at_a_time() -> None:
