@@ -117,66 +117,71 @@ def test_proof_changes_nothing(profile: str, monkeypatch: pytest.MonkeyPatch) ->
     same()
 
 
+ODD = [
+    '{"kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5,"lr":0.5}',
+    '{"kind":"step","t":40.5,"step":40,"loss":1.25,"loss":0.5}',
+    '{"kind":"step","kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+    '{"t":40.5,"t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+    '{"kind":"step","t":40.5,"step":40,"loss":1.25,"\\u006cr":0.5,"lr":1}',
+    '{"kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5}{}',
+    '{"kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5},',
+    '{"kind":"step","t":40.5,"step":40,"loss":1e999,"lr":0.5}',
+    '{"kind":"step","t":40.5,"step":40.0,"loss":1.0,"lr":0.5}',
+    '{"kind":"step","t":40.5,"step":9007199254740992,"loss":1.0,"lr":0.5}',
+    '{"kind":"step","t":40.5,"step":40,"loss":NaN,"lr":0.5}',
+    '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":0.5}\r',
+    '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":[[[[0.5]]]]}',
+    '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":' + "[" * 100_000,
+    '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":0.5,"new":"\\ud800"}',
+    '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":0.5,"new":"\udcff"}',
+    '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":0.5,"new":{"a":1,"a":1}}',
+    '{"kind":"note","t":40.5,"text":"a:b","text":"c"}',
+    "",
+    " \t",
+    "\ufeff" + STEP.format(40),
+]
+"""Lines that might be taken for regular."""
+PHASES = [
+    '{"kind":"step","phase":"eval","t":40.5,"step":1,"loss":1.25,"lr":0.5}',
+    '{"kind":"step","phase":"eval","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+    '{"kind":"step","phase":"trial","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+    '{"kind":"step","phase":"train","t":40.5,"step":41,"loss":1.25,"lr":0.5}',
+    '{"kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+    '{"kind":"step","phase":null,"t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+    '{"kind":"step","phase":"train","t":40.5,"step":40,"loss":null,"lr":0.5}',
+    '{"kind":"step","phase":"train","phase":"train","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
+    '{"kind":"step","phase":"train","t":40.5,"step":40,"loss":1.25,"lr":0.5,"extra":{"mfu":0.5}}',
+]
+"""Lines of another phase, of none, or with a null."""
+TRAINED = {index: STEP.format(index).replace('"t"', '"phase":"train","t"') for index in range(1, MANY)}
+NOTE = '{"kind":"note","t":33.5,"text":%s}'
+NOTES = {index: f'{{"kind":"note","t":{index}.5,"text":"plain:{index}"}}' for index in range(2, 30)}
+NEW = [(10, "1"), *((40, "[" * depth + "]" * depth) for depth in (1, 62, 63, 64, 65))]
+"""Values of a key that was reported: brackets that are too deep are found."""
+
+
 @pytest.mark.parametrize(
-    "line",
+    "changed",
     [
-        '{"kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5,"lr":0.5}',
-        '{"kind":"step","t":40.5,"step":40,"loss":1.25,"loss":0.5}',
-        '{"kind":"step","kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
-        '{"t":40.5,"t":40.5,"step":40,"loss":1.25,"lr":0.5}',
-        '{"kind":"step","t":40.5,"step":40,"loss":1.25,"\\u006cr":0.5,"lr":1}',
-        '{"kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5}{}',
-        '{"kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5},',
-        '{"kind":"step","t":40.5,"step":40,"loss":1e999,"lr":0.5}',
-        '{"kind":"step","t":40.5,"step":40.0,"loss":1.0,"lr":0.5}',
-        '{"kind":"step","t":40.5,"step":9007199254740992,"loss":1.0,"lr":0.5}',
-        '{"kind":"step","t":40.5,"step":40,"loss":NaN,"lr":0.5}',
-        '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":0.5}\r',
-        '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":[[[[0.5]]]]}',
-        '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":' + "[" * 100_000,
-        '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":0.5,"new":"\\ud800"}',
-        '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":0.5,"new":"\udcff"}',
-        '{"kind":"step","t":40.5,"step":40,"loss":1.0,"lr":0.5,"new":{"a":1,"a":1}}',
-        '{"kind":"note","t":40.5,"text":"a:b","text":"c"}',
-        "",
-        " \t",
-        "\ufeff" + STEP.format(40),
+        *({40: line} for line in ODD),
+        *(TRAINED | {40: line} for line in PHASES),
+        *({at: STEP.format(at)[:-1] + f',"new":{text}}}' for at, text in (NEW[0], deep)} for deep in NEW[1:]),
+        # A key too many is found where another line has a colon or a key too few.
+        NOTES
+        | {31: '{"kind":"note","t":31.5,"text":"x","text":"y"}', 32: '{"kind":"note","t":32.5,"text":"a\\u003ab"}'},
+        NOTES
+        | {
+            31: '{"kind":"note","t":31.5,"text":"a:b","text":"c"}',
+            32: '{"kind":"note","t":32.5,"text":"d\\u003a\\u003ae"}',
+        },
+        {30: STEP.format(30).replace("}", ',"lr":1}'), 31: '{"kind":"step","t":31.5,"step":31,"loss":1}'},
     ],
 )
-def test_odd_line_among_regular_ones_is_checked_exactly(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line that might be taken for regular has the findings of the exact path."""
-    data = stream({40: line})
-    assert exact(data, monkeypatch) == fed(data)
-
-
-@pytest.mark.parametrize("depth", [1, 62, 63, 64, 65])
-def test_unknown_key_that_was_reported_nests_no_deeper(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later line that has the key is proven, unless its brackets are too deep."""
-    known, deep = (
-        STEP.format(at)[:-1] + f',"new":{text}}}' for at, text in ((10, "1"), (40, "[" * depth + "]" * depth))
-    )
-    data = stream({10: known, 40: deep})
-    assert exact(data, monkeypatch) == fed(data)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"kind":"step","phase":"eval","t":40.5,"step":1,"loss":1.25,"lr":0.5}',
-        '{"kind":"step","phase":"eval","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
-        '{"kind":"step","phase":"trial","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
-        '{"kind":"step","phase":"train","t":40.5,"step":41,"loss":1.25,"lr":0.5}',
-        '{"kind":"step","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
-        '{"kind":"step","phase":null,"t":40.5,"step":40,"loss":1.25,"lr":0.5}',
-        '{"kind":"step","phase":"train","t":40.5,"step":40,"loss":null,"lr":0.5}',
-        '{"kind":"step","phase":"train","phase":"train","t":40.5,"step":40,"loss":1.25,"lr":0.5}',
-        '{"kind":"step","phase":"train","t":40.5,"step":40,"loss":1.25,"lr":0.5,"extra":{"mfu":0.5}}',
-    ],
-)
-def test_odd_line_among_those_of_one_phase_is_checked_exactly(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line of another phase, of none, or with a null has the findings of the exact path, and so have those after."""
-    trained = {index: STEP.format(index).replace('"t"', '"phase":"train","t"') for index in range(1, MANY)}
-    data = stream(trained | {40: line})
+def test_odd_line_among_regular_ones_is_checked_exactly(
+    changed: dict[int, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the findings of the exact path, and so have the lines after it."""
+    data = stream(changed)
     assert exact(data, monkeypatch) == fed(data)
 
 
@@ -252,42 +257,11 @@ def test_regular_lines_are_taken_at_once(
     assert expected == checker.finish()
 
 
-@pytest.mark.parametrize(
-    ("repeated", "hidden"),
-    [('"text":"x","text":"y"', '"text":"a\\u003ab"'), ('"text":"a:b","text":"c"', '"text":"d\\u003a\\u003ae"')],
-)
-def test_escaped_colon_hides_no_repeated_key(repeated: str, hidden: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A repeated key is found where escaped colons elsewhere would make the count come out even."""
-    notes = {index: f'{{"kind":"note","t":{index}.5,"text":"plain:{index}"}}' for index in range(2, 30)}
-    notes |= {31: f'{{"kind":"note","t":31.5,{repeated}}}', 32: f'{{"kind":"note","t":32.5,{hidden}}}'}
-    report = fed(stream(notes))
-    assert exact(stream(notes), monkeypatch) == report
-    assert "duplicate-key" in [finding.rule for finding in report.findings]
-
-
-def test_repeated_key_and_missing_one_do_not_cancel_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line with a key too many and one with a key too few both are checked."""
-    data = stream({30: STEP.format(30).replace("}", ',"lr":1}'), 31: '{"kind":"step","t":31.5,"step":31,"loss":1}'})
-    report = fed(data)
-    assert exact(data, monkeypatch) == report
-    assert ["duplicate-key"] == [finding.rule for finding in report.findings if finding.line == 31]
-
-
 def test_records_between_two_odd_lines_are_taken_at_once(exactly: list[bytes]) -> None:
     """Regular lines do not take the exact path because others are damaged."""
     report = fed(stream({20: "{", 40: "{"}))
     assert 2 == [finding.rule for finding in report.findings].count("invalid-json")
     assert [b"{", b"{"] == exactly
-
-
-def test_unknown_key_is_counted_at_every_line() -> None:
-    """The finding on an unknown key tells how many records have it, in every report."""
-    data = stream({index: STEP.format(index).replace("}", ',"mfu":0.5,"host":"a:b"}') for index in range(1, MANY)})
-    for _ in range(2):
-        found = [finding for finding in fed(data).findings if finding.rule == "unknown-key"]
-        assert [(2, "/mfu", True), (2, "/host", True)] == [
-            (finding.line, finding.pointer, f", {MANY - 1} times" in finding.message) for finding in found
-        ]
 
 
 def test_deep_nesting_is_refused_on_a_small_stack() -> None:
@@ -338,13 +312,6 @@ def test_odd_integer_among_those_with_a_fraction_is_checked_exactly(text: str, m
     """What takes `1.0` refuses every fraction, and every number that may lose a digit."""
     data = whole_floats(30) + f'{{"kind":"step","t":99.0,"step":31.0,"loss":1.0,"tokens":{text}}}\n'.encode()
     assert exact(data, monkeypatch) == fed(data)
-
-
-def test_first_integer_with_a_fraction_is_reported_in_every_stream() -> None:
-    """The first integer with a fraction is reported, whatever the last stream was like."""
-    fed(whole_floats(40))
-    report = check_bytes(whole_floats(3))
-    assert ("integer-as-float", 2) in [(finding.rule, finding.line) for finding in report.findings]
 
 
 def test_more_unknown_keys_than_are_listed_are_counted() -> None:

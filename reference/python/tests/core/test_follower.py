@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 from live_streams import END, START, append, nothing, put_in_place, rotate, seen, step, watch
 from property_examples import examples
-from toyspec.core.reading.follower import Follower, TailEvent, follow
+from toyspec.core.reading.follower import TailEvent, follow
 from toyspec.core.reading.live_stream import FINGERPRINT_BYTES
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record
@@ -221,23 +220,3 @@ def test_following_any_chunking_is_reading_at_once(
         (e.line, e.offset, e.length, e.reason, e.message) for e in items if isinstance(e, TailEvent) and e.kind == "gap"
     ]
     assert [(gap.line, gap.offset, gap.length, gap.reason, gap.message) for gap in reading.report.gaps] == found
-
-
-def test_following_a_writer_in_another_thread(stream: Path) -> None:
-    """With real time and a real writer that flushes half records, every record comes once and in order."""
-
-    def pieces() -> Iterator[bytes]:
-        data = START + b"".join(step(i) for i in range(2000)) + END
-        for i in range(0, len(data), 777):
-            yield data[i : i + 777]
-
-    def write() -> None:
-        with stream.open("ab", buffering=0) as file:
-            for piece in pieces():
-                file.write(piece)
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    follower: Follower = follow(stream, poll_seconds=0.001, idle_seconds=10)
-    assert ["run_start", *range(2000), "run_end", "[ended]"] == seen(list(follower))
-    writer.join()

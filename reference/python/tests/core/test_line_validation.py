@@ -117,11 +117,6 @@ def test_problem_is_named_and_placed(line: bytes, expected: list[Place]) -> None
     assert readable == (decode(line) is not None) == validate(line, first=True).readable
 
 
-def test_byte_order_mark_counts_only_at_the_start_of_the_stream() -> None:
-    """Elsewhere the same bytes are a character outside JSON."""
-    assert [("invalid-json", 0, "")] == _places(b"\xef\xbb\xbf{}", first=False)
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -142,33 +137,6 @@ def test_readable_line_has_no_finding_and_its_value(line: bytes) -> None:
     verdict = validate(line, first=True)
     assert ("readable", [], {}) == (verdict.status, verdict.findings, verdict.unlisted)
     assert repr(json.loads(line)) == repr(verdict.value) == repr(decode(line))
-
-
-@pytest.mark.parametrize(("line", "expected"), [(b"", False), (b" \t ", False), (b"\r", True), (b" \r\t\r", True)])
-def test_blank_line_is_neither_a_record_nor_a_problem(line: bytes, expected: bool) -> None:
-    """White space alone is skipped; only its carriage returns are worth a word."""
-    verdict = validate(line, first=True)
-    assert ("blank", [], expected, None) == (
-        verdict.status,
-        verdict.findings,
-        verdict.has_carriage_return,
-        verdict.value,
-    )
-    assert decode(line) is None
-
-
-def test_carriage_return_is_noted_for_readable_lines_only() -> None:
-    """A carriage return in an unreadable line has no say beside the finding."""
-    assert validate(b"{}\r", first=False).has_carriage_return
-    assert not validate(b"{\r", first=False).has_carriage_return
-    assert not validate(b'{"a":NaN}\r', first=False).has_carriage_return
-
-
-def test_brackets_in_strings_do_not_nest() -> None:
-    """Depth counts containers, not characters."""
-    line = b'{"a":"' + b"[" * 200 + b'\\"' + b"{" * 200 + b'","b":[' + b"[1]," * 200 + b"[2]]}"
-    assert [] == _places(line)
-    assert json.loads(line) == decode(line)
 
 
 @pytest.mark.parametrize(
@@ -225,38 +193,6 @@ def test_a_long_line_is_checked_in_little_memory() -> None:
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
             assert peak < 2 * len(line), unit
-
-
-def test_problems_beyond_the_limit_are_counted() -> None:
-    """Listed and unlisted findings add up."""
-    verdict = validate(b'{"a":[' + b"NaN," * 999 + b"NaN]}", first=False)
-    assert MAX_FINDINGS_PER_RULE == len(verdict.findings)
-    assert {"non-finite-number": 1000 - MAX_FINDINGS_PER_RULE} == verdict.unlisted
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b'{"a":1', "expected ',' or '}', found the end of the line"),
-        (b'{"a":\x1b}', "expected a value, found '\\x1b'"),
-        (b"{'a'}", "expected a key in double quotes, found '''"),
-        ('{"a":“'.encode(), "expected a value, found '“'"),
-        (
-            b'{"kind":"step","t":0.2,"st{"kind":"step","t":0.3,"step":3}',
-            "a second record starts at byte 26 of the line, without LF before it",
-        ),
-        (b'{"a":1e999}', "1e999 is outside the range of binary64"),
-        (b'{"a":"\\uD800"}', "escape \\uD800 is half of a surrogate pair"),
-        (b'{"\\u001b":1,"\\u001b":2}', "key `\\x1b` already occurred in this object"),
-        (b"[]", "the line is an array, expected an object"),
-        (b"-1", "the line is a number, expected an object"),
-        (b"\x00\x00{}", "2 NUL bytes in a line of 4 bytes"),
-        (b"{\xff", "byte 0xff is not valid UTF-8: invalid start byte"),
-    ],
-)
-def test_message_states_the_fact(line: bytes, message: str) -> None:
-    """A message says what was found, and no byte of the line goes through unescaped."""
-    assert message == validate(line, first=False).findings[0].message
 
 
 @pytest.mark.parametrize("space", [b"", b" ", b"\t", b"\n", b"\r\n  "])

@@ -46,12 +46,6 @@ def test_stream_that_ends_in_lf_has_no_fragment() -> None:
     assert _split([b""])[1] is None
 
 
-@given(STREAMS, st.lists(st.integers(0, 9), max_size=30), st.integers(1, 12))
-def test_any_chunking_gives_the_same_lines(data: bytes, sizes: list[int], limit: int) -> None:
-    """How the bytes arrive changes neither lines nor fragment."""
-    assert _split([data], limit) == _split(_cut(data, sizes), limit)
-
-
 @given(STREAMS, st.lists(st.integers(0, 9), max_size=30), st.integers(1, 40))
 def test_cutting_gives_the_lines_that_feeding_gives(data: bytes, sizes: list[int], limit: int) -> None:
     """Both ways to cut a chunk at once give its lines and leave the same fragment, or take in nothing."""
@@ -70,34 +64,6 @@ def test_cutting_gives_the_lines_that_feeding_gives(data: bytes, sizes: list[int
             assert b"".join(data + b"\n" for data in lines) == together
             ended.skip(len(lines), 0)
         assert (fed.position, fed.fragment()) == (cut.position, cut.fragment()) == (ended.position, ended.fragment())
-
-
-@given(STREAMS, st.integers(1, 12))
-def test_lines_and_fragment_cover_every_byte(data: bytes, limit: int) -> None:
-    """Lines with their LF and the fragment add up to the stream, without a hole or an overlap."""
-    lines, fragment = _split([data], limit)
-
-    position = 0
-    for number, line in enumerate(lines, start=1):
-        assert (number, position) == (line.number, line.offset)
-        assert data[line.offset : line.end - 1] == (
-            line.data if line.data is not None else data[line.offset :][: line.length]
-        )
-        assert (line.length > limit) == (line.data is None)
-        position = line.end
-    assert data[position:] == (b"" if fragment is None else data[fragment.offset :])
-    assert len(data) - position == (0 if fragment is None else fragment.length)
-
-
-@pytest.mark.parametrize("chunk", [1, 7, 100, 10_000])
-def test_limit_is_the_longest_line_that_is_held(chunk: int) -> None:
-    """A line of exactly the limit is held, one byte more is counted only."""
-    for length in (100, 101):
-        data = b"x" * length + b"\n"
-        lines, _ = _split([data[i : i + chunk] for i in range(0, len(data), chunk)], limit=100)
-        assert [length] == [line.length for line in lines]
-        assert (length == 101) == (lines[0].data is None)
-        assert (b"" if length == 100 else b"x" * 101) == lines[0].head
 
 
 def test_too_long_line_is_never_held() -> None:
@@ -131,20 +97,6 @@ def test_fragment_says_whether_every_byte_is_nul(chunks: list[bytes], limit: int
     assert fragment is not None
     assert (set(b"".join(chunks)) == {0}) == fragment.all_nul
     assert b"".join(chunks)[:HEAD_BYTES] == fragment.head
-
-
-@given(STREAMS, STREAMS)
-def test_dropped_fragment_leaves_the_committed_lines(first: bytes, second: bytes) -> None:
-    """After drop_fragment, feeding goes on as if the uncommitted bytes had never been there."""
-    committed = first[: first.rfind(b"\n") + 1]
-    splitter = LineSplitter()
-    splitter.feed(first)
-    splitter.drop_fragment()
-    assert len(committed) == splitter.size == splitter.committed
-
-    expected = LineSplitter()
-    expected.feed(committed)
-    assert expected.feed(second) == splitter.feed(second)
 
 
 def test_limit_below_one_is_refused() -> None:

@@ -178,25 +178,6 @@ def test_gaps_and_resumptions_are_where_the_run_was(
     assert ({"loss": [8.0, 17.0, 29.0]}, [{"loss": [7.0, 6.0], "x": [1.0]}, {"loss": [16.0]}]) == (latest, superseded)
 
 
-@pytest.mark.parametrize("engine", ["python", ""])
-def test_steps_of_another_phase_are_named_after_it(
-    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They count by themselves: a decoded token is not a training step, and moves nothing that has no step."""
-    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
-    path = _written(
-        tmp_path,
-        [
-            _START,
-            _record("step", step=10, loss=2.0),
-            _record("step", step=3, loss=9.0, phase="decode"),
-            _record("system", gpu=0.5),
-        ],
-    )
-    expected = {("loss", 10, 2.0), ("decode/loss", 3, 9.0), ("system/gpu", 10, 0.5)}
-    assert expected == _in_history(path) == _in_viewer(path)
-
-
 @pytest.mark.parametrize("attempts", ["latest", "all"])
 def test_start_that_comes_late_decides_on_the_phase(tmp_path: Path, attempts: Any) -> None:
     """Steps before the run_start are of its phase too, and those of others are not."""

@@ -18,7 +18,6 @@ from readings import account, drained
 from toyspec.core.errors import DamagedStreamError, StreamMissingError, StreamUnreadableError
 from toyspec.core.reading.reader import Mode, read
 from toyspec.core.reading.records import Record
-from toyspec.core.reading.stream_files import Source
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}\n'
 STEP = b'{"kind":"step","t":1.0,"step":1,"loss":1.5}\n'
@@ -123,20 +122,6 @@ def test_file_object_is_read_from_where_it_stands(skipped: int, mode: Mode) -> N
     _, report = drained(file, mode=mode, attempts="latest")
     assert len(RUN) * 2 + 2 == report.size == sum(account(report))
     assert not file.closed
-
-
-def test_measuring_a_source_does_not_move_it() -> None:
-    """The size is from where the source began, and reading goes on where it was."""
-    file = io.BytesIO(b"0123456789")
-    file.seek(2)
-    source = Source(file)
-    assert (b"234", 8, b"567", True, b"234") == (
-        source.read(3),
-        source.measure(),
-        source.read(3),
-        source.rewind(),
-        source.read(3),
-    )
 
 
 def test_misuse_is_refused_at_once() -> None:

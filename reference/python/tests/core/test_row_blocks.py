@@ -131,8 +131,7 @@ blanks = st.sampled_from([
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(blanks, min_size=1, max_size=4), st.lists(blanks, max_size=3), st.integers(2, 40))
-@example(["{0}, 1,1_0,+1,{1}"], [], 4)
-@example(["{0},1,1,1,{1}", "7,1,1,1,{1}"], [], 4)
+@example(["{0}, 1,1_0,+1,{1}"], [], 3)
 def test_any_table_with_changing_blanks_is_read_as_line_by_line(
     tmp_path_factory: pytest.TempPathFactory,
     one_by_one: pytest.MonkeyPatch,
