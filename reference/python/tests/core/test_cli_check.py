@@ -8,7 +8,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
 
 from command_line import toyspec_within as toyspec
@@ -16,60 +15,28 @@ from toyspec.core.checker import check_bytes
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.commands.report_formats import FORMATS, FormatOptions, open_format
-from toyspec.core.commands.verdicts import Verdict
-from toyspec.core.files import read_resource
-from toyspec.core.findings import FileReport, Finding, PathError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 RUN_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
 RUN_END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'
 
 
-def finding(**changes: Any) -> Finding:
-    """Return a finding with *changes*."""
-    usual: dict[str, Any] = {"rule": "invalid-json", "severity": "error", "line": 3, "offset": 40, "pointer": ""}
-    return Finding(**(usual | {"message": "a fact", "help": "a remedy"} | changes))
-
-
-def report(path: str = "runs/a/events.jsonl", findings: Sequence[Finding] = (), **changes: Any) -> FileReport:
-    """Return a report on *path*."""
-    usual: dict[str, Any] = {"profile": "toy/v1", "state": "damaged", "valid": not findings, "records": 1, "bytes": 50}
-    return FileReport(**(usual | {"path": path, "findings": list(findings), "suppressed": {}} | changes))
-
-
-def formatted(style: str, *items: FileReport | PathError) -> str:
-    """Return the output of the format *style* for *items*."""
-    stream = io.StringIO()
-    output = open_format(style, stream, FormatOptions(infos="shown"))
-    verdict = Verdict(output)
-    for item in items:
-        if isinstance(item, PathError):
-            verdict.other(item)
-            continue
-        for each in item.findings:
-            output.finding(item.path, each)
-        verdict.file(item)
-    output.end(verdict)
-    return stream.getvalue()
-
-
-@pytest.mark.parametrize(
-    "items",
-    [
-        [report(findings=[finding(pointer='/a"\x00\u2028\ud800', message="\udcff", sidecar="run.json")])],
-        [report("a\udcff\n", profile=None, state=None, suppressed={"invalid-json": 7}), PathError("b\udcff", "no")],
-        [],
-    ],
-    ids=["finding", "file", "nothing"],
-)
-def test_json_of_strange_values_follows_its_schema(items: list[FileReport | PathError]) -> None:
-    """Names that are not text, every optional member, and no file at all give a report that is valid by its schema."""
-    shown = formatted("json", *items)
-    assert shown.isascii()
-    schema = json.loads(read_resource("schemas", "report", "v1", "report.json"))
-    jsonschema.Draft202012Validator(schema).validate(json.loads(shown))
+@pytest.mark.skipif(os.name == "nt", reason="names of POSIX")
+def test_github_commands_are_encoded(tmp_path: Path) -> None:
+    """What ends a property, a command or a line is encoded in every part of a workflow command."""
+    (tmp_path / "a,b:c%\r\nd").mkdir()
+    note = b'{"kind":"note","t":1.0%s}\n'
+    lines = [RUN_START, note % b',"text":"x","50%: a,b::c":1', *[note % b""] * 107, RUN_END]
+    (tmp_path / "a,b:c%\r\nd" / "events.jsonl").write_bytes(b"".join(lines))
+    found = toyspec("check", "-v", "--format", "github", ".", "gone", cwd=tmp_path).stdout.decode().splitlines()
+    place = "file=a%2Cb%3Ac%25\\x0d\\x0ad/events.jsonl"
+    assert found[0].startswith(
+        f"::notice {place},line=2,title=unknown-key::unknown key `50%25: a,b::c` in `note`%0Ahelp: "
+    )
+    assert f"::notice {place},title=missing-key::7 more findings, counted but not listed" in found
+    assert "::error title=path could not be read::gone: No such file or directory" in found
 
 
 @pytest.mark.parametrize("value", ["é\x00\x1f\x7f\x80\u202e\u2028𝄞\uffff", {"\u009b": ["\n"]}])
@@ -79,17 +46,6 @@ def test_inert_json_is_the_same_value(value: Any) -> None:
     assert value == json.loads(text)
     assert text.isascii()
     assert text.isprintable()
-
-
-def test_github_commands_are_encoded() -> None:
-    """What ends a property, a command or a line is encoded in every part of a workflow command."""
-    broken = finding(message="50%: a,b::c", help="x%0Ay", severity="warning")
-    item = report("a,b:c%\r\nd", [broken], suppressed={"step-skipped": 7})
-    first, second, third, _ = formatted("github", item, PathError("x", "gone")).splitlines()
-    place = "file=a%2Cb%3Ac%25\\x0d\\x0ad"
-    assert f"::warning {place},line=3,title=invalid-json::50%25: a,b::c%0Ahelp: x%250Ay" == first
-    assert f"::notice {place},title=step-skipped::7 more findings, counted but not listed" == second
-    assert "::error title=path could not be read::x: gone" == third
 
 
 @pytest.mark.skipif(os.name == "nt", reason="names of POSIX")

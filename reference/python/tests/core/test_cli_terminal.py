@@ -193,9 +193,9 @@ def test_records_show_how_far_they_reach() -> None:
 
 
 def test_long_work_shows_and_erases() -> None:
-    """After half a second the state is shown, a few times a second, and erased before anything else."""
-    screen, clock = _Screen(), _Clock()
-    progress = Progress("checking", screen, clock=clock)
+    """After half a second the state is shown, a few times a second, and erased before all else; a pipe stays empty."""
+    screen, pipe, clock = _Screen(), io.StringIO(), _Clock()
+    progress, unseen = (Progress("checking", stream, clock=clock) for stream in (screen, pipe))
     progress.update(10, 1000)
     assert "" == screen.getvalue()
     clock.now += 2.0
@@ -204,37 +204,29 @@ def test_long_work_shows_and_erases() -> None:
     assert shown == screen.getvalue()
     progress.update(600_000, 2_000_000)
     assert shown == screen.getvalue()
-    progress.erase()
-    progress.erase()
-    assert f"{shown}\r\x1b[K" == screen.getvalue()
+    unseen.update(600_000, 2_000_000)
+    for each in (progress, progress, unseen):
+        each.erase()
+    assert (f"{shown}\r\x1b[K", "") == (screen.getvalue(), pipe.getvalue())
 
 
-def test_line_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line that wrapped could not be erased: it is cut one column before the edge."""
-    monkeypatch.setenv("COLUMNS", "24")
-    screen, clock = _Screen(), _Clock()
-    progress = Progress("importing", screen, clock=clock)
-    clock.now += 2.0
-    progress.update(500_000, 2_000_000)
-    assert "\r\x1b[Kimporting   25 % of 2.…" == screen.getvalue()
-    assert 23 == len(screen.getvalue().removeprefix("\r\x1b[K"))
-
-
-def test_nothing_is_shown_without_a_terminal_or_of_short_work() -> None:
-    """A pipe and a file stay empty however long the work takes, and a terminal while it is short."""
-    for screen, passed in ((io.StringIO(), 60.0), (_Screen(), 0.0)):
-        clock = _Clock()
-        progress = Progress("checking", screen, clock=clock)
-        clock.now += passed
-        progress.update(1, 2)
-        progress.erase()
-        assert "" == screen.getvalue()
-
-
-def test_work_of_unknown_size() -> None:
-    """Where the size is not known, as of a pipe, what is done is shown alone."""
+@pytest.mark.parametrize(
+    ("columns", "sizes", "seconds", "text"),
+    [
+        ("80", (1500, 0), 1.0, "checking  1.5 kB  1.5 kB/s"),
+        ("24", (500_000, 2_000_000), 2.0, "checking   25 % of 2.0…"),
+        ("80", (1, 2), 0.0, ""),
+    ],
+    ids=["unknown size", "narrow terminal", "short work"],
+)
+def test_what_is_shown_of_work(
+    columns: str, sizes: tuple[int, int], seconds: float, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is done alone where the size is not known; a line that wrapped could not be erased, so it is cut."""
+    monkeypatch.setenv("COLUMNS", columns)
     screen, clock = _Screen(), _Clock()
     progress = Progress("checking", screen, clock=clock)
-    clock.now += 1.0
-    progress.update(1500, 0)
-    assert screen.getvalue().endswith("checking  1.5 kB  1.5 kB/s")
+    clock.now += seconds
+    progress.update(*sizes)
+    assert text == screen.getvalue().removeprefix("\r\x1b[K")
+    assert len(text) < int(columns)

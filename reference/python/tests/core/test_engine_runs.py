@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from toyspec.catalog.reading_runs import ReadRun
     from toyspec.core.findings import PathError
+    from toyspec.core.runs.discovery import Found
     from toyspec.core.runs.run import Runs
 
 pytestmark = pytest.mark.usefixtures("compiled_engine")
@@ -82,9 +83,13 @@ def test_the_account_of_a_log_is_read_alike(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_streams_are_found_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Order, hints, links, seals, identities, and names that are not text do not depend on the engine."""
+    """Order, hints, links, seals, identities, and names that are not text do not depend on the engine.
+
+    Nor do the records of a catalog: metrics beside events and names that are not text are left out.
+    """
     for name in (
-        "b/events.jsonl", "b/SHA256SUMS", "b/run.json", "b/inner/metrics.jsonl.gz", "b/log.csv", "a/log.csv",
+        "b/events.jsonl", "b/metrics.jsonl", "d\t\n/events.jsonl",
+        "b/SHA256SUMS", "b/run.json", "b/inner/metrics.jsonl.gz", "b/log.csv", "a/log.csv",
         "a/checkpoint-9/trainer_state.json", "a/checkpoint-10/trainer_state.json", "a/checkpoint-10/deep/x.csv",
         "c/checkpoint-1/x.csv", "c/trainer_state.json", "train_1.log", "train_x.log", "bc.txt", "ab.txt",
         "events.jsonl.d/none", "Z/events.jsonl", "é/events.jsonl", ".hidden/events.jsonl",
@@ -102,22 +107,27 @@ def test_streams_are_found_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     os.mkdir(odd)
     with open(os.path.join(odd, b"events.jsonl"), "wb") as file:
         file.write(b"x")
-    own, plain = both(monkeypatch, lambda: list(find_streams(str(tmp_path), hints=HINTS)))
+    root = str(tmp_path)
+
+    def looked() -> tuple[list[Found], list[bytes], list[PathError]]:
+        refused: list[PathError] = []
+        return list(find_streams(root, hints=HINTS)), list(records_below([root], HINTS, refused.append)), refused
+
+    own, plain = both(monkeypatch, looked)
     assert plain == own
-    assert os.fsdecode(os.path.join(odd, b"events.jsonl")) in [found.path for found in plain]
-    assert 12 < len(plain)
+    paths = [found.path for found in plain[0] if isinstance(found, Stream)]
+    assert os.fsdecode(os.path.join(odd, b"events.jsonl")) in paths
+    kept = [path for path in paths if "\udcff" not in path and not path.endswith("b/metrics.jsonl")]
+    assert 12 < len(kept)
+    assert kept == [stream_of(record, [root]).path for record in plain[1]]
 
 
 def test_last_finite_value_is_known_where_the_last_is_null(tmp_path: Path) -> None:
     """The digest of a run keeps it beside the extremes."""
-    steps = enumerate(["5.0", "3.0", "4.0", "null"], 1)
-    lines = [f'{{"kind":"step","t":{step},"step":{step},"loss":{loss}}}\n' for step, loss in steps]
-    start = '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
-    (tmp_path / "events.jsonl").write_text("".join([start, *lines]))
-    streams = [found for found in find_streams(str(tmp_path)) if isinstance(found, Stream)]
-    [run] = digested(streams, DialectChoice()).values()
+    lines = [b'{"kind":"step","t":1,"step":1,"loss":%b}\n' % loss for loss in (b"4.0", b"null")]
+    [run] = digested([Stream(write(tmp_path, b"".join([START, *lines])), 0)], DialectChoice()).values()
     loss = run.summary.series["loss"]
-    assert (4, 1, 4.0, (4, None)) == (loss.count, loss.not_finite, loss.last_finite, loss.last)
+    assert (2, 1, 4.0, (1, None)) == (loss.count, loss.not_finite, loss.last_finite, loss.last)
 
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -142,38 +152,6 @@ def test_the_engine_reads_sound_runs(tmp_path: Path) -> None:
     for path, run in found.items():
         alone = summarize_ends(path)
         assert (alone.facts, alone.start) == (run.facts, run.start)
-
-
-def test_records_are_those_of_plain_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine's records are the same bytes, metrics beside events and names that are not text are left out."""
-    names = [
-        "a/events.jsonl",
-        "a/metrics.jsonl",
-        "b/metrics.jsonl",
-        "c/log.csv",
-        "d\t\n/events.jsonl",
-        "é/events.jsonl.gz",
-    ]
-    for name in names:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"x" * len(name))
-    try:
-        os.mkdir(os.fsencode(tmp_path) + b"/\xff")
-        (tmp_path / os.fsdecode(b"\xff") / "events.jsonl").write_bytes(b"x")
-    except OSError:
-        pass
-    refused: list[PathError] = []
-
-    def found() -> list[bytes]:
-        return list(records_below([str(tmp_path)], HINTS, refused.append))
-
-    own = found()
-    monkeypatch.setenv("TOYSPEC_ENGINE", "python")
-    assert own == found()
-    assert refused[: len(refused) // 2] == refused[len(refused) // 2 :]
-    kept = [each for each in find_streams(str(tmp_path), hints=HINTS) if isinstance(each, Stream)]
-    expected = [each.path for each in kept if "\udcff" not in each.path and not each.path.endswith("a/metrics.jsonl")]
-    assert expected == [stream_of(record, [str(tmp_path)]).path for record in own]
 
 
 def step(number: int) -> bytes:
