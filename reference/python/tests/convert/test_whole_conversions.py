@@ -396,50 +396,43 @@ def test_whole_import_of_every_row_of_mlflow(tmp_path: Path) -> None:
     _compare("imports", "mlflow-rows", _report(report, tmp_path), _made(report, tmp_path / "out"))
 
 
-_TRACKIO_ROWS: list[dict[str, Any]] = [
-    {"loss": 0.5, "n": 2**60, "nan": "NaN", "none": None, "word": "warm", "deep": {"a": 1, "b.c": 2}, "flag": True},
-    {"pic": {"_type": "trackio.image", "file_path": "p/a.png", "caption": "a cat"}, "deep/a": 3, "deep": {"a": 4}},
-    {"gone": {"_type": "trackio.image", "file_path": "p/no.png"}, "odd": {"_type": "trackio.odd"}, "list": [1, 2]},
-    {"pics": [{"_type": "trackio.image", "file_path": "p/a.png"}, {"_type": "trackio.audio", "file_path": "../b"}]},
-    {"t": {"_type": "trackio.table", "_value": [{"id": 1, "ok": "yes"}, {"id": 2, "more": 3}]}, "empty": []},
-    {"h": {"_type": "trackio.histogram", "bins": [0, 1, 2], "values": [3, 4]}, "half": {"_type": "trackio.histogram"}},
-    {"md": {"_type": "trackio.markdown", "_value": "# Title"}},
-    {"tr": {"_type": "trackio.trace", "messages": [{"role": "user", "content": "Hi"}], "metadata": {"k": 1}}},
-    {"bad": {"_type": "trackio.trace", "messages": [1]}},
-]
-
-
-def _fill_trackio(path: Path) -> None:
-    """Put a run with a row of each kind into a database that Trackio made, in place of its own."""
-    at = "2026-05-31T09:30:0{}+00:00"
-    config = {"lr": 0.5, "rate": "inf", "_Group": "g", "_Username": "ada", "_Created": "now", "net": {"depth": 2}}
-    talk = [{"role": "user", "content": "2 + 2"}, {"content": ["x"]}, {"role": "assistant", "content": "4"}]
-    with sqlite3.connect(path) as database:
-        insert = database.execute
-        for table in ("metrics", "configs", "system_metrics", "traces", "alerts", "run_artifact_links"):
-            insert(f"DELETE FROM {table}")
-        insert("INSERT INTO configs VALUES (1, 'r', 'first', ?, ?)", (json.dumps(config), at.format(0)))
-        rows = "INSERT INTO metrics (run_id, timestamp, run_name, step, metrics) VALUES ('r', ?, 'first', ?, ?)"
-        for step, row_ in enumerate(_TRACKIO_ROWS):
-            insert(rows, (at.format(step // 2), step, json.dumps(row_)))
-        insert(rows, (at.format(4), -1, '{"loss": 0.25}'))
-        insert(rows, ("no time", 9, "[1]"))
-        system = "INSERT INTO system_metrics (run_id, timestamp, run_name, metrics) VALUES ('r', ?, 'first', ?)"
-        insert(system, (at.format(2), '{"gpu": 87.5, "name": "H100"}'))
-        columns = "run_id, timestamp, run_name, title, text, level, step"
-        alert = f"INSERT INTO alerts ({columns}) VALUES ('r', ?, 'first', ?, ?, ?, ?)"
-        insert(alert, (at.format(3), "low", "acc is low", "error", 4))
-        insert(alert, (at.format(3), "only a title", None, "warn", None))
-        trace = (
-            "INSERT INTO traces (id, run_id, timestamp, run_name, step, key, messages, metadata, search_text, spans) "
-            "VALUES (?, 'r', ?, 'first', ?, ?, ?, ?, '', ?)"
-        )
-        insert(trace, ("a", at.format(3), 5, "chat", json.dumps(talk), '{"m": 1}', '[{"name": "call"}]'))
-        insert(trace, ("b", at.format(3), 5, "", "broken", "{}", "[]"))
-        links = "INSERT INTO external_run_artifact_links VALUES (?, 'r', 'first', 'p', ?, 'weights', ?, ?, ?, ?, ?)"
-        insert(links, (1, 1, "model", 3, 12, "input", at.format(4)))
-        insert(links, (2, 2, "model", 4, 13, "output", at.format(4)))
-    database.close()
+_TRACKIO_ROWS = """
+DELETE FROM metrics; DELETE FROM configs; DELETE FROM system_metrics; DELETE FROM traces; DELETE FROM alerts;
+DELETE FROM run_artifact_links;
+INSERT INTO configs VALUES (1, 'r', 'first', '{"lr":0.5,"rate":"inf","_Group":"g","_Username":"ada","_Created":"now",
+    "net":{"depth":2}}', '2026-05-31T09:30:00+00:00');
+INSERT INTO metrics (run_id, run_name, timestamp, step, metrics) VALUES
+    ('r', 'first', '2026-05-31T09:30:00+00:00', 0, '{"loss":0.5,"n":1152921504606846976,"nan":"NaN","none":null,
+        "word":"warm","deep":{"a":1,"b.c":2},"flag":true}'),
+    ('r', 'first', '2026-05-31T09:30:00+00:00', 1, '{"pic":{"_type":"trackio.image","file_path":"p/a.png",
+        "caption":"a cat"},"deep/a":3,"deep":{"a":4}}'),
+    ('r', 'first', '2026-05-31T09:30:01+00:00', 2, '{"gone":{"_type":"trackio.image","file_path":"p/no.png"},
+        "odd":{"_type":"trackio.odd"},"list":[1,2]}'),
+    ('r', 'first', '2026-05-31T09:30:01+00:00', 3, '{"pics":[{"_type":"trackio.image","file_path":"p/a.png"},
+        {"_type":"trackio.audio","file_path":"../b"}]}'),
+    ('r', 'first', '2026-05-31T09:30:02+00:00', 4, '{"t":{"_type":"trackio.table","_value":[{"id":1,"ok":"yes"},
+        {"id":2,"more":3}]},"empty":[]}'),
+    ('r', 'first', '2026-05-31T09:30:02+00:00', 5, '{"h":{"_type":"trackio.histogram","bins":[0,1,2],"values":[3,4]},
+        "half":{"_type":"trackio.histogram"}}'),
+    ('r', 'first', '2026-05-31T09:30:03+00:00', 6, '{"md":{"_type":"trackio.markdown","_value":"# Title"}}'),
+    ('r', 'first', '2026-05-31T09:30:03+00:00', 7, '{"tr":{"_type":"trackio.trace",
+        "messages":[{"role":"user","content":"Hi"}],"metadata":{"k":1}}}'),
+    ('r', 'first', '2026-05-31T09:30:04+00:00', 8, '{"bad":{"_type":"trackio.trace","messages":[1]}}'),
+    ('r', 'first', '2026-05-31T09:30:04+00:00', -1, '{"loss": 0.25}'),
+    ('r', 'first', 'no time', 9, '[1]');
+INSERT INTO system_metrics (run_id, run_name, timestamp, metrics) VALUES
+    ('r', 'first', '2026-05-31T09:30:02+00:00', '{"gpu": 87.5, "name": "H100"}');
+INSERT INTO alerts (run_id, timestamp, run_name, title, text, level, step) VALUES
+    ('r', '2026-05-31T09:30:03+00:00', 'first', 'low', 'acc is low', 'error', 4),
+    ('r', '2026-05-31T09:30:03+00:00', 'first', 'only a title', NULL, 'warn', NULL);
+INSERT INTO traces (id, run_id, timestamp, run_name, step, key, messages, metadata, search_text, spans) VALUES
+    ('a', 'r', '2026-05-31T09:30:03+00:00', 'first', 5, 'chat', '[{"role":"user","content":"2 + 2"},
+        {"content":["x"]},{"role":"assistant","content":"4"}]', '{"m": 1}', '', '[{"name": "call"}]'),
+    ('b', 'r', '2026-05-31T09:30:03+00:00', 'first', 5, '', 'broken', '{}', '', '[]');
+INSERT INTO external_run_artifact_links VALUES
+    (1, 'r', 'first', 'p', 1, 'weights', 'model', 3, 12, 'input', '2026-05-31T09:30:04+00:00'),
+    (2, 'r', 'first', 'p', 2, 'weights', 'model', 4, 13, 'output', '2026-05-31T09:30:04+00:00');
+"""
 
 
 def test_whole_import_of_every_row_of_trackio(tmp_path: Path) -> None:
@@ -448,7 +441,8 @@ def test_whole_import_of_every_row_of_trackio(tmp_path: Path) -> None:
     (source / "media" / "p").mkdir(parents=True)
     (source / "media" / "p" / "a.png").write_bytes(b"\x89PNG\r\n\x1a\npixels")
     shutil.copy(SAMPLES / "trackio" / "demo.db", source)
-    _fill_trackio(source / "demo.db")
+    with closing(sqlite3.connect(source / "demo.db")) as database:
+        database.executescript(_TRACKIO_ROWS)
     report = imported(source, tmp_path / "out", "trackio", max_examples=100)
     _compare("imports", "trackio-rows", _report(report, tmp_path), _made(report, tmp_path / "out"))
 
@@ -461,67 +455,65 @@ soon 1 2
 1790000000700 1.7976931348623157e+308 2
 1790000000701 inf 3
 """
-_ODD_SOURCES: dict[str, dict[str, list[Any] | str]] = {
+_ODD_SOURCES = {
     "munin": {
         "run.json": '{"schema_version":2,"experiment":1,"name":7,"id":"r","started_at":-1,"params":[1],"tags":["a",1],'
         '"parent_id":"","provenance":{"git_commit":"c","git_dirty":1,"git_branch":"b","command":"x"}}',
-        "events.jsonl": [
-            {"type": "metric", "key": "loss", "value": 0.5, "step": 0, "timestamp": 1790000000.0},
-            {"type": "metric", "key": "loss", "value": 2**60 + 1, "step": 1.0, "timestamp": "soon"},
-            {"type": "metric", "key": "loss", "value": "high", "step": 2, "timestamp": 1790000002.0},
-            {"type": "metric", "key": "loss", "value": None, "step": -1, "timestamp": 1790000002.0},
-            {"type": "metric", "key": "loss", "value": 1.0, "timestamp": 1790000003.0},
-            {"type": "metric", "key": 5, "value": 1.0, "step": 3, "timestamp": 1790000003.0},
-            {"type": "define_metric", "key": "loss", "summary": "mean", "goal": "down", "step_metric": 3},
-            {"type": "define_metric", "key": "acc", "summary": "max"},
-            {"type": "define_metric", "key": None, "summary": "max"},
-            {"type": "media", "key": "pic", "path": "a.png", "step": True, "ts": 1790000004.0, "kind": "image"},
-            {"type": "media", "key": "pic", "path": "../a.png", "step": 4, "ts": 1790000004.0, "kind": "image"},
-            {"type": "artifact_output", "name": "weights", "version": "v1"},
-            {"type": "artifact_input", "name": "data", "version": "v2"},
-            {"type": "artifact_input", "version": "v2"},
-            {"type": "notes", "value": None},
-            {"type": "tags", "values": ["x"]},
-            {"type": "resumed", "at": 1790000005.0},
-            {"type": "finished", "status": "odd", "ended_at": 1790000006.0},
-            {"type": "finished", "status": "failed", "ended_at": 1790000006.0},
-            {"type": "finished", "status": "finished", "ended_at": 1790000007.0},
-            {"type": "other"},
-        ],
+        "events.jsonl": """{"type":"metric","key":"loss","value":0.5,"step":0,"timestamp":1790000000.0}
+{"type":"metric","key":"loss","value":1152921504606846977,"step":1.0,"timestamp":"soon"}
+{"type":"metric","key":"loss","value":"high","step":2,"timestamp":1790000002.0}
+{"type":"metric","key":"loss","value":null,"step":-1,"timestamp":1790000002.0}
+{"type":"metric","key":"loss","value":1.0,"timestamp":1790000003.0}
+{"type":"metric","key":5,"value":1.0,"step":3,"timestamp":1790000003.0}
+{"type":"define_metric","key":"loss","summary":"mean","goal":"down","step_metric":3}
+{"type":"define_metric","key":"acc","summary":"max"}
+{"type":"define_metric","key":null,"summary":"max"}
+{"type":"media","key":"pic","path":"a.png","step":true,"ts":1790000004.0,"kind":"image"}
+{"type":"media","key":"pic","path":"../a.png","step":4,"ts":1790000004.0,"kind":"image"}
+{"type":"artifact_output","name":"weights","version":"v1"}
+{"type":"artifact_input","name":"data","version":"v2"}
+{"type":"artifact_input","version":"v2"}
+{"type":"notes","value":null}
+{"type":"tags","values":["x"]}
+{"type":"resumed","at":1790000005.0}
+{"type":"finished","status":"odd","ended_at":1790000006.0}
+{"type":"finished","status":"failed","ended_at":1790000006.0}
+{"type":"finished","status":"finished","ended_at":1790000007.0}
+{"type":"other"}
+""",
         "a.png": "no picture",
     },
     "kaun": {
         "run.json": '{"schema_version":1,"run_id":"r","created_at":"now","config":[1],"tags":["a",1],'
         '"experiment":2,"x":0}',
-        "events.jsonl": [
-            {"type": "scalar", "step": 0, "wall_time": 1790000000.0, "tag": "loss", "value": 0.5, "epoch": 0.5},
-            {"type": "scalar", "step": -1, "wall_time": 1790000001.0, "tag": "loss", "value": 2**60 + 1, "epoch": -1},
-            {"type": "scalar", "step": "x", "wall_time": -5, "tag": "loss", "value": None, "minimize": True},
-            {"type": "scalar", "step": 3, "wall_time": 1790000003.0, "tag": "loss", "value": "high"},
-            {"type": "histogram", "step": 3, "wall_time": 1790000003.0, "tag": "h"},
-            {"type": "histogram", "step": 3, "wall_time": 1790000003.0, "tag": "h", "count": 2, "epoch": "two"},
-            {"type": "scalar", "step": 4, "wall_time": "noon", "tag": "note", "value": 0.25, "note": "collides"},
-            {"type": "scalar", "step": 5, "tag": "loss", "value": 0.25, "wall_time_ms": 8, "minimize": "no"},
-            {"step": 5, "tag": "loss", "value": "high"},
-            {"type": 5, "step": 6, "tag": "loss", "value": 0.5},
-        ],
+        "events.jsonl": """{"type":"scalar","step":0,"wall_time":1790000000.0,"tag":"loss","value":0.5,"epoch":0.5}
+{"type":"scalar","step":-1,"wall_time":1790000001.0,"tag":"loss","value":1152921504606846977,"epoch":-1}
+{"type":"scalar","step":"x","wall_time":-5,"tag":"loss","value":null,"minimize":true}
+{"type":"scalar","step":3,"wall_time":1790000003.0,"tag":"loss","value":"high"}
+{"type":"histogram","step":3,"wall_time":1790000003.0,"tag":"h"}
+{"type":"histogram","step":3,"wall_time":1790000003.0,"tag":"h","count":2,"epoch":"two"}
+{"type":"scalar","step":4,"wall_time":"noon","tag":"note","value":0.25,"note":"collides"}
+{"type":"scalar","step":5,"tag":"loss","value":0.25,"wall_time_ms":8,"minimize":"no"}
+{"step":5,"tag":"loss","value":"high"}
+{"type":5,"step":6,"tag":"loss","value":0.5}
+""",
     },
     "kaun-deep": {
         "run.json": _DEEP,
-        "events.jsonl": [{"type": "scalar", "step": 0, "wall_time": 1790000000.0, "tag": "loss", "value": 0.5}],
+        "events.jsonl": """{"type":"scalar","step":0,"wall_time":1790000000.0,"tag":"loss","value":0.5}
+""",
     },
     "metrics": {
-        "metrics.jsonl": [
-            {"step": 0, "loss": 0.5, "wall_time_ms": 1.0},
-            {"step": -1, "loss": None, "wall_time_ms": 2.0, "extra": {"acc": 2**60 + 1}},
-            {"step": 1.5, "loss": 0.25, "wall_time_ms": -1.0, "extra": {"word": "x", "flag": True}},
-            {"loss": 0.125, "wall_time_ms": 3.0, "extra": 7},
-            {"loss": 2.25, "value": "text", "wall_time": "z", "type": "x", "minimize": False, "wall_time_ms": "z"},
-            {"loss": 2.25, "epoch": 2.75, "tag": "a", "extra": {"tag": 5}},
-            {"loss": "low", "epoch": "three", "t": 3, "layer": None, "extra": {"loss": 0.5, "t": 3, "t/u": [1, "x"]}},
-            {"loss": 2.25, "epoch": -1, "val": {"acc": 0.5, "epoch": 2, "list": [1, 2]}, "val/acc": 0.75},
-            {"epoch": 4, "wall_time_ms": 5.0},
-        ]
+        "metrics.jsonl": """{"step":0,"loss":0.5,"wall_time_ms":1.0}
+{"step":-1,"loss":null,"wall_time_ms":2.0,"extra":{"acc":1152921504606846977}}
+{"step":1.5,"loss":0.25,"wall_time_ms":-1.0,"extra":{"word":"x","flag":true}}
+{"loss":0.125,"wall_time_ms":3.0,"extra":7}
+{"loss":2.25,"value":"text","wall_time":"z","type":"x","minimize":false,"wall_time_ms":"z"}
+{"loss":2.25,"epoch":2.75,"tag":"a","extra":{"tag":5}}
+{"loss":"low","epoch":"three","t":3,"layer":null,"extra":{"loss":0.5,"t":3,"t/u":[1,"x"]}}
+{"loss":2.25,"epoch":-1,"val":{"acc":0.5,"epoch":2,"list":[1,2]},"val/acc":0.75}
+{"epoch":4,"wall_time_ms":5.0}
+"""
     },
     "dvclive": {
         "metrics.json": '{"step":3,"loss":0.25,"best":"nan","word":"x","flag":true,"list":[1],"a":{"b":1},"a/b":2}',
@@ -548,7 +540,7 @@ _ODD_SOURCES: dict[str, dict[str, list[Any] | str]] = {
         "plots/metrics/loss.tsv": "step\tloss\n0\t0.5\n",
     },
 }
-"""The files of sources, by their path: a text, or a list of JSON Lines. Each has what no program should write."""
+"""The files of sources, by their path. Each has what no program should write."""
 
 
 @pytest.mark.parametrize("name", _ODD_SOURCES)
@@ -557,8 +549,7 @@ def test_whole_import_of_what_no_program_writes(name: str, tmp_path: Path) -> No
     source = tmp_path / "source" / "r"
     for place, content in _ODD_SOURCES[name].items():
         (source / place).parent.mkdir(parents=True, exist_ok=True)
-        text = content if isinstance(content, str) else "".join(f"{json.dumps(record)}\n" for record in content)
-        (source / place).write_text(text, encoding="utf-8", newline="\n")
+        (source / place).write_text(content, encoding="utf-8", newline="\n")
     report = imported(source, tmp_path / "out", name.partition("-")[0], max_examples=100)
     _compare("imports", f"odd-{name}", _report(report, tmp_path), _made(report, tmp_path / "out"))
 
