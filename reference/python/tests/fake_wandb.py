@@ -27,22 +27,6 @@ class Histogram:
         self.counts, self.edges = map(list, np_histogram)
         self.shown = {"counts": self.counts, "edges": self.edges}
 
-class Table:
-    def __init__(self, columns, rows, allow_mixed_types):
-        self.shown = ["Table", columns, rows]
-
-class Image:
-    def __init__(self, path, caption=None):
-        if not os.path.getsize(path):
-            raise ValueError("needs Pillow")
-        self.shown = [type(self).__name__, os.path.basename(path), caption]
-
-class Audio(Image):
-    pass
-
-class Video(Image):
-    pass
-
 class Run:
     offline = False
 
