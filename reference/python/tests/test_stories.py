@@ -6,7 +6,6 @@ The programs note what they pass in a file of their own, after the call has retu
 from __future__ import annotations
 
 import json
-import math
 import os
 import signal
 import subprocess
@@ -14,7 +13,6 @@ import sys
 import textwrap
 import time
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -192,38 +190,3 @@ def test_a_slurm_job_on_four_ranks_is_preempted_and_requeued() -> None:
 def _lines(rank: int) -> int:
     path = Path(f"passed-{rank}.jsonl")
     return len(path.read_text().splitlines()) if path.exists() else 0
-
-
-def trained(number: int) -> tuple[str, dict[str, Any]]:
-    """Log a run of a sweep; return its id and what it passed."""
-    lr, optimizer = 10.0 ** (-number / 20), ("adamw", "sgd")[number % 2]
-    config = {"lr": lr, "optim": optimizer}
-    run_id = f"s{number:03}"
-    with toyspec.start_run("runs", run_id=run_id, group="sweep", config=config, git=None) as writer:
-        writer.define("val/acc", goal="max")
-        for step in range(1, 4):
-            writer.step(step, loss=lr * number / step)
-            writer.log({"val/acc": number / 100 / step}, step=step)
-    return run_id, {"config.lr": lr, "final_loss": lr * number / 3, "val/acc": number / 300, "best": number / 100}
-
-
-def test_a_sweep_of_a_hundred_runs_is_logged_by_threads_and_listed() -> None:
-    """What each run passed is what lists, frames and a catalog have of it, in one order."""
-    with ThreadPoolExecutor(8) as pool:
-        passed = dict(pool.map(trained, range(100)))
-    runs = toyspec.list_runs("runs")
-    order = [str(each.facts.run_id) for each in runs.sort("val/acc")]
-    assert sorted(passed, key=lambda run_id: -passed[run_id]["val/acc"]) == order
-    rows = {row["run_id"]: row for row in runs.rows()}
-    assert passed.keys() == rows.keys()
-    for run_id, values in passed.items():
-        row = rows[run_id]
-        assert (values["config.lr"], values["final_loss"]) == (row["config.lr"], row["final_loss"])
-        assert math.isclose(values["val/acc"], row["last.val/acc"])
-        assert math.isclose(values["best"], row["best.val/acc"])
-    toyspec.build_catalog("runs", out="catalog")
-    assert {run_id: values["final_loss"] for run_id, values in passed.items()} == {
-        each.facts.run_id: each.facts.final_loss for each in toyspec.Catalog("catalog").runs()
-    }
-    listed = json.loads(shown("ls", "--json", "--sort", "val/acc", "--where", "val/acc > 0.32", "runs"))
-    assert [run_id for run_id in order if passed[run_id]["val/acc"] > 0.32] == [each["run_id"] for each in listed]
