@@ -7,16 +7,12 @@ import errno
 import itertools
 import math
 import os
-import struct
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from files import content
-from property_examples import examples
 from toyspec.core.checker.checking import check
 from toyspec.core.errors import StreamRefusedError
 from toyspec.core.format.canonical import InvalidEventError
@@ -272,34 +268,3 @@ def test_a_gradient_norm_is_rounded_once() -> None:
     assert binary32(math.sqrt(0.1**2 * 3)) == grad_norm(0.1 for _ in range(3))
     assert math.inf == grad_norm([1e200])
     assert math.isnan(grad_norm([math.nan, 1.0]))
-
-
-NUMBERS = st.floats() | st.floats(width=32) | st.integers(-(2**70), 2**70)
-
-
-@settings(max_examples=examples(60))
-@given(
-    st.lists(
-        st.tuples(
-            st.integers(0, 2**32 - 1), NUMBERS, NUMBERS, st.dictionaries(st.text(max_size=3), NUMBERS, max_size=3)
-        ),
-        max_size=5,
-    )
-)
-def test_any_entry_reads_back_bit_for_bit(tmp_path_factory: pytest.TempPathFactory, entries: list[Any]) -> None:
-    """Whatever is recorded reads back to the same binary32 bits, in the order of recording."""
-    path = tmp_path_factory.mktemp("log") / "metrics.jsonl"
-    with MetricsLog.open(path) as log:
-        for step, loss, norm, extra in entries:
-            log.record(
-                step=step, wall_time_ms=0.5, loss=loss, grad_norm=norm, throughput_samples_per_sec=1, extra=extra
-            )
-
-    def bits(value: float | None) -> bytes | None:
-        rounded = math.nan if value is None else binary32(float(value))
-        return struct.pack("<f", rounded) if math.isfinite(rounded) else None
-
-    for (step, loss, norm, extra), entry in zip(entries, MetricsLog.open(path), strict=True):
-        assert (step, bits(loss), bits(norm)) == (entry.step, bits(entry.loss), bits(entry.grad_norm))
-        assert isinstance(entry.extra, dict)
-        assert {name: bits(value) for name, value in extra.items()} == {n: bits(v) for n, v in entry.extra.items()}

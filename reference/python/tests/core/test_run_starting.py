@@ -43,39 +43,34 @@ def test_three_lines_log_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         for loss in (2.5, 2.0):
             run.step(loss=loss)
     assert os.path.join("runs", "llama-20260531-001") == run.directory
-    records = [record.value for record in read(run.directory)]
-    host = this_host()
-    expected = {
-        "kind": "run_start",
-        "schema": "toy/v1",
-        "t": 0.0,
-        "started_at": "2026-05-31T09:30:00Z",
-        "run_id": "llama-20260531-001",
-        "host": {"name": host.name, "os": host.os, "arch": host.arch},
-        "model": {"arch": "llama"},
-        "config": {"lr": 3e-4},
-    }
-    assert sys.argv == records[0].pop("argv")
-    assert {"python", "toyspec"} <= records[0].pop("packages").keys()
-    assert expected == records[0]
-    assert ["run_start", "step", "step", "run_end"] == [record["kind"] for record in records]
+    start, *others = [record.value for record in read(run.directory)]
+    facts = ("llama-20260531-001", "2026-05-31T09:30:00Z", this_host().name, sys.argv, {"arch": "llama"}, {"lr": 3e-4})
+    assert facts == (
+        start["run_id"],
+        start["started_at"],
+        start["host"]["name"],
+        start["argv"],
+        start["model"],
+        start["config"],
+    )
+    assert {"python", "toyspec"} <= start["packages"].keys()
+    assert ["step", "step", "run_end"] == [record["kind"] for record in others]
     assert [] == check("runs").files[0].findings
 
 
-def test_model_may_be_its_architecture(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("members", "model", "name"),
+    [
+        ({"model": "vit"}, {"arch": "vit"}, "vit-"),
+        ({"arch": "vit", "model": {"patch_size": 16}}, {"arch": "vit", "patch_size": 16}, "vit-"),
+        ({"arch": "meta-llama/Llama-3 8B"}, {"arch": "meta-llama/Llama-3 8B"}, "meta-llama-Llama-3-8B-"),
+    ],
+)
+def test_model_may_be_its_architecture(tmp_path: Path, members: Any, model: dict[str, Any], name: str) -> None:
     """A text is the architecture, and is in the name of the directory as one is."""
-    run = start_run(tmp_path, model="vit", git=None)
+    run = start_run(tmp_path, git=None, **members)
     (start,) = read(run.directory)
-    assert {"arch": "vit"} == start["model"]
-    (start,) = read(start_run(tmp_path, arch="vit", model={"patch_size": 16}, git=None).directory)
-    assert {"arch": "vit", "patch_size": 16} == start["model"]
-    assert "vit" in os.path.basename(run.directory)
-    hub = start_run(tmp_path, arch="meta-llama/Llama-3 8B", git=None)
-    (start,) = read(hub.directory)
-    assert ("meta-llama/Llama-3 8B", True) == (
-        start["model"]["arch"],
-        os.path.basename(hub.directory).startswith("meta-llama-Llama-3-8B-"),
-    )
+    assert (model, True) == (start["model"], os.path.basename(run.directory).startswith(name))
 
 
 def test_the_same_script_resumes_again_and_again(tmp_path: Path) -> None:
@@ -118,18 +113,6 @@ def test_the_first_record_says_where_a_run_goes_on(tmp_path: Path, first: Any, f
     (resumed,) = [record for record in read(run.directory) if record.kind == "run_resume"]
     assert from_step == resumed["from_step"]
     assert not any(finding.severity == "error" for finding in check(run.directory).files[0].findings)
-
-
-def test_the_step_of_a_checkpoint_can_be_given(tmp_path: Path) -> None:
-    """With from_step the run_resume is written at once; on a first start it says nothing."""
-    for from_step in (None, 2, 2):
-        run = start_run(tmp_path, run_id="a", exist="resume", from_step=from_step, on_error="raise")
-        for _ in range(3):
-            run.step(loss=1.0)
-        run.abandon()
-    records = [(record.kind, record.get("step", record.get("from_step"))) for record in read(run.directory)]
-    again = [("run_resume", 2), ("step", 3), ("step", 4), ("step", 5)]
-    assert [("run_start", None), ("step", 1), ("step", 2), ("step", 3), *again, *again] == records
 
 
 def test_a_run_that_has_ended_goes_on(tmp_path: Path) -> None:
@@ -435,24 +418,18 @@ def repository(tmp_path: Path) -> Path:
     return tree
 
 
-def test_the_revision_is_that_of_the_tree_around(repository: Path) -> None:
-    """Commit and branch are found from anywhere in the tree, whose tracked changes make it dirty."""
+def test_the_revision_is_that_of_the_tree_around(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commit and branch are found from anywhere in the tree, whose tracked changes make it dirty; no token is."""
     sha = git(repository, "rev-parse", "HEAD")
-    assert Git(sha=sha, branch="main", dirty=False) == git_revision(str(repository / "src"))
     (repository / "untracked").write_text("")
-    assert Git(sha=sha, branch="main", dirty=False) == git_revision(str(repository))
+    monkeypatch.chdir(repository / "src")
+    (start,) = read(start_run(repository / "runs").directory)
+    assert {"sha": sha, "branch": "main", "dirty": False} == start["git"]
     (repository / "src" / "train.py").write_text("changed")
-    assert Git(sha=sha, branch="main", dirty=True) == git_revision(str(repository))
     git(repository, "checkout", "--quiet", "--detach")
-    assert Git(sha=sha, branch="", dirty=True) == git_revision(str(repository))
-
-
-def test_the_remote_is_named_without_credentials(repository: Path) -> None:
-    """A token in the address does not get into the log."""
     git(repository, "remote", "add", "origin", "https://user:secret@example.org/team/model.git")
-    found = git_revision(str(repository))
-    assert found is not None
-    assert "https://example.org/team/model.git" == found.remote
+    remote = "https://example.org/team/model.git"
+    assert Git(sha=sha, branch="", dirty=True, remote=remote) == git_revision(str(repository))
 
 
 def test_without_a_commit_there_is_no_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -470,13 +447,6 @@ def test_git_that_takes_too_long_is_not_waited_for(repository: Path, monkeypatch
     """The run starts without the revision."""
     monkeypatch.setattr(programs, "_MOST_GIT_SECONDS", 1e-6)
     assert git_revision(str(repository)) is None
-
-
-def test_the_revision_of_this_program_is_in_its_run(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that is started in a repository says which commit it is of."""
-    monkeypatch.chdir(repository)
-    (start,) = read(start_run(repository / "runs").directory)
-    assert {"sha": git(repository, "rev-parse", "HEAD"), "branch": "main", "dirty": False} == start["git"]
 
 
 @pytest.mark.parametrize("engine", ["", "python"])

@@ -103,24 +103,6 @@ def test_end_that_was_lost_is_written_again_as_it_was(tmp_path: Path, monkeypatc
     assert [{"kind": "run_end", "reason": "aborted"}] == stream(tmp_path)
 
 
-def test_end_that_fails_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """At the end of a program no caller could take an error."""
-    run = begun(tmp_path)
-
-    def fail(**_: Any) -> None:
-        raise RuntimeError("no end")
-
-    monkeypatch.setattr(run, "run_end", fail)
-    open_runs.start_again(run.events_path)
-    other = begun(tmp_path, exist="replace")
-    monkeypatch.setattr(other, "run_end", fail)
-    other.__exit__(KeyError, KeyError(), None)
-    fact = f"toyspec: {run.events_path}: run_end could not be written: no end"
-    assert [fact, fact] == [line for line in capsys.readouterr().err.splitlines() if "run_end" in line]
-
-
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
@@ -184,29 +166,25 @@ def test_wrong_choices_say_what_may_be_chosen(tmp_path: Path) -> None:
     assert [] == os.listdir(tmp_path)
 
 
-def test_progress_of_a_seal_ends_with_all_bytes(tmp_path: Path) -> None:
-    """Each part adds up to the size of all files."""
-    with begun(tmp_path) as run:
-        run.note("x")
-    (tmp_path / "r" / "a.bin").write_bytes(b"12345")
-    told: list[tuple[int, int]] = []
-    toyspec.seal(tmp_path / "r", on_progress=lambda *each: told.append(each))
-    total = sum(path.stat().st_size for path in (tmp_path / "r").iterdir() if path.name != "SHA256SUMS")
-    assert {total} == {known for _, known in told}
-    assert (sorted(told), (total, total)) == (told, told[-1])
+def test_companion_of_a_parent_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """A forked child neither ends the process that goes along with the run, nor waits for it.
 
+    Where it is late it goes on by itself: what is said has the number of its process, which is not waited for again.
+    """
 
-def test_companion_of_a_parent_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A forked child neither ends the process that goes along with the run, nor waits for it."""
+    def late(seconds: float) -> None:
+        raise subprocess.TimeoutExpired("m", seconds)
+
     companion = CompanionProcess.__new__(CompanionProcess)
-    process: Any = SimpleNamespace(stdin=SimpleNamespace(close=lambda: None), wait=lambda _: 0)
+    process: Any = SimpleNamespace(stdin=SimpleNamespace(close=lambda: None), wait=late, pid=7, returncode=None)
     companion._process, companion._owner, companion._is_over = process, os.getpid() + 1, False
-    companion._order = CompanionOrder("m", b"", 0.0, "late")
+    companion._order = CompanionOrder("m", b"", 0.0, "the rest is still sent")
     companion.ended()
-    assert not companion._is_over
+    assert (False, "") == (companion._is_over, capsys.readouterr().err)
     companion._owner = os.getpid()
     companion.ended()
     assert companion._is_over
+    assert ("toyspec: the rest is still sent, by process 7\n", 0) == (capsys.readouterr().err, process.returncode)
 
 
 @pytest.mark.parametrize(
@@ -216,20 +194,6 @@ def test_companion_whose_training_is_gone_before_its_order_ends_quietly(module: 
     """A program that is killed while it starts a run leaves no traceback of another one."""
     ended = subprocess.run([sys.executable, "-P", "-m", module], input=order, capture_output=True, check=False)
     assert (0, b"", b"") == (ended.returncode, ended.stdout, ended.stderr)
-
-
-def test_companion_that_is_late_goes_on_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is said has the number of its process, which is not waited for again."""
-
-    def late(seconds: float) -> None:
-        raise subprocess.TimeoutExpired("m", seconds)
-
-    companion = CompanionProcess.__new__(CompanionProcess)
-    process: Any = SimpleNamespace(stdin=SimpleNamespace(close=lambda: None), wait=late, pid=7, returncode=None)
-    companion._process, companion._owner = process, os.getpid()
-    companion._order = CompanionOrder("m", b"", 0.0, "the rest is still sent")
-    companion.ended()
-    assert ("toyspec: the rest is still sent, by process 7\n", 0) == (capsys.readouterr().err, process.returncode)
 
 
 class Along(Companionship):

@@ -48,7 +48,9 @@ def test_runs_of_other_profiles_are_sealed_too(tmp_path: Path, profile: str) -> 
             run.close()
 
     write(1)
-    seal(path.parent)
+    told: list[tuple[int, int]] = []
+    sealed = seal(path.parent, on_progress=lambda *each: told.append(each))
+    assert ({sealed.bytes}, (sealed.bytes, sealed.bytes)) == ({known for _, known in told}, max(told))
     assert [] == broken(path)
     write(2)
     assert ["SHA256SUMS.prev"] == [found.name for found in path.parent.glob("SHA256SUMS*")]
