@@ -221,14 +221,10 @@ def directory(tmp_path: Path) -> Path:
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     """Serve an empty object store, whose bucket ``s3://bucket`` names."""
     pytest.importorskip("obstore", reason="the extra remote is not installed")
-    from loopback_store import forget, s3, served
-    from toyspec.core.places import place
+    from loopback_store import forget, served, use
 
     with served() as opened:
-        for name, value in s3(opened).items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setenv(place.VARIABLE, "2")
-        forget()
+        use(monkeypatch, opened)
         yield opened
         forget()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
@@ -13,7 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from loopback_store import LoopbackServer, body_of
+from loopback_store import body_of, listening
 from toyspec.core.places import place
 
 NAME = "me/runs"
@@ -47,13 +46,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self._send({"id": NAME, "modelId": NAME, "sha": _COMMIT, "siblings": [], "private": True, "tags": []})
 
-    def do_HEAD(self) -> None:
-        """Answer without content."""
-        self.do_GET()
-
-    def do_POST(self) -> None:
-        """Answer a question that has a body."""
-        self.do_GET()
+    do_HEAD = do_POST = do_GET  # noqa: N815 - names that the server calls
 
     def _send(self, content: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -104,16 +97,8 @@ def _listed(path: str, data: bytes) -> dict[str, Any]:
 @contextmanager
 def serving(files: dict[str, bytes]) -> Iterator[str]:
     """Serve a model with *files* for the length of the block, and give the address of the hub."""
-    server = LoopbackServer(("127.0.0.1", 0), type("HubHandler", (Handler,), {"files": files}))
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with listening(type("HubHandler", (Handler,), {"files": files})) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @contextmanager

@@ -16,13 +16,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
-import loopback_uploads
 from toyspec.core.places import place, remote_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import pytest
+
 BUCKET = "bucket"
+_LONG_AGO = 1_600_000_000.0
+_ITEM = "<Contents><Key>{}</Key><LastModified>{}</LastModified><ETag>&quot;{}&quot;</ETag><Size>{}</Size></Contents>"
 
 
 @dataclass
@@ -35,8 +38,6 @@ class Request:
     range: str
     sent: int = 0
     """Number of bytes of content in the answer."""
-    received: int = 0
-    """Number of bytes of content in the request."""
 
 
 class Store:
@@ -48,6 +49,7 @@ class Store:
         """What was written of each object, by its key."""
         self.generations: dict[str, int] = {}
         self.times: dict[str, float] = {}
+        """When an object was written by a request, in seconds since the Unix epoch; others are from long ago."""
         self.lock = threading.Lock()
         self.requests: list[Request] = []
         self.answers: list[Callable[[Handler], bool]] = []
@@ -57,7 +59,6 @@ class Store:
         self.page_size = 1000
         self.has_ranges = True
         self.has_tags = True
-        self.has_lists = True
         self.port = 0
 
     @property
@@ -78,18 +79,9 @@ class Store:
         """Number of bytes of content in all answers."""
         return sum(request.sent for request in self.requests)
 
-    @property
-    def received(self) -> int:
-        """Number of bytes of content in all requests."""
-        return sum(request.received for request in self.requests)
-
     def get(self, key: str) -> bytes | None:
         """Return what the bucket has at *key*."""
         return self.objects.get(f"{BUCKET}/{key}")
-
-    def modified(self, key: str) -> float:
-        """Return when an object was written by a request, in seconds since the Unix epoch; long ago for others."""
-        return self.times.get(key, 1_600_000_000.0)
 
     def reads(self) -> list[Request]:
         """Return the requests for content."""
@@ -105,6 +97,10 @@ def body_of(handler: BaseHTTPRequestHandler) -> bytes:
     return body
 
 
+def _tag_of(data: bytes) -> str:
+    return f'"{md5(data).hexdigest()}"'
+
+
 class Handler(BaseHTTPRequestHandler):
     """Answers requests."""
 
@@ -115,25 +111,29 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         """Log nothing."""
 
-    def do_HEAD(self) -> None:
-        """Answer without content."""
-        self.do_GET()
-
     def do_GET(self) -> None:
-        """Answer with an object, a range of it, or a list."""
+        """Answer with an object, a range of it, or a list; or change the store, on the conditions of the request."""
         parts = urlsplit(self.path)
-        wanted = self.headers.get("Range") or ""
-        self.request_made = Request(self.command, unquote(parts.path), parts.query, wanted)
-        # Before the answer: its reader may look at once.
-        self.store.requests.append(self.request_made)
+        store, key = self.store, unquote(parts.path).lstrip("/")
         try:
-            store = self.store
+            body = body_of(self)
+            self.request_made = Request(self.command, unquote(parts.path), parts.query, self.headers.get("Range") or "")
+            # Before the answer: its reader may look at once.
+            store.requests.append(self.request_made)
             special = store.every or (store.answers.pop(0) if store.answers else None)
-            if special is None or not special(self):
-                query = parse_qs(parts.query)
-                self._list(parts.path, query) if "list-type" in query and store.has_lists else self._object(parts.path)
+            if special is not None and special(self):
+                return
+            query = parse_qs(parts.query)
+            if self.command == "PUT":
+                self._take(key, body)
+            elif "list-type" in query:
+                self._list(key.rstrip("/"), query)
+            else:
+                self._object(key)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
+
+    do_HEAD = do_PUT = do_GET  # noqa: N815 - names that the server calls
 
     def handle_expect_100(self) -> bool:
         """Ask for the body at once: the answer is buffered otherwise, and its client waits."""
@@ -141,27 +141,6 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
         return True
-
-    def do_PUT(self) -> None:
-        """Change the store, on its conditions."""
-        parts = urlsplit(self.path)
-        try:
-            body = body_of(self)
-            self.request_made = Request(self.command, unquote(parts.path), parts.query, "", received=len(body))
-            self.store.requests.append(self.request_made)
-            special = self.store.every or (self.store.answers.pop(0) if self.store.answers else None)
-            if special is None or not special(self):
-                loopback_uploads.take(self, body)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True
-
-    def do_POST(self) -> None:
-        """Begin or complete an upload."""
-        self.do_PUT()
-
-    def do_DELETE(self) -> None:
-        """Give up an upload."""
-        self.do_PUT()
 
     def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         """Send one answer."""
@@ -173,17 +152,14 @@ class Handler(BaseHTTPRequestHandler):
             self.request_made.sent += len(body)
             self.wfile.write(body)
 
-    def _object(self, path: str) -> None:
-        data = self.store.objects.get(unquote(path).lstrip("/"))
+    def _object(self, key: str) -> None:
+        data = self.store.objects.get(key)
         if data is None:
             self.answer(404, b"<Error><Code>NoSuchKey</Code></Error>")
             return
-        tag = loopback_uploads.tag_of(data)
-        key = unquote(path).lstrip("/")
-        tagged = {"ETag": tag} if self.store.has_tags else {}
-        headers = {**tagged, "Accept-Ranges": "bytes", "x-goog-generation": str(self.store.generations.get(key, 1))}
-        headers["Last-Modified"] = formatdate(self.store.modified(key), usegmt=True)
-        if self.headers.get("If-Match") not in (None, tag):
+        headers = {**self._tags(key), "Accept-Ranges": "bytes"}
+        headers["Last-Modified"] = formatdate(self.store.times.get(key, _LONG_AGO), usegmt=True)
+        if self.headers.get("If-Match") not in (None, _tag_of(data)):
             self.answer(412, b"")
             return
         wanted = self.headers.get("Range")
@@ -197,36 +173,64 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.answer(206, data[start : end + 1], {**headers, "Content-Range": f"bytes {start}-{end}/{len(data)}"})
 
-    def _list(self, path: str, query: dict[str, list[str]]) -> None:
-        bucket = unquote(path).strip("/")
+    def _tags(self, key: str) -> dict[str, str]:
+        tag = {"ETag": _tag_of(self.store.objects[key])} if self.store.has_tags else {}
+        return {**tag, "x-goog-generation": str(self.store.generations.get(key, 1))}
+
+    def _take(self, key: str, body: bytes) -> None:
+        """Put an object or a copy, as S3 and Google do."""
+        store, source = self.store, self.headers.get("x-amz-copy-source")
+        with store.lock:
+            if not self._is_allowed(key, store.objects.get(key)):
+                self.answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
+                return
+            data = body if source is None else store.objects[unquote(source).lstrip("/")]
+            store.objects[key], store.times[key] = data, time.time()
+            store.generations[key] = store.generations.get(key, 1) + 1
+            store.kept(key.partition("/")[2], data)
+            answer = f"<CopyObjectResult><ETag>{_tag_of(data)}</ETag></CopyObjectResult>" if source else ""
+            self.answer(200, answer.encode(), self._tags(key))
+
+    def _is_allowed(self, key: str, data: bytes | None) -> bool:
+        wanted, generation = self.headers.get("If-Match"), self.headers.get("x-goog-if-generation-match")
+        if self.headers.get("If-None-Match") == "*" and data is not None:
+            return False
+        if wanted is not None and (data is None or wanted != _tag_of(data)):
+            return False
+        return generation is None or int(generation) == (0 if data is None else self.store.generations.get(key, 1))
+
+    def _list(self, bucket: str, query: dict[str, list[str]]) -> None:
         known = sorted(name.partition("/")[2] for name in self.store.objects if name.startswith(f"{bucket}/"))
         if not known and bucket != BUCKET:
             self.answer(404, b"<Error><Code>NoSuchBucket</Code></Error>")
             return
         prefix, mark = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]
         keys = [key for key in known if key.startswith(prefix)]
-        folders = sorted(
-            {prefix + key[len(prefix) :].split(mark)[0] + mark for key in keys if mark in key[len(prefix) :]}
-            if mark
-            else ()
-        )
-        keys = [key for key in keys if not mark or mark not in key[len(prefix) :]]
+        folders: set[str] = set()
+        if mark:
+            below = [key for key in keys if mark in key[len(prefix) :]]
+            folders = {prefix + key[len(prefix) :].split(mark)[0] + mark for key in below}
+            keys = [key for key in keys if key not in below]
+        self.answer_page(
+            query, len(keys), lambda at: self._item(keys[at]),
+            "".join(f"<CommonPrefixes><Prefix>{escape(each)}</Prefix></CommonPrefixes>" for each in sorted(folders)),
+        )  # fmt: skip
+
+    def answer_page(
+        self, query: dict[str, list[str]], count: int, item: Callable[[int], str], folders: str = ""
+    ) -> None:
+        """Send the page that *query* asks for of a list of *count* objects and *folders*."""
         start = int(query.get("continuation-token", ["0"])[0])
-        page, more = keys[start : start + self.store.page_size], start + self.store.page_size < len(keys)
-        items = "".join(map(self._item, page)) + "".join(
-            f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in folders
-        )
-        token = f"<NextContinuationToken>{start + len(page)}</NextContinuationToken>" if more else ""
-        body = f"<ListBucketResult><IsTruncated>{str(more).lower()}</IsTruncated>{token}{items}</ListBucketResult>"
+        end = min(start + self.store.page_size, count)
+        token = f"<NextContinuationToken>{end}</NextContinuationToken>" if end < count else ""
+        found = f"{token}{''.join(map(item, range(start, end)))}{folders}"
+        body = f"<ListBucketResult><IsTruncated>{str(end < count).lower()}</IsTruncated>{found}</ListBucketResult>"
         self.answer(200, body.encode())
 
     def _item(self, key: str) -> str:
         data = self.store.objects[f"{BUCKET}/{key}"]
-        modified = datetime.fromtimestamp(self.store.modified(f"{BUCKET}/{key}"), UTC).isoformat()
-        return (
-            f"<Contents><Key>{escape(key)}</Key><LastModified>{modified}</LastModified>"
-            f"<ETag>&quot;{md5(data).hexdigest()}&quot;</ETag><Size>{len(data)}</Size></Contents>"
-        )
+        modified = datetime.fromtimestamp(self.store.times.get(f"{BUCKET}/{key}", _LONG_AGO), UTC).isoformat()
+        return _ITEM.format(escape(key), modified, md5(data).hexdigest(), len(data))
 
 
 class LoopbackServer(ThreadingHTTPServer):
@@ -239,21 +243,26 @@ class LoopbackServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def served(store: Store | None = None) -> Iterator[Store]:
-    """Serve *store*, a new one by default, until the block ends; a second time at the same port."""
-    store = store or Store()
-    handler = type("StoreHandler", (Handler,), {"store": store})
-    server = LoopbackServer(("127.0.0.1", store.port), handler)
+def listening(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[int]:
+    """Let *handler* answer at *port* of loopback until the block ends, a free one by default; give its number."""
+    server = LoopbackServer(("127.0.0.1", port), handler)
     server.daemon_threads = True
-    store.port = server.server_port
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
-        yield store
+        yield server.server_port
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def served(store: Store | None = None) -> Iterator[Store]:
+    """Serve *store*, a new one by default, until the block ends; a second time at the same port."""
+    store = store or Store()
+    with listening(type("StoreHandler", (Handler,), {"store": store}), store.port) as store.port:
+        yield store
 
 
 def status(code: int, body: bytes = b"about AKIAKEYID") -> Callable[[Handler], bool]:
@@ -273,7 +282,7 @@ def cut_after(size: int) -> Callable[[Handler], bool]:
         data = handler.store.objects[unquote(urlsplit(handler.path).path).lstrip("/")]
         handler.send_response(206)
         headers = {"Content-Range": f"bytes 0-{len(data) - 1}/{len(data)}", "Content-Length": str(len(data))}
-        tag = {"ETag": f'"{md5(data).hexdigest()}"', "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
+        tag = {"ETag": _tag_of(data), "Last-Modified": "Sun, 22 Nov 2026 10:00:00 GMT"}
         for name, value in {**headers, **tag}.items():
             handler.send_header(name, value)
         handler.end_headers()
@@ -284,25 +293,16 @@ def cut_after(size: int) -> Callable[[Handler], bool]:
     return cut
 
 
-def many_objects(count: int, name: str = "data/part-{:09}.bin") -> Callable[[Handler], bool]:
-    """Return the answer of a bucket with *count* objects that are made for each page; *name* gives their keys."""
-    item = (
-        "<Contents><Key>{}</Key><LastModified>2026-11-22T10:00:00Z</LastModified>"
-        "<ETag>&quot;{}&quot;</ETag><Size>7</Size></Contents>"
-    )
+def many_objects(count: int) -> Callable[[Handler], bool]:
+    """Return the answer of a bucket with *count* objects that are made for each page."""
 
     def listed(handler: Handler) -> bool:
         query = parse_qs(urlsplit(handler.path).query)
         if "list-type" not in query:
             return False
-        start = int(query.get("continuation-token", ["0"])[0])
-        end = min(start + handler.store.page_size, count)
-        items = "".join(item.format(name.format(number), number) for number in range(start, end))
-        token = f"<NextContinuationToken>{end}</NextContinuationToken>" if end < count else ""
-        body = (
-            f"<ListBucketResult><IsTruncated>{str(end < count).lower()}</IsTruncated>{token}{items}</ListBucketResult>"
+        handler.answer_page(
+            query, count, lambda at: _ITEM.format(f"data/part-{at:09}.bin", "2026-11-22T10:00:00Z", at, 7)
         )
-        handler.answer(200, body.encode())
         return True
 
     return listed
@@ -326,6 +326,13 @@ def s3(store: Store) -> dict[str, str]:
         "AWS_SECRET_ACCESS_KEY": "secretsecret",
         "AWS_REGION": "us-east-1",
     }
+
+
+def use(patch: pytest.MonkeyPatch, store: Store) -> None:
+    """Let ``s3://`` name *store*, which is waited for two seconds."""
+    for name, value in {**s3(store), place.VARIABLE: "2"}.items():
+        patch.setenv(name, value)
+    forget()
 
 
 def forget() -> None:

@@ -9,7 +9,7 @@ from collections import Counter, deque
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from loopback_store import Handler, Store, served
+from loopback_store import Handler, Store, served, status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,14 +69,6 @@ class Bucket(Store):
         return fault(handler)
 
 
-def _refuse(status: int, body: bytes) -> Callable[[Handler], bool]:
-    def refuse(handler: Handler) -> bool:
-        handler.answer(status, body)
-        return True
-
-    return refuse
-
-
 def _hang_up(handler: Handler) -> bool:
     handler.close_connection = True
     return True
@@ -122,8 +114,8 @@ _FAULTS: list[tuple[str, Callable[[Handler], bool]]] = [
     ("answer lost", _lose_answer),
     ("answer cut", _cut_answer),
     ("answer late", _delay),
-    ("status 503", _refuse(503, b"<Error><Code>SlowDown</Code></Error>")),
-    ("status 500", _refuse(500, b"")),
-    ("empty answer with status 200", _refuse(200, b"")),
-    ("page of a proxy with status 200", _refuse(200, b"<html><body>Sign in</body></html>")),
+    ("status 503", status(503, b"<Error><Code>SlowDown</Code></Error>")),
+    ("status 500", status(500, b"")),
+    ("empty answer with status 200", status(200, b"")),
+    ("page of a proxy with status 200", status(200, b"<html><body>Sign in</body></html>")),
 ]

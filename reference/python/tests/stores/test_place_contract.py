@@ -86,19 +86,12 @@ def test_ranges_of_a_file(opened: tuple[Any, str]) -> None:
 
 
 def test_file_that_is_not_there(opened: tuple[Any, str]) -> None:
-    """A directory is not one either."""
+    """A directory of a place that has objects is not one either."""
     place, root = opened
-    for name in ("nowhere", "runs/nowhere", "runs/b/below"):
+    for name in ("nowhere", "runs/nowhere", "runs/b/below", *([] if isinstance(place, Folder) else ["runs"])):
         with pytest.raises(FileNotFoundError) as caught:
             place.status(f"{root}/{name}")
         assert f"{root}/{name}" == caught.value.filename
-
-
-def test_directory_of_a_file_system_is_not_an_object(of_memory: tuple[Any, str]) -> None:
-    """It is as if nothing was there."""
-    place, root = of_memory
-    with pytest.raises(FileNotFoundError):
-        place.status(f"{root}/runs")
 
 
 class _Failing:
@@ -150,7 +143,8 @@ def test_file_that_changes_while_it_is_read_is_refused() -> None:
 @pytest.mark.parametrize(
     ("message", "said"),
     [
-        ("status code: 403 Forbidden, body", "403 Forbidden: the credentials do not allow it, or are missing"),
+        ("status code: 401 Unauthorized, body", "401 Unauthorized: the credentials are missing or wrong"),
+        ("status code: 429", "429: the server wants fewer requests; try again later"),
         ("status code: 405 Method Not Allowed", "405 Method Not Allowed: the server does not offer this"),
         ("status code: 503, after 0 retries", "503: the server has a problem; try again later"),
         ("status code: 500, after 3 retries", "500 after 3 retries: the server has a problem; try again later"),

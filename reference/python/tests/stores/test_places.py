@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
+import operator
 import subprocess
 import sys
 import tracemalloc
@@ -371,19 +372,6 @@ def test_a_package_adds_a_scheme(install_package: Callable[..., None]) -> None:
     assert 5 == len(list(read("lake://deep/runs/a")))
 
 
-def test_any_mark_of_a_content_tells_versions_apart() -> None:
-    """File systems call the time or the tag of a content by many names."""
-    pytest.importorskip("fsspec", reason="the extra remote is not installed")
-    from toyspec.stores.file_systems import FilePlace
-
-    names = ["ETag", "etag", "md5", "checksum", "blob_id", "xet_hash", "mtime"]
-    names += ["LastModified", "last_modified", "modified", "created"]
-    alike = [FilePlace._entry("memory://a", {"size": 3, "other": 1})]
-    for name in names:
-        alike += [FilePlace._entry("memory://a", {"size": 3, name: value}) for value in (1, 2)]
-    assert len(alike) == len(set(alike))
-
-
 def test_files_by_their_addresses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The address file:///… names what the path names, wherever a command is called."""
     pytest.importorskip("fsspec", reason="the extra remote is not installed")
@@ -412,12 +400,8 @@ def test_work_on_runs_of_a_store_is_a_bounded_number_ahead() -> None:
     assert [f"s3://{BUCKET}/{number}" for number in range(3)] == [next(results)[1]() for _ in range(3)]
     assert len(listed) < 200
     results.close()  # type: ignore[attr-defined]
-    assert [0, 1, 2] == [result() for _, result in each_result((Stream(f"s3://b/{at}", at) for at in range(3)), size)]
-
-
-def size(stream: Stream) -> int:
-    """Return the size of *stream*."""
-    return stream.size
+    sized = operator.attrgetter("size")
+    assert [0, 1, 2] == [result() for _, result in each_result((Stream("s3://b", at) for at in range(3)), sized)]
 
 
 def test_nothing_remote_is_imported_for_local_paths(tmp_path: Path) -> None:

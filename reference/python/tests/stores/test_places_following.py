@@ -6,7 +6,6 @@ import pytest
 
 from loopback_store import BUCKET, Handler, Store, status, stream, web
 from toyspec import (
-    Record,
     StreamUnreadableError,
     follow,
     read,
@@ -123,15 +122,6 @@ def test_tail_once_is_not_cut_short(store: Store, capsys: pytest.CaptureFixture[
     else:
         assert 2 == code
         assert f"toyspec tail: s3://{BUCKET}/a/events.jsonl: 403 Forbidden" in said.err
-
-
-def test_uncommitted_end_may_change(store: Store) -> None:
-    """Half a line is not a record; the whole line that replaces it is one."""
-    store.put("a/events.jsonl", stream(3, end="") + b'{"kind":"step","t":4.0,"step":4,"lo')
-    versions = iter([stream(4, end="") + b'{"kind', stream(5)])
-    items = list(follow(f"s3://{BUCKET}/a", sleep=lambda _: store.put("a/events.jsonl", next(versions))))
-    records = [item for item in items if isinstance(item, Record)]
-    assert [1, 2, 3, 4, 5] == [record["step"] for record in records if record.kind == "step"]
 
 
 @pytest.mark.parametrize("sought", [0, 10, 9000, 65536, 150_000])

@@ -96,6 +96,18 @@ def test_place_that_is_away_costs_the_training_nothing(
     assert (tmp_path / "runs" / "a" / "events.jsonl").read_bytes() == store.get(LOG)
 
 
+def test_end_of_a_run_is_sent_again_until_it_is_there(
+    store: Store, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A place that is away for a moment at the end gets everything; the reason is said once."""
+    left = [403] * 3
+    store.every = lambda handler: bool(left) and status(left.pop())(handler)
+    with toyspec.start_run(tmp_path / "runs", run_id="a", sync=toyspec.Sync(TO, every=60.0, wait=60.0)) as run:
+        run.step(loss=2.0)
+    assert (1, []) == (capfd.readouterr().err.count("403 Forbidden"), left)
+    assert (tmp_path / "runs" / "a" / "events.jsonl").read_bytes() == store.get(LOG)
+
+
 def test_end_of_a_run_waits_no_longer_than_allowed(
     store: Store, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

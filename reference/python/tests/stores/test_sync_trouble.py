@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from command_line import toyspec
 from command_line import toyspec_within as command
-from loopback_store import BUCKET, Store, forget, s3, served, status, stream
+from loopback_store import BUCKET, Store, served, status, stream, use
 from property_examples import examples
 from synced_runs import LOG, TO, outcome, put, sync
-from toyspec.core.places import place
 from toyspec.core.places.place import ChangedError, Entry
 from toyspec.stores.run_sync import SyncReport, SyncSettings
 from toyspec.stores.syncing import Syncing
@@ -35,7 +34,7 @@ def test_two_at_once_never_undo_each_other(
     run = tmp_path_factory.mktemp("r") / "runs" / "a"
     whole = stream(100)
     with pytest.MonkeyPatch.context() as patch, served() as store:
-        environment(patch, store)
+        use(patch, store)
         put(run, whole[:150])
         both = [Syncing(str(run.parent), TO, SyncSettings()) for _ in range(2)]
         end = 150
@@ -48,13 +47,6 @@ def test_two_at_once_never_undo_each_other(
         versions = store.versions[LOG]
     assert whole == versions[-1]
     assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(versions))
-
-
-def environment(patch: pytest.MonkeyPatch, store: Store) -> None:
-    """Let ``s3://`` name *store*."""
-    for name, value in {**s3(store), place.VARIABLE: "2"}.items():
-        patch.setenv(name, value)
-    forget()
 
 
 def test_late_writer_goes_on_from_what_is_there(store: Store, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,15 +97,6 @@ def test_refusals(store: Store, run: Path, code: int, expected: str) -> None:
     assert f"toyspec sync: s3://bucket/runs/a: {expected}".encode() in done.stderr
     assert b"AKIA" not in done.stderr + done.stdout
     assert b"secret" not in done.stderr + done.stdout
-
-
-def test_what_passes_is_waited_for(store: Store, run: Path) -> None:
-    """A store that is busy for a moment gets the same request again."""
-    put(run, stream(5))
-    left = [503, 500]
-    store.every = lambda handler: bool(left) and handler.command == "PUT" and status(left.pop())(handler)
-    assert "sent" == outcome(sync(run))
-    assert stream(5) == store.get(LOG)
 
 
 @pytest.mark.parametrize("body", [b"", b"<html><body>Sign in</body></html>"])
