@@ -102,7 +102,7 @@ def test_copy_has_the_content(kept: Kept) -> None:
 
 
 def test_directory_is_not_a_file_of_a_folder(tmp_path: Path) -> None:
-    """What is no regular file could block, or never end."""
+    """What is not a regular file could block, or never end."""
     with pytest.raises(PlaceError) as refused:
         Folder(f"file://{tmp_path}").read_range(f"file://{tmp_path}", 0, 1, None)
     assert f"file://{tmp_path}: a directory, not a regular file; check the directory" == str(refused.value)

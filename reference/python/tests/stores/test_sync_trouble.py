@@ -13,16 +13,13 @@ from hypothesis import strategies as st
 
 from command_line import toyspec
 from command_line import toyspec_within as command
-from loopback_store import BUCKET, Store, served, status, stream, use
+from loopback_store import BUCKET, Handler, Store, served, status, stream, use
 from property_examples import examples
 from synced_runs import LOG, TO, outcome, put, sync
-from toyspec.core.places.place import ChangedError, Entry
 from toyspec.stores.run_sync import SyncReport, SyncSettings
 from toyspec.stores.syncing import Syncing
-from toyspec.stores.transfers import LocalFile
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
-from toyspec.stores.object_stores import ObjectPlace
 
 
 @settings(max_examples=examples(15))
@@ -49,32 +46,27 @@ def test_two_at_once_never_undo_each_other(
     assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(versions))
 
 
-def test_late_writer_goes_on_from_what_is_there(store: Store, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_writer_goes_on_from_what_is_there(store: Store, run: Path) -> None:
     """A write between comparing and sending is not undone: the one that comes late compares again."""
     put(run, stream(5, end=""))
     sync(run)
     put(run, stream(9))
-    sent = ObjectPlace.put
-    late: list[bytes] = [stream(7, end=""), stream(8, end="")]
+    late = [stream(7, end=""), stream(8, end="")]
 
-    def put_late(self: ObjectPlace, file: LocalFile, address: str, known: Entry | None, shared: int) -> Entry:
-        if late:
+    def put_late(handler: Handler) -> bool:
+        if handler.command == "PUT" and late:
             store.put(LOG, late.pop(0))
-        return sent(self, file, address, known, shared)
+        return False
 
-    monkeypatch.setattr(ObjectPlace, "put", put_late)
+    store.every = put_late
     assert "sent" == outcome(sync(run))
-    assert stream(9) == store.get(LOG)
+    assert (stream(9), []) == (store.get(LOG), late)
 
 
-def test_object_that_never_rests(store: Store, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_object_that_never_rests(store: Store, run: Path) -> None:
     """A place that refuses every write because of another program is reported, not tried for ever."""
     put(run, stream(5))
-
-    def refuse(self: object, file: LocalFile, address: str, known: Entry | None, shared: int) -> Entry:
-        raise ChangedError(address)
-
-    monkeypatch.setattr(ObjectPlace, "put", refuse)
+    store.every = lambda handler: handler.command == "PUT" and status(412)(handler)
     (result,) = sync(run).runs
     assert "failed" == result.outcome
     assert ["events.jsonl: another program changes it all the time; end one of the two"] == result.facts
