@@ -34,8 +34,8 @@ from toyspec.core.writing.logged_values import event_members
         ("eval", {"val_loss": 1.0, "loss": 2.0}, {"loss": 1.0, "extra": {"loss": 2.0}}),
         (
             "system",
-            {"memory_used_bytes": 1e9, "data_wait_us": 1800.4, "gpu_util": 0.9},
-            {"memory_used_bytes": 10**9, "data_wait_us": 1800, "extra": {"gpu_util": 0.9}},
+            {"memory_used_bytes": 1e9, "data_wait_us": 1800.6, "gpu_util": 0.9},
+            {"memory_used_bytes": 10**9, "data_wait_us": 1801, "extra": {"gpu_util": 0.9}},
         ),
         # A metric cannot overwrite what every event has.
         *(("step", {name: 1.0}, {"extra": {name: 1.0}}) for name in ("kind", "t", "phase", "extra", "name")),

@@ -63,6 +63,9 @@ def test_secrets_are_replaced_at_any_depth_and_numbers_stay() -> None:
     assert {"hub": {"token": HIDDEN, "retries": 3}, "tokens": 512, "token": None, "runs": [{"api_key": HIDDEN}]} == (
         without_secrets(given)
     )
+    remarks = dict.fromkeys(("notes", "text", "error"), "password=abc")
+    Redaction().record(remarks)
+    assert {f"password={HIDDEN}"} == set(remarks.values())
 
 
 def test_secret_of_a_key_that_is_cleared_stays() -> None:

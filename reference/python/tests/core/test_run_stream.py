@@ -138,7 +138,7 @@ def test_a_stream_of_a_live_writer_is_left_alone(directory: Path, exist: Any, ca
         (GeneratorExit(), {"reason": "interrupted", "error": "GeneratorExit"}),
         (asyncio.CancelledError(), {"reason": "interrupted", "error": "CancelledError"}),
         (SystemExit(), {"reason": "completed", "exit_code": 0}),
-        (SystemExit(3), {"reason": "aborted", "exit_code": 3, "error": "exit status 3"}),
+        (SystemExit(259), {"reason": "aborted", "exit_code": 3, "error": "exit status 259"}),
         (SystemExit("no data"), {"reason": "aborted", "exit_code": 1, "error": "no data"}),
     ],
 )

@@ -99,7 +99,7 @@ def test_hugging_face_logs_before_and_after_training(hugging_face: Any, tmp_path
     assert ["run_start", "eval", "step", "step", "scalars", "eval", "eval", "scalars", "run_end"] == kinds(tmp_path)
     found = events(tmp_path)
     assert {"n_positions": 64} == found[0]["config"]["model_config"]
-    assert "***" == found[0]["config"]["hub_token"]
+    assert ("***", 0.1) == (found[0]["config"]["hub_token"], found[2]["lr"])
     assert [("eval", 3.0), ("eval", 2.0), ("test", 2.5)] == [
         (e["name"], e["loss"]) for e in found if e["kind"] == "eval"
     ]
@@ -151,6 +151,12 @@ def test_an_exception_in_fit_is_the_end_of_the_run(lightning: Any, tmp_path: Pat
         logger.finalize("failed")
     last = events(tmp_path)[-1]
     assert ("errored", "ValueError: bad batch") == (last["reason"], last["error"])
+    for interrupted, status, reason in ((True, "success", "interrupted"), (False, "aborted", "errored")):
+        trainer = type("Trainer", (), {"interrupted": interrupted})()
+        logger = lightning.ToyspecLogger(tmp_path / reason, system_seconds=0.0)
+        logger.log_graph(SimpleNamespace(_trainer=trainer))
+        logger.finalize(status)
+        assert reason == events(tmp_path / reason)[-1]["reason"]
 
 
 def test_training_of_hugging_face_obeys_health_rules_when_asked(hugging_face: Any, tmp_path: Path) -> None:
@@ -227,14 +233,18 @@ def test_every_framework_has_a_run_on_the_page(program: str) -> None:
 def test_named_run_that_begins_again_keeps_the_earlier_values(tmp_path: Path) -> None:
     """A second start at the first step is another attempt of the run, which supersedes the first."""
     for loss in (1.0, 2.0):
-        options = RunOptions(root=tmp_path, run_id="demo", system_seconds=0.0, name="line", tags=["a"])
+        options = RunOptions(
+            root=tmp_path, run_id="demo", system_seconds=0.0, name="line", tags=["a"], unredacted=["hub_token"]
+        )
         run = TrainingRun(options, Start())
-        run.begin({"lr": 0.1, "api_key": "secret"})
+        run.begin({"hub_token": "known", "api_key": "secret"})
         run.log({"loss": loss}, step=1)
         run.begin().abandon()
     found = events(tmp_path)
     assert ["run_start", "scalars", "run_resume", "scalars"] == [event["kind"] for event in found]
-    assert ({"lr": 0.1, "api_key": "***"}, "line", ["a"]) == tuple(found[0][key] for key in ("config", "name", "tags"))
+    assert ({"hub_token": "known", "api_key": "***"}, "line", ["a"]) == tuple(
+        found[0][key] for key in ("config", "name", "tags")
+    )
     (listed,) = list_runs(tmp_path)
     assert [2.0] == list(listed.history("loss")["loss"])
 

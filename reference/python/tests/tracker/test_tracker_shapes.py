@@ -184,8 +184,9 @@ def test_every_call_of_summary_writer_is_a_record(tmp_path: Path) -> None:
 def test_every_call_of_mlflow_is_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings and tags are those of the run, texts are notes, and its status is how it ends."""
     monkeypatch.setattr(mlflow, "_settings", {"root": "runs", "experiment": None})
-    for at, (status, reason) in enumerate(
-        {"FINISHED": "completed", "FAILED": "errored", "KILLED": "interrupted", "odd": "errored"}.items()
+    failed = ("errored", "the framework reported a failure")
+    for at, (status, how) in enumerate(
+        {"FINISHED": ("completed", None), "KILLED": ("interrupted", None), "FAILED": failed, "odd": failed}.items()
     ):
         folder = tmp_path / str(at)
         mlflow.set_tracking_uri(f"file://{folder}" if at else str(folder))
@@ -213,7 +214,7 @@ def test_every_call_of_mlflow_is_in_the_log(tmp_path: Path, monkeypatch: pytest.
             scalars(4, values={"acc": 0.5, "f1": 1.0}),
             {"kind": "note", "text": "notes.txt: hello"},
         ] == rest
-        assert reason == end["reason"]
+        assert how == (end["reason"], end.get("error"))
     mlflow.end_run()
     with pytest.raises(ValueError, match="http://host is the address of a server; toyspec logs into a directory"):
         mlflow.set_tracking_uri("http://host")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lightning.fabric.utilities.rank_zero import rank_zero_only
 from lightning.pytorch.loggers.logger import Logger
@@ -18,13 +18,6 @@ from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-_REASONS: dict[str, Literal["completed", "errored", "interrupted"]] = {
-    "success": "interrupted",
-    "finished": "interrupted",
-    "failed": "errored",
-    "aborted": "errored",
-}
 
 
 class ToyspecLogger(Logger):
@@ -96,7 +89,9 @@ class ToyspecLogger(Logger):
         trainer = None if self._trainer is None else self._trainer()
         if error is not None:
             self.run.end(error)
-        elif status in {"success", "finished"} and not getattr(trainer, "interrupted", False):
-            self.run.end_training()
+        elif status not in {"success", "finished"}:
+            self.run.end(reason="errored", cause=f"Lightning reported {status}")
+        elif getattr(trainer, "interrupted", False):
+            self.run.end(reason="interrupted")
         else:
-            self.run.end(reason=_REASONS.get(status, "errored"), cause=f"Lightning reported {status}")
+            self.run.end_training()

@@ -114,19 +114,19 @@ export class Catalog {
     const others = this.othersOf(own);
     if (others.length === 0) return null;
     for (const entry of others) if (!entry.scan && entry.row.message === "") await this.guarded(entry, () => this.scan(entry));
-    const all = [own, ...others].sort((a, b) => a.stream.place!.rank - b.stream.place!.rank);
+    const all = [own, ...others];
     const read = all.flatMap(({ id, stream, row, scan }) => (scan ? [{ rank: stream.place!.rank, id, stream, row, scan }] : []));
     return ranksOf(read, all.flatMap(({ scan, stream, row }) => (scan ? [] : [{ rank: stream.place!.rank, error: `${stream.name}: ${row.message ?? "it cannot be read"}` }])));
   }
 
-  /** Returns the streams of the other ranks of a run. */
+  /** Returns the streams of the other ranks of a run, in the order of `streamsIn`: that of the ranks. */
   private othersOf({ stream: { blob } }: Entry): Entry[] {
     return [...this.ranked.values()].filter(({ stream: { place } }) => place!.ofRankZero === blob);
   }
 
   /** Puts into the row of a run which of its other ranks are not whole. */
   private takeRanks(entry: Entry): void {
-    const others = this.othersOf(entry).sort((a, b) => a.stream.place!.rank - b.stream.place!.rank);
+    const others = this.othersOf(entry);
     const unended = others.flatMap(({ row: { state }, stream: { place } }): [number, "torn" | "damaged"][] => (state === "damaged" || (state === "torn" && isOfLatestAttempt(place!.rank, entry.row.world_size)) ? [[place!.rank, state]] : []));
     if (others.length > 0) this.put(entry, { ...entry.row, other_ranks: others.map(({ stream: { place } }) => place!.rank), ...(unended.length > 0 ? { unended_ranks: unended } : {}) });
   }
