@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import itertools
 import os
 from pathlib import Path
 from typing import Literal
@@ -17,7 +15,6 @@ from toyspec.core.system_calls import SystemCalls
 from toyspec.core.writing.append_file import AppendFile, Options, copy_bytes
 from toyspec.testing import FailingCalls
 
-LINES = [b'{"n":%d,"pad":"%s"}' % (n, b"x" * n * 7) for n in range(6)]
 OLD = b'{"old":true}\n'
 
 
@@ -25,51 +22,6 @@ OLD = b'{"old":true}\n'
 def path(tmp_path: Path) -> str:
     """Return the path of a file that does not exist."""
     return str(tmp_path / "events.jsonl")
-
-
-def write_all(path: str, options: Options, acknowledged: list[bytes]) -> None:
-    """Replace the file, append all lines and close it, going on after errors; note what was acknowledged."""
-    file = AppendFile.replace(path, options=options)
-    for number, line in enumerate(LINES):
-        with contextlib.suppress(OSError):
-            file.append(line, sync="now" if number in (0, len(LINES) - 1) else "as-opened")
-            acknowledged.append(line)
-    file.close()
-
-
-@pytest.mark.parametrize("durability", ["process", "fsync"])
-@pytest.mark.parametrize("effect", ["error", "short-write"])
-@pytest.mark.parametrize("lasting", ["once", "for-ever"])
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
-def test_no_failing_call_loses_an_acknowledged_line(
-    tmp_path: Path,
-    error: int,
-    lasting: Literal["once", "for-ever"],
-    effect: Literal["error", "short-write"],
-    durability: Literal["process", "fsync"],
-) -> None:
-    """Whichever call fails, once or from there on: what was acknowledged stays, after it a part at most."""
-    for at in itertools.count(1):
-        directory = tmp_path / str(at)
-        directory.mkdir()
-        path = str(directory / "events.jsonl")
-        Path(path).write_bytes(OLD)
-        failing = FailingCalls(at=at, error=error, lasting=lasting, effect=effect)
-        acknowledged: list[bytes] = []
-        with contextlib.suppress(OSError):
-            write_all(path, Options(durability=durability, calls=failing.calls), acknowledged)
-        found = content(path)
-        assert OLD in (found, content(f"{path}.prev"))
-        if found != OLD:
-            *lines, part = found.split(b"\n")
-            assert all(line in LINES for line in lines)
-            assert lines == sorted(lines, key=LINES.index)
-            assert [line for line in lines if line in acknowledged] == acknowledged
-            assert part == b"" or any(line.startswith(part) for line in LINES)
-        if not failing.was_hit:
-            break
-    assert at > 10
-    assert LINES == acknowledged
 
 
 def test_a_short_write_is_completed(path: str) -> None:

@@ -125,11 +125,8 @@ def test_scalars_are_written_in_the_order_of_the_source(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "members",
     [
-        {"step": -1},
         {"step": 1.0},
-        {"step": None},
         {"value": "x"},
-        {"tag": None},
         {"tag": 3},
         {"epoch": -1},
         {"minimize": 1},

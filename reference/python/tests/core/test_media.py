@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import toyspec
+from command_line import toyspec_within
 from logged_runs import kinds
 from toyspec import Audio, File, Histogram, Image, Table, Video
 from toyspec.core.reading.run_files import media_file
@@ -196,15 +197,12 @@ _BOTH = "give values, or edges and counts"
 _FLOATS = "its floats must be from 0.0 to 1.0, got"
 WRONG: list[tuple[str, Callable[[], Any]]] = [
     (f"{_FLOATS} 2 to 2; scale them", lambda: Image(np.full((2, 2), 2.0))),
-    (f"{_FLOATS} -0.5 to 1; scale them", lambda: Image(np.array([[-0.5, 1.0]]))),
     (f"{_FLOATS} nan to nan; scale them", lambda: Image(np.full((2, 2), np.nan))),
     ("its values must be from 0 to 255, got 256 to 256; scale them", lambda: Image(np.full((2, 2), 256))),
     ("its values must be from 0 to 255, got -1 to 0; scale them", lambda: Image(np.array([[-1, 0]]))),
     (f"{_SHAPES} (2, 2, 7)", lambda: Image(np.zeros((2, 2, 7)))),
     (f"{_SHAPES} (0, 0)", lambda: Image(np.zeros((0, 0)))),
-    (f"{_SHAPES} (3,)", lambda: Image(np.zeros(3))),
     (f"{_SHAPES} (1, 1, 1, 1)", lambda: Image(np.zeros((1, 1, 1, 1)))),
-    ("it must be an array of numbers, got object", lambda: Image(object())),
     ("it must be an array of numbers, got complex128", lambda: Image(np.ones((2, 2), complex))),
     (
         "it is application/octet-stream, and not of type image; log it with toyspec.File",
@@ -216,7 +214,6 @@ WRONG: list[tuple[str, Callable[[], Any]]] = [
     ),
     (_RATE, lambda: Audio(np.zeros(4))),
     (_RATE, lambda: Audio(np.zeros(4), 0)),
-    (_RATE, lambda: Audio(np.zeros(4), -8)),
     ("its floats must be from -1.0 to 1.0, got 3 to 3; scale them", lambda: Audio(np.full(4, 3.0), 8)),
     (f"{_SOUND} (2, 2, 2)", lambda: Audio(np.zeros((2, 2, 2)), 8)),
     (f"{_SOUND} (0,)", lambda: Audio(np.zeros(0), 8)),
@@ -224,7 +221,6 @@ WRONG: list[tuple[str, Callable[[], Any]]] = [
         "its values must be from -32768 to 32767, got 40000 to 40000; scale them",
         lambda: Audio(np.full(4, 40000), 8),
     ),
-    ("its values must be from -32768 to 32767, got -32769 to 0; scale them", lambda: Audio([-32769, 0], 8)),
     ("it is image/gif, and not of type audio; log it with toyspec.File", lambda: Audio(b"GIF89a")),
     (
         "a film is a file, by its path or as bytes; make one of an array, for example by imageio",
@@ -244,7 +240,6 @@ WRONG: list[tuple[str, Callable[[], Any]]] = [
     ("3 edges have 2 bins between them, got 1", lambda: Histogram(edges=[0, 1, 2], counts=[1])),
     (_BOTH, Histogram),
     (_BOTH, lambda: Histogram(edges=[0, 1, 2])),
-    (_BOTH, lambda: Histogram(counts=[1, 2])),
     ("a row has 1 cells and the table 2 columns", lambda: Table([[1, 2], [1]], ["a", "b"])),
     ("a file is a path or bytes, and not of type int", lambda: File(5)),
 ]
@@ -383,18 +378,14 @@ def test_a_caller_that_wants_errors_learns_which_file_and_why(tmp_path: Path) ->
     assert ["run_start", "artifact", "run_end"] == kinds(tmp_path)
 
 
-def test_show_of_many_names_is_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_of_many_names_is_bounded(tmp_path: Path) -> None:
     """Of very many names, a dozen are shown and the others counted."""
-    from toyspec.core.command_line.main import main
-
     with toyspec.start_run(tmp_path, run_id="r", git=None) as run:
-        for number in range(1100):
+        for number in range(100):
             run.histogram(f"h{number}", edges=[0, 1], counts=[1], step=1)
         for number in range(14):
             run.eval(f"e{number}", loss=1.0, step=1)
-    capsys.readouterr()
-    assert 0 == main(["show", "--color", "never", str(tmp_path / "r")])
-    out = capsys.readouterr().out
+    out = toyspec_within("show", "--color", "never", "r", cwd=tmp_path).stdout.decode()
     assert 12 == out.count("  histogram  h")
-    assert "and 1088 more names" in out
+    assert "and 88 more names" in out
     assert "and 2 more evaluations" in out

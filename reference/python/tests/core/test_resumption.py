@@ -23,25 +23,6 @@ def resumed(*events: dict[str, Any]) -> RunProgress:
     return progress
 
 
-@pytest.mark.parametrize(
-    ("events", "first", "from_step"),
-    [
-        ([], None, 7),
-        ([], 5, 4),
-        ([], 12, 11),
-        ([{"kind": "run_resume", "from_step": 7}], None, None),
-        ([{"kind": "run_resume", "from_step": 7}], 8, None),
-        ([{"kind": "run_resume", "from_step": 7}], 7, 6),
-        ([{"kind": "run_resume", "from_step": 7}, {"kind": "step", "step": 8, "t": 2.0}], 3, None),
-    ],
-)
-def test_run_goes_on_before_its_first_step(
-    events: list[dict[str, Any]], first: int | None, from_step: int | None
-) -> None:
-    """A run_resume is due at first, and corrected by a first step that goes further back."""
-    assert from_step == Resumption().from_step(first, resumed(*events))
-
-
 def test_first_step_decides_once() -> None:
     """After a run_resume of the stream values decide too; after one of the caller, only a step does."""
     resumption, progress = Resumption(), resumed({"kind": "run_resume", "from_step": 7})

@@ -94,23 +94,16 @@ def test_none_is_not_given(run: RunWriter) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda run: run.step(3), "step 3 after step 3 in phase train"),
         (lambda run: run.step(-1, loss=1.0), "which is -1"),
         (lambda run: run.step(loss="low"), "/loss must be a number, got 'low'"),
-        (lambda run: run.step(loss=True), "/loss must be a number, got True"),
-        (lambda run: run.step(tokens=-1), ">= 0"),
         (lambda run: run.step(extra={"a": [1]}), "extra/a of step cannot be written: it must be a number or a text"),
-        (lambda run: run.tap("mlp", step=1, sparsity=1.5), "sparsity"),
         (lambda run: run.eval(None), "name"),
-        (lambda run: run.run_end(exit_code=256), "exit_code"),
         (lambda run: run.run_end(quality_gate={"passed": True, "threshold": math.nan}), "threshold"),
         (
             lambda run: run.run_end(ended_at="2026-02-30T00:00:00Z"),
             "ended_at '2026-02-30T00:00:00Z' must be an RFC 3339",
         ),
-        (lambda run: run.run_resume(1, resumed_at="yesterday"), "resumed_at"),
         (lambda run: run.run_start(), "a second run_start"),
-        (lambda run: run.write({"kind": "note", "t": 0.25, "text": "x"}), "t 0.25 of note is less than 0.5"),
         (lambda run: run.write({"kind": "note"}), "text"),
         (lambda run: run.write({"kind": 3}), "has no kind"),
         (lambda run: run.write(["kind"]), "the event must be an object, got list"),
