@@ -70,22 +70,6 @@ def test_links_hold_where_they_are_moved_to() -> None:
     assert expected_text == moved(text, "docs/spec/y.md", "docs/requirements/z/w.md")
 
 
-def test_links_of_the_pages_lead_somewhere(pages: dict[str, str], files: dict[str, bytes]) -> None:
-    """Every relative link names a page of the site, or a file that is made for it."""
-    made = pages.keys() | files.keys() | stubs(sources.ROOT).keys() | rules_page().keys()
-    lost = []
-    for page, text in pages.items():
-        for link in LINK.findall(text):
-            path = (Path(page).parent / link.partition("#")[0]).as_posix()
-            parts: list[str] = []
-            for part in path.split("/"):
-                parts = parts[:-1] if part == ".." else [*parts, part]
-            target = "/".join(parts)
-            if target not in made and not (sources.ROOT / target).exists():
-                lost.append((page, link))
-    assert [] == lost
-
-
 def _section(pages: dict[str, str], statement: str) -> str:
     """Return what the site shows about *statement*."""
     path, _, anchor = address_of(statement).partition("#")

@@ -63,32 +63,6 @@ def test_what_is_before_the_first_record_is_not_reported() -> None:
     assert ("torn", "complete") == (check_bytes(CHAT + b"{").state, check_bytes(CHAT).state)
 
 
-@pytest.mark.parametrize(
-    ("name", "profile"),
-    [("", "toy/v1"), ("events.jsonl", "toy/v1"), ("events.jsonl.gz", "toy/v1"), ("metrics.jsonl", "metrics/v1")],
-)
-def test_damage_alone_follows_the_name(name: str, profile: str) -> None:
-    """A stream of which no record can be read is a run if its name is that of a stream."""
-    assert (profile, "damaged") == (check_bytes(b"{\n", name=name).profile, check_bytes(b"{\n", name=name).state)
-    assert check_bytes(b"{\n", name="log.jsonl").profile is None
-
-
-def test_named_profile_is_never_in_doubt() -> None:
-    """What the user says is followed, whatever the stream holds."""
-    report = check_bytes(CHAT, profile="kaun/v1")
-    assert ("kaun/v1", ["unknown-kind"]) == (report.profile, [finding.rule for finding in report.findings])
-    assert "kaun/v1" == read(CHAT, profile="kaun/v1").report.profile
-
-
-def test_records_of_another_format_are_given_as_they_are() -> None:
-    """Reading, all modes and typed events work without a profile; numbers are what their text says."""
-    data = b'{"step":1.0,"loss":2}\n{"kind":"step","t":1}\n'
-    for records in (list(read(data)), list(read(data).events())):
-        assert [(None, None, None), (None, None, None)] == [(each.profile, each.kind, each.event) for each in records]
-        assert [float, int] == [type(records[0]["step"]), type(records[0]["loss"])]
-    assert "complete" == read(data, mode="strict", attempts="latest").report.state
-
-
 def test_line_that_does_not_end_in_the_head_matches_nothing() -> None:
     """The first 4096 bytes alone do not prove the format."""
     assert "a JSON array on one line" == look_of(b"[1]", None, is_all=True).fact
