@@ -40,12 +40,7 @@ FORMATS = {
             "mlflow_store",
             "no run of MLflow: neither a database with runs nor a directory `mlruns`",
         ),
-        Format(
-            "trackio",
-            "Trackio",
-            "trackio_store",
-            "no database of Trackio and no fragments of its JSON Lines mode",
-        ),
+        Format("trackio", "Trackio", "trackio_store", "no database of Trackio and no fragments of its JSON Lines mode"),
         Format("dvclive", "DVCLive", "dvclive_files", "no directory with metrics.json and plots/metrics"),
         Format("aim", "Aim", "aim_repos", "no repository of Aim: a directory .aim with runs is expected", needs="aim"),
         Format("kaun", "kaun/v1", "own_formats:KAUN", "no run of kaun/v1"),

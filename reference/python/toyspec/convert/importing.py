@@ -70,16 +70,13 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     options = ImportOptions(os.fspath(out), total.advance, ended, max_examples)
     for planned in plans:
         if planned.earlier is not None and planned.is_done:
-            report.add(_done_before(planned.earlier, options.root))
+            target = encodable(os.path.join(options.root, planned.run_id))
+            report.add(structs.replace(planned.earlier, status="done-before", target=target))
             options.advance(planned.run.size)
         else:
             with _reported(planned.run.source, report):
                 report.add(make_bundle(planned, options))
     return report
-
-
-def _done_before(run: RunConversion, root: str) -> RunConversion:
-    return structs.replace(run, status="done-before", target=encodable(os.path.join(root, run.run_id)))
 
 
 def _find(

@@ -79,16 +79,12 @@ class Message(dict[tuple[int, int], list[Any]]):
 
     def integer(self, number: int) -> int:
         """Return the last value of a field of int64."""
-        return signed(self.get((number, VARINT), [0])[-1])
+        value = int(self.get((number, VARINT), [0])[-1])
+        return value - _UINT64 if value >> 63 else value
 
     def double(self, number: int) -> float:
         """Return the last value of a field of doubles."""
         return float(struct.unpack("<d", self.get((number, FIXED64), [bytes(8)])[-1])[0])
-
-
-def signed(value: int) -> int:
-    """Return an int64 from its unsigned form."""
-    return value - _UINT64 if value >> 63 else value
 
 
 def text(value: bytes) -> str:

@@ -35,63 +35,25 @@ class Cause(NamedTuple):
 
 
 NOT_FINITE = Cause("not-finite", "changed", "NaN and infinities are written as null")
-
-
 SETTING_AS_TEXT = Cause("setting-as-text", "changed", "a setting that JSON does not have is written as text")
-
-
 NULL = Cause("null", "changed", "null is written as NaN: the original may have been NaN or an infinity")
-
-
 TIME_JUMPS = Cause("clock-jump", "changed", "the clock went back, or forward by a year: the time is moved by as much")
-
-
 TIME_UNUSABLE = Cause("time-unusable", "changed", "the time is not a date from 1970 to 9999; the one before is used")
-
-
 STEP_UNUSABLE = Cause("step-unusable", "changed", "the step is not an integer ≥ 0; the value is written without a step")
-
-
 WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
-
-
 MILLISECONDS = Cause("milliseconds", "changed", "the time is rounded to whole milliseconds")
-
-
 NO_PLACE = Cause("no-place", "dropped", "the target has no place for it")
-
-
 OTHER_RANK = Cause("other-rank", "dropped", "an export has the first rank; export the log of another one by its path")
 """Of every export: the stream of a run is that of its first rank."""
-
-
 PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place in the target")
-
-
 REPEATED = Cause("repeated-name", "dropped", "a later value in the same record has its name")
-
-
 SUPERSEDED = Cause("superseded", "dropped", "the run went on after this end, or has a later one")
-
-
 CHANGED_SETTING = Cause("changed-setting", "dropped", "the run changed the setting later")
-
-
 DAMAGED = Cause("damaged", "dropped", "the bytes cannot be read; one item is counted for each damaged place")
-
-
 INVALID = Cause("invalid", "dropped", "the record would make the stream invalid")
-
-
 NOT_UTF8 = Cause("not-utf-8", "changed", r"bytes that are not UTF-8 are written as \xff")
-
-
 SECRET = Cause("secret", "changed", "a secret in a setting is written as ***")
-
-
 ROUNDED = Cause("binary64", "changed", "an integer is rounded to the nearest binary64")
-
-
 BINARY32 = Cause("binary32", "changed", "the value is rounded to the nearest binary32")
 
 

@@ -31,19 +31,8 @@ _ORDER = ("profile", "dialect", "foreign", "unreadable")
 # Text and programs quote output of training without being one.
 _NO_OUTPUT = (".py", ".md", ".rst", ".ipynb", ".sh", ".yaml", ".yml", ".toml", ".html", ".c", ".h", ".rs", ".js", ".ts")
 _CONSOLE = "pattern"
-_NAMES_OF_OTHERS = (
-    ".wandb",
-    ".db",
-    ".sqlite",
-    ".sqlite3",
-    ".parquet",
-    ".json",
-    ".jsonl",
-    ".csv",
-    ".tsv",
-    ".yaml",
-    ".gz",
-)
+_TABLES = (".parquet", ".json", ".jsonl", ".csv", ".tsv", ".yaml", ".gz")
+_NAMES_OF_OTHERS = (".wandb", ".db", ".sqlite", ".sqlite3", *_TABLES)
 
 
 class FormatCount(msgspec.Struct, kw_only=True):

@@ -90,7 +90,9 @@ class _EventImport:
     def lines(self, name: str) -> Iterator[bytes]:
         """Yield the lines of the run."""
         config, group = _hparams(self._files)
-        yield from self._intake.begin(_first_wall(self._files), name=name, group=group, config=config)
+        # Other files are later than the first one with a time.
+        began = next((wall for wall in map(first_wall, self._files) if wall is not None), None)
+        yield from self._intake.begin(began, name=name, group=group, config=config)
         for files in _in_order(self._files):
             yield from self._of_file(files[0]) if len(files) == 1 else self._of_files(files)
 
@@ -191,11 +193,6 @@ def events_of(path: str) -> Iterator[Event]:
     with open_file(path) as file:
         blocks = (block for block in read_blocks(file) if isinstance(block, EventBlock))
         yield from (event for block in blocks for event in events_in(block) if isinstance(event, Event))
-
-
-def _first_wall(files: list[str]) -> float | None:
-    """Return the earliest time at the start of the first file that has one; other files are later."""
-    return next((wall for wall in map(first_wall, files) if wall is not None), None)
 
 
 def first_wall(path: str) -> float | None:

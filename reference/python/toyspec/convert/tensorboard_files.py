@@ -298,12 +298,9 @@ def histogram_value(edges: Sequence[float], counts: Sequence[float]) -> bytes:
     """Return the fields of a value with a histogram."""
     bins = zip(edges[:-1], edges[1:], counts, strict=True)
     rows = [number for each in bins for number in each]
-    tensor = integer_field(1, _DOUBLE) + _shaped([len(counts), 3]) + field(4, struct.pack(f"<{len(rows)}d", *rows))
+    shape = field(2, integer_field(1, len(counts))) + field(2, integer_field(1, 3))
+    tensor = integer_field(1, _DOUBLE) + field(2, shape) + field(4, struct.pack(f"<{len(rows)}d", *rows))
     return field(8, tensor) + field(9, field(1, field(1, HISTOGRAMS)))
-
-
-def _shaped(shape: Sequence[int]) -> bytes:
-    return field(2, b"".join(field(2, integer_field(1, size)) for size in shape))
 
 
 _POLYNOMIAL = 0x82F63B78
@@ -420,7 +417,7 @@ def _parts(file: BinaryIO) -> Iterator[EventBlock | Damage]:
         if starts:
             yield EventBlock(offset, buffer[:end], starts)
         buffer, offset = buffer[end:], offset + end
-        if _header_is_damaged(buffer):
+        if len(buffer) >= HEADER_BYTES and not _is_header(buffer, 0):
             skipped = _to_next_header(buffer)
             yield Damage(offset, skipped, "the length of a record is damaged")
             buffer, offset = buffer[skipped:], offset + skipped
@@ -477,10 +474,6 @@ def _walk(buffer: bytes) -> tuple[list[int], int]:
 def _is_header(buffer: bytes, at: int) -> bool:
     length, checksum = _HEADER.unpack_from(buffer, at)
     return int(length) <= MAX_RECORD_BYTES and masked(crc32c(buffer[at : at + 8])) == int(checksum)
-
-
-def _header_is_damaged(buffer: bytes) -> bool:
-    return len(buffer) >= HEADER_BYTES and not _is_header(buffer, 0)
 
 
 def _to_next_header(buffer: bytes) -> int:

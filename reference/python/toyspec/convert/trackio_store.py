@@ -76,13 +76,10 @@ def _rows(path: str, run_id: str, ledger: Ledger) -> Iterator[tuple[Any, ...]]:
         rows = partial(queried, database, run_id=run_id, ledger=ledger)
         yield from rows(_CONFIG)
         # Alerts are among the rows, by their times.
-        yield from merge(*(rows(query) for table, query in _QUERIES.items() if table in tables), key=_time_of)
+        found = (rows(query) for table, query in _QUERIES.items() if table in tables)
+        yield from merge(*found, key=lambda row: str(row[1]))
         for table in filter(tables.__contains__, _LEFT_OUT):
             yield from rows(f"SELECT 'left out', NULL, NULL, json_array('{table}') FROM {table} WHERE run_id = ?")  # noqa: S608
-
-
-def _time_of(row: tuple[Any, ...]) -> str:
-    return str(row[1])
 
 
 def _runs_in(files: list[str]) -> dict[str, str]:

@@ -90,8 +90,8 @@ class _Beginning:
             self._first = dict(pairs(body)).get("_timestamp", 0.0)
         elif kind == CONFIG:
             self._configure(dict(pairs(body)))
-        elif kind == ENVIRONMENT and (argv := _argv(body)):
-            self.facts["argv"] = argv
+        elif kind == ENVIRONMENT and (program := (found := Message(body)).parts(6)):
+            self.facts["argv"] = [text(part) for part in (*program, *found.parts(5))]
 
     def _configure(self, config: dict[str, Any]) -> None:
         for name, value in config.items():
@@ -253,11 +253,6 @@ class _Import:
         yield from self._intake.record(made, self._place)
 
 
-def _argv(body: bytes) -> list[str]:
-    found = Message(body)
-    return [text(part) for part in (*found.parts(6), *found.parts(5))] if found.parts(6) else []
-
-
 MAGIC = b":W&B"
 FILE_HEADER = MAGIC + struct.pack("<HB", 0xBEE1, 0)
 BLOCK_BYTES = 1 << 15
@@ -316,7 +311,7 @@ def _chunks(block: bytes, at: int, offset: int) -> Iterator[tuple[int, bytes, in
             if size < BLOCK_BYTES or at + _CHUNK.size < size:
                 yield Damage(offset + at, size - at, "zeros in place of records")
             return
-        after = end if _is_chunk(block, end) else _next_chunk(block, at + 1)
+        after = next((each for each in (end, *range(at + 1, size)) if _is_chunk(block, each)), size)
         yield Damage(offset + at, after - at, "the check sum of a record is wrong")
         at = after
     if at < size < BLOCK_BYTES:
@@ -329,15 +324,6 @@ def _is_chunk(block: bytes, at: int) -> bool:
     checksum, length, kind = _CHUNK.unpack_from(block, at)
     end = at + _CHUNK.size + length
     return bool(end <= len(block) and _FULL <= kind <= _LAST and zlib.crc32(block[at + 6 : end]) == checksum)
-
-
-def _next_chunk(block: bytes, at: int) -> int:
-    """Return where the next chunk of *block* starts, or its end."""
-    while at < len(block):
-        if _is_chunk(block, at):
-            return at
-        at += 1
-    return len(block)
 
 
 HISTORY, SUMMARY, OUTPUT, CONFIG, STATS, ALERT, METRIC, OUTPUT_RAW = 2, 3, 4, 5, 7, 10, 12, 13

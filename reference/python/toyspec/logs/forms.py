@@ -255,10 +255,11 @@ class CsvForm:
         if self.header is None or len(cells) != len(self.header) or cells == self._first:
             return None
         number = _cell_with_comma if self._delimiter == _SEMICOLON else _cell
-        if b'"' in data and (self._has_decimal_commas or any(map(_is_decimal_comma, cells))):
+        if b'"' in data:
+            is_decimal = any(_DECIMAL_COMMA.fullmatch(cell) and not _GROUPED.fullmatch(cell) for cell in cells)
+            self._has_decimal_commas = self._has_decimal_commas or is_decimal
             # 1,234 may be less than two here: it stays a text, which is reported.
-            self._has_decimal_commas = True
-            number = _cell_without_comma
+            number = _cell_without_comma if self._has_decimal_commas else number
         row = {name: number(cell) for name, cell in zip(self.header, cells, strict=True) if cell not in _ABSENT}
         if self._index:
             row.setdefault(self._index, self._rows)
@@ -619,10 +620,6 @@ def _cell_with_comma(text: str) -> Any:
 def _cell_without_comma(text: str) -> Any:
     """Return the number in the text of a cell, or the text; a number with a comma is text."""
     return text if "," in text else _cell(text)
-
-
-def _is_decimal_comma(text: str) -> bool:
-    return _DECIMAL_COMMA.fullmatch(text) is not None and _GROUPED.fullmatch(text) is None
 
 
 def _is_number(text: str) -> bool:

@@ -109,7 +109,8 @@ class Mapping:
         if read_as.dialect.skip and read_as.dialect.skip in members:
             return Neutral(None, None, None, None, {})
         values = self._metric(members) if self._values.name else self._metrics(members)
-        phase = _text(members.get(read_as.phase)) if read_as.phase is not None else None
+        phase = members.get(read_as.phase) if read_as.phase is not None else None
+        phase = phase if isinstance(phase, str) else None
         prefix = "" if phase is None else prefix_of(phase)
         return Neutral(
             count_of(members.get(read_as.step)) if read_as.step is not None else None,
@@ -276,10 +277,6 @@ def count_of(value: Any) -> int | float | None:
     if found.is_integer() and abs(found) < _MAX_INTEGER_FLOAT:
         return int(found)
     return found if math.isfinite(found) else None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 _MAX_STEP = 1 << 63

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from toyspec.core.errors import UnknownFormatError
 from toyspec.core.escaping import printable, shortened
@@ -15,7 +15,7 @@ from toyspec.logs.dialects import NO_KEYS, Keys, dialect_named, dialect_of, dial
 from toyspec.logs.mapping import ReadAs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from toyspec.core.checker.collecting import CheckOptions
     from toyspec.core.reading.log_detection import DialectChoice
@@ -66,6 +66,9 @@ class Dialects:
     """The reader; see ``toyspec.core.reading.readers.DialectsReader`` for each function."""
 
     order = 0.0
+    named = staticmethod(dialect_named)
+    made = staticmethod(dialect_of)
+    keys = staticmethod(Keys)
 
     def names(self) -> list[str]:
         """Return the names of the dialects that toyspec ships."""
@@ -75,23 +78,11 @@ class Dialects:
         """Return the patterns of the usual names of their files."""
         return list(dict.fromkeys(pattern for dialect in dialects() for pattern in dialect.files))
 
-    def named(self, name: str) -> Dialect:
-        """Return the dialect *name*; raise ValueError if there is none."""
-        return dialect_named(name)
-
-    def made(self, table: Mapping[str, Any]) -> Dialect:
-        """Return the dialect that *table* describes; raise ValueError for a wrong one."""
-        return dialect_of(table)
-
     def opened(self, dialect: Dialect, head: bytes) -> DialectLog:
         """Return a log that begins with *head*, read by *dialect*."""
         from toyspec.logs.recognition import read_as, sample
 
         return _opened(read_as(dialect, sample(head, dialect), head=head))
-
-    def keys(self, **named: Any) -> Keys:
-        """Return the keys that the user *named*."""
-        return Keys(**named)
 
     def manifest(self, name: str) -> dict[str, str]:
         """Return where the run.json beside a log of the dialect *name* has the members of run_start."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fnmatch
 import re
+from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -106,7 +106,7 @@ def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", keys:
     has_object = OBJECT.search(head) is not None
     is_lines = has_object and opening == b"{" and _is_json_lines(head, name)
     impossible = _impossible_forms(opening, has_object=has_object, is_lines=is_lines)
-    for dialect in _ordered(dialects, name):
+    for dialect in sorted(dialects, key=lambda each: _order(each, name)):
         kind = dialect.form.type
         if kind in impossible or (kind == "csv" and not _may_be_table(head, dialect.form.delimiter)):
             continue
@@ -209,23 +209,6 @@ def has_step_word(head: bytes) -> bool:
     return any(word in plain for word in _STEP_WORDS)
 
 
-def _ordered(dialects: Sequence[Dialect], name: str) -> list[Dialect]:
-    """Return *dialects* in the order in which they are tried for a file of *name*."""
-    # Most searches are for the same dialects, and few files have one of their names.
-    if _ORDERS and _ORDERS[0][0] == list(dialects):
-        _, ordered, patterns = _ORDERS[0]
-    else:
-        ordered = sorted(dialects, key=lambda each: _order(each, ""))
-        patterns = [pattern for each in dialects for pattern in each.files]
-        _ORDERS[:] = [(list(dialects), ordered, patterns)]
-    return (
-        sorted(ordered, key=lambda each: _order(each, name)) if name and _fits_name(name, tuple(patterns)) else ordered
-    )
-
-
-_ORDERS: list[tuple[list[Dialect], list[Dialect], list[str]]] = []
-
-
 @lru_cache(maxsize=8)
 def _may_be_table(head: bytes, delimiter: str) -> bool:
     """Return whether a cell under the first line of *head* may be a number; a header alone may be one."""
@@ -236,7 +219,8 @@ def _may_be_table(head: bytes, delimiter: str) -> bool:
 
 
 def _order(dialect: Dialect, name: str) -> tuple[int, bool, bool]:
-    return _RANKS.index(dialect.rank), dialect.long is None, not _is_named(dialect, name)
+    is_named = any(fnmatchcase(name, pattern) for pattern in dialect.files)
+    return _RANKS.index(dialect.rank), dialect.long is None, not is_named
 
 
 def _pivoted(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Keys) -> Dialect | None:
@@ -367,11 +351,6 @@ def _has_number(member: Any, depth: int) -> bool:
 def _listed(keys: Iterable[str]) -> str:
     named = list(keys)
     return ", ".join([*named[:_SHOWN_KEYS], *["…"] * (len(named) > _SHOWN_KEYS)])
-
-
-def file_fits(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether the file name *name* is one of *patterns*."""
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def sample(head: bytes, dialect: Dialect, *, most: int = _SAMPLE) -> list[dict[str, Any]]:
@@ -507,19 +486,6 @@ def _is_time(row: dict[str, Any], key: DialectTimeKey) -> bool:
     return key.key in row and time_of(row[key.key], key.unit) is not None
 
 
-def _is_named(dialect: Dialect, name: str) -> bool:
-    return bool(name) and file_fits(name, dialect.files)
-
-
-def _fits_name(name: str, patterns: tuple[str, ...]) -> bool:
-    return _names(patterns).fullmatch(name) is not None
-
-
-@lru_cache(maxsize=8)
-def _names(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(map(fnmatch.translate, patterns)))
-
-
 @lru_cache(maxsize=1)
 def _lowered(head: bytes) -> bytes:
     return head.lower()
@@ -529,7 +495,7 @@ def _lowered(head: bytes) -> bytes:
 def _searched(head: bytes, *, is_numbered: bool) -> tuple[bytes, bytes]:
     """Return where the text of a dialect is searched in *head*, also in lower case: in all, or in *numbered* lines."""
     # A terminal's colours are between the words.
-    head = _uncolored(head)
+    head = _ESCAPES.sub(b"", head) if b"\x1b[" in head else head
     # What is printed of a step has numbers, and most lines of prose have none.
     head = _numbered_lines(head) if is_numbered else head
     return head, head.lower()
@@ -541,10 +507,6 @@ def _numbered_lines(head: bytes) -> bytes:
     if b"nan" in plain or b"inf" in plain:
         return b"\n".join(line for line in head.split(b"\n") if _NUMBER_OR_WORD.search(line))
     return b"\n".join(line for line in head.split(b"\n") if len(line.translate(None, _DIGITS)) < len(line))
-
-
-def _uncolored(head: bytes) -> bytes:
-    return _ESCAPES.sub(b"", head) if b"\x1b[" in head else head
 
 
 @cache

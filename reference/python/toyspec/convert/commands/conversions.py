@@ -9,7 +9,6 @@ from toyspec.convert.reports import MAX_EXAMPLES, text_of
 from toyspec.core.command_line.objects import inert
 from toyspec.core.command_line.parsers import number_from
 from toyspec.core.command_line.terminal import tell, without_ci_commands
-from toyspec.core.directories import write_output
 from toyspec.core.escaping import encodable
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 def add_report(parser: Parser) -> None:
     """Add the options of the report to *parser*."""
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--report", metavar="FILE", help="write the report as JSON into this file too")
     parser.add_argument(
         "--examples",
         metavar="N",
@@ -33,9 +31,7 @@ def add_report(parser: Parser) -> None:
 
 
 def show(report: ConversionReport, options: Namespace) -> None:
-    """Print *report*, and write it into the file that the options name."""
-    if options.report:
-        write_output(options.report, _document(report).encode())
+    """Print *report*."""
     sys.stdout.write(_document(report) if options.json else _text(report))
     for error in report.errors:
         tell(report.direction, f"{error.path}: {error.message}")
