@@ -143,12 +143,6 @@ def remaining_lines(file: AppendFile, run_start: bytes) -> tuple[int, int, list[
     return count, end, after
 
 
-def clear_from(file: AppendFile, offset: int) -> None:
-    """Let *file* end at *offset*; what is after it moves to a side file."""
-    side_file = move_fragment(file, offset)
-    file.torn_path = side_file or file.torn_path
-
-
 def _lines(file: AppendFile) -> Iterator[tuple[int, bytes]]:
     """Yield the offset and the bytes of each line; the last one may lack its LF."""
     offset, rest = 0, b""

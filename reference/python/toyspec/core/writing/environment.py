@@ -108,8 +108,16 @@ def device_memory() -> DeviceMemory | None:
 
     A processor's main memory is not device memory: on a CPU the answer is None.
     """
-    known = [*_jax_memory(), *_torch_memory()]
-    return min(known, key=lambda memory: memory.limit - memory.used, default=None)
+    found: list[DeviceMemory] = []
+    jax, cuda = sys.modules.get("jax"), _cuda()
+    for device in () if jax is None else jax.local_devices():
+        stats: dict[str, Any] = device.memory_stats() or {}
+        if stats.get("bytes_limit") and "bytes_in_use" in stats:
+            found.append(DeviceMemory(int(stats["bytes_in_use"]), int(stats["bytes_limit"])))
+    for index in range(0 if cuda is None else cuda.device_count()):
+        free, total = cuda.mem_get_info(index)
+        found.append(DeviceMemory(total - free, total))
+    return min(found, key=lambda memory: memory.limit - memory.used, default=None)
 
 
 def this_backend() -> Backend | None:
@@ -134,29 +142,6 @@ def backend_in_use() -> Backend | None:
 
 def _jax_backend(jax: Any) -> Backend:
     return Backend(kind=jax.default_backend(), device=jax.local_devices()[0].device_kind)
-
-
-def _jax_memory() -> list[DeviceMemory]:
-    jax = sys.modules.get("jax")
-    if jax is None:
-        return []
-    found = []
-    for device in jax.local_devices():
-        stats: dict[str, Any] = device.memory_stats() or {}
-        if stats.get("bytes_limit") and "bytes_in_use" in stats:
-            found.append(DeviceMemory(int(stats["bytes_in_use"]), int(stats["bytes_limit"])))
-    return found
-
-
-def _torch_memory() -> list[DeviceMemory]:
-    cuda = _cuda()
-    if cuda is None:
-        return []
-    found = []
-    for index in range(cuda.device_count()):
-        free, total = cuda.mem_get_info(index)
-        found.append(DeviceMemory(total - free, total))
-    return found
 
 
 def _cuda() -> Any:

@@ -8,7 +8,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, SupportsIndex, TypeAlias, TypedDict, get_args
 
 import msgspec
-from msgspec import UNSET, Struct
 from msgspec.inspect import LiteralType, type_info
 
 from toyspec.core.errors import must_be_one_of
@@ -43,7 +42,6 @@ _Phase = Literal["train", "eval", "decode", "serve"]
 Phase = _Phase | None
 PHASES = get_args(_Phase)
 Reason = Literal["completed", "interrupted", "aborted", "errored"]
-Verdict = Literal["ahead", "behind", "par", "abort"]
 
 
 class StartMembers(TypedDict, total=False):
@@ -95,13 +93,6 @@ def check_start_members(call: str, members: Mapping[str, Any]) -> None:
 def is_phase(value: object) -> bool:
     """Return whether *value* is a phase that the format has."""
     return type(value) is str and value in PHASES
-
-
-def part(given: Struct | Mapping[str, Any] | str | None, main: str) -> Any:
-    """Return a part of an event as it is written: a string is its member *main*."""
-    if given is None:
-        return UNSET
-    return {main: given} if isinstance(given, str) else given
 
 
 # What msgspec adds to a message: "at `$.model.vocab`".

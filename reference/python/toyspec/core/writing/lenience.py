@@ -16,7 +16,7 @@ from toyspec.core.errors import must_be_one_of
 from toyspec.core.escaping import shortened
 from toyspec.core.generated.fields import FIELDS
 from toyspec.core.writing.events import PHASES, is_phase
-from toyspec.core.writing.logged_values import LeftOut, as_value, is_step, members_in, step_number, whole
+from toyspec.core.writing.logged_values import LeftOut, as_value, members_in, step_number, whole
 from toyspec.core.writing.run_progress import COUNTED
 
 if TYPE_CHECKING:
@@ -67,11 +67,6 @@ def number_step(event: Step) -> LeftOut | None:
         return None
     event.extra = _with_given_step(members_in(event.extra) or {}, event.step)
     return _no_step(event.step)
-
-
-def goes_back(step: object, last: int | None) -> bool:
-    """Return whether *step* is the number of a step, and not after the *last* one."""
-    return is_step(step) and last is not None and step <= last
 
 
 def make_values(members: dict[str, Any]) -> None:

@@ -259,10 +259,6 @@ def _copied(value: Any) -> dict[Any, Any] | None:
     return None if members is None else dict(members.items())
 
 
-def _fields(value: Any) -> Mapping[str, Any] | None:
-    return None if type(value) in _BUILT_IN else attempt(fields_of, value, None)
-
-
 def _make_fit(kind: str, members: dict[str, Any]) -> None:
     """Make the numbers of a record what its fields take; all else that extra can hold moves there, under its name.
 
@@ -293,7 +289,9 @@ def _make_fit(kind: str, members: dict[str, Any]) -> None:
 
 
 def _mapping_or_fields(value: Any) -> Mapping[Any, Any] | None:
-    return attempt(_copied, value, None) if isinstance(value, Mapping) else _fields(value)
+    return (
+        None if type(value) in _BUILT_IN else attempt(_copied if isinstance(value, Mapping) else fields_of, value, None)
+    )
 
 
 def _repr(value: object) -> str:

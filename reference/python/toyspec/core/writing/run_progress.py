@@ -66,11 +66,6 @@ class RunProgress:
         return max(known, default=None)
 
     @property
-    def has_train_steps(self) -> bool:
-        """True once this attempt has a step of phase train, of ``step`` or ``scalars``."""
-        return self.has_steps or self._last_values_step is not None
-
-    @property
     def has_steps(self) -> bool:
         """True once this attempt has a ``step`` record of phase train."""
         return _TRAIN in self._logged_steps
@@ -78,7 +73,7 @@ class RunProgress:
     @property
     def is_resumed_before_steps(self) -> bool:
         """True between a run_resume and the first train step after it."""
-        return self.from_step is not None and not self.has_train_steps
+        return self.from_step is not None and not self.has_steps and self._last_values_step is None
 
     @property
     def is_resumed_by_steps(self) -> bool:
@@ -161,8 +156,8 @@ class RunProgress:
 
     def admit_step(self, step: int, phase: str) -> None:
         """Raise InvalidEventError when *step* is not greater than the last one of *phase*."""
-        last = self._last_steps.get(phase)
-        if last is not None and step <= last:
+        last = self.last_of(phase)
+        if step <= last:
             fact = f"step {step} after step {last} in phase {phase}: step numbers must increase"
             raise InvalidEventError(f"{fact}; to repeat steps, write run_resume first")
 
@@ -200,9 +195,9 @@ class RunProgress:
             self.last_train_step = step
             self.last_train_loss = loss
 
-    def last_of(self, phase: str) -> int | None:
-        """Return the last step of *phase* in this attempt; None before the first."""
-        return self._last_steps.get(phase)
+    def last_of(self, phase: str) -> int:
+        """Return the last step of *phase* in this attempt; -1 before the first."""
+        return self._last_steps.get(phase, -1)
 
     def changed(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return the settings of *config* that differ from those of the run; None for those that it lacks."""

@@ -30,11 +30,11 @@ from toyspec.core.reading.run_files import leaves_bundle
 from toyspec.core.system_calls import cause_of, named, say
 from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile
-from toyspec.core.writing.appending import clear_from, open_to_append, remaining_lines, scanned
+from toyspec.core.writing.appending import move_fragment, open_to_append, remaining_lines, scanned
 from toyspec.core.writing.clocks import Stopwatch, utc_text
 from toyspec.core.writing.dropped_records import DroppedRecords, ForkedRecords
 from toyspec.core.writing.events import check_record
-from toyspec.core.writing.lenience import goes_back, make_values, number_step, place
+from toyspec.core.writing.lenience import make_values, number_step, place
 from toyspec.core.writing.logged_values import LeftOut, is_step, prepared, writable
 from toyspec.core.writing.run_ids import make_directories, remove_directories
 from toyspec.core.writing.run_progress import COUNTED, LoggedNames, Resumption, RunProgress
@@ -230,21 +230,18 @@ class RunStream:
             self._perform(self._close)
 
     def _opened(self) -> AppendFile:
-        file = self._opened_as_chosen()
+        settings = self.settings
+        if settings.exist == "resume":
+            packed = f"{self.path}.gz"
+            if os.path.lexists(packed) and not os.path.lexists(self.path):
+                fact = "the earlier log is compressed, so it is not continued: the run begins again"
+                say(f"{packed}: {fact} in {os.path.basename(self.path)}; unpack it with gunzip before the start")
+            file = open_to_append(self.path, self._learn, options=settings)
+        else:
+            opener = AppendFile.create if settings.exist == "fail" else AppendFile.replace
+            file = opener(self.path, options=settings)
         file.on_truncation = self._go_on_after_truncation
         return file
-
-    def _opened_as_chosen(self) -> AppendFile:
-        settings = self.settings
-        if settings.exist == "replace":
-            return AppendFile.replace(self.path, options=settings)
-        if settings.exist == "fail":
-            return AppendFile.create(self.path, options=settings)
-        packed = f"{self.path}.gz"
-        if os.path.lexists(packed) and not os.path.lexists(self.path):
-            fact = "the earlier log is compressed, so it is not continued: the run begins again"
-            say(f"{packed}: {fact} in {os.path.basename(self.path)}; unpack it with gunzip before the start")
-        return open_to_append(self.path, self._learn, options=settings)
 
     def _learn(self, file: AppendFile) -> int:
         """Learn the progress of an existing stream; return the end of its last record."""
@@ -562,19 +559,15 @@ class RunStream:
             return
         if numbering == "counted":
             event.step = progress.next_step(phase)
-        elif self._takes_steps_back and goes_back(event.step, progress.last_of(phase)):
-            self._write_values_of(event)
+        elif self._takes_steps_back and is_step(event.step) and event.step <= progress.last_of(phase):
+            fact = "it is written as plain values; to repeat steps, call run_resume(from_step) first"
+            self._dropped.say_once("goes back", f"step {event.step} is not after the last one: {fact} (reported once)")
+            members = members_of(event)
+            make_values(members)
+            self._write(members)
             return
         event.t = self._watch.seconds()
         self._write_ready_step(event)
-
-    def _write_values_of(self, event: Step) -> None:
-        """Write the numbers of a step that goes back as plain values, which may come in any order."""
-        members = members_of(event)
-        make_values(members)
-        fact = "it is written as plain values; to repeat steps, call run_resume(from_step) first"
-        self._dropped.say_once("goes back", f"step {event.step} is not after the last one: {fact} (reported once)")
-        self._write(members)
 
     def _write_ready_step(self, event: Step) -> None:
         line = ready_step(event)
@@ -639,7 +632,7 @@ class RunStream:
         file = self._file
         assert file is not None
         kept, end, after = remaining_lines(file, self.run_start)
-        clear_from(file, end)
+        file.torn_path = move_fragment(file, end) or file.torn_path
         left = after if kept else [self.run_start, *after]
         lost = self._progress.records - kept - len(left)
         fact = f"another program cut the stream short: {lost_bytes} bytes and {lost} records are lost"

@@ -31,7 +31,7 @@ from toyspec.core.writing import open_runs
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, utc_text
 from toyspec.core.writing.companions import Companions
 from toyspec.core.writing.environment import this_host
-from toyspec.core.writing.events import Reason, StartMembers, check_start_members, given_members, part
+from toyspec.core.writing.events import Reason, StartMembers, check_start_members, given_members
 from toyspec.core.writing.logged_values import not_by_name
 from toyspec.core.writing.run_ids import check_run_id
 from toyspec.core.writing.run_progress import COUNTED
@@ -221,7 +221,8 @@ class RunWriter(EventMethods):
         given: dict[str, Any] = {"host": None, "started_at": None, **members}
         for name, main in _PARTS.items():
             if name in given:
-                given[name] = part(given[name] or None, main)
+                value = given[name] or UNSET
+                given[name] = {main: value} if isinstance(value, str) else value
         given["host"] = this_host() if members.get("host") is None else given["host"]
         given["started_at"] = self._now_unless(given["started_at"])
         self._log("run_start", schema="toy/v1", run_id=self.run_id, config=UNSET if config is None else config, **given)
