@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -24,7 +25,7 @@ from toyspec.core.workers.running import Threads, Work, results_of
 from toyspec.health.rules import AnyRule, rules_of
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from toyspec.core.reading.configuration import Configuration
     from toyspec.core.watching import Watch
@@ -75,7 +76,8 @@ def build_catalog(
     Raises CatalogError if a root cannot be listed, another process writes the catalog, or *out* has other files,
     WorkersError, and ValueError or ConfigurationError for a wrong health rule.
     """
-    places = _outermost([_absolute(os.fspath(root)) for root in roots or (".",)])
+    named = [os.fspath(root) for root in roots or (".",)]
+    places = _outermost([public(root) if is_address(root) else os.path.abspath(root) for root in named])
     rules = None if health is None else rules_of(health)
     options = _Options(DialectChoice.of(dialect), workers, on_progress, rules)
     catalog = os.path.abspath(os.fspath(out))
@@ -109,10 +111,6 @@ def update_catalog(
         rules = None if old.health is None else msgspec.convert(old.health, tuple[AnyRule, ...])
         options = _Options(DialectChoice.of(dialect), workers, on_progress, rules)
         return _build(path, work, old, old, options)
-
-
-def _absolute(root: str) -> str:
-    return public(root) if is_address(root) else os.path.abspath(root)
 
 
 def _outermost(roots: Sequence[str]) -> list[str]:
@@ -150,7 +148,7 @@ def _build(catalog: str, work: str, base: Manifest, old: Manifest | None, option
         fact = str(error).partition("\n")[0]
         raise CatalogError(catalog, f"cannot be written: {fact}; what was there is unchanged") from None
     finally:
-        tables.close()
+        tables.connection.close()
     if old:
         made.former = sorted({*old.runs, *old.names} - {*made.runs, *made.names})
     else:
@@ -201,9 +199,4 @@ def _results(jobs: Iterator[Job], plan: Plan, workers: int | Workers) -> Generat
         # A client of a store does not survive a fork.
         method: Start = "spawn" if is_address(first.stream.path) else None
         workers = Threads(1) if workers == 1 else Processes(workers, method)
-    yield from results_of(_again(first, jobs), work, workers, order="any")
-
-
-def _again(first: Job, others: Iterable[Job]) -> Iterator[Job]:
-    yield first
-    yield from others
+    yield from results_of(chain([first], jobs), work, workers, order="any")

@@ -157,7 +157,8 @@ def writing(catalog: str) -> Iterator[str]:
         fact = f"the directory cannot be made: {cause_of(error)}; name another one with --out"
         raise CatalogError(catalog, fact) from None
     others = [name for name in os.listdir(catalog) if not name.startswith(".")]
-    if others and not _is_catalog(catalog) and not _is_beginning(others):
+    # A first build that was killed has left some of its own.
+    if not _is_catalog(catalog) and not {*others} <= {*_FOLDERS, f"{MANIFEST}.new"}:
         raise CatalogError(catalog, "the directory is not empty and not a catalog; name another one with --out")
     _refuse_links(catalog)
     lock = _locked(catalog)
@@ -232,8 +233,3 @@ def _remove_beginning(directory: Directory, made: Sequence[str]) -> None:
 
 def _is_catalog(directory: str) -> bool:
     return os.path.lexists(os.path.join(directory, MANIFEST))
-
-
-def _is_beginning(names: list[str]) -> bool:
-    """Return whether a first build that was killed has left these files."""
-    return set(names) <= {*_FOLDERS, f"{MANIFEST}.new"}

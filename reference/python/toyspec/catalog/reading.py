@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -97,8 +98,7 @@ class Catalog:
         if not self.manifest.runs:
             return
         query = f"SELECT to_json({{{_FACTS}}})::VARCHAR, identity, {', '.join(_NAMED)} FROM runs ORDER BY stream"
-        connection = self._connect()
-        try:
+        with self._connected() as connection:
             found = connection.execute(query)
             while rows := found.fetchmany(_BATCH):
                 for facts, identity, settings, metrics in rows:
@@ -108,23 +108,14 @@ class Catalog:
                         metrics=_decode_metrics(metrics or "{}"),
                     )
                     yield CataloguedRun(run, identity)
-        except library().Error as error:
-            raise unreadable(self.path, self.manifest, error) from None
-        finally:
-            connection.close()
 
     def _named(self) -> list[Named]:
         if not self.manifest.runs:
             return []
         # The most usual names first.
         query = "SELECT part, name, flatten(list(types)), sum(runs)::BIGINT FROM names GROUP BY ALL ORDER BY ALL"
-        connection = self._connect()
-        try:
+        with self._connected() as connection:
             return list(map(Named._make, connection.execute(query).fetchall()))
-        except library().Error as error:
-            raise unreadable(self.path, self.manifest, error) from None
-        finally:
-            connection.close()
 
     def query(self, sql: str, *, seconds: float = QUERY_SECONDS) -> Answer:
         """Return the answer to one SELECT of DuckDB over ``runs`` and ``names``, which is given up after *seconds*.
@@ -135,32 +126,29 @@ class Catalog:
         with a zone is text, ``2026-11-22 10:30:00+00``. Raises ValueError with the reason if it is not such a statement
         or fails.
         """
-        duckdb = library()
-        connection = self._connect(runs=query_columns(sql, self._named()))
-        try:
-            # In a thread of its own: DuckDB sees Ctrl-C when it has the answer.
-            with ThreadPoolExecutor(1) as thread:
-                answer = thread.submit(_answer, connection, sql)
-                try:
-                    return answer.result(seconds)
-                except BaseException:
+        # In a thread of its own: DuckDB sees Ctrl-C when it has the answer.
+        with self._connected(runs=query_columns(sql, self._named())) as connection, ThreadPoolExecutor(1) as thread:
+            answer = thread.submit(_answer, connection, sql)
+            try:
+                return answer.result(seconds)
+            except TimeoutError:
+                fact = f"the query was given up after {seconds:g} s; ask for less, or allow more time"
+                raise ValueError(fact) from None
+            except library().IOException:
+                raise
+            except library().Error as error:
+                raise ValueError(_reason(error)) from None
+            finally:
+                if not answer.done():
                     connection.interrupt()
-                    raise
-        except TimeoutError:
-            raise ValueError(f"the query was given up after {seconds:g} s; ask for less, or allow more time") from None
-        except duckdb.IOException as error:
-            raise unreadable(self.path, self.manifest, error) from None
-        except duckdb.Error as error:
-            raise ValueError(_reason(error)) from None
-        finally:
-            connection.close()
 
     def _files(self, table: Literal["runs", "names"]) -> list[str]:
         files: list[str] = getattr(self.manifest, table)
         return [os.path.join(self.path, file) for file in files]
 
-    def _connect(self, runs: str = "*") -> Any:
-        """Return a connection that has the tables and reaches nothing else; *runs* is the SQL of its columns."""
+    @contextlib.contextmanager
+    def _connected(self, runs: str = "*") -> Iterator[Any]:
+        """Open a connection that has the tables and reaches nothing else; *runs* is the SQL of its columns."""
         connection = connect()
         tables = {table: self._files(table) for table in ("runs", "names")}
         try:
@@ -177,10 +165,11 @@ class Catalog:
             connection.execute(f"SET allowed_paths = [{allowed}]")
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
+            yield connection
         except library().Error as error:
-            connection.close()
             raise unreadable(self.path, self.manifest, error) from None
-        return connection
+        finally:
+            connection.close()
 
 
 def _answer(connection: Any, sql: str) -> Answer:

@@ -83,18 +83,8 @@ def _digested(path: str, fields: toyspec_engine.DigestFields) -> Digested | None
 
 # What is left out of a row that is too large.
 _OF_ANY_SIZE = (
-    "tags",
-    "notes",
-    "said",
-    "config",
-    "model",
-    "run_start",
-    "run_end",
-    "metrics",
-    "findings",
-    "settings",
-)
-
+    "tags", "notes", "said", "config", "model", "run_start", "run_end", "metrics", "findings", "settings",
+)  # fmt: skip
 _LONGEST, _LONGEST_PLAIN = 1 << 27, 1 << 24
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -219,8 +209,10 @@ def _line(row: dict[str, Any]) -> bytes:
 def row_of(summary: RunSummary, findings: Findings, incidents: Incidents | None = None) -> dict[str, Any]:
     """Return the row of a run from its *summary*, its *findings*, and its *incidents* by health rules, where known."""
     facts, start, by_rule = summary.facts, summary.start, {} if incidents is None else incidents.by_rule
-    counts = _counts(findings)
     metrics = facts.metrics or {}
+    severities = Counter(dict.fromkeys(("error", "warning", "info"), 0))
+    for severity, number in findings.values():
+        severities[severity] += number
     return {
         **{name: getattr(facts, name) for name in facts.__struct_fields__},
         # A database has integers of 64 bits.
@@ -229,14 +221,15 @@ def row_of(summary: RunSummary, findings: Findings, incidents: Incidents | None 
         "unended_ranks": facts.unended_ranks or None,
         "day": day_of(facts.started_at),
         **(dict.fromkeys(ALERT_FIELDS) if incidents is None else incidents.counts),
-        **{f"{severity}s": counts.pop(severity, 0) for severity in ("error", "warning", "info")},
+        **{f"{severity}s": number for severity, number in severities.items()},
         "config": _object(start.get("config")),
         "model": _object(start.get("model")),
         "run_start": {name: value for name, value in start.items() if name not in ("config", "model")},
         "run_end": summary.end,
         # The order in which they are found depends on how many lines are read at once.
         "metrics": {name: metrics[name] for name in sorted(metrics)},
-        "findings": counts | {f"health-{rule}": number for rule, number in sorted(by_rule.items())},
+        "findings": {rule: findings[rule][1] for rule in sorted(findings)}
+        | {f"health-{rule}": number for rule, number in sorted(by_rule.items())},
     }
 
 
@@ -256,14 +249,6 @@ def findings_of(report: FileReport | None) -> Findings:
     severities = {finding.rule: finding.severity for finding in report.findings}
     counts.update(report.suppressed)
     return {rule: (severities[rule], number) for rule, number in counts.items()}
-
-
-def _counts(findings: Findings) -> dict[str, int]:
-    """Return the number of findings of each severity, and of each rule."""
-    by_severity: Counter[str] = Counter()
-    for severity, number in findings.values():
-        by_severity[severity] += number
-    return {**by_severity, **{rule: findings[rule][1] for rule in sorted(findings)}}
 
 
 def _object(value: Any) -> dict[str, Any] | None:

@@ -107,10 +107,6 @@ class Tables:
             file.writelines(msgspec.json.encode({"stream": stream}) + b"\n" for stream in old_rows)
         self.connection = connect(temporary=self._path("spilled"), threads=1)
 
-    def close(self) -> None:
-        """Close the connection."""
-        self.connection.close()
-
     def _path(self, file: str) -> str:
         return os.path.join(self._work, file)
 

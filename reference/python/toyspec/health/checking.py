@@ -197,7 +197,11 @@ class _WatchedStream:
         self.follower = follow(path, until="forever", dialect=choice)
         self.has_ended = False
         self._is_first = True
-        self.last = _last_change(path)
+        self.last = time.monotonic()
+        """When it grew last, by the monotonic clock."""
+        if not is_address(path):
+            with contextlib.suppress(OSError):
+                self.last -= max(0.0, time.time() - os.stat(path).st_mtime)
 
     def poll(self, health: RecordHealth, rank: int) -> list[HealthAlert]:
         found: list[HealthAlert] = []
@@ -211,12 +215,3 @@ class _WatchedStream:
         if not self.has_ended:
             found += health.evaluator.idle(time.monotonic() - self.last, rank=rank)
         return found
-
-
-def _last_change(path: str) -> float:
-    """Return when the file at *path* changed, by the monotonic clock."""
-    now = time.monotonic()
-    if not is_address(path):
-        with contextlib.suppress(OSError):
-            now -= max(0.0, time.time() - os.stat(path).st_mtime)
-    return now

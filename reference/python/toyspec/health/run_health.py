@@ -67,13 +67,10 @@ class RunHealth(Companionship):
         run: RunWriter,
         rules: Sequence[AnyRule],
         actions: Sequence[AlertAction],
-        *,
-        poll_seconds: float = _POLL_SECONDS,
     ) -> None:
         self._run = run
         self._evaluator: HealthEvaluator | None = HealthEvaluator(rules)
         self._dispatcher = AlertDispatcher(actions, run=run.run_id, path=run.events_path)
-        self._poll_seconds = poll_seconds
         self._lock = threading.Lock()
         self._last = time.monotonic()
         self._stop_alert: HealthAlert | None = None
@@ -134,8 +131,7 @@ class RunHealth(Companionship):
             self._give_up(error)
 
     def _poll_until_stopped(self) -> None:
-        stopped = self._stopped
-        while not stopped.wait(self._poll_seconds):
+        while not self._stopped.wait(_POLL_SECONDS):
             self.poll()
 
     def _report(self, found: Sequence[HealthAlert]) -> None:

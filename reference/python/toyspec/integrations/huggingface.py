@@ -13,7 +13,7 @@ from transformers.trainer_callback import ExportableState, TrainerCallback
 
 from toyspec.core.writing.environment import TrainingProcess
 from toyspec.core.writing.logged_values import event_members
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.integrations.training_run import Logs, RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ _MODEL_FIELDS = {
 }
 
 
-class ToyspecCallback(TrainerCallback, ExportableState):
+class ToyspecCallback(Logs, TrainerCallback, ExportableState):
     """Writes the run of one Trainer; the options are those of RunOptions.
 
     The first process writes, as the Trainer counts them. Settings, model size and seeds come from the Trainer.
@@ -92,19 +92,19 @@ class ToyspecCallback(TrainerCallback, ExportableState):
         del args, state, control, kwargs
         self.run.end_training()
 
-    def close(self) -> None:
-        """End the run."""
-        self.run.end()
-
     def _begun(self, args: Any, state: Any, kwargs: Mapping[str, Any]) -> RunWriter:
         self.run.start = self.run.start or _start(args, state, kwargs.get("model"))
         return self.run.begin()
 
 
 def _start(args: Any, state: Any, model: Any) -> Start:
+    # Most of the hundred settings or more have no value.
+    settings = {name: value for name, value in args.to_dict().items() if value is not None}
+    count = getattr(model, "num_parameters", None)
+    size = {"num_parameters": int(count())} if callable(count) else {}
     return Start(
         model=_model_members(model),
-        config={**_subsample(args, state), **_settings(args), **_model_config(model), **_model_size(model)},
+        config={**_subsample(args, state), **settings, **_model_config(model), **size},
         exist="resume" if state.global_step else "replace",
         from_step=state.global_step or None,
         run_id=_saved_run_id(state),
@@ -132,11 +132,6 @@ def _saved_run_id(state: Any) -> str | None:
     return run_id if isinstance(run_id, str) else None
 
 
-def _settings(args: Any) -> dict[str, Any]:
-    """Return the settings that have a value; most of the hundred or more have none."""
-    return {name: value for name, value in args.to_dict().items() if value is not None}
-
-
 def _subsample(args: Any, state: Any) -> dict[str, int]:
     """Return how many steps are between two that the Trainer logs, where that is known and more than one."""
     is_by_steps = getattr(args.logging_strategy, "value", args.logging_strategy) == "steps"
@@ -149,8 +144,3 @@ def _model_members(model: Any) -> dict[str, Any]:
     members = {field: getattr(config, name, None) for name, field in _MODEL_FIELDS.items()}
     arch = members["arch"] or (None if model is None else type(model).__name__.lower())
     return {**members, "arch": arch, "name": getattr(config, "name_or_path", None) or None}
-
-
-def _model_size(model: Any) -> dict[str, int]:
-    count = getattr(model, "num_parameters", None)
-    return {"num_parameters": int(count())} if callable(count) else {}

@@ -8,35 +8,22 @@ and optimizer parameters.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ignite import distributed
 from ignite.handlers.base_logger import BaseLogger, BaseOptimizerParamsHandler, BaseOutputHandler
 
 from toyspec.core.writing.environment import TrainingProcess
-from toyspec.integrations.training_run import run_of
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from toyspec.integrations.training_run import Logs, run_of
 
 
-class ToyspecLogger(BaseLogger):
+class ToyspecLogger(Logs, BaseLogger):
     """Writes one run; the options are those of RunOptions. The process of rank 0 writes."""
 
     def __init__(self, root: str = "runs", **options: Any) -> None:
         """Log below *root*; raise TypeError for an unknown option."""
         process = TrainingProcess(int(distributed.get_rank()), int(distributed.get_world_size()), "ignite")
         self.run = run_of(root, options, process=process)
-
-    def close(self) -> None:
-        """End the run; done at the end of a ``with`` block."""
-        self.run.end()
-
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """End the run, as errored or interrupted where an exception ends the block."""
-        self.run.end(error)
 
     def _create_output_handler(self, *args: Any, **kwargs: Any) -> OutputHandler:
         return OutputHandler(*args, **kwargs)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from toyspec.integrations.training_run import run_of
+from toyspec.integrations.training_run import Logs, run_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class ToyspecCallback(keras.callbacks.Callback):
+class ToyspecCallback(Logs, keras.callbacks.Callback):
     """Writes the run of one ``fit``; the options are those of RunOptions. The step is the number of batches trained."""
 
     def __init__(self, root: str = "runs", *, batches: int = 0, **options: Any) -> None:
@@ -56,10 +56,6 @@ class ToyspecCallback(keras.callbacks.Callback):
         """Leave the run open; it ends with the program, or when another one begins."""
         del logs
         self.run.end_training()
-
-    def close(self) -> None:
-        """End the run."""
-        self.run.end()
 
     def _obey(self) -> None:
         if self.run.should_stop:

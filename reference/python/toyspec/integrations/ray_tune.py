@@ -17,20 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # What Ray adds to each result, and a run has elsewhere or needs not.
-_LEFT_OUT = frozenset(
-    [
-        "config",
-        "date",
-        "done",
-        "experiment_tag",
-        "hostname",
-        "node_ip",
-        "pid",
-        "timestamp",
-        "trial_id",
-        "should_checkpoint",
-    ]
-)
+_LEFT_OUT = frozenset([
+    "config", "date", "done", "experiment_tag", "hostname", "node_ip", "pid", "timestamp", "trial_id",
+    "should_checkpoint",
+])  # fmt: skip
 
 
 class ToyspecCallback(LoggerCallback):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stable_baselines3.common.logger import HumanOutputFormat, KVWriter, Logger
 
-from toyspec.integrations.training_run import run_of
+from toyspec.integrations.training_run import Logs, run_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FORMAT = "toyspec"
 
 
-class ToyspecOutputFormat(KVWriter):
+class ToyspecOutputFormat(Logs, KVWriter):
     """Writes the run of one model; the options are those of RunOptions. The step is the number of environment steps."""
 
     def __init__(self, root: str = "runs", **options: Any) -> None:
@@ -28,10 +28,6 @@ class ToyspecOutputFormat(KVWriter):
         """Write the numbers among *key_values* but those that are excluded."""
         kept = {key: value for key, value in key_values.items() if _FORMAT not in (key_excluded.get(key) or ())}
         self.run.log(kept, step=step)
-
-    def close(self) -> None:
-        """End the run."""
-        self.run.end()
 
 
 def toyspec_logger(root: str = "runs", *, verbose: bool = False, **options: Any) -> Logger:

@@ -7,32 +7,21 @@ out, which is reported once for each name, and counted in the log.
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from toyspec.core.writing.media import Audio, Histogram, Image
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.integrations.training_run import Logs, RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
 
-_LEFT_OUT = frozenset(
-    [
-        "add_custom_scalars",
-        "add_embedding",
-        "add_graph",
-        "add_image_with_boxes",
-        "add_mesh",
-        "add_onnx_graph",
-        "add_pr_curve",
-        "add_pr_curve_raw",
-        "add_tensor",
-        "add_video",
-    ]
-)
+_LEFT_OUT = frozenset([
+    "add_custom_scalars", "add_embedding", "add_graph", "add_image_with_boxes", "add_mesh", "add_onnx_graph",
+    "add_pr_curve", "add_pr_curve_raw", "add_tensor", "add_video",
+])  # fmt: skip
 
 
-class SummaryWriter:
+class SummaryWriter(Logs):
     """Writes one run below *log_dir*; *comment* is its name. Options of RunOptions may be given beside them.
 
     *purge_step* N means that training goes on after step N - 1: values from N on are logged again.
@@ -189,22 +178,9 @@ class SummaryWriter:
     def flush(self) -> None:
         """Do nothing: what was logged is written."""
 
-    def close(self) -> None:
-        """End the run."""
-        self.run.end()
-
     def get_logdir(self) -> str:
         """Return the directory of the run."""
         return self._writer.directory
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """End the run, as errored or interrupted where an exception ends the block."""
-        self.run.end(error)
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name not in _LEFT_OUT:

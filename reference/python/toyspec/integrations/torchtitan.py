@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toyspec.integrations.training_run import run_of
+from toyspec.integrations.training_run import Logs, run_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class ToyspecLogger:
+class ToyspecLogger(Logs):
     """Writes one run; the options are those of RunOptions. With a *run_id*, a restarted loop continues it."""
 
     def __init__(self, root: str = "runs", **options: Any) -> None:
@@ -23,7 +23,3 @@ class ToyspecLogger:
     def log(self, metrics: Mapping[str, Any], step: int) -> None:
         """Write the numbers among *metrics*."""
         self.run.log(metrics, step=int(step))
-
-    def close(self) -> None:
-        """End the run."""
-        self.run.end()

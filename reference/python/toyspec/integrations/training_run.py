@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -19,6 +19,8 @@ from toyspec.core.writing.settings import Exist, OnError
 from toyspec.core.writing.system_metrics import System
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from toyspec.core.writing.events import Phase, Reason
     from toyspec.core.writing.run_writer import RunWriter
 
@@ -191,6 +193,25 @@ class TrainingRun:
 
     def _config(self, start: Start, settings: Mapping[str, Any]) -> dict[str, Any]:
         return {**start.config, **settings, **members_of(self.options.config or {})}
+
+
+class Logs:
+    """What logs a run: it ends by ``close()``, and at the end of a ``with`` block."""
+
+    run: TrainingRun
+
+    def close(self) -> None:
+        """End the run."""
+        self.run.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End the run, as errored or interrupted where an exception ends the block."""
+        self.run.end(error)
 
 
 _lasting: RunWriter | None = None

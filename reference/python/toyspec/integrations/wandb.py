@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 run: Run | None = None
 """The run that ``init`` has started; None before it, and after ``finish``."""
 
+_OF_RUN = frozenset(["config", "summary", "define_metric", "alert", "watch", "save", "log_artifact"])
 _GOALS: dict[str, Literal["min", "max"]] = {"minimize": "min", "maximize": "max", "min": "min", "max": "max"}
 
 
@@ -64,6 +65,12 @@ class Written(MutableMapping[str, Any]):
         found = {str(name): value for name, value in {**members_of(settings or {}), **more}.items()}
         self._members.update(found)
         self._write(found)
+
+
+def _left_out(what: str) -> Callable[..., None]:
+    """Return the call *what* of a run, which counts in the log that what it is given is left out."""
+    fact = f"toyspec's wandb does not log what {what} is given; log it as numbers or texts"
+    return lambda run, *_, **__: run.training.begin().leave_out(what, fact)
 
 
 class Run:
@@ -129,20 +136,9 @@ class Run:
         say(f"{title}: {text}" if text else title)
         self._writer.note(f"alert: {title}: {text}" if text else f"alert: {title}")
 
-    def watch(self, *models: Any, **options: Any) -> None:
-        """Count in the log that gradients are left out."""
-        del models, options
-        self._leave_out("watch")
-
-    def save(self, *paths: Any, **options: Any) -> None:
-        """Count in the log that files are left out."""
-        del paths, options
-        self._leave_out("save")
-
-    def log_artifact(self, *artifacts: Any, **options: Any) -> None:
-        """Count in the log that artifacts are left out."""
-        del artifacts, options
-        self._leave_out("log_artifact")
+    watch = _left_out("watch")
+    save = _left_out("save")
+    log_artifact = _left_out("log_artifact")
 
     def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
         """End the run, as errored if *exit_code* is not 0."""
@@ -163,9 +159,6 @@ class Run:
         self.training.end(error)
         if run is self:
             run = None
-
-    def _leave_out(self, what: str) -> None:
-        self._writer.leave_out(what, f"toyspec's wandb does not log what {what} is given; log it as numbers or texts")
 
 
 def init(  # noqa: PLR0913 - the call of wandb
@@ -211,26 +204,6 @@ def log(data: Mapping[str, Any], step: int | None = None, commit: bool | None = 
     _started().log(data, step=step, commit=commit)
 
 
-def define_metric(name: str, *arguments: Any, **options: Any) -> None:
-    """Describe a metric of the run that ``init`` has started."""
-    _started().define_metric(name, *arguments, **options)
-
-
-def alert(title: str, text: str = "", **options: Any) -> None:
-    """Write an alert as a note."""
-    _started().alert(title, text, **options)
-
-
-def watch(*models: Any, **options: Any) -> None:
-    """Count in the log that gradients are left out."""
-    _started().watch(*models, **options)
-
-
-def save(*paths: Any, **options: Any) -> None:
-    """Count in the log that files are left out."""
-    _started().save(*paths, **options)
-
-
 def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
     """End the run that ``init`` has started; do nothing without one."""
     if run is not None:
@@ -244,10 +217,8 @@ def login(*arguments: Any, **options: Any) -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "config":
-        return _started().config
-    if name == "summary":
-        return _started().summary
+    if name in _OF_RUN:
+        return getattr(_started(), name)
     raise AttributeError(f"toyspec's wandb has no {name!r}; it has init, log, config, define_metric, alert and finish")
 
 

@@ -81,7 +81,7 @@ class Folder:
         """Write a file beside the one at *address*, and give it the name at once."""
         with _reported(address), self._place(address) as (directory, name):
             _remove_leftovers(directory)
-            new = _new_name(name)
+            new = f".{name}.{_HOST}.{os.getpid()}.new"
             directory.write(new, blocks)
             try:
                 if known is not None:
@@ -134,11 +134,6 @@ def _append(descriptor: int, file: LocalFile, size: int) -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, size)
         raise
-
-
-def _new_name(name: str) -> str:
-    """Return the name of a file that this process writes beside *name*."""
-    return f".{name}.{_HOST}.{os.getpid()}.new"
 
 
 def _remove_leftovers(directory: Directory) -> None:

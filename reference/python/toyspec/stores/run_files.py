@@ -51,8 +51,8 @@ def files_to_send(directory: str, extent: Extent) -> list[BundleFile]:
     """
     found = [file.name for file in files_of(directory, "own" if extent == "all" else "media")]
     names = [name for name in found if name.rpartition("/")[2] != TEMPORARY_FILE and "/." not in f"/{name}"]
-    files = (BundleFile(name, _kind(name)) for name in names if extent == "all" or _is_of_log(name))
-    return sorted(files, key=_place)
+    files = [BundleFile(name, _kind(name)) for name in names]
+    return sorted((file for file in files if extent == "all" or _is_of_log(file)), key=_place)
 
 
 def _is_stream(name: str) -> bool:
@@ -93,5 +93,5 @@ def _kind(name: str) -> Kind:
     return "seal" if name == SEAL_FILE else "sidecar"
 
 
-def _is_of_log(name: str) -> bool:
-    return _kind(name) != "sidecar" or name in _OTHER_LOGS or name.startswith(f"{SEAL_FILE}.")
+def _is_of_log(file: BundleFile) -> bool:
+    return file.kind != "sidecar" or file.name in _OTHER_LOGS or file.name.startswith(f"{SEAL_FILE}.")

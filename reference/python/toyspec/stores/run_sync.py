@@ -130,7 +130,8 @@ class RunSync:
         self._settings = settings
         self._clock = clock
         self._known: dict[str, _Known] = {}
-        self._objects: dict[str, Entry] | None = None
+        self._objects: dict[str, Entry] = {}
+        self._is_listed = False
         self._pace: Pace = "all"
         self._fragments: dict[str, int] = {}
         self._result = RunResult(run=directory, address=address)
@@ -143,8 +144,8 @@ class RunSync:
         earlier, self._pace = self._result, pace
         self._result = RunResult(run=self.directory, address=self.address, is_ended=earlier.is_ended)
         try:
-            if objects is not None or self._objects is None:
-                self._objects = self._listed() if objects is None else objects
+            if objects is not None or not self._is_listed:
+                self._objects, self._is_listed = self._listed() if objects is None else objects, True
             for file in files_to_send(self.directory, self._settings.extent):
                 self._bring_file(file)
                 if self._result.outcome == "conflict":
@@ -200,9 +201,9 @@ class RunSync:
 
     def _compared(self, file: BundleFile, opened: LocalFile, *, is_fresh: bool) -> tuple[Entry | None, Relation]:
         """Return the object of *file*, None without one, and how it is to it; *is_fresh* asks the place again."""
-        assert self._objects is not None
         known = self._known.get(file.name)
-        if known is not None and _goes_on(opened, known):
+        # It still begins with what it had when it was last compared.
+        if known and opened.stop >= known.entry.size and known.ends == ends_of(opened, known.entry.size):
             return known.entry, "same" if known.entry.size == opened.stop else "behind"
         entry = self._objects.get(file.name)
         if is_fresh or known is not None:
@@ -210,17 +211,16 @@ class RunSync:
         if entry is None:
             return None, "behind"
         if has_digest_of(entry, opened):
-            self._remember(file.name, opened, entry, ends=ends_of(opened, entry.size))
+            self._remember(file.name, opened, entry)
             return entry, "same"
         if entry.size != opened.stop and file.kind in ("media", "sidecar", "seal"):
             return entry, "other"
         found = relation(opened, entry, self._target)
         if found in ("same", "behind"):
-            self._remember(file.name, opened, entry, ends=ends_of(opened, entry.size))
+            self._remember(file.name, opened, entry)
         return entry, found
 
     def _status(self, name: str) -> Entry | None:
-        assert self._objects is not None
         try:
             self._objects[name] = self._target.status(path_in(self.address, name))
         except FileNotFoundError:
@@ -291,7 +291,7 @@ class RunSync:
         made = self._target.put(opened, address, known, shared)
         self._result.sent += opened.stop - shared
         self._result.files += 1
-        self._remember(file.name, opened, made, ends=ends_of(opened, made.size))
+        self._remember(file.name, opened, made)
         self._note("sent")
 
     def _is_due(self, name: str, opened: LocalFile) -> bool:
@@ -313,24 +313,17 @@ class RunSync:
             return False
         return all(self._known[name].is_whole for name in names)
 
-    def _remember(self, name: str, opened: LocalFile, entry: Entry, *, ends: bytes) -> None:
-        assert self._objects is not None
+    def _remember(self, name: str, opened: LocalFile, entry: Entry) -> None:
         earlier = self._known.get(name)
-        is_sent = earlier is None or earlier.entry.identity != entry.identity
-        at = self._clock() if is_sent else earlier.at if earlier else 0.0
+        at = earlier.at if earlier and earlier.entry.identity == entry.identity else self._clock()
         self._objects[name] = entry
-        self._known[name] = _Known(entry, opened.signature, opened.stop, ends, at)
+        self._known[name] = _Known(entry, opened.signature, opened.stop, ends_of(opened, entry.size), at)
 
     def _note(self, outcome: Outcome, fact: str | None = None) -> None:
         if _RANK[outcome] > _RANK[self._result.outcome]:
             self._result.outcome = outcome
         if fact is not None:
             self._result.facts.append(fact)
-
-
-def _goes_on(opened: LocalFile, known: _Known) -> bool:
-    """Return whether *opened* still begins with what it had when it was last compared."""
-    return opened.stop >= known.entry.size and known.ends == ends_of(opened, known.entry.size)
 
 
 def _signature(path: str) -> Signature | None:

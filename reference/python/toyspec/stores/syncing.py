@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     OnResult = Callable[[RunResult, int, int], None]
 
-JOBS = 8
-"""Number of runs that are sent at the same time: most of it is waiting for the place."""
+# Runs that are sent at the same time: most of it is waiting for the place.
+_JOBS = 8
 
 
 class Syncing:
@@ -51,7 +51,7 @@ class Syncing:
         listed = self._listed(new, report) if new else {}
         for directory, address in new.items():
             self._runs[directory] = RunSync(directory, address, self._target, self._settings)
-        with ThreadPoolExecutor(JOBS) as threads:
+        with ThreadPoolExecutor(_JOBS) as threads:
             for result in threads.map(lambda run: self._runs[run].bring(pace, listed.get(run)), found):
                 report.runs.append(result)
                 if on_result is not None:

@@ -131,8 +131,10 @@ def relation(file: LocalFile, entry: Entry, place: Target) -> Relation:
     Raises ChangedError where it is another object meanwhile, and ShortenedError.
     """
     shared = min(entry.size, file.stop)
-    if not all(_is_equal(file, entry, place, start, end) for start, end in _pieces(shared)):
-        return "other"
+    ends = [(0, shared)] if shared <= _WHOLE_BYTES else [(shared - _END_BYTES, _END_BYTES), (0, _END_BYTES)]
+    for start, size in ends if shared else []:
+        if place.read_range(entry.address, start, size, entry.identity or None).data != file.read(start, size):
+            return "other"
     if entry.size == file.stop:
         return "same"
     return "behind" if entry.size < file.stop else "ahead"
@@ -157,17 +159,6 @@ def ends_of(file: LocalFile, size: int) -> bytes:
     """Return the first and the last of the first *size* bytes of *file*; others with other content, most likely."""
     part = min(size, _END_BYTES)
     return file.read(0, part) + file.read(size - part, part)
-
-
-def _pieces(shared: int) -> list[tuple[int, int]]:
-    if not shared:
-        return []
-    return [(0, shared)] if shared <= _WHOLE_BYTES else [(shared - _END_BYTES, shared), (0, _END_BYTES)]
-
-
-def _is_equal(file: LocalFile, entry: Entry, place: Target, start: int, end: int) -> bool:
-    found = place.read_range(entry.address, start, end - start, entry.identity or None).data
-    return found == file.read(start, end - start)
 
 
 def _read_at(descriptor: int, offset: int, size: int) -> bytes:

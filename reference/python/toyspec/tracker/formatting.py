@@ -66,17 +66,6 @@ def format_value(name: str, value: float, *, form: Form = "standard", precision:
     return _plain(value, form, precision)
 
 
-def format_label(name: str, *, form: Form = "standard") -> str:
-    """Return the text before the equals sign: the name, escaped, and shortened in the compact form."""
-    return _COMPACT_LABELS.get(name, printable(name)) if form == "compact" else printable(name)
-
-
-def format_minutes(seconds: float, *, form: Form = "standard") -> str:
-    """Return the time that opens a line, in minutes: ``[  12.3m]``, compact ``[12.3m]``."""
-    minutes = seconds / 60
-    return f"[{minutes:6.1f}m]" if form == "standard" else f"[{minutes:.1f}m]"
-
-
 @lru_cache(maxsize=256)
 def colour(name: str) -> str:
     """Return the ANSI sequence that the name of a metric is shown in."""
@@ -163,9 +152,12 @@ class MetricsConsole:
         form = self._form
         parts = [] if step is None else [f"{self._painted('step', colour('step'))}={int(step)}"]
         for name, value in metrics.items():
-            label = self._painted(format_label(name, form=form), colour(name))
-            parts.append(f"{label}={format_value(name, value, form=form)}")
-        time = self._painted(format_minutes(seconds, form=form), _GREY)
+            label = _COMPACT_LABELS.get(name) if form == "compact" else None
+            parts.append(
+                f"{self._painted(label or printable(name), colour(name))}={format_value(name, value, form=form)}"
+            )
+        minutes = f"{seconds / 60:6.1f}" if form == "standard" else f"{seconds / 60:.1f}"
+        time = self._painted(f"[{minutes}m]", _GREY)
         mark = self._painted("[VAL]", _CYAN) + " " if is_validation else ""
         self._print(f"{time} {mark}{_SEPARATORS[form].join(parts)}")
 

@@ -48,7 +48,9 @@ def cross_entropy_with_entropy_loss(
     xp = _namespace(logits, labels)
     log_probs = _log_softmax(xp, logits[..., :-1, :])
     ce_loss = _mean_nll(xp, log_probs, xp.asarray(labels)[..., 1:], pad_id)
-    entropy = _mean_entropy(xp, log_probs)
+    # A token that is ruled out has the logarithm -inf; its share is 0, and so must its gradient be.
+    finite = xp.where(log_probs > -math.inf, log_probs, xp.zeros_like(log_probs))
+    entropy = xp.sum(-xp.exp(log_probs) * finite) / max(math.prod(log_probs.shape[:-1]), 1)
     return LossParts(ce_loss, entropy, ce_loss + entropy_weight * entropy)
 
 
@@ -151,13 +153,6 @@ def _mean(xp: Any, losses: Array, counted: Array) -> Array:
     total = xp.sum(xp.where(counted, losses, xp.zeros_like(losses)))
     count = xp.sum(xp.astype(counted, losses.dtype))
     return total / xp.maximum(count, xp.ones_like(count))
-
-
-def _mean_entropy(xp: Any, log_probs: Array) -> Array:
-    # A token that is ruled out has the logarithm -inf; its share is 0, and so must its gradient be.
-    finite = xp.where(log_probs > -math.inf, log_probs, xp.zeros_like(log_probs))
-    positions = math.prod(log_probs.shape[:-1])
-    return xp.sum(-xp.exp(log_probs) * finite) / max(positions, 1)
 
 
 def _indices(xp: Any, labels: Array) -> Array:

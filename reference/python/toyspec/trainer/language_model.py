@@ -121,15 +121,6 @@ LOSS_NAME = "cross_entropy"
 _TEMPERATURE = 0.7
 
 
-class Evaluation(NamedTuple):
-    """The result of an evaluation."""
-
-    loss: float
-    """Mean loss in nats a character."""
-    samples: int
-    """Number of characters predicted."""
-
-
 class LanguageModel:
     """A network with one hidden layer on the embeddings of the last characters, after Bengio et al. (2003)."""
 
@@ -214,11 +205,11 @@ class LanguageModel:
         with np.errstate(all="ignore"):
             return train_step(*batch, LOSS_NAME, self.parameters, forward, backward, optimizer)
 
-    def evaluate(self, batch: Batch) -> Evaluation:
-        """Return the loss on *batch*; nothing is changed."""
+    def evaluate(self, batch: Batch) -> tuple[float, int]:
+        """Return the mean loss on *batch* in nats a character, and their number; nothing is changed."""
         with np.errstate(all="ignore"):
             loss, _ = cross_entropy(self.forward(self.weights(), batch.inputs).logits, batch.targets)
-        return Evaluation(loss, batch.targets.size)
+        return loss, batch.targets.size
 
     def write(self, text: Text, prompt: str, count: int, seed: list[int]) -> str:
         """Return *count* characters that the model writes after *prompt*, drawn at random from *seed*.

@@ -25,7 +25,7 @@ from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, say
 from toyspec.core.writing.opening import keep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from toyspec.core.generated.metrics_v1 import MetricsEntry
     from toyspec.core.writing.run_writer import RunWriter
@@ -171,14 +171,10 @@ def _write(path: str, model: LanguageModel, progress: TrainingProgress, facts: C
         # NumPy tells how many elements it has written, but not why it stopped.
         raise OSError(errno.EIO, "only a part could be written") from error
     finally:
-        _close(writer.fout or ())
-
-
-def _close(files: Iterable[Any]) -> None:
-    # All was flushed before, or has failed already; a second failure would hide the first.
-    for file in files:
-        with contextlib.suppress(OSError):
-            file.close()
+        # All was flushed before, or has failed already; a second failure would hide the first.
+        for file in writer.fout or ():
+            with contextlib.suppress(OSError):
+                file.close()
 
 
 def _moment(moment: str, name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -85,19 +85,16 @@ def fixed_environment() -> Environment:
     )
 
 
-ENVIRONMENTS: dict[str, Callable[[], Environment]] = {"real": real_environment, "fixed": fixed_environment}
-"""By the value of ``--clock``; the first is the default."""
-
+ENVIRONMENTS = {"real": real_environment, "fixed": fixed_environment}
+"""By the value of ``--clock``."""
 
 EVALUATION = "held-out"
 """Name of the evaluation in a log: the end of the text, which is not trained on."""
 PROMPT = "The keeper"
 SAMPLE_CHARACTERS = 120
 
-EXIT_OK = 0
-EXIT_GATE_MISSED = 1
-EXIT_GIVEN_UP = 3
-"""Not 2, which says that the command line was wrong."""
+_GIVEN_UP = 3
+"""The exit status; not 2, which says that the command line was wrong."""
 
 
 class Outcome(NamedTuple):
@@ -139,7 +136,7 @@ class Training:
 
     def start(self) -> Outcome:
         """Train from the beginning; a run that is in the directory is replaced."""
-        with self._log("replace") as log:
+        with RunWriter(self._directory, exist="replace", clock=self._clock) as log:
             files = TrainingFiles(log, self._facts(log))
             log.run_start(
                 model=self._model.described(),
@@ -159,7 +156,7 @@ class Training:
         The numbers are those of a run that was never interrupted. Raises SettingsError when the stream cannot be
         written; the cause is on standard error.
         """
-        with self._log("resume") as log:
+        with RunWriter(self._directory, exist="resume", clock=self._clock) as log:
             if not log.active:
                 raise SettingsError(f"{log.events_path}: the run cannot be resumed")
             files = TrainingFiles(log, self._facts(log))
@@ -167,9 +164,6 @@ class Training:
             log.run_resume(self._progress.step)
             told = max(was.last_time, files.resume(was.furthest_step))
             return self._train(files, Stopwatch(self._clock, last=told))
-
-    def _log(self, exist: Literal["replace", "resume"]) -> RunWriter:
-        return RunWriter(self._directory, exist=exist, clock=self._clock)
 
     def _facts(self, log: RunWriter) -> CheckpointFacts:
         return CheckpointFacts(log.run_id, self._config, self._text.vocabulary)
@@ -260,9 +254,7 @@ class Training:
     def _end(self, log: RunWriter, aborted: str | None) -> Outcome:
         gate = self._settings.quality_gate
         verdict = None if gate is None else gate.check(_results(self._progress))
-        exit_code = EXIT_OK if verdict is None or verdict.passed else EXIT_GATE_MISSED
-        if aborted is not None:
-            exit_code = EXIT_GIVEN_UP
+        exit_code = _GIVEN_UP if aborted is not None else int(verdict is not None and not verdict.passed)
         log.run_end(
             "completed" if aborted is None else "aborted",
             final_step=self._progress.step,

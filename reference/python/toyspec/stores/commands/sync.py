@@ -125,8 +125,7 @@ def _once(syncing: Syncing, options: Namespace) -> int:
         raise UsageError(f"{options.runs}: no run in the directory or below")
     shower = SyncShower(options)
     shower.take(report)
-    shower.finish()
-    return shower.status
+    return shower.finish()
 
 
 def _watched(syncing: Syncing, options: Namespace) -> int:
@@ -148,8 +147,7 @@ def _watched(syncing: Syncing, options: Namespace) -> int:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    shower.finish()
-    return shower.status
+    return shower.finish()
 
 
 class SyncShower:
@@ -162,14 +160,6 @@ class SyncShower:
         self._said: set[tuple[str, str]] = set()
         self._sent: dict[str, int] = {}
         self._report: SyncReport | None = None
-
-    @property
-    def status(self) -> int:
-        """The exit code of the last pass."""
-        from toyspec.stores.run_sync import LEFT
-
-        left = self._report is not None and self._report.count(*LEFT)
-        return exit_codes.FINDINGS if left else exit_codes.OK
 
     def take(self, report: SyncReport) -> None:
         """Show what is new in the report of a pass."""
@@ -195,11 +185,16 @@ class SyncShower:
                 # What has passed may come again.
                 tell("sync", f"{run.address}: {fact}")
 
-    def finish(self) -> None:
-        """Show the summary."""
+    def finish(self) -> int:
+        """Show the summary, and return the exit code of the last pass."""
+        from toyspec.stores.run_sync import LEFT
+
         report = self._report
-        if report is None or self._options.json:
-            return
+        if report is None:
+            return exit_codes.OK
+        status = exit_codes.FINDINGS if report.count(*LEFT) else exit_codes.OK
+        if self._options.json:
+            return status
         live = sum(run.is_live for run in report.runs)
         counts = {
             "sent": len(self._sent),
@@ -211,3 +206,4 @@ class SyncShower:
         words = [f"{count} {word}" for word, count in counts.items() if count]
         words += [size(sum(self._sent.values()))] if self._sent else [] if words else ["nothing to send"]
         self._terminal.line(f"{counted(len(report.runs), 'run')} → {printable(report.address)}: {', '.join(words)}")
+        return status
