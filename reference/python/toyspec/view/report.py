@@ -145,7 +145,7 @@ def _reported(path: str, run: str, buckets: int, choice: DialectChoice) -> _Repo
         from toyspec.core.checker.checking import check_run, counted
 
         report = check_run(path, choice)
-        row["findings"] = counted(report)
+        row["findings"] = report and counted(report)
         curves = curves_of(file)
         detail = detail_of(path, row, choice, report, tokens_of(curves, ("tokens",)))
         ranks = shown_ranks(path, run)

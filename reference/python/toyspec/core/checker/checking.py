@@ -13,8 +13,6 @@ from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, TypeGuard, cast, get_args
 
-import msgspec
-
 from toyspec.core.checker.collecting import CheckOptions, Collector, Location, severity_of
 from toyspec.core.engine import native
 from toyspec.core.errors import StreamError
@@ -68,15 +66,6 @@ class Checker(Protocol):
     @property
     def fact(self) -> str | None:
         """What a stream without a profile looks like, once it is finished; None for all others."""
-
-
-class Summary(msgspec.Struct, frozen=True):
-    """Totals over reports; findings that were counted, not listed, are included."""
-
-    files: int
-    errors: int
-    warnings: int
-    infos: int
 
 
 def check(  # noqa: PLR0913 - the options of a check are keywords
@@ -235,7 +224,11 @@ def _in_parallel(
 
     if isinstance(workers, int):
         workers = Threads(workers) if is_remote else Processes(workers)
-    work: Work[Found, Verdict] = Work(partial(_check_batch, check=check), weight, _not_checked)
+    work: Work[Found, Verdict] = Work(
+        partial(_check_batch, check=check),
+        lambda found: found.size if isinstance(found, Stream) else 1,
+        lambda found, reason: PathError(found.path, f"not checked: {reason}; all others were checked"),
+    )
     for is_here, group in groupby(streams, lambda found: found.path == STANDARD_INPUT):
         if is_here:  # only this process can read it
             yield from _one_by_one(group, check)
@@ -244,17 +237,8 @@ def _in_parallel(
             yield from results
 
 
-def weight(found: Found) -> int:
-    """Return the number of bytes to read; 0 for a stream whose size is not known."""
-    return found.size if isinstance(found, Stream) else 1
-
-
 def _check_batch(batch: list[Found], check: Check) -> list[Verdict]:
     return [check(found) for found in batch]
-
-
-def _not_checked(found: Found, reason: str) -> PathError:
-    return PathError(found.path, f"not checked: {reason}; all others were checked")
 
 
 def _check_found(found: Found, *, options: CheckOptions, walk: Walk) -> Verdict:
@@ -337,27 +321,6 @@ def _is_other_document(path: str, head: bytes, options: CheckOptions) -> bool:
     return options.choice.choose(head, path=path) is None
 
 
-def severity_profile(report: FileReport) -> Profile:
-    """Return the profile whose severities a report has: that of toyspec which is nearest."""
-    if report.dialect is not None:
-        return "metrics/v1"
-    return cast("Profile", report.profile) if report.profile in get_args(Profile) else "toy/v1"
-
-
-def summarize(files: Iterable[FileReport]) -> Summary:
-    """Return the totals over *files*."""
-    count = 0
-    totals = {"error": 0, "warning": 0, "info": 0}
-    for report in files:
-        count += 1
-        for finding in report.findings:
-            totals[finding.severity] += 1
-        for rule, number in report.suppressed.items():
-            # What is not a rule of the specification is one over training.
-            totals[severity_of(rule, severity_profile(report)) if rule in ORDER else "warning"] += number
-    return Summary(count, *totals.values())
-
-
 def check_run(path: str, dialect: DialectChoice) -> FileReport | None:
     """Return the report on the stream at *path*; None if it cannot be checked."""
     report = next(iter_reports([path], options=CheckOptions(dialect=dialect)), None)
@@ -366,15 +329,22 @@ def check_run(path: str, dialect: DialectChoice) -> FileReport | None:
 
 def count_findings(path: str, dialect: DialectChoice) -> dict[str, int] | None:
     """Return the number of findings of each severity in the stream at *path*; None if it cannot be checked."""
-    return counted(check_run(path, dialect))
+    report = check_run(path, dialect)
+    return None if report is None else counted(report)
 
 
-def counted(report: FileReport | None) -> dict[str, int] | None:
-    """Return the number of findings of each severity in a *report*; None without one."""
-    if report is None:
-        return None
-    total = summarize([report])
-    return {"error": total.errors, "warning": total.warnings, "info": total.infos}
+def counted(report: FileReport) -> dict[str, int]:
+    """Return the number of findings of each severity in a *report*, those that are not listed included."""
+    totals = {"error": 0, "warning": 0, "info": 0}
+    for finding in report.findings:
+        totals[finding.severity] += 1
+    # The severities are those of the nearest profile of toyspec.
+    nearest = "toy/v1" if report.dialect is None else "metrics/v1"
+    profile = cast("Profile", report.profile if report.profile in get_args(Profile) else nearest)
+    for rule, number in report.suppressed.items():
+        # What is not a rule of the specification is one over training.
+        totals[severity_of(rule, profile) if rule in ORDER else "warning"] += number
+    return totals
 
 
 def open_checker(path: str, options: CheckOptions, head: bytes = b"", *, name: str | None = None) -> Checker:

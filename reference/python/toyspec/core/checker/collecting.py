@@ -264,11 +264,6 @@ class Lines:
         # Splitting compares byte by byte; reading lines searches for LF as fast as the machine can.
         return BytesIO(self.together).readlines()
 
-    @cached_property
-    def hold_null(self) -> bool:
-        """False where no line has a null."""
-        return b"null" in self.together
-
     def last_place(self, number: int) -> Location:
         """Return the place of the last of *number* lines, which are all that there are."""
         return Location(self.number + number - 1, self._offset + self.together.rfind(b"\n", 0, -1) + 1)

@@ -359,7 +359,9 @@ class RecordChecker:
         for finding in sorted(found, key=lambda finding: by_place(finding, places)):
             where = Location(place.line, place.line_offset, offset_at(finding.pointer, places), place.data)
             if isinstance(finding, UnknownKey):
-                self._tally_key(kind, finding, where)
+                unknown = messages.unknown_key(key=shortened(finding.path), kind=kind)
+                key, meant = identity(f"{kind} {finding.path}"), _suggestion(finding.key, finding.others)
+                self._collector.tally(RecordFinding(finding.rule, finding.pointer, unknown), key, where, meant)
             else:
                 self._collector.add(finding.rule, where, finding.message, pointer=finding.pointer)
         return frozenset(finding.pointer[1:].partition("/")[0] for finding in found if finding.rule not in _HARMLESS)
@@ -367,10 +369,6 @@ class RecordChecker:
     def _is_new(self, kind: str, path: str) -> bool:
         """Return whether an unknown key is to be listed; if not, count it."""
         return not self._collector.tallied(rules.UNKNOWN_KEY, identity(f"{kind} {path}"))
-
-    def _tally_key(self, kind: str, key: UnknownKey, place: Location) -> None:
-        found = RecordFinding(key.rule, key.pointer, messages.unknown_key(key=shortened(key.path), kind=kind))
-        self._collector.tally(found, identity(f"{kind} {key.path}"), place, _suggestion(key.key, key.others))
 
 
 def whole_float_message(pointer: str, data: bytes, byte: int) -> str:

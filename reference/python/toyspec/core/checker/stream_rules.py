@@ -606,7 +606,7 @@ class NullNumber(Rule):
         """Return the state if a null was reported, or there is none in the block."""
         is_quiet = (
             self.state
-            or not block.lines.hold_null
+            or b"null" not in block.lines.together
             or not any(_has_null(list(map(attrgetter(name), block.records))) for name in self._terms["fields"])
         )
         return self.state if is_quiet else UNPROVEN

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from toyspec.core.command_line.parsers import Parser
-    from toyspec.core.runs.discovery import Stream
     from toyspec.core.runs.expressions import Expression
     from toyspec.core.workers.running import Workers
 
@@ -173,27 +172,16 @@ def runs_at(paths: Iterable[str], choice: DialectChoice) -> list[NamedRun]:
 
     A path where nothing is, and a directory without runs, stay. Raises StreamError where one cannot be listed or read.
     """
-    return [run for path in paths for run in _runs_at(path, choice)]
+    found: list[NamedRun] = []
+    for path in paths:
+        try:
+            found.append(NamedRun(path, locate_stream(path, choice.stream_files)))
+        except StreamMissingError:
+            from toyspec.core.reading.log_detection import usual_names
+            from toyspec.core.runs.run import streams_below
 
-
-def _runs_at(path: str, choice: DialectChoice) -> list[NamedRun]:
-    stream, below = _located(path, choice)
-    return [NamedRun(path, stream)] if stream is not None else list(map(_named, below)) or [NamedRun(path)]
-
-
-def _named(stream: Stream) -> NamedRun:
-    return NamedRun(run_of(stream.path), stream.path)
-
-
-def _located(path: str, choice: DialectChoice) -> tuple[str | None, list[Stream]]:
-    """Return the stream at *path*; for a directory that is not a run, the streams below. Raises StreamError."""
-    try:
-        return locate_stream(path, choice.stream_files), []
-    except StreamMissingError:
-        from toyspec.core.reading.log_detection import usual_names
-        from toyspec.core.runs.run import streams_below
-
-        errors, streams = streams_below([path], usual_names(choice))
-    for error in errors:
-        raise StreamError(error.path, error.message)
-    return None, streams
+            errors, streams = streams_below([path], usual_names(choice))
+            for error in errors:
+                raise StreamError(error.path, error.message) from None
+            found += [NamedRun(run_of(each.path), each.path) for each in streams] or [NamedRun(path)]
+    return found

@@ -18,7 +18,7 @@ from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Literal, TextIO
+    from typing import TextIO
 
 
 def run() -> int:
@@ -57,20 +57,14 @@ def _open_closed() -> None:
     Otherwise the next file that is opened gets the number of a standard stream, and receives its output. Reading or
     writing a substitute fails, so that a command that needs the stream reports it.
     """
-    if sys.stdin is None:
-        sys.stdin = _devnull(0, os.O_WRONLY, "r")
-    if sys.stdout is None:
-        sys.stdout = _devnull(1, os.O_RDONLY, "w")
-    if sys.stderr is None:
-        sys.stderr = _devnull(2, os.O_WRONLY, "w")
-
-
-def _devnull(number: int, flags: int, mode: Literal["r", "w"]) -> TextIO:
-    opened = null_device(flags)
-    if opened != number:
-        os.dup2(opened, number)
-        os.close(opened)
-    return open(number, mode, encoding="utf-8", closefd=False)
+    for number, (name, flags) in enumerate((("stdin", os.O_WRONLY), ("stdout", os.O_RDONLY), ("stderr", os.O_WRONLY))):
+        if getattr(sys, name) is None:
+            opened = null_device(flags)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            stream = open(number, "w" if number else "r", encoding="utf-8", closefd=False)  # noqa: SIM115 - until the end
+            setattr(sys, name, stream)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,7 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return exit_codes.BROKEN_PIPE
     except OSError as error:
-        return _complain(name, _cause(error))
+        place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+        return _complain(name, f"{place}{cause_of(error)}")
     return code
 
 
@@ -149,8 +144,3 @@ def _unknown_command(word: str) -> str:
 def _complain(name: str | None, message: str, advice: str = "") -> int:
     tell(name, message, advice)
     return exit_codes.USAGE
-
-
-def _cause(error: OSError) -> str:
-    place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
-    return f"{place}{cause_of(error)}"

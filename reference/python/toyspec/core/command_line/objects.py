@@ -10,7 +10,7 @@ import msgspec
 from toyspec.core.escaping import encodable
 
 if TYPE_CHECKING:
-    from toyspec.core.findings import DialectUse, FileReport, Finding, PathError, Skipped
+    from toyspec.core.findings import DialectUse, FileReport, Finding
     from toyspec.core.runs.run_facts import RunFacts
 
 _OUTSIDE = re.compile("[^\x00-\x7e]")
@@ -18,28 +18,17 @@ _OUTSIDE = re.compile("[^\x00-\x7e]")
 
 def finding_object(finding: Finding) -> dict[str, Any]:
     """Return *finding* as an object; the excerpt is for people alone."""
-    made: dict[str, Any] = {
-        "rule": finding.rule,
-        "severity": finding.severity,
-        "line": finding.line,
-        "offset": finding.offset,
-        "pointer": encodable(finding.pointer),
-        "message": encodable(finding.message),
-        "help": finding.help,
-    }
-    if finding.sidecar is not None:
-        made["sidecar"] = finding.sidecar
-    return made
+    made = msgspec.structs.asdict(finding)
+    return {name: value for name, value in made.items() if name != "excerpt" and value is not None}
 
 
 def dialect_object(use: DialectUse) -> dict[str, Any]:
     """Return how the log of another program was read as an object of the report schema."""
     keys = {"step": use.step, "time": use.time, "epoch": use.epoch, "phase": use.phase}
-    named = {part: None if key is None else encodable(key) for part, key in keys.items()}
     notes = {"notes": list(use.notes)} if use.notes else {}
     ended: dict[str, Any] = {"ended": use.ended} if use.ended != "unknown" else {}
     ended |= {} if use.planned is None else {"planned": use.planned}
-    return {"name": use.name, "choice": use.choice, **named, **ended, **notes}
+    return {"name": use.name, "choice": use.choice, **keys, **ended, **notes}
 
 
 def run_object(facts: RunFacts) -> dict[str, Any]:
@@ -51,7 +40,7 @@ def run_object(facts: RunFacts) -> dict[str, Any]:
 def file_object(report: FileReport) -> dict[str, Any]:
     """Return *report* as an object of the report schema."""
     return {
-        "path": encodable(report.path),
+        "path": report.path,
         "profile": report.profile,
         **({} if report.dialect is None else {"dialect": dialect_object(report.dialect)}),
         "state": report.state,
@@ -61,11 +50,6 @@ def file_object(report: FileReport) -> dict[str, Any]:
         "findings": [finding_object(finding) for finding in report.findings],
         "suppressed": report.suppressed,
     }
-
-
-def path_object(entry: PathError | Skipped) -> dict[str, Any]:
-    """Return a path that could not be read, or was skipped, as an object of the report schema."""
-    return {"path": encodable(entry.path), "message": encodable(entry.message)}
 
 
 def inert_json(value: Any) -> str:

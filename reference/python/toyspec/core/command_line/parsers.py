@@ -31,22 +31,8 @@ def help_formatter(prog: str) -> argparse.HelpFormatter:
 class Parser(argparse.ArgumentParser):
     """A parser that raises UsageError instead of exiting, and takes no abbreviated options."""
 
-    def __init__(
-        self,
-        prog: str | None = None,
-        *,
-        usage: str | None = None,
-        description: str | None = None,
-        epilog: str | None = None,
-    ) -> None:
-        super().__init__(
-            prog,
-            usage,
-            description,
-            epilog,
-            formatter_class=help_formatter,
-            allow_abbrev=False,
-        )
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=help_formatter, allow_abbrev=False, **options)
         self._positionals.title = "arguments"
         self.is_intermixed = False
         """True where options may come between arguments."""

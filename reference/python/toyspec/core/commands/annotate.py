@@ -47,16 +47,7 @@ examples:
   toyspec annotate runs/llama-003 --name ''          its own name again
   toyspec annotate runs/llama-003                    what annotations say"""
 
-# The arguments of annotate, by their options.
-_ARGUMENTS = {
-    "name": "name",
-    "group": "group",
-    "notes": "notes",
-    "starred": "starred",
-    "hidden": "hidden",
-    "tag": "add_tags",
-    "untag": "remove_tags",
-}
+_ARGUMENTS = ("name", "group", "notes", "starred", "hidden", "add_tags", "remove_tags")
 _OUTCOMES: dict[Outcome, str] = {
     "annotated": "annotated",
     "unchanged": "unchanged",
@@ -73,8 +64,10 @@ def configure(parser: Parser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="*", type=local_path, help="what to annotate")
     parser.add_argument("--name", help="another name; empty to remove an earlier annotation")
     parser.add_argument("--group", help="another group; empty to remove an earlier annotation")
-    parser.add_argument("--tag", metavar="TAG", action="append", help="add a tag; may be repeated")
-    parser.add_argument("--untag", metavar="TAG", action="append", help="remove a tag; may be repeated")
+    parser.add_argument("--tag", metavar="TAG", dest="add_tags", action="append", help="add a tag; may be repeated")
+    parser.add_argument(
+        "--untag", metavar="TAG", dest="remove_tags", action="append", help="remove a tag; may be repeated"
+    )
     parser.add_argument("--notes", metavar="TEXT", help="other notes; empty to remove an earlier annotation")
     stars = parser.add_mutually_exclusive_group()
     stars.add_argument("--star", dest="starred", action="store_true", default=None, help="mark the run")
@@ -88,7 +81,7 @@ def run(options: Namespace) -> int:
     """Annotate the named runs and return an exit code."""
     if not options.runs:
         raise UsageError("no run given; name a run directory, a log, or a directory of runs")
-    said = {key: value for name, key in _ARGUMENTS.items() if (value := getattr(options, name)) is not None}
+    said = {name: value for name in _ARGUMENTS if (value := getattr(options, name)) is not None}
     return change_each(
         "annotate",
         _runs(options.runs),

@@ -41,7 +41,8 @@ def run(options: Namespace) -> int:
     from toyspec.core.command_line.commands import all_commands, full_parser
 
     parser, summaries = full_parser(), all_commands()
-    for name, command in _commands(parser).items():
+    commands = next(action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001
+    for name, command in commands.items():
         # The first line of a description is only the beginning of a sentence; the summary is a whole one.
         command.description = summaries[name]
         for action in command._actions:  # noqa: SLF001 - argparse has no public way to its arguments
@@ -50,15 +51,10 @@ def run(options: Namespace) -> int:
     return exit_codes.OK
 
 
-def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    return next(dict(action.choices) for action in parser._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001
-
-
 def _complete(action: argparse.Action) -> None:
     """Complete *action* with what its metavar names, such as paths, rules or columns."""
     import shtab
 
-    from toyspec.core.commands import schema
     from toyspec.core.generated.rules import SUMMARY
     from toyspec.core.generated.runs import COLUMNS
     from toyspec.core.runs.columns import ORDERS
@@ -71,5 +67,3 @@ def _complete(action: argparse.Action) -> None:
         action.choices = tuple(SUMMARY)
     elif action.metavar in ("COLUMN", "COLUMN[,COLUMN…]"):
         action.choices = tuple(dict.fromkeys([*ORDERS, *COLUMNS]))
-    elif action.metavar == "KIND":
-        action.choices = schema.kinds("toy/v1")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, did_you_mean
 from toyspec.core.command_line.tables import wrapped
-from toyspec.core.command_line.terminal import Style, Terminal, columns
+from toyspec.core.command_line.terminal import Terminal, columns
 from toyspec.core.generated.rules import LAYER, SEVERITY, SUMMARY
 
 if TYPE_CHECKING:
@@ -50,19 +50,6 @@ def page(rule: str, width: int, *, title: Callable[[str], str] = str) -> Iterato
             yield from [line] if line.startswith(_CODE) else wrapped(line, width)
 
 
-def _shown_severity(rule: str) -> tuple[str, Style]:
-    """Return the severity of *rule* as text, the highest one where profiles differ, and the style for it."""
-    severity = SEVERITY[rule]
-    if isinstance(severity, str):
-        return severity, _style(severity)
-    gravest = min(severity.values(), key=("error", "warning", "info").index)
-    return gravest, _style(gravest)
-
-
-def _style(severity: str) -> Style:
-    return "error" if severity == "error" else "warning" if severity == "warning" else "info"
-
-
 def _list(terminal: Terminal) -> None:
     width = max(map(len, SUMMARY))
     layer = ""
@@ -70,6 +57,9 @@ def _list(terminal: Terminal) -> None:
         if LAYER[rule] != layer:
             terminal.line(("\n" if layer else "") + terminal.styled(LAYER[rule], "strong"))
             layer = LAYER[rule]
-        severity, style = _shown_severity(rule)
-        terminal.line(f"  {rule:<{width}}  {terminal.styled(f'{severity:<7}', style)}  {summary}")
+        severity = SEVERITY[rule]
+        # Where profiles differ, the highest one.
+        of_profiles = [severity] if isinstance(severity, str) else severity.values()
+        gravest: Any = min(of_profiles, key=("error", "warning", "info").index)
+        terminal.line(f"  {rule:<{width}}  {terminal.styled(f'{gravest:<7}', gravest)}  {summary}")
     terminal.line("\n`toyspec explain RULE` prints the page of a rule.")

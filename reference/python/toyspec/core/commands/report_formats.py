@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from codecs import utf_8_decode
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 import msgspec
 
 from toyspec.core.command_line.figures import counted, place, shown
-from toyspec.core.command_line.objects import file_object, inert_json, path_object
+from toyspec.core.command_line.objects import file_object, inert_json
 from toyspec.core.command_line.tables import cut, cut_start, width, wrapped
 from toyspec.core.command_line.terminal import ColorChoice, Terminal, columns
 from toyspec.core.escaping import printable, printable_bytes
@@ -209,8 +209,8 @@ class JsonFormat(ReportFormat):
 
     def __init__(self, stream: TextIO, options: FormatOptions) -> None:
         super().__init__(stream, options)
-        self._errors: list[dict[str, Any]] = []
-        self._skipped: list[dict[str, Any]] = []
+        self._errors: list[PathError | Skipped] = []
+        self._skipped: list[PathError | Skipped] = []
         self._separator = "\n"
         stream.write(f'{{"toyspec":{inert_json(__version__)},"files":[')
 
@@ -221,7 +221,7 @@ class JsonFormat(ReportFormat):
 
     def other(self, entry: PathError | Skipped) -> None:
         """Keep it for the end."""
-        (self._errors if isinstance(entry, PathError) else self._skipped).append(path_object(entry))
+        (self._errors if isinstance(entry, PathError) else self._skipped).append(entry)
 
     def end(self, verdict: Verdict) -> None:
         """Complete the object."""

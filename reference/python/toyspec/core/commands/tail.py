@@ -301,14 +301,7 @@ def _members(record: Record) -> Iterator[str]:
 
 def _time(record: Record) -> str:
     """Return the time since the start of the run; where the record has only the time of day, that."""
-    if record.time_origin == "unix":
-        return _clock(record.time)
-    return "" if record.time is None else f"{record.time:.1f} s"
-
-
-def _clock(seconds: float | None) -> str:
-    from time import gmtime, strftime
-
-    if seconds is None or not 0 <= seconds < 1e11:
+    seconds, is_clock = record.time, record.time_origin == "unix"
+    if seconds is None or (is_clock and not 0 <= seconds < 1e11):
         return ""
-    return strftime("%H:%M:%SZ", gmtime(seconds))
+    return time.strftime("%H:%M:%SZ", time.gmtime(seconds)) if is_clock else f"{seconds:.1f} s"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
-from toyspec.core.checker import Summary, iter_runs, summarize
+from toyspec.core.checker import iter_runs
+from toyspec.core.checker.checking import counted as counted_findings
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.figures import counted
 from toyspec.core.command_line.progress import Progress
@@ -40,8 +41,7 @@ class Verdict:
 
     def file(self, report: FileReport) -> None:
         """Add the report of one stream; its findings were shown before. The streams of a run come one after another."""
-        found = summarize([report])
-        self._counts.update(file=1, error=found.errors, warning=found.warnings, info=found.infos)
+        self._counts.update(counted_findings(report), file=1)
         is_cut = report.dialect is not None and report.dialect.ended == "no"
         self._is_incomplete = self._is_incomplete or is_cut or report.state != "complete"
         if report.state is None:
@@ -65,9 +65,9 @@ class Verdict:
         self._counts["unreadable" if isinstance(entry, PathError) else "skipped"] += 1
         self.output.other(entry)
 
-    def summary(self) -> Summary:
+    def summary(self) -> dict[str, int]:
         """Return the totals over everything added."""
-        return Summary(*(self._counts[name] for name in ("file", *_SEVERITIES)))
+        return {f"{name}s": self._counts[name] for name in ("file", *_SEVERITIES)}
 
     def sentence(self, *, infos: Literal["hidden", "shown"]) -> str:
         """Return the summary in one line, for example ``2 runs: 1 complete, 1 torn · 1 warning``."""

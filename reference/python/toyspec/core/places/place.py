@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from toyspec.core.entry_points import brought, entry_points_of
 from toyspec.core.errors import PlaceError
@@ -119,15 +119,9 @@ def place_of(address: str) -> Place:
 
 @cache
 def _opened(scheme: str, host: str, query: str) -> Place:
-    return _opener(scheme)(scheme, host, query)
-
-
-def _opener(scheme: str) -> OpenPlace:
-    if scheme not in OWN:
-        entry = entry_points_of(GROUP).get(scheme)
-        if entry is not None:
-            return cast("OpenPlace", brought(entry))
-    return cast("OpenPlace", import_module(OWN.get(scheme, _ANY_OTHER)).open_place)
+    entry = None if scheme in OWN else entry_points_of(GROUP).get(scheme)
+    opener: OpenPlace = brought(entry) if entry else import_module(OWN.get(scheme, _ANY_OTHER)).open_place
+    return opener(scheme, host, query)
 
 
 def _needs(scheme: str, package: str) -> str:

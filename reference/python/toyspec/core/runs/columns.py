@@ -72,7 +72,12 @@ def requiring(runs: Iterable[RunFacts], names: Iterable[str], filters: Sequence[
 
 def meets(facts: RunFacts, filters: Iterable[Expression]) -> bool:
     """Return whether a run meets all *filters*."""
-    question = Question(lambda name: field_of(facts, name), lambda: text_of(facts))
+
+    def text() -> str:
+        texts = (facts.name, facts.path, facts.group, facts.notes, facts.state, facts.profile, *facts.tags)
+        return lowered("\n".join(text or "" for text in texts))
+
+    question = Question(lambda name: field_of(facts, name), text)
     return all(each.holds(question) for each in filters)
 
 
@@ -108,12 +113,6 @@ def unknown_field(name: str, known: Iterable[str], at: int | None = None) -> Exp
     return ExpressionError(f"{fact}; {near or forms}", at)
 
 
-def text_of(facts: RunFacts) -> str:
-    """Return everything that words are looked for in, as ``lowered`` text."""
-    texts = (facts.name, facts.path, facts.group, facts.notes, facts.state, facts.profile, *facts.tags)
-    return lowered("\n".join(text or "" for text in texts))
-
-
 def field_of(facts: RunFacts, name: str) -> Any:
     """Return the value of a field of a run; UNKNOWN if it has none, and for a metric that has no such value.
 
@@ -133,15 +132,9 @@ def field_of(facts: RunFacts, name: str) -> Any:
         return found
     metric = _metric(facts.metrics or {}, name)
     if metric is None:
-        return ending_of(settings, name)
+        return next((value for key, value in settings.items() if key.endswith(f".{name}")), UNKNOWN)
     value = getattr(*metric)
     return UNKNOWN if value is None else value
-
-
-def ending_of(config: Mapping[str, Any], name: str) -> Any:
-    """Return the first setting whose name ends in *name*; UNKNOWN without one."""
-    ending = f".{name}"
-    return next((value for key, value in config.items() if key.endswith(ending)), UNKNOWN)
 
 
 def setting_of(config: Mapping[str, Any], name: str) -> Any:

@@ -293,7 +293,8 @@ class _Table:
         """Return the table of what was added."""
         for name in self._wanted or ():
             if name not in self._known and name not in ("step", *_PLACES):
-                raise _unknown(name, self._known)
+                hint = near_names(name, self._known) or "`toyspec show` lists the metrics of a run"
+                raise ExpressionError(f"the run has no metric {shortened(name)!r}; {hint}")
         row_of, ordered = _rows_of(self._columns.values()), self._ordered()
         keys = [column.keys(row_of) for _, column in ordered]
         rows = sorted(set().union(*keys))
@@ -328,11 +329,6 @@ def _title(name: str, sort: str, taken: Mapping[str, object]) -> str:
     while name in taken:
         name = f"{'texts' if sort == 'text' else 'values'}/{name}"
     return name
-
-
-def _unknown(name: str, known: Iterable[str]) -> ExpressionError:
-    hint = near_names(name, known) or "`toyspec show` lists the metrics of a run"
-    return ExpressionError(f"the run has no metric {shortened(name)!r}; {hint}")
 
 
 def _number(value: float | None) -> float | int:

@@ -127,14 +127,11 @@ class Run:
         if self.facts.metrics is not None:
             return self.facts
         try:
-            found = self._read().facts
+            found = summarize_run(self.path, dialect=self._choice).facts
         except StreamError:
             return self.facts
         # The other ranks of a run in a store were found with it.
         return msgspec.structs.replace(found, unended_ranks=self.facts.unended_ranks)
-
-    def _read(self) -> RunSummary:
-        return summarize_run(self.path, dialect=self._choice)
 
     @cached_property
     def _settled(self) -> tuple[RunFacts, dict[str, Any]]:

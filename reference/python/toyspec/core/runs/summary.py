@@ -268,7 +268,7 @@ class RunSummary:
         curve, smaller = self.series[name], self.smaller_is_better(name)
         best_step, best = self.best(name) or (None, None)
         last_step, last = curve.last or (None, None)
-        step_name = self.axis_of(name)
+        step_name = defined(name, self.step_names)
         return MetricFacts(
             count=curve.count, nan=curve.not_finite,
             first=curve.first[1] if curve.first else None,
@@ -380,10 +380,6 @@ class RunSummary:
         if record.kind == "eval" and record.profile == "toy/v1" and isinstance(record.get("name"), str):
             _keep(self.evals, record["name"], record.value)
         count_missing(self.missing, record)
-
-    def axis_of(self, metric: str) -> str | None:
-        """Return the metric over which the run wants *metric* drawn; None where it does not say."""
-        return defined(metric, self.step_names)
 
     def _take_values(self, record: Record, step: float) -> None:
         """Take in the metrics of *record*, which are at *step*."""
