@@ -155,6 +155,7 @@ PHASES = [
 """Lines of another phase, of none, or with a null."""
 TRAINED = {index: STEP.format(index).replace('"t"', '"phase":"train","t"') for index in range(1, MANY)}
 NOTE = '{"kind":"note","t":33.5,"text":%s}'
+NOTE = '{"kind":"note","t":33.5,"text":%s}'
 NOTES = {index: f'{{"kind":"note","t":{index}.5,"text":"plain:{index}"}}' for index in range(2, 30)}
 NEW = [(10, "1"), *((40, "[" * depth + "]" * depth) for depth in (1, 62, 63, 64, 65))]
 """Values of a key that was reported: brackets that are too deep are found."""
@@ -167,13 +168,8 @@ NEW = [(10, "1"), *((40, "[" * depth + "]" * depth) for depth in (1, 62, 63, 64,
         *(TRAINED | {40: line} for line in PHASES),
         *({at: STEP.format(at)[:-1] + f',"new":{text}}}' for at, text in (NEW[0], deep)} for deep in NEW[1:]),
         # A key too many is found where another line has a colon or a key too few.
-        NOTES
-        | {31: '{"kind":"note","t":31.5,"text":"x","text":"y"}', 32: '{"kind":"note","t":32.5,"text":"a\\u003ab"}'},
-        NOTES
-        | {
-            31: '{"kind":"note","t":31.5,"text":"a:b","text":"c"}',
-            32: '{"kind":"note","t":32.5,"text":"d\\u003a\\u003ae"}',
-        },
+        NOTES | {31: NOTE % '"x","text":"y"', 32: NOTE % r'"\u003ab"'},
+        NOTES | {31: NOTE % '"a:b","text":"c"', 32: NOTE % r'"\u003a\u003ae"'},
         {30: STEP.format(30).replace("}", ',"lr":1}'), 31: '{"kind":"step","t":31.5,"step":31,"loss":1}'},
     ],
 )
