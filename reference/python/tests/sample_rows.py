@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toyspec import check, check_bytes, list_runs, read
+from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.records import Row
 
 if TYPE_CHECKING:
@@ -43,9 +44,10 @@ def lines_of(name: str) -> Iterator[str]:
     for path in logs_of(name):
         reading = read(path, mode="salvage")
         rows = [row for row in reading if isinstance(row, Row)]
-        assert reading.read_as is not None
+        log = DialectChoice().choose(path.read_bytes(), path=str(path))
+        assert log is not None
         (report,) = check(path).files
-        yield _line(dialect=name, log=path.name, read_as=reading.read_as.use, findings=_findings(report))
+        yield _line(dialect=name, log=path.name, read_as=log.use, findings=_findings(report))
         for row in rows:
             members = {key: getattr(row, key) for key in _OF_A_ROW}
             yield _line(**members, attempt=None if row.attempt == 1 else row.attempt)

@@ -121,9 +121,9 @@ def said(source: Path) -> dict[str, Any] | None:
         rows = list(reading)
     except StreamError:
         return None
-    if reading.read_as is None:
+    use = reading.report.dialect
+    if use is None:
         return None
-    use = reading.read_as.use
     keys = {"name": use.name, "step": use.step, "time": use.time, "epoch": use.epoch, "phase": use.phase}
     gaps = [[gap.line, gap.offset, gap.length, gap.reason] for gap in reading.report.gaps]
     return {"read_as": keys, "state": reading.report.state, "gaps": gaps, "findings": _found(source)} | {

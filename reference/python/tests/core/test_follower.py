@@ -149,16 +149,6 @@ def test_new_bytes_are_read_once(stream: Path, monkeypatch: pytest.MonkeyPatch) 
     assert sum(read_bytes) <= stream.stat().st_size + 6 * 3 * FINGERPRINT_BYTES
 
 
-def test_profile_and_fragment_show_the_present_state(stream: Path) -> None:
-    """A viewer can say what is held back and what the stream is."""
-    stream.write_bytes(b'{"type":"scalar"}\n{"t')
-    with follow(stream) as follower:
-        next(follower)
-        assert "kaun/v1" == follower.profile
-        assert follower.fragment is not None
-        assert (2, 3) == (follower.fragment.number, follower.fragment.length)
-
-
 def test_follower_releases_its_file(stream: Path) -> None:
     """Read to the end, left early or never begun: no descriptor stays open."""
     if not os.path.isdir("/proc/self/fd"):

@@ -114,7 +114,7 @@ def test_problem_is_named_and_placed(line: bytes, expected: list[Place]) -> None
     """Each finding of the bytes and JSON layer has its rule, byte offset and pointer."""
     assert expected == _places(line, first=True)
     readable = all(rule == "duplicate-key" for rule, _, _ in expected)
-    assert readable == (decode(line) is not None) == validate(line, first=True).readable
+    assert readable == (decode(line) is not None) == (validate(line, first=True).value is not None)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_binary32_text_of_all_powers_of_two() -> None:
 
 
 def test_reader_gives_integers_in_values_and_events() -> None:
-    """A record, its typed event and the object without its LF agree, after the value was dropped too."""
+    """A record, its typed event and the object without its LF agree."""
     lines = [
         b'{"kind":"step","t":1.0,"step":1.0,"loss":2.0,"wall_us":71200.0}',
         b'{"kind":"tap","t":2.0,"step":2e0,"region":"a","layer":null,"shape":[4.0],"dtype":"f16"}',
@@ -60,6 +60,5 @@ def test_reader_gives_integers_in_values_and_events() -> None:
     step, tap = reading
     assert Step(t=1.0, step=1, loss=2.0, wall_us=71200) == step.event
     assert Tap(t=2.0, step=2, region="a", layer=None, shape=[4], dtype="f16") == tap.event
-    step.drop_value()
     uncommitted = reading.report.uncommitted or {}
     assert ([1, 1], {int}) == ([step["step"], uncommitted["step"]], {type(step["step"]), type(uncommitted["step"])})

@@ -12,7 +12,7 @@ import pytest
 import toyspec
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
-from toyspec.core.reading.run_files import other_ranks, rank_file, ranks_beside
+from toyspec.core.reading.run_files import rank_file, rank_streams, ranks_beside
 from toyspec.core.runs import stream_ends as rank_states
 from toyspec.core.runs.ranks import ranks_row
 from toyspec.core.runs.run_facts import RankState
@@ -117,7 +117,7 @@ def test_only_a_file_is_the_stream_of_a_rank(tmp_path: Path) -> None:
     for rank in (10, 2):
         (tmp_path / f"events.rank-{rank}.jsonl").write_bytes(b"")
     (tmp_path / "events.rank-3.jsonl").mkdir()
-    assert [2, 10] == other_ranks(str(tmp_path))
+    assert [2, 10] == list(rank_streams(str(tmp_path)))
     expected = {rank: str(tmp_path / f"events.rank-{rank}.jsonl") for rank in (2, 10)}
     assert expected == ranks_beside(str(tmp_path / "events.jsonl"))
     assert {} == ranks_beside(str(tmp_path / "events.rank-2.jsonl"))

@@ -140,14 +140,10 @@ def test_complete_record_without_its_lf_is_shown_apart() -> None:
     assert drained(START + END[:-2])[1].uncommitted is None
 
 
-def test_record_gives_its_value_again_after_dropping_it() -> None:
-    """A kept record costs only its bytes until it is read."""
+def test_record_gives_its_members() -> None:
+    """Its members are those of its value."""
     record = next(read(STEPS[0]))
-    value = record.value
-    record.drop_value()
-    assert value == record.value
     assert (1.5, None, True) == (record["loss"], record.get("no"), "t" in record)
-    assert Step(t=1.0, step=1, loss=1.5) == record.event
 
 
 def test_record_shows_itself_on_one_line() -> None:

@@ -55,8 +55,6 @@ def test_reader_of_another_package_reads_its_logs(tmp_path: Path, asked: list[st
         assert [(0, {"gain": 0.0}), (1, {"gain": 0.25}), (2, {"gain": 0.5})] == [
             (row.step, row.values) for row in reading
         ]
-        assert reading.read_as is not None
-        assert ("zlog", "Zlog") == (reading.read_as.use.name, reading.read_as.title)
     (run,) = list_runs(path)
     assert (2, "zlog") == (run.facts.last_step, run.facts.dialect and run.facts.dialect.name)
     (report,) = check(path).files

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toyspec.core.format.canonical import encode
-from toyspec.core.format.redaction import Redaction, command_line_without_secrets, is_secret_name, without_secrets
+from toyspec.core.format.redaction import Redaction, is_secret_name
 from toyspec.core.generated.limits import MAX_DEPTH
 from toyspec.core.generated.redaction import HIDDEN
 
@@ -31,13 +31,13 @@ def test_setting_that_sounds_like_a_secret_is_none(name: str) -> None:
 @pytest.mark.parametrize(("text", "expected"), EXAMPLES["texts"].items())
 def test_text_of_the_form_of_a_secret_is_replaced_under_any_name(text: str, expected: str) -> None:
     """Keys of well-known services are recognised by their form, a password in an address by its place."""
-    assert expected == without_secrets(text)
+    assert expected == Redaction().settings(text)
 
 
 @pytest.mark.parametrize(("words", "expected"), EXAMPLES["command_lines"])
 def test_command_line_loses_its_secrets(words: list[str], expected: list[str]) -> None:
     """A secret may be a word of its own, follow an equals sign, or be the value of a header."""
-    assert expected == command_line_without_secrets(words)
+    assert expected == Redaction().command_line(words)
 
 
 def test_secret_is_found_as_deep_as_a_record_may_be() -> None:
@@ -45,7 +45,7 @@ def test_secret_is_found_as_deep_as_a_record_may_be() -> None:
     given: Any = {"note": "plain", "token": "abc"}
     for _ in range(MAX_DEPTH - 2):
         given = {"a": given}
-    found = encode(without_secrets(given))
+    found = encode(Redaction().settings(given))
     assert (b"abc" in found, b"plain" in found) == (False, True)
 
 
@@ -53,15 +53,15 @@ def test_long_text_of_beginnings_costs_no_more_than_its_length() -> None:
     """Beginnings of secrets that follow each other are searched once: each to its end would take hours."""
     for beginning in ("eyJ-", "-----BEGIN ", "://", "?a", "token", "https://hooks.slack.com"):
         text = beginning * (1_000_000 // len(beginning))
-        assert text == without_secrets(text)
-    assert "=x" in without_secrets("eos_token_" * 100_000 + "=x")
+        assert text == Redaction().settings(text)
+    assert "=x" in Redaction().settings("eos_token_" * 100_000 + "=x")
 
 
 def test_secrets_are_replaced_at_any_depth_and_numbers_stay() -> None:
     """Only texts are replaced, so that a limit of tokens keeps its value."""
     given = {"hub": {"token": "abc", "retries": 3}, "tokens": 512, "token": None, "runs": [{"api_key": "k"}]}
     assert {"hub": {"token": HIDDEN, "retries": 3}, "tokens": 512, "token": None, "runs": [{"api_key": HIDDEN}]} == (
-        without_secrets(given)
+        Redaction().settings(given)
     )
     remarks = dict.fromkeys(("notes", "text", "error"), "password=abc")
     Redaction().record(remarks)

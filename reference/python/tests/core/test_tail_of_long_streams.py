@@ -15,7 +15,7 @@ from strategies import kinds, lines, valid_records
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.core.reading import follower
-from toyspec.core.reading.live_stream import LiveFile
+from toyspec.core.reading.live_stream import LiveBytes
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.records import Record
 
@@ -123,13 +123,13 @@ def test_the_middle_of_a_long_stream_is_not_read(tmp_path: Path, monkeypatch: py
     number = 700_000
     path.write_bytes(FIRST["toy/v1"] + step * number + b"x\n" + step)
     read: list[int] = []
-    take = LiveFile.take
+    take = LiveBytes.take
 
-    def counted(file: LiveFile, data: bytes) -> None:
+    def counted(file: LiveBytes, data: bytes) -> None:
         read.append(len(data))
         take(file, data)
 
-    monkeypatch.setattr(LiveFile, "take", counted)
+    monkeypatch.setattr(LiveBytes, "take", counted)
     out, err = shown(path, "-n", "2")
     assert sum(read) < 200_000
     assert ["step 1  loss 2.5"] * 2 == [line.split("s  ", 1)[1] for line in out.splitlines()]

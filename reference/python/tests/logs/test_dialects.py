@@ -40,7 +40,7 @@ def test_every_prefix_and_chunking(name: str) -> None:
     """Bytes without a name are recognized; pieces of any size give the rows up to the last committed record."""
     data = sample_of(name).read_bytes()
     whole = rows_of(sample_of(name))
-    read_as = read(data, mode="salvage").read_as
+    read_as = DialectChoice().choose(data)
     assert read_as is not None
     assert name == read_as.use.name
     for end in range(0, len(data), EVERY):
@@ -79,8 +79,8 @@ def test_short_log_is_read_as_it_is_meant(expected: dict[str, Any]) -> None:
     reading = read(data, mode="salvage")
     rows = [[row.step, row.time, row.values] for row in reading if isinstance(row, Row)]
     found: dict[str, Any] = {"dialect": None} | {key: expected[key] for key in ("about", "log") if key in expected}
-    if reading.read_as is not None:
-        read_as = reading.read_as.use
+    read_as = reading.report.dialect
+    if read_as is not None:
         found |= {"dialect": read_as.name, "step": read_as.step}
         choices = {"time": read_as.time, "epoch": read_as.epoch, "phase": read_as.phase}
         report = check_bytes(data)
@@ -127,7 +127,7 @@ def test_dialects_are_off_when_none_is_asked_for() -> None:
     """Without dialects the log of another program is of an unknown format, as the specification says."""
     (finding,) = check_bytes(b'{"step":1,"loss":2.5}\n', dialect=None).findings
     assert "unknown-format" == finding.rule
-    assert read(b'{"step":1,"loss":2.5}\n', dialect=None).read_as is None
+    assert read(b'{"step":1,"loss":2.5}\n', dialect=None).report.dialect is None
 
 
 @pytest.mark.parametrize("end", [b"", b'{"step":4,"loss":2.0}\n'])
@@ -140,7 +140,7 @@ def test_nul_bytes_of_a_power_loss_hide_no_short_log(end: bytes) -> None:
     (finding,) = check_bytes(head + nul + end).findings
     assert ("nul-bytes", "error" if end else "warning", 3) == (finding.rule, finding.severity, finding.line)
     assert "repair" not in finding.help
-    assert read(b"\0" + head, mode="salvage").read_as is None
+    assert read(b"\0" + head, mode="salvage").report.dialect is None
 
 
 def test_unknown_dialect_is_an_error() -> None:

@@ -13,7 +13,7 @@ from toyspec import (
 from toyspec.core.command_line.main import main
 from toyspec.core.places.place import ChangedError
 from toyspec.core.places.remote_files import RemoteFile
-from toyspec.core.reading.live_stream import LiveObject
+from toyspec.core.reading.live_stream import open_live
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
 
@@ -164,7 +164,7 @@ def test_any_part_of_an_object_is_read_where_it_is(store: Store) -> None:
     """Reading a part moves nothing, and gives no more than was asked for, whether or not its block is kept."""
     data = bytes(range(256)) * 1000
     store.put("a/x", data)
-    live = LiveObject(f"s3://{BUCKET}/a/x")
+    live = open_live(f"s3://{BUCKET}/a/x")
     begin, end = 1 << 16, len(data)
     for start, size in [
         (5, 7),

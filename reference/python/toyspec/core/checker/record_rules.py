@@ -113,11 +113,11 @@ class RecordValidator:
     """Validates records of one profile."""
 
     def __init__(self, profile: Profile) -> None:
-        from toyspec.core.format.own_profiles import is_loaded
+        from toyspec.core.format.own_profiles import loaded
 
         self._fields = FIELDS[profile]
         self._definitions = _definitions(profile)
-        self._is_own = is_loaded(profile)
+        self._is_own = loaded(profile) is not None
         self._validators: dict[str, Any] = {}
 
     def findings(
@@ -155,10 +155,11 @@ class RecordValidator:
 
 def _definitions(profile: Profile) -> dict[str, Any]:
     """Return the schemas of the kinds of *profile*."""
-    from toyspec.core.format.own_profiles import is_loaded, loaded
+    from toyspec.core.format.own_profiles import loaded
 
-    if is_loaded(profile):
-        return loaded(profile).kinds
+    own = loaded(profile)
+    if own is not None:
+        return own.kinds
     text = read_resource("schemas", "bundled", f"{profile.replace('/', '-')}.json")
     definitions: dict[str, Any] = msgspec.json.decode(text)["$defs"]
     return definitions

@@ -76,11 +76,6 @@ class ValidatedLine(msgspec.Struct, frozen=True):
     value: dict[str, Any] | None
     """The object of a readable line, a repeated key with its last value; None for all others."""
 
-    @property
-    def readable(self) -> bool:
-        """True when the line is a record."""
-        return self.status == "readable"
-
 
 def validate(data: bytes, *, first: bool) -> ValidatedLine:
     """Return the result for one line of any bytes, LF excluded.

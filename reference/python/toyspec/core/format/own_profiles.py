@@ -14,7 +14,6 @@ import msgspec
 
 from toyspec.core.errors import ProfileError, must_be_one_of
 from toyspec.core.files import open_file, read_resource
-from toyspec.core.format import profiles
 from toyspec.core.format.record_mapping import KindMapping, RecordMapping, StepKey, TimeKey, enter_mapping
 from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.rules import INTEGER_AS_FLOAT, ORDER, PROFILES
@@ -64,14 +63,9 @@ class OwnProfile(msgspec.Struct, frozen=True):
 _LOADED: dict[str, OwnProfile] = {}
 
 
-def is_loaded(name: str) -> bool:
-    """Return whether *name* is a profile of the user that was loaded."""
-    return name in _LOADED
-
-
-def loaded(name: str) -> OwnProfile:
-    """Return the loaded profile *name*."""
-    return _LOADED[name]
+def loaded(name: str) -> OwnProfile | None:
+    """Return the profile of the user *name*; None if none of that name was loaded."""
+    return _LOADED.get(name)
 
 
 def profile_named(text: str) -> str:
@@ -251,7 +245,6 @@ def _enter(profile: OwnProfile, stream: Schema, mapping: RecordMapping) -> None:
     FIELDS[name] = {kind: field_types(schema) for kind, schema in profile.kinds.items()}
     if name not in PROFILES[INTEGER_AS_FLOAT]:
         PROFILES[INTEGER_AS_FLOAT].append(name)
-    profiles.enter_tag(name, profile.tag)
     enter_mapping(name, mapping)
 
 

@@ -23,11 +23,6 @@ ANNOTATIONS_FILE = "annotations.jsonl"
 SEAL_FILE = "SHA256SUMS"
 """Name of the file in a bundle that has the digests of all others."""
 
-# None is never a key of a record: with it, no kind is found in profiles without kinds and streams without profile.
-_TAGS: dict[Profile | None, Any] = {
-    None: None,
-    **{profile: STREAMS[profile]["tag"] for profile in ("toy/v1", "metrics/v1", "kaun/v1")},
-}
 _COMPRESSED = ".gz"
 
 
@@ -68,20 +63,15 @@ def _profile_of(first: Mapping[str, Any]) -> Profile | None:
     return "metrics/v1" if "step" in first and "wall_time_ms" in first else None
 
 
-def enter_tag(profile: str, tag: str | None) -> None:
-    """Let *tag* be the key that names the kind in records of *profile*, which is a profile of the user."""
-    _TAGS[profile] = tag  # type: ignore[index]  # a name that is known at run time only
-
-
 def tag_of(profile: Profile | None) -> str | None:
     """Return the key that names the kind of a record; None, which is never a key, if the profile has no kinds."""
-    tag: str | None = _TAGS[profile]
+    tag: str | None = STREAMS[profile]["tag"] if profile else None
     return tag
 
 
 def record_kind(value: Mapping[str, Any], profile: Profile | None) -> str | None:
     """Return the kind that *value* declares as a string; None if it does not, or the profile has no kinds."""
-    kind = value.get(_TAGS[profile])
+    kind = value.get(STREAMS[profile]["tag"]) if profile else None
     return kind if isinstance(kind, str) else None
 
 

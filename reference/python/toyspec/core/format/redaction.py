@@ -113,16 +113,6 @@ class Redaction:
         return not {name, name.replace("-", "_")} & self._clear and _is_secret(name, value)
 
 
-def without_secrets(value: Any) -> Any:
-    """Return *value* with every secret in it replaced; see ``Redaction``."""
-    return Redaction().settings(value)
-
-
-def command_line_without_secrets(words: Sequence[str]) -> list[str]:
-    """Return a command line without secrets; see ``Redaction``."""
-    return Redaction().command_line(words)
-
-
 def text_without_secrets(text: str) -> str:
     """Return *text* with the secrets in it replaced: those of a known form, and values after ``name=`` of a secret."""
     for part, pattern in _SECRET_TEXTS.items():

@@ -93,17 +93,13 @@ def read_annotations(stream: str) -> Annotations:
 
 def _items(path: str) -> Iterator[Record | Gap]:
     """Yield the annotations in the file at *path*, and a gap for each line that is none."""
-    feed = RecordFeed(detect=_no_profile)
+    feed = RecordFeed(detect=lambda *_, **__: None)
     source = open_source(path, gzip="keep")
     try:
         while chunk := source.read(feed.chunk_bytes):
             yield from feed.feed(chunk)
     finally:
         source.close()
-
-
-def _no_profile(*_: object, **__: object) -> None:
-    return None
 
 
 def _merged(items: Iterable[Record | Gap], stream: str | None) -> Annotations:

@@ -140,8 +140,11 @@ class Attempts:
         """Return whether a later attempt supersedes *record*."""
         if record.profile != "toy/v1":
             return self._attempt > 1 and record.attempt < self._attempt
-        kept = self.last_step_kept(record.line)
-        return kept is not None and self.is_superseded(record, kept)
+        kept, step = self.last_step_kept(record.line), record.step
+        if record.kind not in _OF_A_STEP or kept is None or step is None or step <= kept:
+            return False
+        phase = self.phase_of(record)
+        return phase == _TRAIN or (phase in _TRAINING and record.kind != _STEP)
 
     def are_values_abandoned(self, record: Record) -> bool:
         """Return whether a later attempt supersedes the metrics of *record*: those of unknown kinds too.
@@ -152,14 +155,6 @@ class Attempts:
             return self.is_abandoned(record)
         kept, step = self.last_step_kept(record.line), record.step
         return kept is not None and step is not None and step > kept and self.phase_of(record) in _TRAINING
-
-    def is_superseded(self, record: Record, from_step: int) -> bool:
-        """Return whether a resumption after *record* from *from_step* supersedes it."""
-        step = record.step
-        if record.kind not in _OF_A_STEP or step is None or step <= from_step:
-            return False
-        phase = self.phase_of(record)
-        return phase == _TRAIN or (phase in _TRAINING and record.kind != _STEP)
 
 
 def _is_a_step(record: Record) -> bool:

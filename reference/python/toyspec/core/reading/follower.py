@@ -23,7 +23,7 @@ from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.reading.stream_files import locate_stream
 
 if TYPE_CHECKING:
-    from toyspec.core.findings import DialectUse, Fragment
+    from toyspec.core.findings import DialectUse
     from toyspec.core.reading.live_stream import LiveBytes
     from toyspec.core.reading.readers import LogFeed, OpenedLog
 
@@ -220,22 +220,12 @@ class Follower:
         return self._is_finished and not self._items
 
     @property
-    def profile(self) -> Profile | None:
-        """The profile of the stream, as far as it is known; None for a file of another format."""
-        return self._feed.feed_now.profile
-
-    @property
     def dialect(self) -> DialectUse | None:
         """How the log of another program is read; None for a stream of a profile, and for an unknown format.
 
         Whether the run ended is left open: more may follow.
         """
         return self._feed.use
-
-    @property
-    def fragment(self) -> Fragment | None:
-        """The bytes after the last committed line at this time; None if there are none."""
-        return self._feed.feed_now.fragment()
 
     @property
     def trouble(self) -> Exception | None:

@@ -193,9 +193,9 @@ def open_live(path: str) -> LiveBytes:
     A directory is a stream that is missing.
     """
     if is_address(path):
-        return LiveObject(path)
+        return _LiveObject(path)
     try:
-        return LiveFile(path)
+        return _LiveFile(path)
     except StreamUnreadableError:
         # Asked afterwards: a run directory may be made at any moment.
         if not os.path.isdir(path):
@@ -419,13 +419,8 @@ class LiveStream:
             source.close()
 
 
-class LiveFile(LiveBytes):
-    """A regular file that is open at one position, which others write, rotate, cut and replace.
-
-    It is identified by the open descriptor, since inodes are reused, and by its content.
-
-    Opening raises what ``open_stream`` raises; everything else raises OSError.
-    """
+class _LiveFile(LiveBytes):
+    """A regular file; it is identified by the open descriptor, since inodes are reused, and by its content."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -434,16 +429,13 @@ class LiveFile(LiveBytes):
         self.restart()
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return at most *size* bytes from *offset* on; the position does not change."""
         os.lseek(self._descriptor, offset, os.SEEK_SET)
         return os.read(self._descriptor, size)
 
     def status(self) -> os.stat_result:
-        """Return the status of the open file, whatever its name is."""
         return os.fstat(self._descriptor)
 
     def status_at_path(self) -> os.stat_result:
-        """Return the status of what is at the path now; raise FileNotFoundError or NotADirectoryError."""
         return os.stat(self.path)
 
     def is_at_path(self, status: Status) -> bool:
@@ -475,7 +467,6 @@ class LiveFile(LiveBytes):
             self._use(descriptor)
 
     def close(self) -> None:
-        """Close the file; further calls do nothing."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -505,12 +496,11 @@ _NEW_BYTES = 1 << 16
 _MOST_BYTES = 1 << 22
 
 
-class LiveObject(LiveBytes):
-    """An object that is read at one position. It takes bounded memory.
+class _LiveObject(LiveBytes):
+    """An object, which has no descriptor that survives its replacement.
 
-    An object has no descriptor that survives its replacement. Another version goes on from what was read if it has
-    the last committed bytes at the same place; they are read again with the first new ones, in one request. Opening
-    raises StreamMissingError or StreamUnreadableError; everything else raises OSError.
+    Another version goes on from what was read if it has the last committed bytes at the same place; they are read again
+    with the first new ones, in one request.
     """
 
     is_version = True
@@ -543,7 +533,6 @@ class LiveObject(LiveBytes):
         return self.read(self.position, min(size, kept))
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return at most *size* bytes from *offset* on, none of another version; the position does not change."""
         if size and not self._start <= offset <= offset + size <= self._start + len(self._block):
             self._block, self._start = self._requested(offset, max(size, _NEW_BYTES)), offset
         begin = offset - self._start
@@ -558,7 +547,6 @@ class LiveObject(LiveBytes):
             return b""
 
     def content(self) -> Content:
-        """Compare the version that was seen last with what was read of another one, if it was."""
         if self._entry.identity == self._compared:
             return "same"
         # One request has the last committed bytes, what follows them, and some that are new.
@@ -576,7 +564,6 @@ class LiveObject(LiveBytes):
         self._first_line = b""
 
     def restart(self) -> None:
-        """Go back to the first byte, as if nothing had been read."""
         super().restart()
         self._block, self._start = b"", 0
         # The blocks that are kept begin where these end.
@@ -585,7 +572,6 @@ class LiveObject(LiveBytes):
             self._compared = self._entry.identity
 
     def status(self) -> ObjectStatus:
-        """Return the status of the version that was seen last."""
         return status_of(self._entry.size, self._entry.identity)
 
     def status_at_path(self) -> ObjectStatus:
@@ -602,5 +588,4 @@ class LiveObject(LiveBytes):
         """Do nothing: each request asks the store."""
 
     def close(self) -> None:
-        """Drop what is kept; further calls do nothing."""
         self._block = b""

@@ -126,10 +126,10 @@ class DialectChoice:
         if not self.may_be_own:
             return []
         # Few users have profiles of their own: start-up time counts.
-        from toyspec.core.format.own_profiles import is_loaded, loaded, profile_named
+        from toyspec.core.format.own_profiles import loaded, profile_named
 
         named = [profile_named(each) for each in (*filter(None, [self.profile]), *self.profiles)]
-        return [loaded(name) for name in named if is_loaded(name)]
+        return [own for name in named if (own := loaded(name)) is not None]
 
     @property
     def is_open(self) -> bool:

@@ -52,11 +52,7 @@ class Reading:
     A reading closes its file at the end, on an exception, by ``close`` and as a context manager.
     """
 
-    def __init__(
-        self, source: Source, *, mode: Mode, attempts: AttemptView, feed: NewFeed, read_as: OpenedLog | None = None
-    ) -> None:
-        self.read_as = read_as
-        """How another program's log is read; None for a stream of toyspec, and for a file of an unknown format."""
+    def __init__(self, source: Source, *, mode: Mode, attempts: AttemptView, feed: NewFeed) -> None:
         # The walk has no reference to its reading: without a cycle, a dropped reading closes its file at once.
         self._walk = _Walk(source, mode, feed, attempts)
         self._blocks = self._walk.blocks()
@@ -212,7 +208,7 @@ class _Walk:
         self.report = ReadReport(
             state="damaged",
             # The feed may have decoded records after the gap, which were not read.
-            profile=feed.profile if records else feed.profile_without_records(has_gap=True),
+            profile=feed.profile if records or not isinstance(feed, RecordFeed) else feed.without_records(has_gap=True),
             records=records,
             committed_bytes=gap.offset,
             fragment=None,
@@ -290,7 +286,7 @@ def read(  # noqa: PLR0913 - each is an option of its own
         feed = partial(RecordFeed, profile=known, detect=detect, max_line_bytes=max_line_bytes)
     else:
         feed = partial(read_as.feed, max_line_bytes=max_line_bytes)
-    return Reading(opened, mode=mode, attempts=attempts, feed=feed, read_as=read_as)
+    return Reading(opened, mode=mode, attempts=attempts, feed=feed)
 
 
 def _profile(name: str) -> Any:

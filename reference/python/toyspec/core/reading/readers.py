@@ -1,7 +1,7 @@
-"""Readers of the logs of other programs: a table of ours, and entry points of other packages.
+"""Readers of the logs of other programs: ours, which reads by dialects, and entry points of other packages.
 
-A reader recognizes a log by its first bytes, and opens it as ``Row`` records. Readers are asked in the order of the
-number that each brings. Those of other packages are asked where none of ours is sure.
+A reader recognizes a log by its first bytes, and opens it as ``Row`` records. Those of other packages are asked where
+ours is not sure, in the order of the number that each brings.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 GROUP = "toyspec.readers"
 """The group of entry points whose values are readers."""
 
-_OWN = {"dialects": "toyspec.logs.reader"}
-"""The modules of our readers; each has a ``READER``. They are imported with the first log: start-up time counts."""
+_OWN = "toyspec.logs.reader"
+"""The module of our reader, the ``READER`` in it. It is imported with the first log: start-up time counts."""
 
 SURE = 0.5
 """From here on, no reader of another package is asked."""
@@ -59,11 +59,6 @@ class LogFeed(CutFeed, ABC):
         """True if each line is read by itself."""
         return True
 
-    @property
-    @abstractmethod
-    def is_open(self) -> bool:
-        """True when bytes follow the last record that is committed."""
-
     @abstractmethod
     def feed(self, chunk: bytes) -> list[Any]:
         """Return the rows that *chunk* commits, and a gap for each unreadable line, in order."""
@@ -75,10 +70,6 @@ class LogFeed(CutFeed, ABC):
     @abstractmethod
     def uncommitted(self) -> dict[str, Any] | None:
         """Return the object in the bytes that are not committed; None if they are not a whole record."""
-
-    def profile_without_records(self, *, has_gap: bool) -> Profile | None:  # noqa: ARG002 - feeds have one interface
-        """Return None: a log of another program has no profile."""
-        return None
 
 
 class OpenedLog(Protocol):
@@ -148,30 +139,17 @@ class DialectsReader(Reader, Protocol):
         """Return whether *data* lacks the text by which the console output of a program is known."""
 
 
-def dialects() -> DialectsReader:
-    """Return our reader of dialects."""
-    return cast("DialectsReader", _own("dialects"))
-
-
 @cache
-def _own(name: str) -> Reader:
-    return cast("Reader", import_module(_OWN[name]).READER)
-
-
-def _others() -> tuple[Reader, ...]:
-    return tuple(sorted(all_brought(GROUP).values(), key=lambda each: each.order))
+def dialects() -> DialectsReader:
+    """Return our reader."""
+    return cast("DialectsReader", import_module(_OWN).READER)
 
 
 def opened(head: bytes, path: str, asked: DialectChoice) -> OpenedLog | None:
     """Return the log at *path*, which begins with *head*, as the surest reader opens it; None if none knows it."""
-    own = sorted(map(_own, _OWN), key=lambda each: each.order)
-    found = _surest(own, head, path, asked)
-    if asked.name != "auto" or (found is not None and found.sure >= SURE):
-        return found
-    other = _surest(_others(), head, path, asked)
-    return other if found is None or (other is not None and other.sure > found.sure) else found
-
-
-def _surest(readers: Sequence[Reader], head: bytes, path: str, asked: DialectChoice) -> OpenedLog | None:
-    found = [log for reader in readers if (log := reader.recognise(head, path, asked)) is not None]
-    return max(found, key=lambda log: log.sure, default=None)
+    own = dialects().recognise(head, path, asked)
+    if asked.name != "auto" or (own is not None and own.sure >= SURE):
+        return own
+    others = sorted(all_brought(GROUP).values(), key=lambda each: each.order)
+    logs = [own, *(reader.recognise(head, path, asked) for reader in others)]
+    return max((log for log in logs if log is not None), key=lambda log: log.sure, default=None)

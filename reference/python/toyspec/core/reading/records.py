@@ -222,12 +222,6 @@ class Record(msgspec.Struct, eq=False, gc=False):
             self._event = event_of(self.value, self.kind, self.profile, has_null=b"null" in self.raw)
         return self._event
 
-    def drop_value(self) -> None:
-        """Drop the decoded object, to keep many records in memory; ``value`` decodes it again on demand."""
-        self._value = None
-        self._said = None
-        self._event = ...
-
     def get(self, key: str, default: Any = None) -> Any:
         """Return the value of *key*, or *default* if the record does not have it."""
         return self.value.get(key, default)
@@ -276,11 +270,9 @@ def count_missing(missing: Mapping[str, Counter[str]], record: Record) -> None:
     """Add to *missing* what *record*, if it is a note, counts as left out of the log."""
     if record.kind == "note" and record.profile == "toy/v1":
         for key, counts in missing.items():
-            counts.update({name: n for name, n in _members(record.get(key)) if type(n) is int})
-
-
-def _members(value: Any) -> Iterable[tuple[str, Any]]:
-    return value.items() if isinstance(value, dict) else ()
+            found = record.get(key)
+            if isinstance(found, dict):
+                counts.update({name: n for name, n in found.items() if type(n) is int})
 
 
 class RecordFeed(CutFeed):
@@ -343,9 +335,9 @@ class RecordFeed(CutFeed):
         """The profile of the stream, as far as it is known; None for a file of another format."""
         if self._is_decided:
             return self._profile
-        return self.profile_without_records(has_gap=self.gap_bytes > 0 or is_of_another_format(self.fragment()))
+        return self.without_records(has_gap=self.gap_bytes > 0 or is_of_another_format(self.fragment()))
 
-    def profile_without_records(self, *, has_gap: bool) -> Profile | None:
+    def without_records(self, *, has_gap: bool) -> Profile | None:
         """Return the profile that the stream would have without its records."""
         return self._named or self._detect(None, has_gap=has_gap)
 
@@ -438,9 +430,6 @@ class Row(Record, eq=False, gc=False):
     def is_step(self) -> bool:
         """False: rows come in any order of their steps."""
         return False
-
-    def drop_value(self) -> None:
-        """Keep the object: only its form can decode it."""
 
 
 class ReadLine(NamedTuple):

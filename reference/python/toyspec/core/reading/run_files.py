@@ -84,11 +84,6 @@ def rank_streams(directory: str) -> dict[int, str]:
     return {rank: os.path.join(directory, name) for rank, name in sorted(found.items())}
 
 
-def other_ranks(directory: str) -> list[int]:
-    """Return the ranks from 1 on that have a stream in *directory*, in order; raise OSError."""
-    return [rank for rank in rank_streams(directory) if rank]
-
-
 def ranks_beside(stream: str) -> dict[int, str]:
     """Return the paths of the streams of other ranks beside *stream*, that of rank 0, in the order of ranks.
 

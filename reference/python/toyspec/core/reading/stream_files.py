@@ -15,7 +15,7 @@ from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE
 from toyspec.core.generated import messages
 from toyspec.core.places.addresses import WEB, is_address, parts_of, path_in, public
 from toyspec.core.places.place import place_of
-from toyspec.core.places.remote_files import FIRST_BYTES, RemoteFile
+from toyspec.core.places.remote_files import RemoteFile
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class GzipData:
 
 STREAM_NAMES = (EVENTS_FILE, METRICS_FILE, f"{EVENTS_FILE}.gz", f"{METRICS_FILE}.gz")
 """Names of streams in a run directory; the first that exists is the run's."""
+_NO_STREAM = f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}"
 
 
 def usual_name(names: Iterable[str]) -> str | None:
@@ -125,22 +126,12 @@ def locate_stream(path: str, names: Sequence[str] = ()) -> str:
         stream = os.path.join(path, name)
         if may_be_there(stream):
             return found_at(stream)
-    named = _usual_file(path)
-    if named is not None:
-        return found_at(named)
-    raise StreamMissingError(
-        path, f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}; `toyspec doctor` names what is in it"
-    )
-
-
-def _usual_file(directory: str) -> str | None:
-    """Return the file in *directory* that has the usual name of another program's log; None if there is none."""
-    try:
-        names = sorted(os.listdir(directory))
-    except OSError:
-        return None
-    found = usual_name(names)
-    return None if found is None else os.path.join(directory, found)
+    found = None
+    with contextlib.suppress(OSError):
+        found = usual_name(sorted(os.listdir(path)))
+    if found is not None:
+        return found_at(os.path.join(path, found))
+    raise StreamMissingError(path, f"{_NO_STREAM}; `toyspec doctor` names what is in it")
 
 
 def may_be_there(path: str) -> bool:
@@ -218,13 +209,12 @@ def is_compressed(path: str) -> bool:
 
 
 class _Input:
-    """The bytes of a file object, counted."""
+    """The bytes of a file object."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         # read of a buffered object waits until the buffer is full; read1 returns what a pipe has.
         self._read = getattr(file, "read1", file.read)
         self._name = name
-        self.received = 0
 
     def read(self, size: int) -> bytes:
         chunk = self._read(size)
@@ -232,7 +222,6 @@ class _Input:
             raise BlockingIOError("the file object is non-blocking; give one that waits for data")
         if not isinstance(chunk, bytes):
             raise TypeError(f"{self._name} gives {type(chunk).__name__} instead of bytes; open it in binary mode")
-        self.received += len(chunk)
         return chunk
 
 
@@ -264,11 +253,6 @@ class Source:
         self._input = _Input(self._file, self.name)
         self._is_begun = self._keeps_gzip
         self._gzip: GzipData | None = None
-
-    @property
-    def received(self) -> int:
-        """Number of bytes read from the file; compressed bytes of gzip data."""
-        return self._input.received
 
     def read(self, size: int) -> bytes:
         """Return at least one and at most *size* bytes, none at the end; raise OSError."""
@@ -348,8 +332,11 @@ class Source:
 
 def open_source(path: str, *, gzip: Literal["decompress", "keep"] = "decompress") -> Source:
     """Return the file or object at *path* as a source that owns it; open and raise as open_stream does."""
-    file = open_remote(path) if is_address(path) else cast("IO[bytes]", io.FileIO(open_stream(path), "rb"))
-    return Source(file, name=path, on_close="close", gzip=gzip)
+    try:
+        file = RemoteFile(path) if is_address(path) else io.FileIO(open_stream(path), "rb")
+    except OSError as error:
+        raise missing_or_unreadable(path, error) from error
+    return Source(cast("IO[bytes]", file), name=path, on_close="close", gzip=gzip)
 
 
 def open_named(path: str | os.PathLike[str], names: Sequence[str] = ()) -> Source:
@@ -369,24 +356,26 @@ def locate_remote(address: str, wanted: Sequence[str] = ()) -> str:
 
     Raises StreamMissingError for a directory without a stream, and StreamUnreadableError.
     """
-    name = address.rpartition("/")[2]
-    if name in (*wanted, *STREAM_NAMES):
+    known = (*wanted, *STREAM_NAMES)
+    if address.rpartition("/")[2] in known:
         return address
     try:
         place = place_of(address)
-        known = (*wanted, *STREAM_NAMES)
-        is_web = parts_of(address).scheme in WEB
-        return _in_web(place, address, known) if is_web else _in_store(place, address, known)
+        if parts_of(address).scheme in WEB:
+            return address if _is_file(address) else entry_in_web(place, address, known).address
+        names = place.names(address)
     except OSError as error:
         raise unreadable(address, error) from error
-
-
-def _in_web(place: Place, address: str, known: Sequence[str]) -> str:
-    """Return the stream in a directory of a web server, which cannot be listed; a name with a dot is a file."""
-    return address if _is_file(address) else entry_in_web(place, address, known).address
+    if not names:
+        return address
+    found = next((name for name in known if name in names), None) or usual_name(names)
+    if found is None:
+        raise StreamMissingError(address, _NO_STREAM)
+    return path_in(address, found)
 
 
 def _is_file(address: str) -> bool:
+    """Return whether *address* of a web server, whose directories cannot be listed, names a file: by a dot."""
     return "." in address.rpartition("/")[2] and parts_of(address).key != ""
 
 
@@ -400,30 +389,7 @@ def entry_in_web(place: Place, address: str, known: Sequence[str] = STREAM_NAMES
     for stream in known:
         with contextlib.suppress(FileNotFoundError):
             return place.status(path_in(address, stream))
-    raise StreamMissingError(address, f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}")
-
-
-def _in_store(place: Place, address: str, known: Sequence[str]) -> str:
-    names = place.names(address)
-    if not names:
-        return address
-    found = stream_among(names, known)
-    if found is None:
-        raise StreamMissingError(address, f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}")
-    return path_in(address, found)
-
-
-def stream_among(names: Sequence[str], known: Sequence[str]) -> str | None:
-    """Return which of *names*, those of the files of a directory, is its stream; *known* are tried first."""
-    return next((name for name in known if name in names), None) or usual_name(names)
-
-
-def open_remote(address: str, *, first_bytes: int = FIRST_BYTES) -> IO[bytes]:
-    """Return the object at *address*, open for reading; raise StreamMissingError or StreamUnreadableError."""
-    try:
-        return cast("IO[bytes]", RemoteFile(address, first_bytes=first_bytes))
-    except OSError as error:
-        raise missing_or_unreadable(address, error) from error
+    raise StreamMissingError(address, _NO_STREAM)
 
 
 def missing_or_unreadable(address: str, error: OSError) -> StreamError:

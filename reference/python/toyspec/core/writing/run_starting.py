@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 from toyspec.core import rooms
 from toyspec.core.format.canonical import members_of
 from toyspec.core.format.profiles import EVENTS_FILE
-from toyspec.core.reading.run_files import other_ranks, rank_file
+from toyspec.core.reading.run_files import rank_file, rank_streams
 from toyspec.core.system_calls import SYSTEM_CALLS, say
 from toyspec.core.writing import open_runs, opening
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock
@@ -176,7 +176,7 @@ def _move_ranks(directory: str) -> None:
     """
     ranks: list[int] = []
     with contextlib.suppress(OSError):
-        ranks += other_ranks(directory)
+        ranks += filter(None, rank_streams(directory))
     for rank in ranks:
         with contextlib.suppress(OSError):
             opening.move(os.path.join(directory, rank_file(rank)), SYSTEM_CALLS)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
-from toyspec.core.format.redaction import command_line_without_secrets
+from toyspec.core.format.redaction import Redaction
 from toyspec.core.programs import PIPE, Forwarding, start_command
 from toyspec.core.reading import readers
 from toyspec.core.reading.follower import FollowedFeed
@@ -75,7 +75,7 @@ def run(options: Namespace) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     command = list(options.words)
-    config = {"command": command_line_without_secrets(command)} if command else {}
+    config = {"command": Redaction().command_line(command)} if command else {}
     training = TrainingRun(
         RunOptions(root=options.root, run_id=options.run_id, name=options.name), Start(config=config)
     )
