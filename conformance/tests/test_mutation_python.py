@@ -48,35 +48,30 @@ def test_words_of_errors_are_not_changed() -> None:
     assert [mutant for mutant in mutants() if "negative" in mutant.original and mutant.mutated == "pass"]
 
 
-def counter() -> Module:
-    """Return the module of the source above."""
-    return Module("room/counter", SOURCE)
-
-
 def mutant_of(function: str, original: str) -> Mutant:
     """Return a mutant of the statement *original* of *function*."""
     return next(each for each in mutants() if each.function == function and each.original.startswith(original))
 
 
-def recorded(name: str, seconds: float, statements: str, source: str = SOURCE, **more: str) -> Recorded:
-    """Return a test that executes *statements* of *source*, and of other modules what *more* says."""
-    module = Module("room/counter", source)
-    executed = {"room/counter": Executed(listing.digest(module), statements)}
-    executed |= {other: Executed("", others) for other, others in more.items()}
-    return Recorded(name, seconds, {key: value for key, value in executed.items() if value.statements})
+def recorded(name: str, statements: str, module: Module | None = None) -> Recorded:
+    """Return a test that executes *statements* of *module*, by default the source above."""
+    module = module or Module("room/counter", SOURCE)
+    executed = {module.name: Executed(listing.digest(module), statements)} if statements else {}
+    return Recorded(name, 1.0, executed)
 
 
 def asked(
     tests: list[Recorded], mutant: Mutant, layouts: dict[str, list[str]] | None = None, *modules: Module
 ) -> list[str]:
     """Return the names of *tests* that *mutant* of one of *modules* is asked, in their order."""
-    reach = Reach(tests, layouts or {}, {module.name: module for module in modules or [counter()]})
+    known = modules or [Module("room/counter", SOURCE)]
+    reach = Reach(tests, layouts or {}, {module.name: module for module in known})
     return [test.name for batch in reach.asked(mutant) for test in batch]
 
 
 def test_each_executed_statement_leaves_a_mark() -> None:
     """What is recorded of a statement is found by its number, and marks change nothing else."""
-    module = counter()
+    module = Module("room/counter", SOURCE)
     source = listing.marked(module, 2).replace("from toyspec_marks import MARKS as __hits__", "")
     namespace: dict[str, object] = {"__hits__": bytearray(2 + len(listing.functions(module)))}
     exec(compile(ast.parse(source), "counter", "exec"), namespace)
@@ -88,30 +83,33 @@ def test_each_executed_statement_leaves_a_mark() -> None:
 
 
 def test_only_tests_that_execute_the_statement_are_asked() -> None:
-    """A change of a statement is noticed by no test that does not execute it."""
-    tests = [recorded("raises", 1.0, "0011"), recorded("adds", 1.0, "11101"), recorded("none", 1.0, "", far="1")]
+    """A change is noticed by no test that does not execute it; a constant, where it is used or else in its module."""
+    tests = [recorded("raises", "0011"), recorded("adds", "11101"), recorded("none", "")]
     assert ["raises"] == asked(tests, mutant_of("Counter.add", "raise"))
     assert ["adds"] == asked(tests, mutant_of("Counter.add.inner", "return"))
     assert ["adds", "raises"] == sorted(asked(tests, mutant_of("Counter.add", "if")))
-
-
-def test_a_constant_asks_the_tests_that_use_it() -> None:
-    """What is executed at import is noticed where it is used; where no test is known for that, in the module."""
-    tests = [recorded("raises", 1.0, "0011"), recorded("adds", 1.0, "11101")]
     assert ["adds"] == asked(tests, mutant_of("LIMIT", "LIMIT"))
     assert ["raises"] == asked(tests[:1], mutant_of("LIMIT", "LIMIT"))
 
 
-def test_a_function_that_keeps_its_results_asks_the_tests_of_its_callers() -> None:
-    """It is executed once in a process, for the first test that calls it."""
-    source = (
-        "@lru_cache(maxsize=8)\ndef kept():\n    return 2\ndef used():\n    return kept()\ndef other():\n    return 1\n"
-    )
+@pytest.mark.parametrize(
+    ("source", "executed", "expected"),
+    [
+        # It is executed once in a process, for the first test that calls it.
+        (
+            "@cache\ndef made():\n    return 2\ndef used():\n    return made()\ndef other():\n    return 1\n",
+            ["11", "01", "001"],
+            ["0", "1"],
+        ),
+        # It is called at import, in no test.
+        ("def made():\n    return 3\nLIMIT = made()\ndef used():\n    return LIMIT\n", ["01"], ["0"]),
+    ],
+)
+def test_a_function_asks_the_tests_of_what_uses_it(source: str, executed: list[str], expected: list[str]) -> None:
+    """A result that is kept, or made at import, is used by tests that do not execute the function."""
     module = Module("room/counter", source)
-    (mutant, *_) = (each for each in module.mutants if each.function == "kept")
-    tests = [recorded("first", 1.0, "11", source), recorded("later", 2.0, "01", source)]
-    tests.append(recorded("other", 1.0, "001", source))
-    assert ["first", "later"] == asked(tests, mutant, None, module)
+    tests = [recorded(str(at), statements, module) for at, statements in enumerate(executed)]
+    assert expected == asked(tests, next(each for each in module.mutants if each.function == "made"), None, module)
 
 
 IMPORTED = {
@@ -133,34 +131,25 @@ IMPORTED = {
 @pytest.mark.parametrize("source", IMPORTED.values(), ids=IMPORTED)
 def test_a_constant_asks_the_tests_of_the_modules_that_import_it(source: str) -> None:
     """It is read there, directly or through another name, and no statement of its own module is executed."""
-    far = Module("room/far", source)
+    near, far = Module("room/counter", SOURCE), Module("room/far", source)
     number = next(each.number for each in far.statements if each.function.endswith("far") and each.is_counted)
-    tests = [recorded("other", 1.0, "0011")]
-    tests.append(Recorded("far", 2.0, {far.name: Executed(listing.digest(far), "0" * number + "1")}))
-    assert ["far"] == asked(tests, mutant_of("LIMIT", "LIMIT"), None, counter(), far)
+    tests = [recorded("other", "0011"), recorded("far", "0" * number + "1", far)]
+    assert ["far"] == asked(tests, mutant_of("LIMIT", "LIMIT"), None, near, far)
 
 
 def test_a_class_attribute_asks_the_tests_that_use_its_class() -> None:
     """A default of a field is read from the objects, wherever they are made."""
     near = Module("room/near", "class Options:\n    most = 3\n")
     far = Module("room/far", "from toyspec.room.near import Options\ndef far():\n    return Options()\n")
-    tests = [Recorded("far", 2.0, {far.name: Executed(listing.digest(far), "1")}), recorded("other", 1.0, "0011")]
+    tests = [recorded("far", "1", far), recorded("other", "0011")]
     assert ["far"] == asked(tests, near.mutants[0], None, near, far)
-
-
-def test_what_makes_a_constant_asks_the_tests_that_use_it() -> None:
-    """A function that is called at import is executed in no test."""
-    module = Module("room/counter", "def made():\n    return 3\nLIMIT = made()\ndef used():\n    return LIMIT\n")
-    tests = [Recorded("used", 1.0, {module.name: Executed(listing.digest(module), "01")})]
-    assert ["used"] == asked(tests, module.mutants[0], None, module)
 
 
 def test_after_a_change_of_the_module_its_functions_count() -> None:
     """The statements of another source have other numbers, so that each test of the function is asked."""
-    before = "LIMIT = 2\n" + SOURCE
-    module = Module("room/counter", before)
-    layouts = {layout_key(module.name, listing.digest(module)): listing.functions(module)}
-    tests = [recorded("raises", 1.0, "0011", before), recorded("inner", 1.0, "01", before)]
+    before = Module("room/counter", "LIMIT = 2\n" + SOURCE)
+    layouts = {layout_key(before.name, listing.digest(before)): listing.functions(before)}
+    tests = [recorded("raises", "0011", before), recorded("inner", "01", before)]
     assert ["raises"] == asked(tests, mutant_of("Counter.add", "return"), layouts)
     assert ["inner"] == asked(tests, mutant_of("Counter.add.inner", "return"), layouts)
 

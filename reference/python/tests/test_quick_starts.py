@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -14,55 +15,14 @@ import toyspec
 REFERENCE = Path(__file__).resolve().parents[3] / "reference"
 
 
-def quick_start(language: str) -> tuple[str, str]:
-    """Return the program in the README of *language*: what it imports, and its other lines."""
-    text = (REFERENCE / language / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL)
-    program = "".join(code for name, code in blocks if name == blocks[0][0])
-    imports, _, statements = program.partition("\n\n")
-    return (imports, statements) if statements else ("", program)
+class Program(NamedTuple):
+    """How the program of a README becomes one that runs."""
 
-
-def c_program(folder: Path) -> list[list[str]]:
-    """Write the program for C and return the commands that run it."""
-    imports, statements = quick_start("c")
-    (folder / "main.c").write_text(f"{imports}\nint main(void) {{\n{statements}return 0;\n}}\n")
-    here = REFERENCE / "c"
-    return [["cc", "-std=c11", f"-I{here}", "main.c", f"{here}/toyspec.c", "-lm", "-o", "main"], ["./main"]]
-
-
-def go_program(folder: Path) -> list[list[str]]:
-    """Write the program for Go and return the commands that run it."""
-    imports, statements = quick_start("go")
-    (folder / "main.go").write_text(f"package main\n{imports}\nfunc main() {{\n{statements}_ = err\n}}\n")
-    (folder / "go.mod").write_text("module quickstart\n\ngo 1.22\n")
-    module = (REFERENCE / "go" / "go.mod").read_text().split()[1]
-    edit = ["go", "mod", "edit", f"-require={module}@v0.1.0", f"-replace={module}={REFERENCE / 'go'}"]
-    return [edit, ["go", "run", "."]]
-
-
-def ocaml_program(folder: Path) -> list[list[str]]:
-    """Write the program for OCaml and return the commands that run it."""
-    (folder / "main.ml").write_text(quick_start("ocaml")[1])
-    (folder / "dune").write_text("(executable (name main) (libraries toyspec))\n")
-    (folder / "dune-project").write_text("(lang dune 2.9)\n")
-    ignored = shutil.ignore_patterns("_build", "bin", "test")
-    shutil.copytree(REFERENCE / "ocaml", folder / "toyspec", ignore=ignored)
-    return [["dune", "exec", "--root", ".", "./main.exe"]]
-
-
-def ruby_program(folder: Path) -> list[list[str]]:
-    """Write the program for Ruby and return the commands that run it."""
-    (folder / "main.rb").write_text("\n".join(quick_start("ruby")))
-    return [["ruby", "-w", "-I", str(REFERENCE / "ruby" / "lib"), "main.rb"]]
-
-
-def typescript_program(folder: Path) -> list[list[str]]:
-    """Write the program for Node and return the commands that run it."""
-    (folder / "main.mjs").write_text("\n".join(quick_start("typescript")))
-    (folder / "node_modules").mkdir()
-    (folder / "node_modules" / "toyspec").symlink_to(REFERENCE / "typescript", target_is_directory=True)
-    return [["node", "main.mjs"]]
+    is_there: object
+    files: dict[str, str]
+    """Files by name; {imports} and {statements} are those of the README."""
+    commands: list[str]
+    """What builds and runs them; {here} is the folder of the language."""
 
 
 def has_yojson() -> bool:
@@ -73,27 +33,62 @@ def has_yojson() -> bool:
     return found.returncode == 0 and Path(found.stdout.strip(), "yojson.cmi").exists()
 
 
+MODULE = (REFERENCE / "go/go.mod").read_text(encoding="utf-8").split()[1]
 PROGRAMS = {
-    "c": (c_program, shutil.which("cc")),
-    "go": (go_program, shutil.which("go")),
-    "ocaml": (ocaml_program, shutil.which("dune") and has_yojson()),
-    "ruby": (ruby_program, shutil.which("ruby")),
+    "c": Program(
+        shutil.which("cc"),
+        {"main.c": "{imports}\nint main(void) {{\n{statements}return 0;\n}}\n"},
+        ["cc -std=c11 -I{here} main.c {here}/toyspec.c -lm -o main", "./main"],
+    ),
+    "go": Program(
+        shutil.which("go"),
+        {
+            "main.go": "package main\n{imports}\nfunc main() {{\n{statements}_ = err\n}}\n",
+            "go.mod": "module quickstart\n\ngo 1.22\n",
+        },
+        [f"go mod edit -require={MODULE}@v0.1.0 -replace={MODULE}={{here}}", "go run ."],
+    ),
+    "ocaml": Program(
+        shutil.which("dune") and has_yojson(),
+        {
+            "main.ml": "{statements}",
+            "dune": "(executable (name main) (libraries toyspec))\n",
+            "dune-project": "(lang dune 2.9)\n",
+        },
+        [
+            "mkdir toyspec",
+            "cp -R {here}/lib {here}/dune-project {here}/toyspec.opam toyspec",
+            "dune exec --root . ./main.exe",
+        ],
+    ),
+    "ruby": Program(shutil.which("ruby"), {"main.rb": "{imports}\n{statements}"}, ["ruby -w -I {here}/lib main.rb"]),
     # Its package is what `nox -s typescript` builds.
-    "typescript": (typescript_program, (REFERENCE / "typescript/dist/src/node.js").exists()),
+    "typescript": Program(
+        (REFERENCE / "typescript/dist/src/node.js").exists(),
+        {"main.mjs": "{imports}\n{statements}"},
+        ["mkdir node_modules", "ln -s {here} node_modules/toyspec", "node main.mjs"],
+    ),
 }
 
 
 @pytest.mark.parametrize("language", PROGRAMS)
 def test_quick_start(language: str, tmp_path: Path) -> None:
     """What a newcomer pastes first writes a valid run, with values by name, what they mean, and a file."""
-    write, is_there = PROGRAMS[language]
+    is_there, files, commands = PROGRAMS[language]
     if not is_there:
         pytest.skip(f"{language} is not installed or not built")
-    for command in write(tmp_path):
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    here = REFERENCE / language
+    blocks = re.findall(r"```(\w+)\n(.*?)```", (here / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    program = "".join(code for name, code in blocks if name == blocks[0][0])
+    imports, statements = program.split("\n\n", 1) if "\n\n" in program else ("", program)
+    for name, text in files.items():
+        (tmp_path / name).write_text(text.format(imports=imports, statements=statements))
+    for command in commands:
+        words = command.format(here=here).split()
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
         assert 0 == done.returncode, done.stdout + done.stderr
-    files = toyspec.check(tmp_path / "runs").files
-    assert all(file.valid for file in files)
-    assert "llama-001" == Path(files[0].path).parent.name
-    records = [record for file in files for record in toyspec.read(file.path)]
+    checked = toyspec.check(tmp_path / "runs").files
+    assert all(file.valid for file in checked)
+    assert "llama-001" == Path(checked[0].path).parent.name
+    records = [record for file in checked for record in toyspec.read(file.path)]
     assert {"run_start", "scalars", "define", "artifact"} <= {record.kind for record in records}
