@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from browser.runs_backend import Made, MadeRun, serving_runs
 from browser.serving import browser_program, built_site, serving
-from browser.viewer_pages import Opened
+from browser.viewer_pages import Made, MadeRun, Opened, Viewed
 from browser.watching import FLAGS, WIDE, Watch
+from toyspec.view.server import ViewHandler
 
 # On a busy machine a page of ten thousand runs takes longer than the five seconds that are usual.
 expect.set_options(timeout=120_000)
@@ -77,19 +77,37 @@ def page(watch: Watch) -> Page:
 
 
 @pytest.fixture
-def opened(browser: Browser) -> Iterator[Opened]:
-    """Return a function that serves runs and opens the viewer at a hash; problems on the page fail the test."""
-    watches: list[Watch] = []
+def viewed(browser: Browser) -> Iterator[Viewed]:
+    """Yield what serves runs; problems on its pages fail the test."""
     with ExitStack() as stack:
-
-        def start(runs: Sequence[MadeRun], place: str = "", size: tuple[int, int] = WIDE) -> tuple[Page, Made]:
-            address, made = stack.enter_context(serving_runs(runs))
-            watches.append(Watch(browser, address))
-            page = watches[-1].new_page(size)
-            page.goto(place)
-            return page, made
-
-        yield start
-        for watch in watches:
+        viewed = Viewed(browser, stack)
+        yield viewed
+        for watch in viewed.watches:
             watch.close()
-    assert [] == [trouble for watch in watches for trouble in watch.troubles]
+    assert [] == [trouble for watch in viewed.watches for trouble in watch.troubles]
+
+
+@pytest.fixture
+def opened(viewed: Viewed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Opened:
+    """Return a function that writes and serves runs and opens the viewer at a hash."""
+    streams: list[ViewHandler] = []
+    messages = ViewHandler._messages
+
+    def noted(handler: ViewHandler) -> Iterable[bytes]:
+        streams.append(handler)
+        return messages(handler)
+
+    monkeypatch.setattr(ViewHandler, "_messages", noted)
+
+    def start(runs: Sequence[MadeRun], place: str = "", size: tuple[int, int] = WIDE) -> tuple[Page, Made]:
+        made = Made(tmp_path / f"made-{len(viewed.watches)}", streams)
+        for run in runs:
+            run.write(made.root)
+        client = viewed.serve(made.root)
+        client.settled_rows()
+        page = viewed.new_page(client, size)
+        page.on("request", lambda each: made.requests.append(each.url) if "/api/curve?" in each.url else None)
+        page.goto(place)
+        return page, made
+
+    return start

@@ -7,8 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser.runs_backend import MadeRun
-from browser.viewer_pages import Opened, falling, sweep, until
+from browser.viewer_pages import MadeRun, Opened, falling, sweep, until
 from browser.watching import PHONE
 
 
@@ -77,7 +76,7 @@ def test_compare_marks_the_best_and_what_differs(opened: Opened) -> None:
     """The lowest loss is marked, and settings that are the same are left out."""
     runs = sweep(3)
     for run in runs:
-        run.row["config"]["fused"] = True
+        run.start["config"]["fused"] = True
     page, _ = opened(runs, "#compare")
     expect(page.locator("tr", has_text="loss").locator(".is-best")).to_have_text("1.25 best")
     expect(page.locator(".compare").last).not_to_contain_text("fused")
@@ -88,12 +87,12 @@ def test_compare_marks_the_best_and_what_differs(opened: Opened) -> None:
 @pytest.mark.parametrize(("name", "selected"), [("Select all 2 runs", 2), ("Select live", 1)])
 def test_click_that_began_before_a_row_came_is_not_lost(opened: Opened, name: str, selected: int) -> None:
     """What the table redraws while a run grows is what has changed: the boxes stay."""
-    runs = [MadeRun("live", {"loss": falling(10)}, {"state": "running"}), MadeRun("other", {"loss": falling(10)})]
+    runs = [MadeRun("live", {"loss": falling(10)}, end=None), MadeRun("other", {"loss": falling(10)})]
     page, made = opened(runs, "#runs")
     page.get_by_label(name).hover()
     page.mouse.down()
-    assert until(page, lambda: made.listeners)
-    made.grow("live", "loss", [0.5] * 322)
+    assert until(page, lambda: made.streams)
+    made.grow("live", [0.5] * 322)
     expect(page.locator(".row", has_text="live")).to_contain_text("332")
     page.mouse.up()
     expect(page.locator(".row.is-selected")).to_have_count(selected)

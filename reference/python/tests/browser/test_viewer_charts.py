@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser.runs_backend import MadeRun
-from browser.viewer_pages import Opened, drawn, falling, pixels, until
+from browser.viewer_pages import MadeRun, Opened, drawn, falling, pixels, until
 from browser.viewer_pixels import shown
 from browser.watching import PHONE
 
@@ -75,11 +74,9 @@ def test_line_of_a_run_is_dashed_across_a_setting_that_it_lacks(opened: Opened) 
 
 def test_notes_and_findings_of_selected_runs_are_flagged(opened: Opened) -> None:
     """They are on the curves of a few selected runs, by every axis, after the name of the run."""
-    place = {"step": 26, "t": 13.0, "epoch": 0.5, "tokens": None, "line": 27}
-    finding = {"rule": "step-skipped", "severity": "warning", "message": "a step is missing"}
     runs = [
-        MadeRun("a", {"loss": [2.0] * 50}, detail={"notes": [{"text": "lower the rate", **place}]}),
-        MadeRun("b", {"loss": [3.0] * 50}, detail={"findings": [finding | place]}),
+        MadeRun("a", {"loss": [2.0] * 50}, records={26: [{"kind": "note", "text": "lower the rate"}]}),
+        MadeRun("b", {"loss": [3.0] * 50}, records={26: [b"lost\n"]}),
     ]
     for axis in ("step", "wall"):
         page, _ = opened(runs, f"#charts?sel=a,b&x={axis}")
@@ -88,7 +85,7 @@ def test_notes_and_findings_of_selected_runs_are_flagged(opened: Opened) -> None
         assert box
         page.mouse.move(box["x"] + 58 + (box["width"] - 72) * 25 / 49, box["y"] + 100)
         flags = page.locator(".tooltip-flag")
-        expect(flags).to_have_text(["a: lower the rate", "b: step-skipped: a step is missing"])
+        expect(flags).to_have_text(["a: lower the rate", re.compile("b: invalid-json: ")])
 
 
 def test_toolbar_of_a_phone_takes_one_line(opened: Opened) -> None:
@@ -106,16 +103,10 @@ def test_toolbar_of_a_phone_takes_one_line(opened: Opened) -> None:
 @pytest.mark.parametrize("width", [1280, 1440, 1920])
 def test_toolbar_takes_one_line_and_headings_are_whole(opened: Opened, width: int) -> None:
     """On usual screens nothing wraps and no heading of the usual columns is cut."""
-    row = {
-        "config": {"lr": 0.1},
-        "progress": 0.5,
-        "remaining": None,
-        "state": "running",
-        "findings": {"error": 1, "warning": 0, "info": 0},
-    }
-    other = row | {"config": {"lr": 0.2}}
     curves = {"loss": falling(20), "val/acc": falling(20)}
-    page, _ = opened([MadeRun("a", dict(curves), row), MadeRun("b", dict(curves), other)], "#charts", (width, 900))
+    starts = [{"config": {"lr": lr, "max_steps": 40}} for lr in (0.1, 0.2)]
+    runs = [MadeRun(name, curves, start, {9: [b"lost\n"]}) for name, start in zip("ab", starts, strict=True)]
+    page, _ = opened(runs, "#charts", (width, 900))
     drawn(page)
     assert page.get_by_role("toolbar", name="Charts").evaluate("(element) => element.offsetHeight") < 64
     page.keyboard.press("1")
@@ -147,36 +138,36 @@ def test_zoom_reaches_single_points(opened: Opened) -> None:
 
 def test_lost_server_is_said_and_found_again(opened: Opened) -> None:
     """A stream of changes that ends is said at once; the message goes when there is one again."""
-    page, made = opened([MadeRun("live", {"loss": falling(10)}, {"state": "running"})], "#charts")
+    page, made = opened([MadeRun("live", {"loss": falling(10)}, end=None)], "#charts")
     drawn(page)
-    assert until(page, lambda: made.listeners)
-    made.listeners.pop().put(None)
+    assert until(page, lambda: made.streams)
+    stream = made.streams[0]
+    stream.server.end_waiting(stream.connection)
     expect(page.locator(".message").first).to_contain_text("does not answer")
     expect(page.locator(".message").first).to_be_hidden()
 
 
 def test_hidden_tab_holds_no_connection(opened: Opened) -> None:
     """A tab that is not seen closes its stream, and catches up when it is seen."""
-    page, made = opened([MadeRun("live", {"loss": falling(10)}, {"state": "running"})], "#charts")
+    page, made = opened([MadeRun("live", {"loss": falling(10)}, end=None)], "#charts")
     drawn(page)
-    assert until(page, lambda: made.listeners)
+    assert until(page, lambda: made.streams)
     see = """isHidden => {
         Object.defineProperty(document, "hidden", {value: isHidden, configurable: true});
         document.dispatchEvent(new Event("visibilitychange"));
     }"""
     page.evaluate(see, True)
-    made.listeners.pop().put(None)
     page.wait_for_timeout(1500)
-    assert [] == made.listeners
-    made.grow("live", "loss", [0.5] * 10)
+    assert 1 == len(made.streams)
+    made.grow("live", [0.5] * 10)
     page.evaluate(see, False)
     expect(page.locator(".chart .unseen").first).to_contain_text("0.5")
 
 
 def test_end_and_log_are_apart(opened: Opened) -> None:
     """A run that went wrong in a whole log is not green, and the text of its error is on its page at once."""
-    errored = MadeRun("bad", {"loss": falling(10)}, {"reason": "errored", "error": "out of memory"})
-    page, _ = opened([errored, MadeRun("good", {"loss": falling(10)}, {"reason": "completed"})], "#runs")
+    errored = MadeRun("bad", {"loss": falling(10)}, end={"reason": "errored", "error": "out of memory"})
+    page, _ = opened([errored, MadeRun("good", {"loss": falling(10)})], "#runs")
     expect(page.locator(".chip")).to_have_text(["errored", "complete"])
     assert "chip-complete" not in (page.locator(".chip").first.get_attribute("class") or "")
     page.get_by_role("link", name="bad").click()
@@ -344,10 +335,9 @@ def test_chart_and_run_are_pinned(opened: Opened) -> None:
 
 def test_metric_that_counts_steps_is_an_axis(opened: Opened) -> None:
     """With the defined step as axis, a curve is at the values of the metric that `define` names; others by step."""
-    run = MadeRun("a", {"loss": falling(20), "env_steps": [1000.0 * at for at in range(20)]})
-    listed = run.listed()["metrics"]
-    run.row["metrics"] = {**listed, "loss": listed["loss"] | {"step_name": "env_steps"}}
-    page, _ = opened([run], "#charts?focus=loss")
+    define = {"kind": "define", "name": "loss", "step_name": "env_steps"}
+    curves = {"loss": falling(20), "env_steps": [1000.0 * at for at in range(20)]}
+    page, _ = opened([MadeRun("a", curves, records={0: [define]})], "#charts?focus=loss")
     drawn(page)
     page.get_by_label("Axis x").select_option("Defined step")
     ends = "(({x}) => [x.from, x.to].join())(JSON.parse(document.querySelector('.chart-canvas').dataset.plot))"
@@ -366,10 +356,9 @@ def test_no_other_step_is_offered_without_a_definition(opened: Opened) -> None:
 
 def test_alert_is_on_the_strip(opened: Opened) -> None:
     """Each run's alerts have a tick below the chart, which names run and rule, and leads to its line."""
-    alert = {"step": 50, "line": 52, "offset": 5, "length": 5, "rule": "loss-spike", "level": "error"}
+    alert = {"kind": "alert", "rule": "loss-spike", "level": "error", "text": "loss is 9"}
     runs = [MadeRun(f"r{number:02}", {"loss": falling(100)}) for number in range(60)]
-    runs[7].header["alerts"] = [alert]
-    runs[7].files["events.jsonl"] = b"xxxxxALERT\nxx"
+    runs[7].records = {50: [alert]}
     page, _ = opened(runs, "#charts?focus=loss")
     drawn(page)
 
@@ -387,22 +376,22 @@ def test_alert_is_on_the_strip(opened: Opened) -> None:
     assert until(page, is_named)
     page.mouse.click(*place())
     expect(page.locator(".chart-line")).to_contain_text("line 52")
-    expect(page.locator(".chart-line .raw")).to_have_text("ALERT")
+    expect(page.locator(".chart-line .raw")).to_contain_text("loss is 9")
 
 
 def test_all_tabs_share_one_stream(opened: Opened) -> None:
     """Eight tabs that are seen hold one connection, which another one takes over, and all of them are live."""
-    page, made = opened([MadeRun("live", {"loss": falling(10)}, {"state": "running"})], "#charts")
+    page, made = opened([MadeRun("live", {"loss": falling(10)}, end=None)], "#charts")
     drawn(page)
     others = [page.context.new_page() for _ in range(7)]
     for other in others:
         other.goto("#charts")
         drawn(other)
-    assert until(page, lambda: 1 == len(made.listeners))
+    assert until(page, lambda: 1 == len(made.streams))
     page.close()
     for other in others:
         expect(other.locator(".chart .unseen").first).to_contain_text("1.")
-    assert until(others[0], lambda: 2 == len(made.listeners))
-    made.grow("live", "loss", [0.5] * 10)
+    assert until(others[0], lambda: 2 == len(made.streams))
+    made.grow("live", [0.5] * 10)
     for other in others:
         expect(other.locator(".chart .unseen").first).to_contain_text("0.5")

@@ -6,13 +6,12 @@ import math
 import random
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser.runs_backend import MadeRun
-from browser.viewer_pages import Opened
+from browser.viewer_pages import MadeRun, Opened
 from browser.viewer_pixels import Painted, exported, painted, shown
 from toyspec.view.report import html_report
 from view_client import END, START, write_run
@@ -29,7 +28,7 @@ class Planted(NamedTuple):
     steps: dict[str, int]
 
 
-def planted(count: int, spikes: int, header: dict[str, Any] | None = None) -> Planted:
+def planted(count: int, spikes: int) -> Planted:
     """Return *count* runs of which *spikes* have one value of ``HIGH``, each at a step of its own."""
     chance = random.Random(count)
     runs, steps = [], {}
@@ -40,8 +39,8 @@ def planted(count: int, spikes: int, header: dict[str, Any] | None = None) -> Pl
             at = 40 + (STEPS - 80) * number // spikes + chance.randrange(60)
             values[at] = HIGH
             steps[name] = at + 1
-        config = {"optim.lr": (0.1, 0.01)[number % 2], "seed": number}
-        runs.append(MadeRun(name, {"loss": values}, {"config": config}, header=header or {}))
+        config = {"optim": {"lr": (0.1, 0.01)[number % 2]}, "seed": number}
+        runs.append(MadeRun(name, {"loss": values}, {"config": config}))
     return Planted(runs, steps)
 
 
@@ -97,7 +96,7 @@ def test_no_curve_hides_a_spike(opened: Opened) -> None:
     """A run whose noise covers the whole chart is painted before the spikes of the others."""
     runs, steps = planted(8, 7)
     chance = random.Random(1)
-    runs[-1].curves["loss"] = [chance.uniform(0, 10) for _ in range(STEPS)]
+    runs[-1].curves = {"loss": [chance.uniform(0, 10) for _ in range(STEPS)]}
     page, _ = opened(runs, "#charts?focus=loss", (1440, 900))
     shown(page, len(runs))
     for number, (name, step) in enumerate(steps.items()):
@@ -107,14 +106,10 @@ def test_no_curve_hides_a_spike(opened: Opened) -> None:
 @pytest.mark.parametrize(("count", "width"), [(1, 800), (30, 2560), (70, 1440)])
 def test_nan_gap_and_resumption_are_painted(opened: Opened, count: int, width: int) -> None:
     """Each is marked at its step at the bottom of the chart, for runs that are background too."""
-    marks = {
-        "gaps": [{"step": 900, "line": 901, "offset": 0, "length": 9}],
-        "resumes": [{"step": 1800, "line": 1801}],
-    }
     runs, _ = planted(count, 0)
-    runs[-1].header |= marks
+    runs[-1].records = {900: [b"lost\n"], 1800: [{"kind": "run_resume", "from_step": 1800}]}
     values = runs[-1].curves["loss"]
-    runs[-1].curves["loss"] = [*values[:2499], math.nan, *values[2500:]]
+    runs[-1].curves = {"loss": [*values[:2499], math.nan, *values[2500:]]}
     page, _ = opened(runs, "#charts?focus=loss", (width, 900))
     shown(page, len(runs))
     seen = painted(page, [*(f"--run-{number}" for number in range(7)), "--spike"])

@@ -15,13 +15,10 @@ from playwright.sync_api import Browser, Page, expect
 
 from browser.axe import findings, need_axe
 from browser.test_viewer_media import png
-from browser.test_viewer_served import Viewed, viewed
-from browser.viewer_pages import arrived, at_rest, pixels, until
+from browser.viewer_pages import Viewed, arrived, at_rest, pixels, until
 from browser.watching import Watch
 from toyspec.core.reading.run_files import media_file
 from toyspec.view.report import html_report
-
-__all__ = ["viewed"]
 
 STEPS = 200
 SPIKE = 120

@@ -6,58 +6,20 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import expect
 
 from browser.axe import findings, need_axe
-from browser.viewer_pages import arrived, at_rest, drawn, pixels, until
-from browser.watching import PHONE, WIDE, Watch
+from browser.viewer_pages import Viewed, arrived, at_rest, drawn, pixels, until
+from browser.watching import PHONE, WIDE
 from toyspec.view.scanning import ScanWorkers
-from view_client import END, START, Client, served, step, write_run
+from view_client import END, START, step, write_run
 
 VIEWS = ("#runs", "#charts", "#compare", "#charts?focus=loss", "#charts?by=config.lr", "#run/whole")
-
-
-class Viewed:
-    """Serves folders of runs and opens pages on them."""
-
-    def __init__(self, browser: Browser, stack: ExitStack) -> None:
-        self._browser = browser
-        self._stack = stack
-        self.watches: list[Watch] = []
-
-    def open(
-        self,
-        root: Path,
-        place: str = "",
-        *,
-        size: tuple[int, int] = WIDE,
-        scheme: Literal["light", "dark"] = "light",
-    ) -> tuple[Page, Client]:
-        """Return a page at *place* over the runs below *root*, and the server's client."""
-        client = self._stack.enter_context(served(root, root.parent / f"cache-{len(self.watches)}"))
-        watch = Watch(self._browser, f"http://127.0.0.1:{client.server.port}/")
-        self.watches.append(watch)
-        page = watch.new_page(size, scheme)
-        page.goto(place)
-        return page, client
-
-
-@pytest.fixture
-def viewed(browser: Browser) -> Iterator[Viewed]:
-    """Yield what serves runs; problems on its pages fail the test."""
-    with ExitStack() as stack:
-        viewed = Viewed(browser, stack)
-        yield viewed
-        for watch in viewed.watches:
-            watch.close()
-    assert [] == [trouble for watch in viewed.watches for trouble in watch.troubles]
 
 
 def start(name: str, **members: object) -> bytes:

@@ -285,6 +285,11 @@ class ViewHandler(BaseHTTPRequestHandler):
         finally:
             self.server.end_waiting(self.connection)
 
+    def finish(self) -> None:
+        """Close both directions, also where the client has left before all was sent."""
+        with closing(self.rfile):
+            super().finish()
+
     def do_GET(self) -> None:
         """Answer with a head and a body."""
         self._answer()
