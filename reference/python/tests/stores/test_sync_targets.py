@@ -228,7 +228,7 @@ def test_files_of_a_run_come_in_their_order(tmp_path: Path) -> None:
         f"media/{'a' * 64}.png",
     ]  # fmt: skip
     more = ["events.jsonl.prev-x", "w/a.bin", "w/deep/b.bin", "z.bin"]
-    hidden = [".git/x", ".x", "SHA256SUMS.new", "other/events.jsonl", "other/y"]
+    hidden = [".git/x", "w/.x", "SHA256SUMS.new", "other/events.jsonl", "other/y"]
     for name in (*order, *more, *hidden):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"")

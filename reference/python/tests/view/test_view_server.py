@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
 
 import toyspec
@@ -21,6 +22,7 @@ from toyspec.view import server
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.live_runs import LiveRuns
 from toyspec.view.opened_files import open_file
+from toyspec.view.rows import facts_of_row, row_of
 from toyspec.view.scanning import ScanWorkers
 from view_client import END, START, Client, row_with_late_quick_row, served, step, write_run
 
@@ -540,6 +542,8 @@ def test_hostile_names_are_data(tmp_path: Path) -> None:
         assert {"<img src=x>", "\\udcff\\udcfe"} == set(rows)
         row = rows["<img src=x>"]
         assert len(names) == len(row["metrics"]) + row["left_out"]["metrics"] > len(row["metrics"])
+        facts = msgspec.structs.replace(facts_of_row(row), metrics_left_out=7)
+        assert {"metrics": 7, "config": 0} == row_of(facts, "a")["left_out"]
         [(header, _)] = client.curves("loss", "\\udcff\\udcfe")
         assert 1 == header["points"]
 

@@ -15,7 +15,7 @@ from toyspec.core.errors import CatalogError
 from toyspec.core.files import open_file
 from toyspec.core.findings import PathError
 from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE
-from toyspec.core.runs.discovery import Stream, find_records
+from toyspec.core.runs.discovery import Stream, find_records, is_counted
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -173,8 +173,10 @@ class IndexComparison:
 
     @property
     def skipped(self) -> int:
-        """The number of streams of other formats."""
-        return self._count("o", "x")
+        """The number of files of other formats."""
+        others = (record for record, kind in self._kinds.items() if kind == "h")
+        named = sum(is_counted(os.fsdecode(path_of(record)), size_of(record)) for record in others)
+        return self._count("o", "x") + named
 
     def _count(self, *kinds: Kind) -> int:
         return sum(kind in kinds for kind in self._kinds.values())

@@ -230,7 +230,7 @@ def find_streams(path: str, *, hints: Sequence[str] = ()) -> Iterator[Found]:
     anything = False
     for found in _walked(path, _EVERY if isinstance(hints, LogNames) else hints):
         if isinstance(hints, LogNames) and not _is_taken(found, hints):
-            if isinstance(found, Stream) and _may_be_counted(found):
+            if isinstance(found, Stream) and is_counted(found.path, found.size):
                 yield NotALog(found.path)
             continue
         anything = True
@@ -253,8 +253,10 @@ def _is_taken(found: Stream | PathError, names: LogNames) -> bool:
     return found.size > 0 and names.has_log(found.path, found.version)
 
 
-def _may_be_counted(found: Stream) -> bool:
-    return found.size > 0 and found.path.endswith(MAY_BE_LOGS) and os.path.basename(found.path) not in OF_A_BUNDLE
+def is_counted(path: str, size: int) -> bool:
+    """Return whether lists count the file *path* of *size* bytes where it is not a log: its name is that of text."""
+    is_text = path.endswith(MAY_BE_LOGS) and os.path.basename(path) not in OF_A_BUNDLE
+    return size > 0 and is_text and may_be_log(path)
 
 
 def _walked(root: str, hints: Sequence[str]) -> Iterator[Stream | PathError]:

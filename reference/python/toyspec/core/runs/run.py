@@ -28,7 +28,7 @@ from toyspec.core.runs.columns import (
     requiring,
     value_of,
 )
-from toyspec.core.runs.discovery import NotALog, Stream, each_result, find_streams
+from toyspec.core.runs.discovery import NotALog, Stream, each_result, find_streams, is_counted
 from toyspec.core.runs.expressions import expression
 from toyspec.core.runs.history import table_library
 from toyspec.core.runs.summary import engine_ends, summarize_ends, summarize_run
@@ -207,7 +207,7 @@ def list_runs(
             runs[stream.path] = run()
         except StreamError as error:
             is_foreign = isinstance(error, UnknownFormatError) and (stream.is_below or stream.is_hinted)
-            skipped += is_foreign and not stream.is_hinted
+            skipped += is_foreign and (not stream.is_hinted or is_counted(stream.path, stream.size))
             errors += [] if is_foreign else [PathError(stream.path, error.fact)]
         done += stream.size
     listed = [runs[stream.path] for stream in streams if stream.path in runs]
