@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 
-import toyspec
 from faults import paging
 from faults.checking import Verdict, fail_every_call, share
-from faults.killing import PAGE_BYTES, lacks_its_lf, record
 
 FAULTS = Path(__file__).parent
 TESTS = FAULTS.parent
@@ -98,20 +96,6 @@ def test_e14_e01_e02_e03_e05_e06_no_failing_call_deceives_the_library(
     verdict = fail_every_call(writer, tmp_path, error=error, lasting=lasting, effect=effect)  # type: ignore[arg-type]
     assert verdict.faults > 8
     assert CLEAN == wrongs(verdict)
-
-
-@pytest.mark.parametrize(("size", "is_found"), [(2 * PAGE_BYTES - 1, True), (2 * PAGE_BYTES, False)])
-def test_p03_a_record_that_a_page_parts_from_its_lf_is_left_to_chance(
-    tmp_path: Path, size: int, is_found: bool
-) -> None:
-    """A kill can end one write there, as at the end of every page; readers leave the record out all the same."""
-    stream = tmp_path / "events.jsonl"
-    whole = record(0, 200) + b"\n"
-    stream.write_bytes(whole + b'{"kind":"note"'.ljust(size - len(whole) - 1) + b"}")
-    with toyspec.read(stream, mode="salvage") as reading:
-        assert len(list(reading)) == 1
-    assert reading.report.uncommitted
-    assert lacks_its_lf(reading.report) is is_found
 
 
 def test_c01_c02_c11_the_second_of_two_writers_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -64,44 +63,6 @@ def test_c03_c06_children_that_fork_and_leave_write_nothing_twice(tmp_path: Path
     assert list(range(1, 41)) == steps
 
 
-def test_c04_a_lock_whose_owner_was_killed_is_free_although_its_child_lives(tmp_path: Path) -> None:
-    """A worker that outlives its killed parent does not keep the restarted job out."""
-    program = """
-        import os, signal, sys, time, toyspec
-        run = toyspec.RunWriter(sys.argv[1])
-        run.run_start()
-        if os.fork() == 0:
-            os.write(1, b"%d" % os.getpid())
-            os.close(1)
-            time.sleep(60)
-        time.sleep(0.2)
-        os.kill(os.getpid(), signal.SIGKILL)
-    """
-    run = tmp_path / "run"
-    command = [sys.executable, "-c", textwrap.dedent(program), str(run)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=False, timeout=300)
-    child = int(done.stdout)
-    try:
-        count("kills")
-        with toyspec.RunWriter(run, exist="resume", on_error="raise") as again:
-            again.run_resume(0)
-    finally:
-        os.kill(child, 9)
-    assert ["run_start", "run_resume", "run_end"] == [record.kind for record in toyspec.read(run)]
-
-
-def test_r01_a_renamed_file_is_written_on(tmp_path: Path) -> None:
-    """A writer goes on in the file that it has open, under whatever name; no record goes elsewhere."""
-    path = tmp_path / "events.jsonl"
-    file = AppendFile.create(str(path))
-    file.append(b"1")
-    path.rename(tmp_path / "rotated")
-    file.append(b"2")
-    file.close()
-    assert b"1\n2\n" == (tmp_path / "rotated").read_bytes()
-    assert not path.exists()
-
-
 def test_r02_an_inode_that_is_used_again_hides_nothing(tmp_path: Path) -> None:
     """Deleted and made again, many times: each new file is reported and read, whatever inode it gets."""
     path = tmp_path / "events.jsonl"
@@ -116,20 +77,6 @@ def test_r02_an_inode_that_is_used_again_hides_nothing(tmp_path: Path) -> None:
     assert ["run_start", 0, *(item for number in range(1, 51) for item in ("[replaced]", "run_start", number))] == seen(
         items
     )
-
-
-@pytest.mark.parametrize("size", [0, 10])
-def test_r03_a_writer_goes_on_behind_a_cut_without_a_hole(size: int, tmp_path: Path) -> None:
-    """Someone empties the file under its writer: the next record follows, with no NUL byte before it."""
-    path = tmp_path / "events.jsonl"
-    file = AppendFile.create(str(path))
-    for _ in range(5):
-        file.append(b"x" * 9)
-    os.truncate(path, size)
-    file.append(b"next")
-    file.close()
-    count("faults injected")
-    assert b"xxxxxxxxx\n"[:size] + b"next\n" == path.read_bytes()
 
 
 def test_r08_a_compressed_neighbour_is_not_taken_for_the_stream(tmp_path: Path) -> None:

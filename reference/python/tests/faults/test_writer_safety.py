@@ -8,24 +8,9 @@ from typing import Any
 
 import pytest
 
-from files import content
 from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.writing.run_writer import RunWriter
 from toyspec.testing import FailingCalls
-
-
-def test_e01_a_writer_that_raises_says_in_the_stream_what_it_lacks(tmp_path: Path) -> None:
-    """A caller that goes on after the error leaves a note with the number of records."""
-    failing = FailingCalls(at=3, error=errno.ENOSPC, only="write")
-    run = RunWriter(tmp_path / "r", run_id="r", on_error="raise", calls=failing.calls)
-    run.run_start()
-    run.step(1)
-    with pytest.raises(OSError, match="No space left"):
-        run.step(2)
-    run.step(3)
-    run.run_end()
-    assert b'"text":"1 record was dropped here: No space left on device"' in content(run.events_path)
-    assert 1 == run.dropped
 
 
 def test_e06_e11_a_failed_sync_ends_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
