@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -73,23 +72,6 @@ def test_a_part_that_cannot_be_removed_closes_the_file_for_good(path: str, capfd
     said = capfd.readouterr().err.splitlines()
     why = "a line could be neither written (Input/output error) nor removed (Read-only file system)"
     assert [f"toyspec: {path}: closed after an error: {why}"] == said
-
-
-@pytest.mark.parametrize("sync", ["now", "as-opened"])
-def test_a_failed_fsync_is_never_asked_again(
-    path: str, sync: Literal["now", "as-opened"], capfd: pytest.CaptureFixture[str]
-) -> None:
-    """After a failed fsync the file is closed after an error: a second one would claim that lost pages are safe."""
-    failing = FailingCalls(at=1, error=errno.EIO, only="fsync")
-    file = AppendFile.create(path, options=Options(durability="fsync", calls=failing.calls))
-    with pytest.raises(OSError, match="Input/output"):
-        file.append(b"one", sync=sync)
-    with pytest.raises(StreamClosedError, match="fsync failed"):
-        file.append(b"two")
-    file.close()
-    assert 1 == failing.made.count("fsync")
-    assert b"one\n" == content(path)
-    assert 1 == capfd.readouterr().err.count("closed after an error: fsync failed")
 
 
 def test_a_file_system_without_fsync_is_not_failure(path: str) -> None:

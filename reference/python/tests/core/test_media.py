@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import sys
+import wave
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -69,36 +69,64 @@ HALF = SimpleNamespace(dtype="torch.bfloat16", float=lambda: PIXELS / 255.0)  # 
 ON_A_DEVICE = SimpleNamespace(dtype=PIXELS.dtype, detach=lambda: SimpleNamespace(cpu=lambda: np.moveaxis(PIXELS, 2, 0)))
 
 
-@pytest.mark.parametrize(
-    ("picture", "mode", "pixels"),
-    [
-        (PIXELS, "RGB", PIXELS.tolist()),
-        ((PIXELS / 255.0).astype(np.float32), "RGB", PIXELS.tolist()),
-        (np.moveaxis(PIXELS, 2, 0) / 255.0, "RGB", PIXELS.tolist()),
-        (PIXELS.tolist(), "RGB", PIXELS.tolist()),
-        (HALF, "RGB", PIXELS.tolist()),
-        (ON_A_DEVICE, "RGB", PIXELS.tolist()),
-        (Pictures.fromarray(PIXELS), "RGB", PIXELS.tolist()),
-        (np.arange(96).reshape(4, 6, 4), "RGBA", np.arange(96).reshape(4, 6, 4).tolist()),
-        (np.array([[[0], [255]], [[1], [128]]], np.uint8), "L", [[0, 255], [1, 128]]),
-        (np.array([[0.0, 1.0, 0.5]]), "L", [[0, 255, 128]]),
-        (np.array([[True, False]]), "L", [[255, 0]]),
-        (np.arange(12).reshape(4, 1, 3), "RGB", np.arange(12).reshape(4, 1, 3).tolist()),
-        (np.arange(10).reshape(1, 2, 5), "L", np.arange(10).reshape(2, 5).tolist()),
-        (Pictures.new("CMYK", (1, 1)), "RGB", [[[255, 255, 255]]]),
-        (Pictures.new("LA", (1, 1), (7, 9)), "LA", [[[7, 9]]]),
-    ],
-    ids=range(15),
-)
-def test_pixels_stay_what_they_are(tmp_path: Path, picture: Any, mode: str, pixels: Any) -> None:
+SAME = [
+    PIXELS,
+    (PIXELS / 255.0).astype(np.float32),
+    np.moveaxis(PIXELS, 2, 0) / 255.0,
+    PIXELS.tolist(),
+    HALF,
+    ON_A_DEVICE,
+    Pictures.fromarray(PIXELS),
+]
+OTHERS = [
+    (np.arange(96).reshape(4, 6, 4), "RGBA", np.arange(96).reshape(4, 6, 4).tolist()),
+    (np.array([[[0], [255]], [[1], [128]]], np.uint8), "L", [[0, 255], [1, 128]]),
+    (np.array([[True, False]]), "L", [[255, 0]]),
+    (np.arange(12).reshape(4, 1, 3), "RGB", np.arange(12).reshape(4, 1, 3).tolist()),
+    (np.arange(10).reshape(1, 2, 5), "L", np.arange(10).reshape(2, 5).tolist()),
+    (Pictures.new("CMYK", (1, 1)), "RGB", [[[255, 255, 255]]]),
+    (Pictures.new("LA", (1, 1), (7, 9)), "LA", [[[7, 9]]]),
+]
+
+
+def test_pixels_stay_what_they_are(tmp_path: Path) -> None:
     """Whatever holds the pixels, in each layout another program reads the same ones from the file."""
-    placed = Image(picture, caption="best").placed(str(tmp_path), SYSTEM_CALLS)
-    (path,) = tmp_path.glob("media/*.png")
-    found = Pictures.open(io.BytesIO(path.read_bytes()))
-    assert (mode, pixels) == (found.mode, np.asarray(found).tolist())
-    assert ("image/png", *found.size, "best") == tuple(
-        placed[key] for key in ("media_type", "width", "height", "caption")
-    )
+    rows = [(picture, "RGB", PIXELS.tolist()) for picture in SAME] + OTHERS
+    for number, (picture, mode, pixels) in enumerate(rows):
+        placed = Image(picture, caption="best").placed(str(tmp_path / str(number)), SYSTEM_CALLS)
+        (path,) = tmp_path.glob(f"{number}/media/*.png")
+        found = Pictures.open(path)
+        assert (mode, pixels) == (found.mode, np.asarray(found).tolist()), number
+        assert ("image/png", *found.size, "best") == tuple(
+            placed[key] for key in ("media_type", "width", "height", "caption")
+        )
+
+
+# A sound, its seconds, channels and frames a second, and the samples channel by channel in each frame.
+SOUNDS: list[tuple[Callable[[], Any], float, int, int, list[int]]] = [
+    (lambda: Audio([0.0, 1.0, -1.0, 0.5], 8, caption="hm"), 0.5, 1, 8, [0, 32767, -32767, 16384]),
+    (lambda: Audio(np.array([-32768, 32767]), 1), 2.0, 1, 1, [-32768, 32767]),
+    # Up to eight channels may be first, if there are more frames.
+    (lambda: Audio(_frames(8, 9), 9), 1.0, 8, 9, [channel * 9 + at for at in range(9) for channel in range(8)]),
+    (lambda: Audio(_frames(8, 8), 4), 2.0, 8, 4, [*range(64)]),
+    (lambda: Audio(_frames(9, 10), 3), 3.0, 10, 3, [*range(90)]),
+]
+
+
+def _frames(*shape: int) -> Any:
+    """Return integers of 16 bits, each another one."""
+    return np.arange(np.prod(shape)).reshape(shape)
+
+
+def test_samples_stay_what_they_are(tmp_path: Path) -> None:
+    """Arrays of sounds are WAV of 16 bits, which another program reads."""
+    for number, (make, seconds, channels, rate, samples) in enumerate(SOUNDS):
+        placed = make().placed(str(tmp_path / str(number)), SYSTEM_CALLS)
+        (path,) = tmp_path.glob(f"{number}/media/*.wav")
+        with wave.open(str(path)) as sound:
+            data = np.frombuffer(sound.readframes(len(samples)), "<i2")
+            assert (channels, 2, rate) == (sound.getnchannels(), sound.getsampwidth(), sound.getframerate()), number
+        assert (samples, seconds, "audio/wav") == (data.tolist(), placed["seconds"], placed["media_type"]), number
 
 
 def test_numbers_texts_and_media_of_one_call(tmp_path: Path) -> None:
@@ -271,41 +299,12 @@ def test_what_is_not_a_picture_takes_nothing_along(
         run.log({"bad": File(5)})
 
 
-def _frames(*shape: int) -> Any:
-    """Return integers of 16 bits, each another one."""
-    return np.arange(np.prod(shape)).reshape(shape)
-
-
-def _wave(channels: int, rate: int, samples: list[int]) -> bytes:
-    """Return a sound as a file, its *samples* channel by channel in each frame."""
-    data = b"".join(each.to_bytes(2, "little", signed=True) for each in samples)
-    facts = (16, 1, channels, rate, rate * channels * 2, channels * 2, 16)
-    sizes = (4, 2, 2, 4, 4, 2, 2)
-    form = b"".join(fact.to_bytes(size, "little") for fact, size in zip(facts, sizes, strict=True))
-    body = b"WAVEfmt " + form + b"data" + len(data).to_bytes(4, "little") + data
-    return b"RIFF" + len(body).to_bytes(4, "little") + body
-
-
 TENSOR = SimpleNamespace(tolist=lambda: 1 / 3)  # what it prints is rounded
 PANDAS = SimpleNamespace(to_csv=lambda buffer, index: buffer.write("index\n" if index else "a\n"))
 POLARS = SimpleNamespace(write_csv=lambda: "a\n1\n")
-WAV, CSV, GIF, WEBM = ({"media_type": each} for each in ("audio/wav", "text/csv", "image/gif", "video/webm"))
+CSV, GIF, WEBM = ({"media_type": each} for each in ("text/csv", "image/gif", "video/webm"))
 # A value, the members of its record, and the file; without one, None.
 WHOLE: list[tuple[Callable[[], Any], dict[str, Any], bytes | None]] = [
-    (
-        lambda: Audio([0.0, 1.0, -1.0, 0.5], 8, caption="hm"),
-        {**WAV, "seconds": 0.5, "caption": "hm"},
-        _wave(1, 8, [0, 32767, -32767, 16384]),
-    ),
-    (lambda: Audio(np.array([-32768, 32767]), 1), {**WAV, "seconds": 2.0}, _wave(1, 1, [-32768, 32767])),
-    # Up to eight channels may be first, if there are more frames.
-    (
-        lambda: Audio(_frames(8, 9), 9),
-        {**WAV, "seconds": 1.0},
-        _wave(8, 9, [channel * 9 + at for at in range(9) for channel in range(8)]),
-    ),
-    (lambda: Audio(_frames(8, 8), 4), {**WAV, "seconds": 2.0}, _wave(8, 4, list(range(64)))),
-    (lambda: Audio(_frames(9, 10), 3), {**WAV, "seconds": 3.0}, _wave(10, 3, list(range(90)))),
     (lambda: Table([[1, "a,b"], [None, 'c"']], ["n", "t"]), CSV, b'n,t\n1,"a,b"\n,"c"""\n'),
     (
         lambda: Table([[np.float32(0.1), TENSOR, np.arange(200)]], ["x", "y", "z"]),

@@ -56,24 +56,6 @@ def test_a_dry_run_changes_nothing(stream: Path) -> None:
     assert (RECORDS + b'{"kind":', ["events.jsonl"]) == (stream.read_bytes(), os.listdir(stream.parent))
 
 
-@pytest.mark.parametrize("data", [RECORDS, b"", b"\n"])
-def test_a_whole_stream_is_left_as_it_is(stream: Path, data: bytes) -> None:
-    """Without a fragment there is nothing to do, complete or not."""
-    stream.write_bytes(data)
-    before = os.stat(stream)
-    assert "none" == repair(stream).change
-    assert (before.st_mtime_ns, before.st_ino) == (os.stat(stream).st_mtime_ns, os.stat(stream).st_ino)
-
-
-def test_a_stream_of_a_live_writer_is_refused(stream: Path) -> None:
-    """What a writer is just writing is not a fragment."""
-    writer = AppendFile.reopen(str(stream))
-    with pytest.raises(StreamRefusedError, match="another writer"):
-        repair(stream)
-    writer.close()
-    assert RECORDS + b'{"kind":' == stream.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("name", "data", "fact"),
     [
@@ -97,17 +79,6 @@ def test_a_file_of_another_format_is_left_alone(tmp_path: Path, name: str, data:
         assert "foreign" == caught.value.reason
         assert fact.lower() in str(caught.value).lower()
     assert [(name, data)] == [(path.name, path.read_bytes()) for path in tmp_path.iterdir()]
-
-
-def test_damage_is_refused(stream: Path) -> None:
-    """A committed line that is unreadable is for a person to look at; nothing is cut, and no lock stays."""
-    stream.write_bytes(RECORDS + b"{broken\n" + b'{"kind":')
-    with pytest.raises(StreamRefusedError, match=r"^.*events\.jsonl: line 4 is damaged") as caught:
-        repair(stream)
-    assert str(caught.value).startswith(str(stream))
-    assert "damaged" == caught.value.reason
-    assert RECORDS + b"{broken\n" + b'{"kind":' == stream.read_bytes()
-    AppendFile.reopen(str(stream)).close()
 
 
 def test_no_stream_is_an_error(tmp_path: Path) -> None:

@@ -370,21 +370,6 @@ def test_a_refused_start_leaves_no_directory(tmp_path: Path) -> None:
     start_run(tmp_path / "runs", run_id="a", exist="fail").close()
 
 
-def test_starts_with_one_run_id_keep_every_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """The third start keeps the first two logs, and each says where the earlier one is."""
-    for loss in (1.0, 2.0, 3.0):
-        with start_run(tmp_path, run_id="a") as run:
-            run.step(loss=loss)
-    names = ["events.jsonl", "events.jsonl.prev-1", "events.jsonl.prev"]
-    assert [3.0, 1.0, 2.0] == [
-        record["loss"] for name in names for record in read(tmp_path / "a" / name) if record.kind == "step"
-    ]
-    said = capfd.readouterr().err.splitlines()
-    path = tmp_path / "a/events.jsonl"
-    assert f"toyspec: an earlier log was kept: {path} is now {path}.prev" == said[0]
-    assert f"toyspec: an earlier log was kept: {path} is now {path}.prev, {path}.prev is now {path}.prev-1" == said[1]
-
-
 def test_a_root_that_cannot_be_made_is_survived(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Without a place for logs the program goes on, unless it asks for errors."""
     (tmp_path / "runs").write_bytes(b"")

@@ -109,23 +109,6 @@ def test_a_run_that_has_ended_is_resumed(directory: Path, data: bytes, on_error:
     assert ["run_resume", "note", "run_end"] == kinds(run)[-3:]
 
 
-@pytest.mark.parametrize("exist", ["replace", "resume"])
-def test_a_stream_of_a_live_writer_is_left_alone(directory: Path, exist: Any, capfd: Any) -> None:
-    """A second writer logs nothing and reports it; the first does not notice."""
-    first = RunWriter(directory, on_error="raise")
-    first.run_start()
-    second = RunWriter(directory, exist=exist)
-    second.run_start()
-    assert not second.active
-    advice = "wait until it closes the file, or write to another directory; logging stops"
-    assert f"toyspec: {first.events_path}: another writer has it open; {advice}" in capfd.readouterr().err
-    with pytest.raises(StreamRefusedError, match="another writer"):
-        RunWriter(directory, exist=exist, on_error="raise")
-    first.run_end()
-    assert ["run_start", "run_end"] == kinds(first)
-    assert ["events.jsonl"] == os.listdir(directory)
-
-
 @pytest.mark.parametrize(
     ("error", "ending"),
     [
