@@ -64,7 +64,6 @@ SLOW_FILES = (
 
 SLOW_TESTS = (
     "chaos/test_chaos.py::test_some_seconds_of_chaos",
-    "catalog/test_catalog.py::test_bucket_that_cannot_be_listed[unreachable]",
     "view/test_cli_plot.py::test_equal_runs_give_equal_pictures[pdf]",
     "view/test_cli_plot.py::test_equal_runs_give_equal_pictures[png]",
     "view/test_cli_plot.py::test_equal_runs_give_equal_pictures[svg]",
@@ -116,7 +115,6 @@ SLOW_TESTS = (
     "trainer/test_trainer_training.py::test_loss_falls_and_depends_on_the_seed_alone",
     "catalog/test_catalog.py::test_rows_that_need_more_memory",
     "catalog/test_catalog_growing.py::test_long_object_is_not_read_at_each_update",
-    "catalog/test_catalog_growing.py::test_object_of_one_line_that_grows",
     "core/test_cli_transcripts.py::test_every_option_of_a_command[catalog]",
     "core/test_cli_transcripts.py::test_every_option_of_a_command[query]",
     "faults/test_sharing.py::test_c03_c06_children_that_fork_and_leave_write_nothing_twice",

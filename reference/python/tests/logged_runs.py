@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +60,13 @@ def differences(expected: Any, actual: Any) -> list[str]:
         for (place, value), (_, other) in zip(known, found, strict=True)
         if not (math.isclose(value, other, rel_tol=RELATIVE) if isinstance(value, float) else value == other)
     ]
+
+
+def renew(case: Path, run: Path, files: Iterable[str]) -> None:
+    """Put *files* of a run into its *case* in the corpus, with the records that are expected of them."""
+    from conformance.authoring.fill import filled, laid_out
+
+    for name in files:
+        shutil.copyfile(run / name, case / name)
+    content = filled(str(case), json.loads((case / "case.json").read_bytes()))
+    (case / "case.json").write_bytes(laid_out(content).encode())

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from logged_runs import renew
 from toyspec.testing import ManualClock
 from toyspec.tracker import MetricsTracker, TrainingLogger, cross_entropy_with_entropy_loss
 
@@ -25,8 +25,6 @@ RUNS = ("tracker-standard", "tracker-compact")
 """Names of the runs, by the form of their console lines; each is a case below toy-v1/golden."""
 
 VOCABULARY, SEQUENCE_LENGTH, BATCH_SIZE, PAD_ID = 32, 64, 16, 0
-
-FILES = ("events.jsonl", "console.txt")
 
 _ENVIRONMENT: dict[str, Any] = {
     "host": {"name": "tpu-vm", "os": "linux", "arch": "x86_64"},
@@ -136,20 +134,9 @@ def _evaluate(logger: TrainingLogger, model: Any, rng: np.random.Generator) -> N
     logger.log_validation(val_loss=val_loss, val_perplexity=np.exp(val_loss))
 
 
-def renew(corpus: Path) -> None:
-    """Write the runs, and the records that are expected of them, into their cases in *corpus*."""
-    from conformance.authoring.fill import filled, laid_out
-
-    for name in RUNS:
-        case = corpus / "toy-v1/golden" / name
-        with tempfile.TemporaryDirectory() as root:
-            golden_run(name, Path(root))
-            for file in FILES:
-                (case / file).write_bytes((Path(root) / name / file).read_bytes())
-        content = json.loads((case / "case.json").read_bytes())
-        (case / "case.json").write_bytes(laid_out(filled(str(case), content)).encode())
-
-
 if __name__ == "__main__":
     sys.path.insert(0, "")
-    renew(Path("conformance/cases"))
+    for name in RUNS:
+        with tempfile.TemporaryDirectory() as root:
+            golden_run(name, Path(root))
+            renew(Path("conformance/cases/toy-v1/golden", name), Path(root, name), ("events.jsonl", "console.txt"))

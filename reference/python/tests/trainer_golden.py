@@ -6,12 +6,12 @@ Renew it only when the trainer is meant to write something else, and look at the
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from logged_runs import renew
 from training_runs import train
 
 FILES = {"toy-v1/golden/trainer": ("events.jsonl",), "metrics-v1/golden/trainer": ("metrics.jsonl",)}
@@ -30,19 +30,6 @@ def golden_run(root: Path) -> Path:
     return root / "trainer"
 
 
-def renew(corpus: Path) -> None:
-    """Write the run, and the records that are expected of it, into its cases in *corpus*."""
-    from conformance.authoring.fill import filled, laid_out
-
-    with tempfile.TemporaryDirectory() as root:
-        run = golden_run(Path(root))
-        for case, names in FILES.items():
-            for name in names:
-                shutil.copyfile(run / name, corpus / case / name)
-            content = filled(str(corpus / case), json.loads((corpus / case / "case.json").read_bytes()))
-            (corpus / case / "case.json").write_bytes(laid_out(content).encode())
-
-
 def lines(path: Path) -> list[Any]:
     """Return the values in a file of JSON Lines."""
     text = path.read_text(encoding="utf-8")
@@ -50,6 +37,9 @@ def lines(path: Path) -> list[Any]:
 
 
 if __name__ == "__main__":
-    root = Path(__file__).resolve().parents[3]
-    sys.path.insert(0, str(root))
-    renew(root / "conformance/cases")
+    corpus = Path(__file__).resolve().parents[3] / "conformance/cases"
+    sys.path.insert(0, str(corpus.parents[1]))
+    with tempfile.TemporaryDirectory() as root:
+        run = golden_run(Path(root))
+        for case, names in FILES.items():
+            renew(corpus / case, run, names)

@@ -17,7 +17,7 @@ pytest.importorskip("duckdb", reason="the extra catalog is not installed")
 import msgspec
 
 from command_line import toyspec_within
-from loopback_store import BUCKET
+from loopback_store import BUCKET, status
 from toyspec import Catalog, CatalogError, ExpressionError, build_catalog, list_runs, start_run, update_catalog
 from toyspec.catalog import building, reading, tables
 from toyspec.catalog.layout import LAYOUT, MANIFEST
@@ -104,14 +104,12 @@ def test_catalog_has_what_a_listing_has(runs: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_columns(runs: Path, tmp_path: Path) -> None:
+def test_columns(built: Catalog) -> None:
     """Settings, metrics and findings are columns, and the config is there as JSON."""
-    build_catalog(runs, out=tmp_path / "catalog")
-    row = rows(tmp_path / "catalog")[str(runs / "damaged" / "events.jsonl")]
+    row = rows(Path(built.path))[str(Path(built.path).parent / "runs" / "damaged" / "events.jsonl")]
     assert ("damaged", 0.1, 1.5, 1.5) == (row["state"], row["config.lr"], row["last.loss"], row["best.loss"])
     assert (1, {"invalid-json": 1}, 1) == (row["findings.invalid-json"], json.loads(row["findings"]), row["errors"])
-    assert {"lr": 0.1} == json.loads(row["config"])
-    assert "2026-11-03" == str(row["day"])
+    assert ({"lr": 0.1}, "2026-11-03") == (json.loads(row["config"]), str(row["day"]))
 
 
 def test_update_reads_what_changed(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,32 +382,17 @@ def test_bucket(store: Store, tmp_path: Path) -> None:
     assert 8 == max(run.facts.last_step or 0 for run in Catalog(out).runs())
 
 
-@pytest.mark.parametrize("problem", ["unreachable", "no permission"])
-def test_bucket_that_cannot_be_listed(
-    store: Store, tmp_path: Path, problem: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bucket_that_cannot_be_listed(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The catalog stays as it was, and the message says what is wrong with the place."""
     store.put("runs/a/events.jsonl", stream("a"))
     out = tmp_path / "catalog"
     build_catalog(f"s3://{BUCKET}/runs", out=out)
     before = digests(out)
-    if problem == "unreachable":
-        from toyspec.core.places import place
-
-        monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
-        place._opened.cache_clear()
-    else:
-
-        def refuse(handler: Any) -> bool:
-            handler.answer(403, b"<Error><Code>AccessDenied</Code></Error>")
-            return True
-
-        store.every = refuse
+    store.every = status(403)
     for arguments in (["update", str(out)], ["build", f"s3://{BUCKET}/runs", "--out", str(out)]):
         assert exit_codes.USAGE == main(["catalog", *arguments])
-        fact = "no connection to the host" if problem == "unreachable" else "403"
         errors = capsys.readouterr().err
-        assert fact in errors
+        assert "403" in errors
         assert "the catalog was not changed" in errors
     assert before == digests(out)
 
@@ -425,22 +408,25 @@ def test_incidents_of_health_rules_are_counted(tmp_path: Path, monkeypatch: pyte
     assert 1 == update_catalog(tmp_path / "catalog").read
     answer = Catalog(tmp_path / "catalog").query('select run, alerts, "findings.health-mine" from runs order by 1')
     assert [("sick", 1, 1), ("well", 1, 1)] == answer.rows
-    build_catalog(tmp_path / "runs", out=tmp_path / "plain")
-    numbers = "select errors, warnings, infos from runs order by run"
-    assert Catalog(tmp_path / "plain").query(numbers).rows == Catalog(tmp_path / "catalog").query(numbers).rows
     assert ["sick", "well"] == sorted(
         run.facts.run for run in Catalog(tmp_path / "catalog").runs().filter("alerts = 1")
     )
-    assert ["sick", "well"] == sorted(run.facts.run for run in list_runs("runs").filter("alerts > 0"))
     for number, expected in (("9", []), ("0", ["sick", "well"])):
         listed = toyspec_within("ls", "runs", "--where", f"alerts > {number}", "--sort", "alerts", "--json")
         assert expected == sorted(run["run"] for run in json.loads(listed.stdout))
 
 
-def test_catalog_without_incidents_is_an_error(built: Catalog) -> None:
-    """A filter by what it does not have is an error that says what to do."""
-    with pytest.raises(ExpressionError, match="'alerts': the catalog has none; build it with --health"):
-        built.runs().filter("alerts > 0")
+@pytest.mark.parametrize(
+    ("wanted", "fact"),
+    [
+        ("alerts > 0", "'alerts': the catalog has none; build it with --health"),
+        ("lrr > 1", "no run has a field 'lrr'; did you mean 'lr'"),
+    ],
+)
+def test_filter_by_what_a_catalog_does_not_have_says_what_to_do(built: Catalog, wanted: str, fact: str) -> None:
+    """It knows the names of its runs, and suggests one."""
+    with pytest.raises(ExpressionError, match=fact):
+        built.runs().filter(wanted)
 
 
 def test_reader_of_a_catalog_that_is_updated(tmp_path: Path) -> None:
@@ -471,12 +457,6 @@ def test_failed_query_says_what_to_do(built: Catalog, sql: str, advice: str) -> 
     """The reason comes with what there is."""
     with pytest.raises(ValueError, match=re.escape(advice)):
         built.query(sql)
-
-
-def test_unknown_name_is_suggested(built: Catalog) -> None:
-    """A catalog knows the names of its runs, and suggests one."""
-    with pytest.raises(ExpressionError, match="no run has a field 'lrr'; did you mean 'lr'"):
-        built.runs().filter("lrr > 1")
 
 
 def test_name_of_one_run_is_found(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("duckdb", reason="the extra catalog is not installed")
 
-from growing_runs import entry, grow, lines_of, rows
+from growing_runs import grow, lines_of, rows
 from loopback_store import BUCKET
 from toyspec import Catalog, build_catalog, update_catalog
 from toyspec.catalog import reading_runs
@@ -131,14 +131,3 @@ def test_long_object_is_not_read_at_each_update(store: Store, tmp_path: Path, mo
     assert 1 == update_catalog(out).read
     build_catalog(f"s3://{BUCKET}/runs", out=tmp_path / "fresh")
     assert rows(tmp_path / "fresh") == rows(out)
-
-
-def test_object_of_one_line_that_grows(store: Store, tmp_path: Path) -> None:
-    """What it is is decided by its first line, when that is complete."""
-    line, out = entry(0), tmp_path / "catalog"
-    for number, end in enumerate([5, 6, len(line), None]):
-        data = line[:end] if end else line + b"\n" + entry(1)
-        store.put("runs/run/events.jsonl", data)
-        build_catalog(f"s3://{BUCKET}/runs", out=tmp_path / "fresh")
-        _ = update_catalog(out) if number else build_catalog(f"s3://{BUCKET}/runs", out=out)
-        assert rows(tmp_path / "fresh") == rows(out)

@@ -60,16 +60,6 @@ def test_each_incident_is_reported_once_as_the_log_grows(path: Path) -> None:
     run.close()
 
 
-def test_uncommitted_end_that_is_taken_back_does_not_count(path: Path) -> None:
-    """A fragment that another line replaces is not part of it."""
-    run = watched(path, NAN)
-    path.write_bytes(START + b'{"kind":"step","t":1.0,"step":1,"lo')
-    assert [] == said(run)
-    path.write_bytes(START + step(1, "null"))
-    assert [("nan", "begun", 1, 2)] == said(run)
-    run.close()
-
-
 def test_run_that_takes_the_place_is_read_from_its_start(path: Path) -> None:
     """Its lines are counted from the first; what was usual in the one before still is."""
     path.write_bytes(START + step(1) + END)

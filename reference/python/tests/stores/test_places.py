@@ -18,7 +18,6 @@ from loopback_hub import NAME, serving
 from loopback_store import BUCKET, Handler, Store, forget, stream, web
 from toyspec import (
     StreamError,
-    StreamMissingError,
     StreamUnreadableError,
     check,
     follow,
@@ -34,7 +33,6 @@ from toyspec.core.findings import FileReport
 from toyspec.core.places.addresses import is_address, public, secret_of, without_secrets
 from toyspec.core.places.place import Entry
 from toyspec.core.places.remote_files import keep_block, kept_block
-from toyspec.core.reading.stream_files import locate_stream
 from toyspec.core.runs.discovery import Stream, each_result, find_streams
 from toyspec.core.runs.summary import summarize_run
 from toyspec.view.charts import read_curves
@@ -311,24 +309,6 @@ def test_runs_are_not_written_to_addresses(store: Store, tmp_path: Path, monkeyp
     done = toyspec("import", "logs", "--out", f"s3://{BUCKET}/runs")
     assert b"must be a path on this machine, not an address" in done.stderr
     assert [] == list(tmp_path.iterdir())
-
-
-def test_file_systems_of_fsspec() -> None:
-    """A place that only fsspec reaches is listed, read and followed."""
-    fsspec = pytest.importorskip("fsspec", reason="the extra remote is not installed")
-    memory = fsspec.filesystem("memory")
-    try:
-        memory.pipe_file("/places/runs/a/events.jsonl", stream(3000))
-        memory.pipe_file("/places/runs/a/other.bin", b"x")
-        (run,) = list_runs("memory://places/runs")
-        assert ("a", 3000) == (run.facts.run, run.facts.last_step)
-        assert "memory://places/runs/a/events.jsonl" == locate_stream("memory://places/runs/a")
-        assert check("memory://places/runs/a").files[0].valid
-        assert 3003 == len(list(follow("memory://places/runs/a")))
-        with pytest.raises(StreamMissingError):
-            read("memory://places/none")
-    finally:
-        memory.rm("/places", recursive=True)
 
 
 LAKE = """

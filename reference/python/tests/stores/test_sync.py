@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -16,7 +14,7 @@ import toyspec
 from command_line import toyspec_within as command
 from loopback_store import Handler, Store, stream
 from synced_runs import FRAGMENT, LOG, TO, outcome, put, sync
-from toyspec.stores import folders, run_sync
+from toyspec.stores import run_sync
 from toyspec.stores.run_sync import RunSync, SyncReport, SyncSettings
 from toyspec.stores.syncing import Syncing, target_of
 
@@ -288,16 +286,6 @@ def test_folder(run: Path, tmp_path: Path) -> None:
     put(run, stream(9))
     assert ["sent", "same"] == [outcome(syncing.once()) for _ in range(2)]
     assert (stream(9), number) == (copy.read_bytes(), copy.stat().st_ino)
-    (run / "events.jsonl").rename(run / "events.jsonl.prev")
-    put(run, stream(2, run_id="new"))
-    assert "sent" == outcome(sync(run, str(mirror)))
-    names = ["events.jsonl", "events.jsonl.prev"]
-    assert names == sorted(path.name for path in (mirror / "a").iterdir())
-    assert [(run / name).read_bytes() for name in names] == [(mirror / "a" / name).read_bytes() for name in names]
-    put(run, stream(5, run_id="third"))
-    assert "conflict" == outcome(sync(run, str(mirror)))
-    assert "sent" == outcome(sync(run, str(mirror), SyncSettings(on_conflict="keep both")))
-    assert 3 == len(list((mirror / "a").iterdir()))
 
 
 def test_folder_takes_back_half_a_line(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,19 +308,3 @@ def test_folder_takes_back_half_a_line(run: Path, tmp_path: Path, monkeypatch: p
     assert stream(3, end="") == copy.read_bytes()
     assert "sent" == outcome(sync(run, str(mirror)))
     assert stream(9) == copy.read_bytes()
-
-
-def test_folder_loses_its_leftovers(run: Path, tmp_path: Path) -> None:
-    """What a killed process has left is removed where a file is written again; that of a live one stays."""
-    mirror = tmp_path / "mirror"
-    put(run, stream(3))
-    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
-    (mirror / "a").mkdir(parents=True)
-    host = folders._HOST
-    names = {number: f".events.jsonl.{host}.{number}.new" for number in (int(ended.stdout), os.getppid())}
-    for name in [*names.values(), ".events.jsonl.elsewhere.7.new"]:
-        (mirror / "a" / name).write_bytes(b"{")
-    report = sync(run, str(mirror))
-    assert ("sent", 0) == (outcome(report), report.passed_over)
-    left = {path.name for path in (mirror / "a").iterdir()}
-    assert {"events.jsonl", names[os.getppid()], ".events.jsonl.elsewhere.7.new"} == left

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from hashlib import md5, sha256
 from pathlib import Path
@@ -124,19 +126,25 @@ def test_folder_that_another_program_holds_has_changed(tmp_path: Path, monkeypat
     assert (["x"], b"one\n") == (os.listdir(tmp_path / "p"), (tmp_path / "p" / "x").read_bytes())
 
 
-def test_leftovers_of_other_machines_go_after_a_day(tmp_path: Path) -> None:
-    """Names that only resemble one stay, and so do those of a process that cannot be one."""
-    now = time.time()
-    ages = {".x.elsewhere.7.new": 86_500, ".y.elsewhere.7.new": 86_300, f".z.{folders._HOST}.99999999999999999.new": 5}
-    stay = {name: now - age for name, age in {**ages, ".x.new": 1e6, "x.elsewhere.7.new": 1e6}.items()}
-    for name, at in stay.items():
+def test_leftovers_of_killed_processes_are_removed(tmp_path: Path) -> None:
+    """Those of other machines after a day; names that only resemble one stay, and those of a live process."""
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    gone = {f".x.{folders._HOST}.{int(ended.stdout)}.new": 5, ".x.elsewhere.7.new": 86_500}
+    left = {
+        ".y.elsewhere.7.new": 86_300,
+        f".z.{folders._HOST}.{'9' * 17}.new": 5,
+        f".x.{folders._HOST}.{os.getppid()}.new": 5,
+    }
+    others = {".x.new": 1e6, "x.elsewhere.7.new": 1e6}
+    for name, age in {**gone, **left, **others}.items():
         (tmp_path / name).write_bytes(b"")
-        os.utime(tmp_path / name, (at, at))
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
+    folder = Folder(f"file://{tmp_path}")
     with local(tmp_path / "f", b"one\n") as file:
-        Folder(f"file://{tmp_path}").put(file, f"file://{tmp_path}/new", None)
-    assert {*stay, "f", "new"} - {".x.elsewhere.7.new"} == set(os.listdir(tmp_path))
-    listed = {os.path.basename(entry.address) for entry in Folder(f"file://{tmp_path}").entries(f"file://{tmp_path}")}
-    assert {".x.new", "x.elsewhere.7.new", "f", "new"} == listed
+        folder.put(file, f"file://{tmp_path}/new", None)
+    assert {*left, *others, "f", "new"} == set(os.listdir(tmp_path))
+    listed = {os.path.basename(entry.address) for entry in folder.entries(f"file://{tmp_path}")}
+    assert {*others, "f", "new"} == listed
 
 
 class Bytes:
