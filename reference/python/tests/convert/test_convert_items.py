@@ -17,11 +17,6 @@ from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.records import RecordFeed
 
 
-def lost(ledger: Ledger) -> dict[str, list[tuple[str, str, str | None]]]:
-    """Return the examples of each cause: place, value, and what it became."""
-    return {loss.cause: [(each.place, each.value, each.became) for each in loss.examples] for loss in ledger.losses}
-
-
 @pytest.mark.parametrize(
     ("edges", "counts", "is_whole"),
     [
@@ -40,50 +35,52 @@ def test_bins_belong_together(edges: Any, counts: Any, is_whole: bool) -> None:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """Return a folder of files, beside one that is outside."""
-    for name in ("a.png", "b.png", "t.table.json", "sub/c.txt"):
+    """Return a folder of files and links, beside one that is outside."""
+    for name in ("a.png", "aa/e.txt", "sub/c.txt", "sub/x/d.txt", "../out.txt"):
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "in" / name).write_text('{"columns": ["n"], "data": [[5]]}' if "table" in name else name)
-    (tmp_path / "out.txt").write_text("outside")
+        (tmp_path / "in" / name).write_text(name)
     (tmp_path / "in" / "link").symlink_to(tmp_path / "out.txt")
-    (tmp_path / "in" / "inner").symlink_to(tmp_path / "in" / "a.png")
+    (tmp_path / "in" / "loop").symlink_to(tmp_path / "in")
     return tmp_path / "in"
 
 
-def test_files_below_are_found_in_their_order(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def names_below(files: Path, ending: str = "", refused: Any = None) -> list[str]:
+    """Return the paths of the files below *files*."""
+    found = files_below(str(files), lambda name: name.endswith(ending), refused)
+    return [os.path.relpath(path, files) for _, paths in found for path in paths]
+
+
+def test_files_below_are_found_in_their_order(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders come in the order of their names, without links to folders; what cannot be listed is reported."""
-    for name in ("sub/x/d.txt", "aa/e.txt"):
-        (files / name).parent.mkdir(parents=True, exist_ok=True)
-        (files / name).write_text(name)
-    (files / "loop").symlink_to(files)
-    shown = [(os.path.relpath(folder, files), list(map(os.path.basename, found)))
-             for folder, found in files_below(str(files), lambda name: name.endswith(".txt"))]  # fmt: skip
-    assert [("aa", ["e.txt"]), ("sub", ["c.txt"]), ("sub/x", ["d.txt"])] == shown
-    monkeypatch.setattr(sources, "_MAX_DEPTH", 1)
-    assert ["aa", "sub"] == [os.path.basename(folder) for folder, _ in files_below(str(files), lambda n: "." in n)][1:]
-    scandir, refused = os.scandir, list[tuple[str, OSError]]()
+    assert ["aa/e.txt", "sub/c.txt", "sub/x/d.txt"] == names_below(files, ".txt")
+    with monkeypatch.context() as patch:
+        patch.setattr(sources, "_MAX_DEPTH", 1)
+        assert ["a.png", "link", "aa/e.txt", "sub/c.txt"] == names_below(files)
+    scandir, refused, unlisted = os.scandir, list[tuple[str, OSError]](), {str(files / "aa")}
 
     def listed(path: str) -> Any:
-        if os.path.basename(path) in ("aa", "none"):
+        if path in unlisted:
             raise PermissionError(13, "Permission denied", path)
         return scandir(path)
 
     monkeypatch.setattr(os, "scandir", listed)
-    assert ["in", "sub"] == [os.path.basename(folder) for folder, _ in files_below(str(files), bool, refused)]
+    for given in (refused, None):
+        assert ["sub/c.txt", "sub/x/d.txt"] == names_below(files, ".txt", given)
     assert [str(files / "aa")] == [path for path, _ in refused]
-    assert ["in", "sub"] == [os.path.basename(folder) for folder, _ in files_below(str(files), bool)]
+    unlisted.add(str(files))
     with pytest.raises(PermissionError):
-        list(files_below(str(tmp_path / "none"), bool, refused))
+        names_below(files, "", refused)
 
 
 def test_files_without_a_place_are_dropped_one_by_one(files: Path) -> None:
     """All but those below a folder that has one; a folder that is missing has none."""
     ledger = Ledger()
     drop_files(str(files.parent), str(files), ledger, but=str(files / "sub"))
-    names = ["a.png", "b.png", "inner", "link", "t.table.json"]
-    sizes = [(files / name).stat().st_size for name in names]
-    expected = [(f"in/{name}", f"{size} bytes", None) for name, size in zip(names, sizes, strict=True)]
-    assert ({"no-place": expected}, 5, True) == (lost(ledger), ledger.items, ledger.is_settled)
     drop_files(str(files), str(files / "none"), ledger)
-    assert 5 == ledger.items
+    (loss,) = ledger.losses
+    sizes = {"a.png": 5, "link": 10, "aa/e.txt": 8}
+    assert [(f"in/{name}", f"{size} bytes") for name, size in sizes.items()] == [
+        (each.place, each.value) for each in loss.examples
+    ]
+    assert ("no-place", 3, True) == (loss.cause, ledger.items, ledger.is_settled)
     assert ("in", "in-sub") == (name_below(str(files), str(files)), name_below(str(files.parent), str(files / "sub")))

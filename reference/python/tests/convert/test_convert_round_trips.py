@@ -69,24 +69,13 @@ def test_run_without_times_took_an_unknown_time(tmp_path: Path) -> None:
 
 def test_nested_values_of_trackio(tmp_path: Path) -> None:
     """Nested numbers are metrics by their whole names, whatever is around them; an image without a file is reported."""
-    metrics = {
-        "train": {"loss": 0.5, "by": {"a": 1}},
-        "img": {"_type": "trackio.image", "w": 3},
-        "in": {"i": {"_type": 1}},
-    }
-    row = {
-        "v": 1,
-        "kind": "metric",
-        "run": "a",
-        "run_id": "a",
-        "step": 4,
-        "metrics": metrics,
-        "config": None,
-        "log_id": "i",
-    }
+    row = (
+        '{"v":1,"kind":"metric","run":"a","run_id":"a","step":4,"config":null,"log_id":"i","metrics":{"train":{"loss":0.5,'
+        '"by":{"a":1}},"img":{"_type":"trackio.image","w":3},"in":{"i":{"_type":1}}}}\n'
+    )
     (tmp_path / "inbox").mkdir()
-    deep = b'{"run":"a","log_id":"i","metrics":' + b"[" * 100_000 + b"\n"
-    (tmp_path / "inbox" / "00000000.jsonl").write_bytes(json.dumps(row).encode() + b"\n" + deep)
+    deep = '{"run":"a","log_id":"i","metrics":' + "[" * 100_000 + "\n"
+    (tmp_path / "inbox" / "00000000.jsonl").write_text(row + deep)
     (run,) = imported(tmp_path / "inbox", tmp_path / "runs").runs
     assert [("train/by/a", 4, 1.0), ("train/loss", 4, 0.5)] == scalars(run.target)
     assert {"no-place": 2, "damaged": 1} == {
@@ -97,12 +86,14 @@ def test_nested_values_of_trackio(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"\0" * 40, b"{\n", b"not a record\n"])
 def test_fragment_of_trackio_without_a_record_is_reported(tmp_path: Path, data: bytes) -> None:
     """It is counted as damage of the run whose fragments are beside it."""
-    row = {"v": 1, "kind": "metric", "project": "p", "run": "a", "run_id": "a", "config": None, "log_id": "i"}
-    row |= {"metrics": {"x": 1.0}, "step": 1, "timestamp": "2026-01-01T00:00:01+00:00"}
+    row = (
+        '{"v":1,"kind":"metric","project":"p","run":"a","run_id":"a","config":null,"log_id":"i","metrics":{"x":1.0},'
+        '"step":1,"timestamp":"2026-01-01T00:00:01+00:00"}\n'
+    )
     folder = tmp_path / "inbox" / "w"
     folder.mkdir(parents=True)
     (folder / "00000000.jsonl").write_bytes(data)
-    (folder / "00000001.jsonl").write_text(json.dumps(row) + "\n")
+    (folder / "00000001.jsonl").write_text(row)
     (run,) = imported(tmp_path / "inbox", tmp_path / "runs").runs
     assert [("x", 1, 1.0)] == scalars(run.target)
     assert 1 == losses(run)["damaged"]

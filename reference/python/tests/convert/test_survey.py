@@ -41,90 +41,67 @@ FILES = {
     ".hidden/x.csv": CSV,
 }
 
-EXPECTED = {
-    "formats": [
-        {
-            "sort": "profile",
-            "format": "toy/v1",
-            "title": "toyspec stream, toy/v1",
-            "read_with": "toyspec show",
-            "needs": None,
-            "files": 2,
-            "beside": 1,
-            "bytes": 122,
-            "examples": ["./a/events.jsonl", "./b/events.jsonl"],
-        },
-        {
-            "sort": "dialect",
-            "format": "csv",
-            "title": "CSV table",
-            "read_with": "toyspec show",
-            "needs": '--step-key unless the step is "step"',
-            "files": 4,
-            "beside": 0,
-            "bytes": 110,
-            "examples": ["./c/1.csv", "./c/2.csv", "./c/log.csv"],
-        },
-        {
-            "sort": "dialect",
-            "format": "key-value-console",
-            "title": "console output with key=value pairs",
-            "read_with": "toyspec show",
-            "needs": None,
-            "files": 1,
-            "beside": 0,
-            "bytes": 35,
-            "examples": ["./c/train.log"],
-        },
-        {
-            "sort": "foreign",
-            "format": "a Parquet file",
-            "title": "a Parquet file",
-            "read_with": "duckdb",
-            "needs": "duckdb",
-            "files": 1,
-            "beside": 0,
-            "bytes": 8,
-            "examples": ["./d/cut.parquet"],
-        },
-        {
-            "sort": "foreign",
-            "format": "a zip archive",
-            "title": "a zip archive",
-            "read_with": "unzip",
-            "needs": "unzip",
-            "files": 1,
-            "beside": 0,
-            "bytes": 9,
-            "examples": ["./d/archive.bin"],
-        },
-        {
-            "sort": "unreadable",
-            "format": "the gzip data is cut off after 0 bytes of unpacked log; copy the file again, or read what "
-            "is there with `gzip -dc`",
-            "title": "cannot be read: the gzip data is cut off after 0 bytes of unpacked log; copy the file again, "
-            "or read what is there with `gzip -dc`",
-            "read_with": None,
-            "needs": None,
-            "files": 1,
-            "beside": 0,
-            "bytes": 3,
-            "examples": ["./d/damaged.gz"],
-        },
-    ],
-    "others": 7,
-    "passed_over": ["./node_modules", "./f"],
-    "files": 18,
-    "logs": [
-        "./a/events.jsonl",
-        "./b/events.jsonl",
-        "./c/1.csv",
-        "./c/2.csv",
-        "./c/log.csv",
-        "./c/log.csv.gz",
-        "./c/train.log",
-    ],
-}
+GZIP = (
+    "the gzip data is cut off after 0 bytes of unpacked log; copy the file again, or read what is there with `gzip -dc`"
+)
+FORMATS = [
+    (
+        "profile",
+        "toy/v1",
+        "toyspec stream, toy/v1",
+        "toyspec show",
+        None,
+        2,
+        1,
+        122,
+        ["./a/events.jsonl", "./b/events.jsonl"],
+    ),
+    (
+        "dialect",
+        "csv",
+        "CSV table",
+        "toyspec show",
+        '--step-key unless the step is "step"',
+        4,
+        0,
+        110,
+        ["./c/1.csv", "./c/2.csv", "./c/log.csv"],
+    ),
+    (
+        "dialect",
+        "key-value-console",
+        "console output with key=value pairs",
+        "toyspec show",
+        None,
+        1,
+        0,
+        35,
+        ["./c/train.log"],
+    ),
+    ("foreign", "a Parquet file", "a Parquet file", "duckdb", "duckdb", 1, 0, 8, ["./d/cut.parquet"]),
+    ("foreign", "a zip archive", "a zip archive", "unzip", "unzip", 1, 0, 9, ["./d/archive.bin"]),
+    (
+        "unreadable",
+        GZIP,
+        f"cannot be read: {GZIP}",
+        None,
+        None,
+        1,
+        0,
+        3,
+        ["./d/damaged.gz"],
+    ),
+]
+"""Sort, format, title, command, what it needs, files, files beside them, bytes and examples of each."""
+LOGS = [
+    "./a/events.jsonl",
+    "./b/events.jsonl",
+    "./c/1.csv",
+    "./c/2.csv",
+    "./c/log.csv",
+    "./c/log.csv.gz",
+    "./c/train.log",
+]
 
 
 @pytest.fixture
@@ -149,7 +126,8 @@ def test_each_file_is_counted_once() -> None:
     result = survey("a", DialectChoice(), seen.append)
     assert ([1, 2], 2) == (seen, result.files)
     result = found(".")
-    assert EXPECTED == msgspec.to_builtins(result)
+    assert FORMATS == list(map(msgspec.structs.astuple, result.formats))
+    assert (7, ["./node_modules", "./f"], 18, LOGS) == (result.others, result.passed_over, result.files, result.logs)
 
 
 @pytest.mark.usefixtures("folder")
