@@ -41,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("compiled_engine")
 
 CASES = Path(__file__).resolve().parents[4] / "conformance/cases"
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"run"}\n'
-HINTS = ("*.csv", "trainer_state.json", "train_[0-9].log", "[!a]?.txt")
+HINTS = ("*.csv", "a*.jsonl", "trainer_state.json", "train_[0-9].log", "[!a]?.txt")
 
 
 def _told(runs: Runs) -> list[Any]:
@@ -89,7 +89,7 @@ def test_streams_are_found_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """
     for name in (
         "b/events.jsonl", "b/metrics.jsonl", "d\t\n/events.jsonl",
-        "b/SHA256SUMS", "b/run.json", "b/inner/metrics.jsonl.gz", "b/log.csv", "a/log.csv",
+        "b/SHA256SUMS", "b/run.json", "b/inner/metrics.jsonl.gz", "b/log.csv", "a/log.csv", "a/annotations.jsonl",
         "a/checkpoint-9/trainer_state.json", "a/checkpoint-10/trainer_state.json", "a/checkpoint-10/deep/x.csv",
         "c/checkpoint-1/x.csv", "c/trainer_state.json", "train_1.log", "train_x.log", "bc.txt", "ab.txt",
         "events.jsonl.d/none", "Z/events.jsonl", "é/events.jsonl", ".hidden/events.jsonl",

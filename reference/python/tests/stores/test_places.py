@@ -33,7 +33,7 @@ from toyspec.core.findings import FileReport
 from toyspec.core.places.addresses import is_address, public, secret_of, without_secrets
 from toyspec.core.places.place import Entry
 from toyspec.core.places.remote_files import keep_block, kept_block
-from toyspec.core.runs.discovery import Stream, each_result, find_streams
+from toyspec.core.runs.discovery import NoStream, Stream, each_result, find_streams
 from toyspec.core.runs.summary import summarize_run
 from toyspec.view.charts import read_curves
 
@@ -113,6 +113,7 @@ def test_a_store_is_searched_as_a_directory_is(store: Store, tmp_path: Path) -> 
         "a/deep/er/metrics.jsonl": b'{"step":1,"loss":1.0,"wall_time_ms":5}\n',
         "a/events.jsonl": stream(2),
         "a/weights.bin": b"\0" * 99,
+        "seal/SHA256SUMS": b"",
         "hf/checkpoint-9/trainer_state.json": log,
         "hf/checkpoint-10/trainer_state.json": log,
     }
@@ -133,6 +134,8 @@ def test_a_store_is_searched_as_a_directory_is(store: Store, tmp_path: Path) -> 
     here, there = list_runs(tmp_path), list_runs(f"s3://{BUCKET}/runs")
     assert [run.facts.run for run in here] == [run.facts.run for run in there]
     assert 7 == len(there)
+    seal = f"s3://{BUCKET}/runs/seal"
+    assert [NoStream(seal, is_bundle=True)] == list(find_streams(seal))
     sealed = {each.path: each.is_sealed for each in find_streams(f"s3://{BUCKET}/runs") if isinstance(each, Stream)}
     assert (6, [f"s3://{BUCKET}/runs/a/events.jsonl"]) == (
         len(sealed),
