@@ -111,7 +111,6 @@ SLOW_TESTS = (
     "trainer/test_trainer_resume.py::test_resumed_run_equals_one_that_was_not_interrupted",
     "trainer/test_trainer_resume.py::test_run_that_is_killed_again_before_it_has_caught_up",
     "trainer/test_trainer_resume.py::test_signal",
-    "trainer/test_trainer_training.py::test_comparison_with_a_baseline",
     "trainer/test_trainer_training.py::test_loss_falls_and_depends_on_the_seed_alone",
     "catalog/test_catalog.py::test_rows_that_need_more_memory",
     "catalog/test_catalog_growing.py::test_long_object_is_not_read_at_each_update",

@@ -199,32 +199,6 @@ def test_foreign_objects_are_listed_in_pages_and_not_kept(store: Store) -> None:
     assert peak < 8_000_000
 
 
-def test_commands_locate_a_run_once(store: Store) -> None:
-    """``compare``, ``tail`` and ``ls`` look for streams with one list, on a web server with one request for each.
-
-    A folder of runs is listed twice: as a run, and for the runs below it.
-    """
-    for name in "ab":
-        store.put(f"runs/{name}/events.jsonl", stream(3, run_id=name))
-        store.put(f"runs/{name}/weights/part.bin", b"")
-    root = f"s3://{BUCKET}/runs"
-    asked = []
-    for arguments in (
-        ["compare", f"{root}/a", f"{root}/b"],
-        ["compare", root],
-        ["tail", "--once", f"{root}/a", f"{root}/b"],
-        ["tail", "--once", f"{root}/"],
-        ["ls", web(store, "runs/a")],
-        ["compare", web(store, "runs/a"), web(store, "runs/b")],
-    ):
-        store.requests.clear()
-        assert 0 == main(arguments)
-        lists = sum("list-type" in request.query for request in store.requests)
-        asked.append((lists, sum(request.method == "HEAD" for request in store.requests)))
-    # Two runs each; tail looks whether each stream is there.
-    assert [(2, 0), (2, 0), (2, 2), (2, 2), (0, 1), (0, 2)] == asked
-
-
 def test_curves_of_a_run_in_a_store_are_read(store: Store) -> None:
     """The object of an address may grow while it is read; one that never rests is an error."""
     versions = [stream(steps, end="") for steps in (4000, 4100)] + [stream(4200)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 from pathlib import Path
@@ -79,30 +78,6 @@ def test_gate(tmp_path: Path, gate: str, passed: bool, capsys: pytest.CaptureFix
     assert (passed, "loss_ratio") == (end["quality_gate"]["passed"], end["quality_gate"]["metric"])
     assert curve[10] / curve[1] == pytest.approx(end["quality_gate"]["value"])
     assert passed == ("gate failed" not in capsys.readouterr().err)
-
-
-def test_comparison_with_a_baseline(tmp_path: Path) -> None:
-    """A run with a learning rate of nothing is behind one that learns, which is ahead of it; with itself it is par."""
-    train("--steps", "20", "--eval-every", "10", "--out", tmp_path / "good")
-    train(
-        "--steps", "20", "--eval-every", "10", "--lr", "0", "--out", tmp_path / "bad", "--compare-to", tmp_path / "good"
-    )
-    train("--steps", "20", "--eval-every", "10", "--out", tmp_path / "again", "--compare-to", tmp_path / "good")
-    train("--steps", "20", "--eval-every", "0", "--out", tmp_path / "better", "--compare-to", tmp_path / "bad")
-    found = {
-        name: [(event["step"], event["verdict"]) for event in kinds(tmp_path / name, "compare")]
-        for name in ("bad", "again", "better")
-    }
-    assert {
-        "bad": [(10, "behind"), (20, "behind")],
-        "again": [(10, "par"), (20, "par")],
-        "better": [(20, "ahead")],
-    } == found
-    assert "good" == events(tmp_path / "bad")[0]["compare_to"]
-    last = kinds(tmp_path / "bad", "compare")[-1]
-    evals = [kinds(tmp_path / name, "eval")[-1]["loss"] for name in ("bad", "good")]
-    assert evals[0] - evals[1] == pytest.approx(last["loss_delta"])
-    assert math.exp(last["loss_delta"]) == pytest.approx(last["ppl_ratio"])
 
 
 def test_run_that_diverges_is_recorded(tmp_path: Path) -> None:
