@@ -14,7 +14,7 @@ from command_line import toyspec_within as toyspec
 from toyspec.core.checker import check_bytes
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.objects import inert_json
-from toyspec.core.commands.report_formats import FORMATS, FormatOptions, open_format
+from toyspec.core.commands.report_formats import FORMATS, FormatOptions, TextFormat
 
 if TYPE_CHECKING:
     pass
@@ -73,7 +73,7 @@ class _Screen(io.StringIO):
 def excerpt(line: bytes) -> tuple[list[str], str]:
     """Return the excerpt of the only finding on *line*, one item a column, and the line with its caret."""
     screen = _Screen()
-    output = open_format("text", screen, FormatOptions(color="never"))
+    output = TextFormat(screen, FormatOptions(color="never"))
     for each in check_bytes(RUN_START + line + b"\n" + RUN_END).findings:
         assert each.excerpt
         assert len(RUN_START) + each.excerpt.mark == each.offset

@@ -205,6 +205,7 @@ def test_long_work_shows_and_erases() -> None:
     progress.update(600_000, 2_000_000)
     assert shown == screen.getvalue()
     unseen.update(600_000, 2_000_000)
+    unseen.show("2 of 3")
     for each in (progress, progress, unseen):
         each.erase()
     assert (f"{shown}\r\x1b[K", "") == (screen.getvalue(), pipe.getvalue())

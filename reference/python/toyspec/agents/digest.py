@@ -8,7 +8,7 @@ import os
 import re
 from collections import Counter
 from functools import partial
-from itertools import chain
+from itertools import accumulate, chain
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -136,14 +136,10 @@ class DigestedRun:
         self.last_line = 0
         self._attempts = summary.attempts
         self._placing = Placing(self._attempts)
-        self._digest = _first_line(path)
-        if since is not None and since.line and since.digest != self._digest:
+        head, _ = unpacked_head(path, HEAD_BYTES)
+        self.digest = hashlib.sha256(head.partition(b"\n")[0]).hexdigest()[:6]
+        if since is not None and since.line and since.digest != self.digest:
             raise _replaced(path)
-
-    @property
-    def place(self) -> LogPlace:
-        """Where the next digest goes on."""
-        return LogPlace(self.last_line, self._digest)
 
     def read(self, choice: DialectChoice) -> None:
         """Read the run once; raise StreamReplacedError if it is shorter than it was."""
@@ -180,11 +176,6 @@ class DigestedRun:
             kept.append(record)
         else:
             self.not_kept["records"] += 1
-
-
-def _first_line(path: str) -> str:
-    head, _ = unpacked_head(path, HEAD_BYTES)
-    return hashlib.sha256(head.partition(b"\n")[0]).hexdigest()[:6]
 
 
 def _replaced(path: str) -> StreamReplacedError:
@@ -272,7 +263,7 @@ def _packed(needed: list[DigestItem], others: list[DigestItem], read: list[Diges
         needed,
         dict(Counter(item.section for item in others)),
         dict(sum((each.not_kept for each in read), Counter())),
-        cursor_of(each.place for each in read),
+        cursor_of(LogPlace(each.last_line, each.digest) for each in read),
     )
     # The tokens of lines add up.
     costs = [count_tokens(_line(item)) for item in others]
@@ -283,10 +274,7 @@ def _packed(needed: list[DigestItem], others: list[DigestItem], read: list[Diges
     room = tokens - count_tokens(made.render())
     if room < 0:
         raise TooFewTokensError(tokens, min(tokens - room, size))
-    kept = 0
-    while costs[kept] <= room:
-        room -= costs[kept]
-        kept += 1
+    kept = sum(needs <= room for needs in accumulate(costs))
     left_out = Counter(item.section for item in others[kept:])
     return made._replace(items=needed + others[:kept], left_out=dict(left_out))
 

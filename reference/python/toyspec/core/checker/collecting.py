@@ -122,10 +122,6 @@ class _Tally(msgspec.Struct):
     suggestion: str
     count: int = 1
 
-    def counted(self) -> Finding:
-        times = "" if self.count == 1 else messages.times(count=self.count)
-        return msgspec.structs.replace(self.finding, message=self.fact + times + self.suggestion)
-
 
 class Collector:
     """Keeps at most ``MAX_FINDINGS_PER_RULE`` findings for each rule and counts the rest."""
@@ -224,8 +220,12 @@ class Collector:
 
     def settle(self) -> None:
         """Write the final counts into the messages of tallied findings, and sort all by line."""
-        grown = {id(tally.finding): tally.counted() for tally in self._tallies.values()}
-        self.findings[:] = [grown.get(id(each), each) for each in self.findings]
+        grown = {}
+        for each in self._tallies.values():
+            times = "" if each.count == 1 else messages.times(count=each.count)
+            message = each.fact + times + each.suggestion
+            grown[id(each.finding)] = msgspec.structs.replace(each.finding, message=message)
+        self.findings[:] = [grown.get(id(finding), finding) for finding in self.findings]
         self.findings.sort(key=lambda finding: finding.line)
 
     def arrange(self, start: int) -> None:

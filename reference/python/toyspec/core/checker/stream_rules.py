@@ -340,7 +340,7 @@ class SequencePerPhase(Rule):
         where, found, before = f"/{self._field}", shown_number(value), shown_number(base)
         if value <= base:
             yield RecordFinding(self._rule, where, messages.step_goes_backwards(found=found, before=before))
-        elif not self._is_subsampled():
+        elif (unless := self._terms["skipped"]["unless"]) and self._facts.value(**unless) in (UNSET, None):
             missing = shown_number(value - base - 1)
             message = messages.step_skipped(found=found, before=before, missing=missing)
             yield RecordFinding(self._terms["skipped"]["rule"], where, message)
@@ -357,10 +357,6 @@ class SequencePerPhase(Rule):
         first = values[0]
         base = self.state.get(phase)
         return (base is None or first == base + 1) and values == list(range(first, first + len(values)))
-
-    def _is_subsampled(self) -> bool:
-        unless = self._terms["skipped"]["unless"]
-        return self._facts.value(unless["kind"], unless["pointer"]) not in (UNSET, None)
 
 
 class SameAsLast(Rule):

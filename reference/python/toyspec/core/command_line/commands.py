@@ -54,26 +54,19 @@ COMMANDS: dict[str, str] = {
 
 # The rooms of the commands that the core does not have.
 _ROOMS: dict[str, str] = {
-    "capture": "integrations",
-    "import": "convert",
-    "export": "convert",
-    "mirror": "convert",
-    "doctor": "convert",
-    "view": "view",
-    "report": "view",
-    "plot": "view",
-    "watch": "view",
-    "catalog": "catalog",
-    "query": "catalog",
-    "guard": "health",
-    "digest": "agents",
-    "mcp": "agents",
-    "skill": "agents",
-    "evidence": "agents",
-    "train": "trainer",
-    "sync": "stores",
+    name: room
+    for room, names in (
+        ("agents", "digest evidence mcp skill"),
+        ("catalog", "catalog query"),
+        ("convert", "doctor export import mirror"),
+        ("health", "guard"),
+        ("integrations", "capture"),
+        ("stores", "sync"),
+        ("trainer", "train"),
+        ("view", "plot report view watch"),
+    )
+    for name in names.split()
 }
-
 
 # The schema of what each command prints with --json; of guard, and of sync --watch, that of each line.
 ANSWERS: dict[str, str] = {

@@ -40,7 +40,7 @@ class Progress:
     def update(self, done: int, total: int) -> None:
         """Show the state of the work, a few times a second at most."""
         now = self._clock()
-        if self.active and now >= self._next:
+        if now >= self._next:
             share = f"{min(100 * done // total, 100):3d} % of {size(total)}" if total else size(done)
             speed = done / (now - self._started)
             left = f"  {duration((total - done) / speed)} left" if speed and done < total else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.core.command_line.arguments import add_dialect, add_workers, chosen_workers, dialect_choice, settings
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from, rule_names
-from toyspec.core.commands.report_formats import FORMATS, FormatOptions, open_format
+from toyspec.core.commands.report_formats import FORMATS, FORMS, FormatOptions
 from toyspec.core.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
 from toyspec.core.places.addresses import public
 
@@ -118,12 +118,8 @@ def run(options: Namespace) -> int:
         ignore=_ignored(options.ignore, configuration),
         max_line_bytes=options.max_line_bytes,
     )
-    style = FormatOptions(
-        color=options.color,
-        infos="shown" if options.verbose else "hidden",
-        detail="brief" if options.quiet else "full",
-    )
-    output = open_format(options.format, sys.stdout, style)
+    style = FormatOptions(color=options.color, has_infos=options.verbose, is_brief=options.quiet)
+    output = FORMS[options.format](sys.stdout, style)
     verdict = Verdict(output)
     check_paths(options.paths, wanted, verdict, workers=workers)
     output.end(verdict)

@@ -85,7 +85,8 @@ def _repaired(stream: Stream, *, asks: Asks) -> Outcome:
         return "sound"
     terminal = Terminal(color="never")
     fragment = counted(plan.fragment_bytes, "byte")
-    terminal.line(f"{shown(stream.path)}: {fragment} after {_records(plan)}: {_head(plan)}")
+    last = f"the last of {counted(plan.records, 'record')}" if plan.records else "no record"
+    terminal.line(f"{shown(stream.path)}: {fragment} after {last}: {_head(plan)}")
     if asks == "plan":
         return "planned"
     if asks == "ask" and not _agreed():
@@ -93,10 +94,6 @@ def _repaired(stream: Stream, *, asks: Asks) -> Outcome:
     if path := repair_stream(stream.path).torn_path:
         terminal.line(f"    moved to {shown(path)}")
     return "repaired"
-
-
-def _records(plan: Repair) -> str:
-    return f"the last of {counted(plan.records, 'record')}" if plan.records else "no record"
 
 
 def _head(plan: Repair) -> str:

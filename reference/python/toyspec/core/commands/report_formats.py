@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codecs import utf_8_decode
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import msgspec
 
@@ -33,13 +33,13 @@ class FormatOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a report for people is shown."""
 
     color: ColorChoice = "auto"
-    infos: Literal["hidden", "shown"] = "hidden"
-    detail: Literal["full", "brief"] = "full"
-    """brief is one line per finding and nothing else."""
+    has_infos: bool = False
+    is_brief: bool = False
+    """One line per finding and nothing else."""
 
     def shows(self, severity: Severity) -> bool:
         """Return whether findings of *severity* are shown."""
-        return severity != "info" or self.infos == "shown"
+        return severity != "info" or self.has_infos
 
 
 class ReportFormat:
@@ -86,7 +86,7 @@ class TextFormat(ReportFormat):
         self._shown_rules.add(finding.rule)
         file = shown(place(path, finding))
         self._headline(file if finding.rule == STREAM_MISSING else f"{file}:{finding.line}", finding)
-        if self._options.detail == "brief":
+        if self._options.is_brief:
             return
         if finding.excerpt is not None:
             self._excerpt(finding.line, finding.excerpt)
@@ -98,7 +98,7 @@ class TextFormat(ReportFormat):
     def file(self, report: FileReport) -> None:
         """Show how many findings were counted and not listed, and how the log of another program was read."""
         path, use = shown(report.path), report.dialect
-        if use is not None and self._options.detail != "brief":
+        if use is not None and not self._options.is_brief:
             self._terminal.line(f"{path}: {use.sentence}")
             if use.choice == "guessed" and "read as" not in self._helped:
                 self._helped.add("read as")
@@ -120,8 +120,8 @@ class TextFormat(ReportFormat):
 
     def end(self, verdict: Verdict) -> None:
         """Write the summary."""
-        if self._options.detail != "brief":
-            self._wrapped(verdict.sentence(infos=self._options.infos), _INDENT)
+        if not self._options.is_brief:
+            self._wrapped(verdict.sentence(has_infos=self._options.has_infos), _INDENT)
 
     def _headline(self, where: str, finding: Finding) -> None:
         plain = f"{where}: {finding.rule}"
@@ -189,7 +189,7 @@ class GitHubFormat(ReportFormat):
 
     def end(self, verdict: Verdict) -> None:
         """Write the summary as a plain line of the log."""
-        Terminal(self._stream, color="never").line(verdict.sentence(infos=self._options.infos))
+        Terminal(self._stream, color="never").line(verdict.sentence(has_infos=self._options.has_infos))
 
     def _command(self, command: str, message: str, **properties: str) -> None:
         listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
@@ -229,13 +229,9 @@ class JsonFormat(ReportFormat):
         self._stream.write(f'],\n{others},\n"summary":{inert_json(verdict.summary())}}}\n')
 
 
-_FORMS: dict[str, type[ReportFormat]] = {
+FORMS: dict[str, type[ReportFormat]] = {
     "text": TextFormat,
     "json": JsonFormat,
     "github": GitHubFormat,
 }
-
-
-def open_format(name: str, stream: TextIO, options: FormatOptions) -> ReportFormat:
-    """Return the format *name*, one of FORMATS, writing to *stream*."""
-    return _FORMS[name](stream, options)
+"""The class of each of FORMATS."""

@@ -368,21 +368,16 @@ def _print_ranks(directory: str, terminal: Terminal) -> None:
     from toyspec.core.runs.ranks import ranks_of
 
     ranks = ranks_of(directory)
-    terminal.line(f"\n{_number_of_ranks(ranks)}")
+    earlier = len(ranks.ranks) - len(ranks.latest)
+    more = f", and {earlier} of an earlier attempt," if earlier else ""
+    of = "" if ranks.world_size is None else f" of {ranks.world_size}"
+    terminal.line(f"\n{len(ranks.latest)}{of} ranks{more} have a log")
     table = [["rank", "state", "end", "steps", "behind", "step time", "compute", "silent", "error"]]
     table += [_rank(each, is_latest=each in ranks.latest) for each in ranks.ranks]
     kept = [column for column in zip(*table, strict=True) if any(column[1:])]
     sides: list[Side] = ["left" if column[0] in ("state", "end", "error") else "right" for column in kept]
     print_table(list(map(list, zip(*kept, strict=True))), sides, terminal)
     terminal.lines(_rank_facts(ranks))
-
-
-def _number_of_ranks(ranks: Ranks) -> str:
-    """Return that so many ranks have a log, of how many that there are."""
-    earlier = len(ranks.ranks) - len(ranks.latest)
-    more = f", and {earlier} of an earlier attempt," if earlier else ""
-    of = "" if ranks.world_size is None else f" of {ranks.world_size}"
-    return f"{len(ranks.latest)}{of} ranks{more} have a log"
 
 
 def _rank_facts(ranks: Ranks) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from toyspec.core.checker import iter_runs
 from toyspec.core.checker.checking import counted as counted_findings
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from toyspec.core.checker import CheckOptions
     from toyspec.core.commands.report_formats import ReportFormat
-    from toyspec.core.findings import Severity, Skipped
+    from toyspec.core.findings import Ended, Severity, Skipped
     from toyspec.core.workers.running import Workers
 
 
@@ -49,16 +49,16 @@ class Verdict:
         elif report.profile is None and report.dialect is None:
             self._counts["foreign"] += 1
         else:
-            self._add_state(run_of(report.path), _state_text(report, report.state))
+            own: Ended = "unknown" if closing_kind(report.profile) is None else "yes"
+            state = state_text(report.state, own if report.dialect is None else report.dialect.ended)
+            run = run_of(report.path)
+            if run == self._run[0]:
+                # A run with two streams has the worse state of both.
+                self._states[self._run[1]] -= 1
+                state = max(state, self._run[1], key=_RANKED.index)
+            self._states[state] += 1
+            self._run = run, state
         self.output.file(report)
-
-    def _add_state(self, run: str, state: str) -> None:
-        """Count one stream; a run with two has the worse state of both."""
-        if run == self._run[0]:
-            self._states[self._run[1]] -= 1
-            state = max(state, self._run[1], key=_RANKED.index)
-        self._states[state] += 1
-        self._run = run, state
 
     def other(self, entry: PathError | Skipped) -> None:
         """Add a path that could not be read, or a file that is not a run."""
@@ -69,10 +69,10 @@ class Verdict:
         """Return the totals over everything added."""
         return {f"{name}s": self._counts[name] for name in ("file", *_SEVERITIES)}
 
-    def sentence(self, *, infos: Literal["hidden", "shown"]) -> str:
+    def sentence(self, *, has_infos: bool) -> str:
         """Return the summary in one line, for example ``2 runs: 1 complete, 1 torn · 1 warning``."""
         counts, runs = self._counts, sum(self._states.values())
-        hint = " (see -v)" if infos == "hidden" else ""
+        hint = "" if has_infos else " (see -v)"
         parts = []
         if runs or not counts["foreign"]:
             named = [f"{number} {state}" for state, number in self._states.items() if number]
@@ -95,12 +95,6 @@ class Verdict:
         grave = _SEVERITIES[: _SEVERITIES.index(fail_on) + 1]
         failed = any(self._counts[severity] for severity in grave) or (require_complete and self._is_incomplete)
         return exit_codes.FINDINGS if failed else exit_codes.OK
-
-
-def _state_text(report: FileReport, state: str) -> str:
-    if report.dialect is not None:
-        return state_text(state, report.dialect.ended)
-    return state_text(state, "unknown" if closing_kind(report.profile) is None else "yes")
 
 
 def check_paths(paths: Sequence[str], options: CheckOptions, verdict: Verdict, *, workers: int | Workers) -> None:

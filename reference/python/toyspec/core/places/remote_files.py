@@ -72,11 +72,6 @@ class RemoteFile(io.RawIOBase):
         self._block, self._entry = self._place.read_range(address, 0, first_bytes, None)
         self._size_of_next = max(first_bytes, FIRST_BYTES)
 
-    @property
-    def entry(self) -> Entry:
-        """The object that is read."""
-        return self._entry
-
     def readable(self) -> bool:
         """Return True."""
         return True

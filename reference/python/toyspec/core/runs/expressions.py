@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toyspec.core.errors import ExpressionError
 from toyspec.core.escaping import shortened
+from toyspec.core.format.numbers import number
 from toyspec.core.runs.run_facts import number_text
 
 if TYPE_CHECKING:
@@ -69,22 +70,22 @@ def expression(text: str) -> Expression:
     return Expression(text, parser.whole(), parser.fields)
 
 
-def _comparison(sign: str, text: str, number: float | None) -> Callable[[Any], bool]:
-    """Return what compares a value with *text*, which is ``lowered``, or with the *number* in it."""
+def _comparison(sign: str, text: str, wanted: float | None) -> Callable[[Any], bool]:
+    """Return what compares a value with *text*, which is ``lowered``, or with the number in it, *wanted*."""
     if sign in ORDERS:
         order = ORDERS[sign]
-        if number is not None:
-            return lambda value: _is_number(value) and order(value, number)
+        if wanted is not None:
+            return lambda value: number(value) is not None and order(value, wanted)
         return lambda value: isinstance(value, str) and order(lowered(value), text)
     if sign == "~":
         return lambda value: value is not UNKNOWN and text in _text(value)
-    return lambda value: _equals(value, text, number) == (sign != "!=")
+    return lambda value: _equals(value, text, wanted) == (sign != "!=")
 
 
-def _equals(value: Any, text: str, number: float | None) -> bool:
+def _equals(value: Any, text: str, wanted: float | None) -> bool:
     if value is UNKNOWN or value is None:
         return text == "null"
-    return bool(value == number) if _is_number(value) else _text(value) == text
+    return bool(value == wanted) if number(value) is not None else _text(value) == text
 
 
 def lowered(text: str) -> str:
@@ -188,9 +189,9 @@ class _Parser:
             return self._words(left)
         field, sign = left.text, self._take().text
         right = self._value(f"a value was expected after {sign}")
-        number = None if right.kind == "text" else _number(right, sign)
+        wanted = None if right.kind == "text" else _number(right, sign)
         self.fields.setdefault(field, left.at)
-        compare = _comparison(sign, lowered(right.text), number)
+        compare = _comparison(sign, lowered(right.text), wanted)
 
         def holds(question: Question) -> bool:
             value = question.field(field)
@@ -213,13 +214,9 @@ class _Parser:
         return lambda question: text in question.text()
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _text(value: Any) -> str:
     """Return a value as text, as a browser writes it, in lower case."""
-    if _is_number(value):
+    if number(value) is not None:
         return number_text(value)
     return "null" if value is None else lowered(str(value))
 
