@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +20,32 @@ from toyspec.convert.wandb_files import FILE_HEADER
 SAMPLE = next((SAMPLES / "wandb").rglob("*.wandb"))
 
 
-def run_file(path: Path, *messages: bytes) -> Path:
-    """Write a run file with *messages*."""
-    out = bytearray(FILE_HEADER)
-    for message in messages:
-        data, kinds = message, (1, 2)
-        while True:
-            left = 32768 - len(out) % 32768
+def chunk(kind: int, data: bytes) -> bytes:
+    """Return one chunk of a record."""
+    body = bytes([kind]) + data
+    return struct.pack("<IH", zlib.crc32(body), len(data)) + body
+
+
+def written(records: Sequence[bytes], block: int = 32768) -> tuple[bytes, list[int]]:
+    """Return a run file with *records* in blocks of this size, and where each ends."""
+    out, ends = bytearray(FILE_HEADER), []
+    for record in records:
+        rest, is_first = record, True
+        while is_first or rest:
+            left = block - len(out) % block
             if left < 7:
                 out += bytes(left)
-                left = 32768
-            size = min(len(data), left - 7)
-            is_last = size == len(data)
-            chunk = bytes([kinds[0] if is_last else kinds[1]]) + data[:size]
-            out += struct.pack("<IH", zlib.crc32(chunk), size) + chunk
-            data, kinds = data[size:], (4, 3)
-            if is_last:
-                break
-    path.write_bytes(out)
+                left = block
+            part, rest = rest[: left - 7], rest[left - 7 :]
+            out += chunk((1 if is_first else 4) if not rest else 2 if is_first else 3, part)
+            is_first = False
+        ends.append(len(out))
+    return bytes(out), ends
+
+
+def run_file(path: Path, *messages: bytes) -> Path:
+    """Write a run file with *messages*."""
+    path.write_bytes(written(messages)[0])
     return path
 
 

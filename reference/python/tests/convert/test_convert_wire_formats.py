@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import struct
-import zlib
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from convert.test_convert_wandb import chunk, written
 from toyspec.convert import wandb_files
 from toyspec.convert.protobuf import MessageError
 from toyspec.convert.tensorboard_files import Damage, decode_event
@@ -28,30 +28,6 @@ def _small_blocks() -> Iterator[None]:
         yield
 
 
-def chunk(kind: int, data: bytes) -> bytes:
-    """Return one chunk of a record."""
-    body = bytes([kind]) + data
-    return struct.pack("<IH", zlib.crc32(body), len(data)) + body
-
-
-def written(records: list[bytes]) -> tuple[bytes, list[int]]:
-    """Return a run file of W&B with *records*, and where each ends."""
-    out, ends = bytearray(FILE_HEADER), []
-    for record in records:
-        rest, is_first = record, True
-        while is_first or rest:
-            left = BLOCK - len(out) % BLOCK
-            if left < 7:
-                out += bytes(left)
-                left = BLOCK
-            part, rest = rest[: left - 7], rest[left - 7 :]
-            kind = (1 if is_first else 4) if not rest else 2 if is_first else 3
-            out += chunk(kind, part)
-            is_first = False
-        ends.append(len(out))
-    return bytes(out), ends
-
-
 def read(data: bytes) -> list[bytes | Damage]:
     """Return what is read of a run file."""
     return list(read_records(io.BytesIO(data)))
@@ -66,7 +42,7 @@ def sized(*sizes: int) -> list[bytes]:
 def test_every_whole_record_of_wandb_is_read(sizes: list[int], data: st.DataObject) -> None:
     """A file that ends anywhere has the records that ended before, and says once that something is missing."""
     records = sized(*sizes)
-    whole, ends = written(records)
+    whole, ends = written(records, BLOCK)
     assert records == read(whole)
     size = data.draw(st.integers(len(FILE_HEADER), len(whole)))
     found = read(whole[:size])
