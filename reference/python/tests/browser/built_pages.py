@@ -1,4 +1,4 @@
-"""Reads the pages of the built site as text: what each links to, loads, names and shows."""
+"""Reads the pages of the built site as text: what each links to, names and shows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,6 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
-LOADING = {"audio", "embed", "iframe", "img", "input", "link", "script", "source", "track", "video"}
-"""Elements whose address is loaded with the page; that of others is followed by a reader."""
-
-RELATED = {"alternate", "canonical", "next", "prev"}
-"""Relations of a ``link`` to other pages, which are not loaded with it."""
 
 
 @dataclass
@@ -27,13 +22,9 @@ class BuiltPage:
     language: str | None = None
     anchors: set[str] = field(default_factory=set)
     links: list[str] = field(default_factory=list)
-    """Addresses that a reader can follow, as they are written."""
-    loads: list[str] = field(default_factory=list)
-    """Addresses that come with the page, as they are written."""
+    """Addresses that a reader can follow and of what comes with the page, as they are written."""
     headings: list[tuple[int, str]] = field(default_factory=list)
     """Level and text of each heading of the article."""
-    unnamed: list[str] = field(default_factory=list)
-    """Pictures of the article that a reader who cannot see them is not told about."""
 
 
 class _Reader(HTMLParser):
@@ -48,13 +39,12 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what the element names and links to."""
         values = dict(attrs)
-        self._note_addresses(tag, values)
+        self.page.anchors.update(value for key in ("id", "name") if (value := values.get(key)))
+        self.page.links.extend(value for key in ("href", "src", "data") if (value := values.get(key)) is not None)
         if tag == "html":
             self.page.language = values.get("lang")
         if (tag == "title" and not self._is_inside("svg")) or re.fullmatch("h[1-6]", tag):
             self._text = []
-        if tag in ("img", "svg") and self._is_inside("article"):
-            self._note_picture(tag, values)
         if tag not in VOID:
             self._open.append((tag, values))
 
@@ -84,25 +74,6 @@ class _Reader(HTMLParser):
     def _is_inside(self, tag: str) -> bool:
         return any(name == tag for name, _ in self._open)
 
-    def _note_addresses(self, tag: str, values: dict[str, str | None]) -> None:
-        self.page.anchors.update(value for key in ("id", "name") if (value := values.get(key)))
-        is_loaded = tag in LOADING and values.get("rel") not in RELATED
-        addresses = self.page.loads if is_loaded else self.page.links
-        addresses.extend(value for key in ("href", "src", "data") if (value := values.get(key)) is not None)
-
-    def _note_picture(self, tag: str, values: dict[str, str | None]) -> None:
-        around = [values, *(attributes for _, attributes in self._open)]
-        if any("aria-hidden" in one and one["aria-hidden"] != "false" for one in around):
-            return
-        # A drawing inside a link or button is named by it.
-        names = ("alt",) if tag == "img" else ("aria-label", "aria-labelledby")
-        holders = [one for name, one in self._open if name in ("a", "button", "label")]
-        named = any(values.get(name) for name in names) or any(
-            one.get("aria-label") or one.get("title") for one in holders
-        )
-        if not named or (tag == "svg" and not holders and values.get("role") != "img"):
-            self.page.unnamed.append(self.get_starttag_text() or tag)
-
 
 def read_page(text: str, address: str) -> BuiltPage:
     """Return what the HTML *text* of the page at *address* says."""
@@ -129,16 +100,10 @@ def read_site(site: Path) -> dict[str, BuiltPage]:
     return pages
 
 
-def is_elsewhere(address: str) -> bool:
-    """Return whether *address*, as it is written in a page, names a host or a scheme."""
-    parts = urlsplit(address)
-    return bool(parts.scheme or parts.netloc)
-
-
-def broken(page: BuiltPage, addresses: list[str], site: Path, pages: dict[str, BuiltPage]) -> Iterator[str]:
-    """Yield each of *addresses*, which are in *page*, that leads to no file of *site* or to no anchor of a page."""
-    for address in addresses:
-        if is_elsewhere(address):
+def broken(page: BuiltPage, site: Path, pages: dict[str, BuiltPage]) -> Iterator[str]:
+    """Yield each address in *page* without a scheme that leads to no file of *site* or to no anchor of a page."""
+    for address in page.links:
+        if urlsplit(address).scheme or address.startswith("//"):
             continue
         parts = urlsplit(urljoin("/" + page.address, address))
         path = unquote(parts.path).removeprefix("/")

@@ -66,12 +66,7 @@ def build_site(target: Path) -> None:
 
 
 def built_site(spare: Path) -> Path:
-    """Return the folder of the site: what ``make docs`` has left if that is fresh, otherwise *spare*, built now.
-
-    A folder that the environment names as ``TOYSPEC_SITE`` is used unchanged.
-    """
-    if "TOYSPEC_SITE" in os.environ:
-        return Path(os.environ["TOYSPEC_SITE"])
+    """Return the folder of the site: what ``make docs`` has left if that is fresh, otherwise *spare*, built now."""
     if is_fresh(ROOT / "site"):
         return ROOT / "site"
     build_site(spare)

@@ -19,7 +19,6 @@ from browser.checker_page import (
     HOSTILE,
     START,
     commanded,
-    copied,
     drop,
     opened,
     pick,
@@ -34,31 +33,11 @@ from toyspec.core.files import resource_path
 # Beside the package in a source tree, inside it when it is installed.
 sys.path.insert(0, os.path.dirname(resource_path("conformance")))
 
-from conformance.loading import load
-
 
 @pytest.fixture
 def checker(page: Page) -> Page:
     """Return the page, ready to take a log."""
     return opened(page)
-
-
-def test_sample_of_the_corpus(checker: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder with every fortieth case of the corpus gets the report of the command, in both forms."""
-    for number, case in enumerate(case for case in load() if not case.follow):
-        # What is wrong with gzip data is not said by browsers.
-        if number % 40 == 0 and case.stream and not case.data.startswith(b"\x1f\x8b"):
-            folder = tmp_path / "runs" / f"{number:05}"
-            for name, data in {case.stream: case.data, **case.files}.items():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                (folder / name).write_bytes(data)
-    monkeypatch.chdir(tmp_path)
-    pick_folder(checker, tmp_path / "runs")
-    # The page reads logs of toyspec alone.
-    expected = json.loads(commanded("--dialect", "none", "--format", "json", "runs"))
-    assert len(expected["files"]) > 100
-    assert expected == report(checker)
-    assert commanded("--dialect", "none", "-v", "runs").splitlines() == copied(checker, "Copy as text").splitlines()
 
 
 def test_one_file(checker: Page) -> None:
@@ -71,14 +50,6 @@ def test_one_file(checker: Page) -> None:
     expect(finding.locator("mark")).to_have_text("k")
     expect(checker.get_by_text("1 gap 59 bytes")).to_be_visible()
     expect(checker.locator(".tc-facts")).to_contain_text("demo")
-
-
-def test_rule_pages(checker: Page) -> None:
-    """A finding leads to the page of its rule."""
-    pick_text(checker, START + GLUED + END)
-    status(checker)
-    checker.locator(".tc-finding a").click()
-    expect(checker.get_by_role("heading", level=1)).to_contain_text("invalid-json")
 
 
 def test_dropped_files(checker: Page) -> None:
