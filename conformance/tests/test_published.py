@@ -140,12 +140,16 @@ def test_page_has_the_published_reports() -> None:
     assert "\n".join(tables(reports, registered())) == part, "run `nox -s published`"
 
 
-def steps() -> dict[str, str]:
-    """Return the programs of the workflow that an outsider calls, by the names of their steps."""
+def run_step(name: str, folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
+    """Run a step of the workflow that an outsider calls, in *folder*."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     workflow = yaml.safe_load(Path(ROOT, ".github/workflows/conformance.yml").read_text(encoding="utf-8"))
-    found = workflow["jobs"]["conformance"]["steps"]
-    return {step["name"]: step["run"] for step in found if "run" in step}
+    (script,) = (step["run"] for step in workflow["jobs"]["conformance"]["steps"] if step.get("name") == name)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "SPECIFICATION": ROOT, "PATH": path, **inputs}
+    return subprocess.run(
+        ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=600
+    )
 
 
 @pytest.mark.slow
@@ -160,19 +164,14 @@ def test_workflow_in_the_repository_of_an_outsider(tmp_path: Path) -> None:
     shutil.copy(emitters / "toyspec_emitter.hpp", tmp_path)
     shutil.copy(emitters / "conform/cpp_writer.cpp", tmp_path / "src")
     inputs = {
-        "SPECIFICATION": ROOT,
         "BUILD": "g++ -std=c++17 -O1 -o lab-writer src/cpp_writer.cpp",
         "PROGRAM": "./lab-writer",
         "LACKS": "interrupt=no exception arrives inside a call\n",
         "NAME": "report",
         "SOURCE": "https://example.org/commit/1",
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     for name in ("build", "inject failures"):
-        done = subprocess.run(
-            ["bash", "-c", steps()[name]],
-            cwd=tmp_path, env={**os.environ, **inputs}, capture_output=True, text=True, check=False, timeout=600,
-        )  # fmt: skip
+        done = run_step(name, tmp_path, **inputs)
         assert 0 == done.returncode, done.stdout + done.stderr
     (tmp_path / "lab-writer.toml").write_text('name = "lab-writer"\nlanguage = "C++"\nrepository = "r"\n')
     found = read_report(str(tmp_path / "report.json"))
@@ -185,22 +184,7 @@ def test_workflow_in_the_repository_of_an_outsider(tmp_path: Path) -> None:
 def test_workflow_asks_the_corpus(tmp_path: Path) -> None:
     """The step that asks leaves the report, the badge and the results for CI, also for an adapter that fails."""
     adapter = program(tmp_path, "for request in ask():\n    say({'id': request['id'], 'untestable': 'all'})\n")
-    inputs = {
-        "SPECIFICATION": ROOT,
-        "ADAPTER": " ".join(adapter),
-        "REVISION": "1.2",
-        "SOURCE": "https://example.org/lab/commit/1",
-        "NAME": "lab",
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
-    script = steps()["ask the corpus"]
-    subprocess.run(
-        ["bash", "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, **inputs},
-        check=False,
-        timeout=600,
-        capture_output=True,
-    )
+    source = "https://example.org/lab/commit/1"
+    run_step("ask the corpus", tmp_path, ADAPTER=" ".join(adapter), REVISION="1.2", SOURCE=source, NAME="lab")
     assert {"lab.json", "lab.svg", "lab.xml"} <= {path.name for path in tmp_path.iterdir()}
     assert "does not conform" == tier(read_report(str(tmp_path / "lab.json")))

@@ -244,25 +244,19 @@ def test_a_dialect_is_chosen_the_same_way_everywhere() -> None:
     assert {("auto", "DialectChoice | str | None")} == set(found.values())
 
 
-def test_none_reads_no_dialect(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("dialect", "is_read"), [(None, False), ("auto", True), (toyspec.DialectChoice(), True)])
+def test_none_reads_no_dialect(dialect: toyspec.DialectChoice | str | None, is_read: bool, tmp_path: Path) -> None:
     """With None, the log of another program is of another format for reading, checking, listing and importing."""
     log = tmp_path / "logs" / "metrics.jsonl"
     log.parent.mkdir()
     log.write_bytes(b'{"step": 1, "loss": 2.5}\n{"step": 2, "loss": 2.0}\n')
-    choices: list[tuple[toyspec.DialectChoice | str | None, bool]] = [
-        (None, False), (toyspec.DialectChoice(None), False), ("auto", True), (toyspec.DialectChoice(), True)
-    ]  # fmt: skip
-    for dialect, is_read in choices:
-        with toyspec.read(log, dialect=dialect) as reading:
-            list(reading)
-        report = toyspec.check_bytes(log.read_bytes(), dialect=dialect)
-        listed = toyspec.list_runs(log.parent, dialect=dialect)
-        out = tmp_path / f"runs-{len(list(tmp_path.iterdir()))}"
-        imported = toyspec.import_runs([log], out, dialect=dialect)
-        assert is_read == (reading.report.dialect is not None), dialect
-        assert is_read == ("unknown-format" not in {finding.rule for finding in report.findings}), dialect
-        assert is_read == bool(list(listed)), dialect
-        assert is_read == bool(imported.runs), dialect
+    with toyspec.read(log, dialect=dialect) as reading:
+        list(reading)
+    assert is_read == (reading.report.dialect is not None)
+    findings = toyspec.check_bytes(log.read_bytes(), dialect=dialect).findings
+    assert is_read == ("unknown-format" not in {finding.rule for finding in findings})
+    assert is_read == bool(list(toyspec.list_runs(log.parent, dialect=dialect)))
+    assert is_read == bool(toyspec.import_runs([log], tmp_path / "runs", dialect=dialect).runs)
 
 
 def is_there(package: str | None) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import random
-import shutil
 import sys
 from pathlib import Path
 
@@ -48,23 +47,6 @@ def test_mutations_that_follow_coverage_break_nothing(name: str) -> None:
     count("inputs fuzzed", outcome.inputs)
     assert "" == outcome.failure
     assert outcome.inputs > MAX_SEEDS // 2
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="libFuzzer is used on Linux alone")
-def test_a_fault_that_only_one_stream_reaches_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A C library that goes wrong at four bytes in a row is caught within seconds: the mutations do follow coverage."""
-    if not shutil.which("clang"):
-        pytest.skip("clang is not installed (apt install clang)")
-    (tmp_path / "reference/c").mkdir(parents=True)
-    (tmp_path / "reference/c/toyspec.c").write_text("")
-    (tmp_path / "reference/c/fuzz_toyspec.c").write_text(
-        "#include <stddef.h>\n#include <stdint.h>\n#include <stdlib.h>\n"
-        "int LLVMFuzzerTestOneInput(const uint8_t *d, size_t n) {"
-        " if (n > 3 && d[0] == 'G') if (d[1] == 'l') if (d[2] == 'u') if (d[3] == 'e') abort(); return 0; }"
-    )
-    monkeypatch.setattr("faults.guiding.ROOT", tmp_path)
-    outcome = guided("c", seconds=20, seed=1)
-    assert "deadly signal" in outcome.failure
 
 
 def test_mutations_start_from_the_corpus() -> None:
