@@ -13,6 +13,7 @@ import msgspec
 from toyspec.core.errors import ToyspecError
 from toyspec.core.findings import Excerpt, Finding, Profile, Severity
 from toyspec.core.format.lines import Line
+from toyspec.core.format.profiles import profile_named
 from toyspec.core.generated import messages, rules
 from toyspec.core.generated.limits import EXCERPT_BYTES, MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
 from toyspec.core.generated.rules import HELP, ORDER, SEVERITY, SEVERITY_AT_END
@@ -66,9 +67,10 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
                 raise UnknownRuleError(name)
         named = self.profile or (self.dialect.profile if isinstance(self.dialect, DialectChoice) else None)
         if named is not None and named not in get_args(Profile):
-            from toyspec.core.format.own_profiles import loaded, profile_named
+            from toyspec.core.format.own_profiles import loaded
 
-            named = loaded(profile_named(named)).directory
+            own = loaded(profile_named(named))
+            named = own.directory if own else named
         msgspec.structs.force_setattr(self, "profile", named)
 
     @property

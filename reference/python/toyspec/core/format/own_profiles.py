@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toyspec.core.errors import ProfileError, must_be_one_of
+from toyspec.core.errors import ProfileError
 from toyspec.core.files import open_file, read_resource
 from toyspec.core.format.record_mapping import KindMapping, RecordMapping, StepKey, TimeKey, enter_mapping
 from toyspec.core.generated.fields import FIELDS
@@ -66,19 +66,6 @@ _LOADED: dict[str, OwnProfile] = {}
 def loaded(name: str) -> OwnProfile | None:
     """Return the profile of the user *name*; None if none of that name was loaded."""
     return _LOADED.get(name)
-
-
-def profile_named(text: str) -> str:
-    """Return the name of a profile: *text* itself if it is one, else that of the directory *text*, which is loaded.
-
-    Raises ProfileError for a directory that is not a profile, and ValueError for anything else.
-    """
-    if text in _OURS or text in _LOADED:
-        return text
-    if os.path.isdir(text):
-        return load_profile(os.path.abspath(text)).name
-    known = must_be_one_of([*_OURS, *_LOADED])
-    raise ValueError(f"profile is {text!r}; {known}, or a directory with {STREAM_FILE}")
 
 
 @cache

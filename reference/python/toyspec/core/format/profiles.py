@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
+from toyspec.core.errors import must_be_one_of
 from toyspec.core.format.numbers import number
 from toyspec.core.generated.streams import STREAMS
 
@@ -42,6 +44,22 @@ def detect_profile(
     if has_manifest:
         return "kaun/v1"
     return None if has_gap and name not in ("", EVENTS_FILE) else "toy/v1"
+
+
+def profile_named(text: str | None) -> Any:
+    """Return the name of a profile: *text* itself if it is one, else that of the directory *text*, which is loaded.
+
+    None is returned for None. Raises ProfileError for a directory that is not a profile, and ValueError for anything
+    else.
+    """
+    if text is None or text in STREAMS:
+        return text
+    if not os.path.isdir(text):
+        raise ValueError(f"profile is {text!r}; {must_be_one_of([*STREAMS])}, or a directory with stream.json")
+    # Few users have profiles of their own: start-up time counts.
+    from toyspec.core.format.own_profiles import load_profile
+
+    return load_profile(os.path.abspath(text)).name
 
 
 def is_manifest(value: Mapping[str, Any]) -> bool:

@@ -139,12 +139,6 @@ def enter_mapping(profile: str, mapping: RecordMapping) -> None:
     _kept_reading.cache_clear()
 
 
-def is_known(profile: Profile | None, kind: str | None) -> bool:
-    """Return whether the records of *kind* are defined by *profile*."""
-    fields = FIELDS.get(profile or "", {})
-    return (kind or _MAPPINGS[profile].untagged) in fields or "entry" in fields
-
-
 def said_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -> tuple[Values, dict[str, str]]:
     """Return the metrics and the texts that a record says, by name.
 
@@ -229,30 +223,6 @@ def _restored(value: Any, name: str, words: Mapping[str, float]) -> Any:
     if isinstance(value, list):
         return [_restored(item, f"{name}/{index}", words) for index, item in enumerate(value)]
     return value
-
-
-def goal_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -> dict[str, str]:
-    """Return the goals of metrics, ``min``, ``max`` or ``none``, that a record says."""
-    mapping = _MAPPINGS[profile]
-    read = mapping.of_kind(kind)
-    name, goal = value.get("name"), value.get("goal")
-    if read.role == "goal":
-        return {name: goal} if isinstance(name, str) and isinstance(goal, str) else {}
-    if read.minimize is not None:
-        name, minimize = value.get(read.pair[0]), value.get(read.minimize)
-        return {name: "min" if minimize else "max"} if isinstance(name, str) and isinstance(minimize, bool) else {}
-    return mapping.goals
-
-
-def start_in(value: dict[str, Any], profile: Profile | None, kind: str | None) -> dict[str, Any] | None:
-    """Return a run's metadata in the record that starts it, as members of ``run_start``; None for other records."""
-    mapping = _MAPPINGS[profile]
-    if mapping.of_kind(kind).role != "start":
-        return None
-    if mapping.others.names != "shared":
-        return value
-    framing = (mapping.tag, mapping.time.key if mapping.time else None)
-    return {"config": {key: member for key, member in value.items() if key not in framing}}
 
 
 def cut_count(value: Any) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -94,12 +95,9 @@ def read_annotations(stream: str) -> Annotations:
 def _items(path: str) -> Iterator[Record | Gap]:
     """Yield the annotations in the file at *path*, and a gap for each line that is none."""
     feed = RecordFeed(detect=lambda *_, **__: None)
-    source = open_source(path, gzip="keep")
-    try:
+    with closing(open_source(path, gzip="keep")) as source:
         while chunk := source.read(feed.chunk_bytes):
             yield from feed.feed(chunk)
-    finally:
-        source.close()
 
 
 def _merged(items: Iterable[Record | Gap], stream: str | None) -> Annotations:

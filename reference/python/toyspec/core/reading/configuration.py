@@ -129,31 +129,25 @@ def _configuration(path: str, data: bytes) -> Configuration:
         raise ConfigurationError(path, "dialects must be a table: [dialects.NAME]")
     return Configuration(
         path=path,
-        roots=tuple(_root(path, root) for root in _texts(path, document, "roots")),
-        profiles=tuple(os.path.join(os.path.dirname(path), each) for each in _texts(path, document, "profiles")),
-        ignore=tuple(_texts(path, document, "ignore")),
+        roots=tuple(_root(path, root) for root in _list(path, document, "roots", str)),
+        profiles=tuple(os.path.join(os.path.dirname(path), each) for each in _list(path, document, "profiles", str)),
+        ignore=_list(path, document, "ignore", str),
         dialects=tuple(_dialect(path, name, table) for name, table in tables.items()),
-        health=_tables(path, document, "health"),
-        alerts=_tables(path, document, "alerts"),
+        health=_list(path, document, "health", dict),
+        alerts=_list(path, document, "alerts", dict),
     )
 
 
-def _tables(path: str, document: dict[str, Any], key: str) -> tuple[dict[str, Any], ...]:
+def _list(path: str, document: dict[str, Any], key: str, kind: type) -> tuple[Any, ...]:
     found = document.get(key, [])
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise ConfigurationError(path, f"{key} must be tables: begin each with [[{key}]]")
+    if not isinstance(found, list) or not all(isinstance(each, kind) for each in found):
+        wanted = "a list of strings" if kind is str else f"tables: begin each with [[{key}]]"
+        raise ConfigurationError(path, f"{key} must be {wanted}")
     return tuple(found)
 
 
 def _root(path: str, root: str) -> str:
     return public(root) if is_address(root) else os.path.join(os.path.dirname(path), root)
-
-
-def _texts(path: str, document: dict[str, Any], key: str) -> list[str]:
-    found = document.get(key, [])
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise ConfigurationError(path, f"{key} must be a list of strings")
-    return found
 
 
 def _dialect(path: str, name: str, table: Any) -> Any:

@@ -7,13 +7,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, get_args
 
 import msgspec
 
 from toyspec.core.errors import check_choice
 from toyspec.core.findings import Gap, Profile
-from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE, closing_kind, stream_name
+from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE, closing_kind, profile_named, stream_name
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.places.addresses import is_address, public
 from toyspec.core.reading import readers
@@ -308,7 +308,11 @@ class Follower:
             feed = self._new_feed_of(file.path)
             found = _records(feed.feed(head))
             tail = file.read(size - length, length)
-            may_skip = feed.is_by_lines and found and not any(map(_is_closing, found))
+            may_skip = (
+                feed.is_by_lines
+                and found
+                and not any(each.kind and each.kind == closing_kind(each.profile) for each in found)
+            )
             if not may_skip or b"\0" in head or len(tail) < length or b"\0" in tail:
                 return
             cut = tail.find(b"\n") + 1
@@ -392,16 +396,13 @@ def follow(  # noqa: PLR0913
     After a file was opened, such errors are waited out; see ``Follower.trouble``.
     """
     check_choice("until", until, get_args(Until))
-    if profile is not None and profile not in get_args(Profile):
-        from toyspec.core.format.own_profiles import profile_named
-
-        profile = cast("Profile", profile_named(profile))
+    known = profile_named(profile)
     path = public(os.fspath(path))
     poll_seconds = checked_poll_seconds(path, poll_seconds)
     polling = Polling(
         poll_seconds=poll_seconds, idle_seconds=idle_seconds, stop=stop or (lambda: False), sleep=sleep, clock=clock
     )
-    feed = partial(RecordFeed, profile=cast("Profile | None", profile), max_line_bytes=max_line_bytes)
+    feed = partial(RecordFeed, profile=known, max_line_bytes=max_line_bytes)
     choice = dialect if isinstance(dialect, DialectChoice) else DialectChoice(None if profile else dialect)
     return Follower(path, until, feed, choice, polling)
 
@@ -426,10 +427,6 @@ def follow_last(
 
 def _records(found: list[Any]) -> list[Record]:
     return [item for item in found if isinstance(item, Record)]
-
-
-def _is_closing(record: Record) -> bool:
-    return record.kind is not None and record.kind == closing_kind(record.profile)
 
 
 class Polling(msgspec.Struct, frozen=True, kw_only=True):

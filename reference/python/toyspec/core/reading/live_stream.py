@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from contextlib import closing
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -411,12 +412,9 @@ class LiveStream:
                 return
 
     def _unpacked(self, file: LiveBytes) -> Iterator[bytes]:
-        source = open_source(file.path)
-        try:
+        with closing(open_source(file.path)) as source:
             while data := source.read(self._chunk_bytes):
                 yield data
-        finally:
-            source.close()
 
 
 class _LiveFile(LiveBytes):

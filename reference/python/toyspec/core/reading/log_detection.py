@@ -22,6 +22,7 @@ from toyspec.core.format.profiles import (
     METRICS_FILE,
     detect_profile,
     is_manifest,
+    profile_named,
     stream_name,
 )
 from toyspec.core.generated.limits import MAX_LINE_BYTES
@@ -111,8 +112,6 @@ class DialectChoice:
         if not self.may_be_own:
             return None
         if self.profile is not None:
-            from toyspec.core.format.own_profiles import profile_named
-
             return profile_named(self.profile)
         first = first_object(head)
         name = stream_name(os.path.basename(path))
@@ -125,8 +124,7 @@ class DialectChoice:
     def _own_profiles(self) -> list[OwnProfile]:
         if not self.may_be_own:
             return []
-        # Few users have profiles of their own: start-up time counts.
-        from toyspec.core.format.own_profiles import loaded, profile_named
+        from toyspec.core.format.own_profiles import loaded
 
         named = [profile_named(each) for each in (*filter(None, [self.profile]), *self.profiles)]
         return [own for name in named if (own := loaded(name)) is not None]
@@ -190,14 +188,14 @@ class LogNames(tuple[str, ...]):  # noqa: SLOT001 - it has its choice beside the
             self.on_look()
         known = _KNOWN_LOGS.get((path, version, self.choice.marks))
         if known is None:
-            known = self._has_log(path, os.path.basename(path))
+            known = self._has_log(path)
             if version:
                 if len(_KNOWN_LOGS) > _MOST_KNOWN:
                     _KNOWN_LOGS.clear()
                 _KNOWN_LOGS[path, version, self.choice.marks] = known
         return known
 
-    def _has_log(self, path: str, name: str) -> bool:
+    def _has_log(self, path: str) -> bool:
         try:
             with open_file(path) as file:
                 head = file.read(_FIRST_BYTES)
@@ -211,7 +209,7 @@ class LogNames(tuple[str, ...]):  # noqa: SLOT001 - it has its choice beside the
                 return True
             return bool(head) and self.choice.choose(head, path=path) is not None
         except (StreamError, GzipDataError, OSError):
-            return any(fnmatchcase(name, pattern) for pattern in self)
+            return any(fnmatchcase(os.path.basename(path), pattern) for pattern in self)
 
 
 _FIRST_BYTES = 1 << 12
@@ -242,14 +240,11 @@ _HOMES_OF_OTHERS = frozenset(["wandb", "mlruns", "dvclive", ".aim"])
 def may_be_log(path: str) -> bool:
     """Return whether the file *path* may be a log of another program, by its name and those of its directories."""
     name = os.path.basename(path)
-    if name.endswith(NOT_LOGS) or _SIDE_FILE.search(name) or _is_elsewhere(path):
+    is_elsewhere = not _HOMES_OF_OTHERS.isdisjoint(os.path.dirname(path).split(os.sep))
+    if name.endswith(NOT_LOGS) or _SIDE_FILE.search(name) or is_elsewhere:
         return False
     # Pages of manuals are compressed too, and to unpack them takes long.
     return not name.endswith(".gz") or name.removesuffix(".gz").endswith(_PACKED_LOGS)
-
-
-def _is_elsewhere(path: str) -> bool:
-    return not _HOMES_OF_OTHERS.isdisjoint(os.path.dirname(path).split(os.sep))
 
 
 def is_binary(head: bytes) -> bool:
@@ -278,17 +273,11 @@ def usual_names(choice: DialectChoice) -> tuple[str, ...]:
     """Return the patterns of the file names of the logs that *choice* may read."""
     if choice.name is None:
         return choice.stream_files
-    # A dialect that the user named reads every file: there, only names decide.
-    if choice.is_named:
-        return _usual_names(choice)
-    names = LogNames(_usual_names(choice))
-    names.choice = choice
-    return names
-
-
-def _usual_names(choice: DialectChoice) -> tuple[str, ...]:
     own = (pattern for dialect in choice.own for pattern in dialect.files)
-    return tuple(dict.fromkeys([*choice.stream_files, *own, *readers.dialects().files()]))
+    names = LogNames(dict.fromkeys([*choice.stream_files, *own, *readers.dialects().files()]))
+    names.choice = choice
+    # A dialect that the user named reads every file: there, only names decide.
+    return tuple(names) if choice.is_named else names
 
 
 def read_manifest(directory: str) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from toyspec.core.errors import DamagedStreamError, TornStreamError, UnknownForm
 from toyspec.core.findings import Gap, Profile, ReadReport
 from toyspec.core.format.known_formats import look_of
 from toyspec.core.format.line_validation import decode
-from toyspec.core.format.profiles import closing_kind, detect_profile
+from toyspec.core.format.profiles import closing_kind, detect_profile, profile_named
 from toyspec.core.generated import looks, messages, rules
 from toyspec.core.generated.limits import MAX_LINE_BYTES, MAX_LISTED_GAPS
 from toyspec.core.reading.attempts import Attempts
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from toyspec.core.findings import DialectUse
-    from toyspec.core.format.known_formats import Look
     from toyspec.core.reading.readers import LogFeed, OpenedLog
 
     NewFeed = partial[Any]
@@ -256,7 +255,7 @@ def read(  # noqa: PLR0913 - each is an option of its own
     """
     check_choice("mode", mode, get_args(Mode))
     check_choice("attempts", attempts, get_args(AttemptView))
-    profile = None if profile is None else _profile(profile)
+    profile = profile_named(profile)
     choice = DialectChoice.of(dialect)
     detect: Callable[..., Profile | None] = partial(detect_profile, file_name=name or "")
     if isinstance(source, bytes | bytearray | memoryview):
@@ -289,14 +288,6 @@ def read(  # noqa: PLR0913 - each is an option of its own
     return Reading(opened, mode=mode, attempts=attempts, feed=feed)
 
 
-def _profile(name: str) -> Any:
-    if name in get_args(Profile):
-        return name
-    from toyspec.core.format.own_profiles import profile_named
-
-    return profile_named(name)
-
-
 def _torn(name: str, report: ReadReport, last: Record | None) -> TornStreamError:
     fragment = report.fragment
     if fragment is not None:
@@ -320,17 +311,12 @@ _BOM = b"\xef\xbb\xbf"
 
 def unknown_format(path: str) -> UnknownFormatError:
     """Return the exception for the file at *path*, which has no profile; raise StreamError if it is gone."""
-    look = look_at(path)
-    parts = (look.fact, look.advice, "`toyspec check` says what can be done with it")
-    return UnknownFormatError(path, "; ".join(part for part in parts if part))
-
-
-def look_at(path: str) -> Look:
-    """Return what the file at *path*, which has no profile, looks like; raise StreamError if it is gone."""
     head = unpacked_head(path, looks.HEAD_BYTES + 1)[0]
     with read(path, mode="salvage", dialect=None) as reading:
         first = next(reading, None)
-    return look_of(head, None if first is None else list(first.value), is_all=len(head) <= looks.HEAD_BYTES)
+    look = look_of(head, None if first is None else list(first.value), is_all=len(head) <= looks.HEAD_BYTES)
+    parts = (look.fact, look.advice, "`toyspec check` says what can be done with it")
+    return UnknownFormatError(path, "; ".join(part for part in parts if part))
 
 
 def is_other_document(path: str, data: bytes) -> bool:

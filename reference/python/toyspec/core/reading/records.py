@@ -17,8 +17,9 @@ from toyspec.core.format.line_validation import decode, validate, validate_line
 from toyspec.core.format.lines import Line, LineSplitter
 from toyspec.core.format.numbers import binary32, number
 from toyspec.core.format.profiles import closing_kind, detect_profile, record_kind, reopening_kind
-from toyspec.core.format.record_mapping import TimeOrigin, Values, goal_in, is_known, mapping_of, said_in, start_in
+from toyspec.core.format.record_mapping import TimeOrigin, Values, mapping_of, said_in
 from toyspec.core.generated import rules
+from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
@@ -142,7 +143,13 @@ class Record(msgspec.Struct, eq=False, gc=False):
     @property
     def start(self) -> dict[str, Any] | None:
         """The run's metadata in the record as members of ``run_start``; None if it has none."""
-        return start_in(self.value, self.profile, self.kind)
+        mapping = mapping_of(self.profile)
+        if mapping.of_kind(self.kind).role != "start":
+            return None
+        if mapping.others.names != "shared":
+            return self.value
+        framing = (mapping.tag, mapping.time.key if mapping.time else None)
+        return {"config": {key: member for key, member in self.value.items() if key not in framing}}
 
     @property
     def end(self) -> dict[str, Any] | None:
@@ -164,7 +171,15 @@ class Record(msgspec.Struct, eq=False, gc=False):
     @property
     def goal(self) -> dict[str, str]:
         """The goals of metrics that the record states, ``min``, ``max`` or ``none``, by name."""
-        return goal_in(self.value, self.profile, self.kind)
+        mapping = mapping_of(self.profile)
+        read = mapping.of_kind(self.kind)
+        if read.role == "goal":
+            name, goal = self.get("name"), self.get("goal")
+            return {name: goal} if isinstance(name, str) and isinstance(goal, str) else {}
+        if read.minimize is not None:
+            name, minimize = self.get(read.pair[0]), self.get(read.minimize)
+            return {name: "min" if minimize else "max"} if isinstance(name, str) and isinstance(minimize, bool) else {}
+        return mapping.goals
 
     @property
     def attempt(self) -> int:
@@ -174,7 +189,8 @@ class Record(msgspec.Struct, eq=False, gc=False):
     @property
     def is_known(self) -> bool:
         """Whether the record is of a kind that its profile defines, or the profile has no kinds."""
-        return is_known(self.profile, self.kind)
+        fields = FIELDS.get(self.profile or "", {})
+        return (self.kind or mapping_of(self.profile).untagged) in fields or "entry" in fields
 
     @property
     def counts(self) -> bool:

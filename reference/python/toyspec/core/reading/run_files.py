@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
@@ -17,7 +18,7 @@ from toyspec.core.places.addresses import is_address
 from toyspec.core.reading.stream_files import STREAM_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
 
 RANKS_BEGIN = "events.rank-"
@@ -165,13 +166,7 @@ def _objects(address: str, below: Below) -> Iterator[RunFile]:
     files = [RunFile(entry.address[len(address) + 1 :], entry.address, entry.size) for entry in found]
     runs = {folder for folder, _, name in (file.name.rpartition("/") for file in files) if is_stream_name(name)}
     for file in files:
-        folders = set(_above(file.name))
+        folders = set(map(str, PurePosixPath(file.name).parents)) - {"."}
         is_of_run = below == "all" or folders.isdisjoint(runs - {""})
         if is_of_run and (below != "media" or folders <= {MEDIA_FOLDER}):
             yield file
-
-
-def _above(name: str) -> Iterable[str]:
-    while "/" in name:
-        name = name.rpartition("/")[0]
-        yield name

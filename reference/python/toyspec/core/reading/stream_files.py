@@ -177,20 +177,14 @@ def unpacked_head(path: str, size: int) -> tuple[bytes, bool]:
 
     Raise what ``open_source`` raises.
     """
-    source = open_source(path)
-    try:
+    with contextlib.closing(open_source(path)) as source:
         return source.read_start(size), source.is_compressed
-    finally:
-        source.close()
 
 
 def read_start(path: str, size: int) -> bytes:
     """Return the first *size* bytes of the file at *path*, without unpacking; raise OSError, and as ``open_source``."""
-    source = open_source(path, gzip="keep")
-    try:
+    with contextlib.closing(open_source(path, gzip="keep")) as source:
         return source.read_start(size)
-    finally:
-        source.close()
 
 
 def stream_size(path: str) -> int:
