@@ -6,7 +6,6 @@ import json
 import multiprocessing
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -25,20 +24,6 @@ LINES = (
     '{"kind":"step","t":1.0,"step":1,"loss":2.5}\n'
     '{"kind":"run_end","t":2.0,"reason":"completed"}\n'
 )
-
-
-class Ran(NamedTuple):
-    """What came of a command."""
-
-    code: int
-    out: str
-    err: str
-
-
-def ran(*arguments: str) -> Ran:
-    """Run toyspec in this process."""
-    done = toyspec_within(*arguments, cwd=Path.cwd())
-    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=5)
@@ -195,31 +180,22 @@ def _write(path: str, entries: list[dict[str, object]]) -> None:
 
 
 def test_every_list_shows_what_annotations_say(tmp_path: Path) -> None:
-    """The terminal, filters, the API and a catalog, built and updated, have the annotated facts."""
+    """Filters, the API and a catalog, built and updated, have the annotated facts."""
+    pytest.importorskip("duckdb")
     runs = tmp_path / "runs"
     for name in ("a", "b", "c"):
         made(runs / name)
-    pytest.importorskip("duckdb")
-    catalog = str(tmp_path / "catalog")
-    assert 0 == ran("catalog", "build", str(runs), "--out", catalog).code
-    named = ("--name", "best yet", "--tag", "good", "--untag", "base", "--star")
-    assert 0 == ran("annotate", str(runs / "a"), *named).code
-    assert 0 == ran("annotate", str(runs / "b"), "--hide").code
-    assert 0 == ran("catalog", "update", catalog).code
-    listed = ran("ls", str(runs), "--columns", "tags")
-    assert 'a "best yet" *' in listed.out
-    assert "good" in listed.out
-    assert ["a", "c"] == [line.split()[0] for line in listed.out.splitlines()[1:]]
-    assert "1 run is hidden" in listed.err
-    assert "b" in [line.split()[0] for line in ran("ls", str(runs), "--hidden").out.splitlines()]
+    toyspec.build_catalog(runs, out=tmp_path / "catalog")
+    toyspec.annotate(runs / "a", name="best yet", add_tags=["good"], remove_tags=["base"], starred=True)
+    toyspec.annotate(runs / "b", hidden=True)
+    assert 0 == toyspec_within("catalog", "update", "catalog", cwd=tmp_path).returncode
     for filter_, expected in (("tag = good", "a"), ("hidden = true", "b"), ("starred = true", "a"), ("yet", "a")):
-        found = json.loads(ran("ls", str(runs), "--where", filter_, "--json").out)
-        kept = toyspec.Catalog(catalog).runs().filter(filter_)
-        assert [expected] == [each["run"] for each in found] == [each.facts.run for each in kept], filter_
+        found = toyspec.list_runs(runs).filter(filter_)
+        kept = toyspec.Catalog(tmp_path / "catalog").runs().filter(filter_)
+        assert [expected] == [each.facts.run for each in found] == [each.facts.run for each in kept], filter_
     assert {"a": "best yet", "b": "own", "c": "own"} == {
         run.facts.run: run.facts.name for run in toyspec.list_runs(runs)
     }
-    assert ["a"] == [run.facts.run for run in toyspec.list_runs(runs).filter("name ~ yet")]
 
 
 def test_viewer_shows_annotations_when_they_are_made(tmp_path: Path) -> None:
@@ -262,24 +238,11 @@ def test_longest_annotation_is_that_of_a_line(tmp_path: Path, monkeypatch: pytes
     assert 2 == len((run / "annotations.jsonl").read_bytes().splitlines())
 
 
-def test_text_beside_runs_is_not_refused(tmp_path: Path) -> None:
-    """Each run of a folder is annotated, and what is not a log there is none of them."""
-    run = made(tmp_path / "runs" / "r")
-    (tmp_path / "runs" / "notes.txt").write_text("cups of tea: 5\n")
-    done = toyspec_within("annotate", "--tag", "good", str(tmp_path / "runs"))
-    assert (0, b"") == (done.returncode, done.stderr)
-    assert ["base", "good"] == sorted(
-        read_annotations(os.path.join(run, "events.jsonl")).over({"tags": ["base"]})["tags"]
-    )
-
-
-def test_command_line_says_what_is_wrong(tmp_path: Path) -> None:
+def test_what_cannot_be_annotated_is_an_error(tmp_path: Path) -> None:
     """An address, a folder without a run and nothing to say are errors with a way out."""
     run = made(tmp_path / "r")
-    refused = ran("annotate", "s3://bucket/r", "--star")
-    assert (2, True) == (refused.code, "must be a path on this machine" in refused.err)
-    assert 2 == ran("annotate", str(tmp_path / "nothing"), "--star").code
-    assert "no annotations" in ran("annotate", run).out
+    with pytest.raises(toyspec.StreamMissingError):
+        toyspec.annotate(tmp_path / "none", starred=True)
     with pytest.raises(ValueError, match="nothing to say"):
         toyspec.annotate(run)
     with pytest.raises(toyspec.StreamRefusedError, match="only read"):

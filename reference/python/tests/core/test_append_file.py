@@ -135,19 +135,6 @@ def test_a_file_system_with_one_kind_of_lock_still_has_that(path: str, missing: 
     assert b"one\n" == content(path)
 
 
-@pytest.mark.parametrize("kind", ["directory", "pipe", "device"])
-def test_what_is_not_a_regular_file_is_refused(path: str, kind: str) -> None:
-    """A directory, a pipe or a device is refused at once, without waiting for a reader."""
-    if kind == "directory":
-        os.mkdir(path)
-    elif kind == "pipe":
-        os.mkfifo(path)
-    else:
-        os.symlink("/dev/null", path)
-    with pytest.raises(OSError, match=r"not a regular file|Is a directory"):
-        AppendFile.reopen(path)
-
-
 def test_a_file_that_is_replaced_while_it_is_opened_is_opened_again(path: str) -> None:
     """The lock is on the file that the path names, not on one that was moved away in between."""
     Path(path).write_bytes(OLD)

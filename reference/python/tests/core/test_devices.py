@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -172,30 +173,20 @@ def test_the_backend_is_named_by_the_library(alone: pytest.MonkeyPatch) -> None:
 
 def test_a_run_names_the_device_that_is_in_use(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """start_run asks a library that has begun, and begins none: JAX may still wait for its other processes."""
-    bridge = SimpleNamespace(backends_are_initialized=lambda: False)
-    torch = torch_like.cuda((60, 100))
-    torch.cuda.is_initialized = lambda: False
+    tpu, cuda = {"kind": "tpu", "device": "TPU v4"}, {"kind": "cuda", "device": "NVIDIA H100 80GB HBM3"}
     alone.setitem(sys.modules, "jax", jax({}))
-    alone.setitem(sys.modules, "jax._src.xla_bridge", bridge)
-    alone.setitem(sys.modules, "torch", torch)
-    found = []
-    for begun in (None, bridge, torch.cuda):
-        if begun is not None:
-            name = "backends_are_initialized" if begun is bridge else "is_initialized"
-            alone.setattr(begun, name, lambda: True)
-        if begun is torch.cuda:
-            alone.setattr(bridge, "backends_are_initialized", lambda: False)
+    for begun, expected in (("", None), ("jax", tpu), ("torch", {**cuda, "compute": "9.0"}), ("broken", None)):
+        bridge = SimpleNamespace(backends_are_initialized=lambda begun=begun: begun == "jax")
+        torch = torch_like.cuda((60, 100))
+        torch.cuda.is_initialized = lambda begun=begun: begun in ("torch", "broken")
+        if begun == "broken":
+            # Whatever a driver raises, the run begins.
+            torch.cuda.get_device_name = lambda: 1 / 0
+        alone.setitem(sys.modules, "jax._src.xla_bridge", bridge)
+        alone.setitem(sys.modules, "torch", torch)
         run = toyspec.start_run(tmp_path, git=None)
         run.run_end()
-        [start, _] = toyspec.read(run.events_path)
-        assert isinstance(start, toyspec.Record)
-        found.append(start.get("backend"))
-    # Whatever a driver raises, the run begins, without a backend.
-    alone.setattr(torch.cuda, "get_device_name", lambda: 1 / 0)
-    run = toyspec.start_run(tmp_path, git=None)
-    assert b"backend" not in run._stream.run_start
-    tpu, cuda = {"kind": "tpu", "device": "TPU v4"}, {"kind": "cuda", "device": "NVIDIA H100 80GB HBM3"}
-    assert [None, tpu, {**cuda, "compute": "9.0"}] == found
+        assert expected == json.loads(run._stream.run_start).get("backend")
 
 
 def test_measurements_are_system_events(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

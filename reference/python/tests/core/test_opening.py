@@ -179,11 +179,14 @@ def test_seal_is_lifted_from_what_it_covers(tmp_path: Path, name: str, moved: li
 
 
 def test_only_regular_files_are_opened(tmp_path: Path) -> None:
-    """A FIFO is refused at once, with what a log must be; one that is held says what to wait for."""
+    """A FIFO or a device is refused at once, with what a log must be; one that is held says what to wait for."""
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(StreamRefusedError) as caught:
-        opening.reopen(str(tmp_path / "pipe"), SYSTEM_CALLS)
-    assert ("irregular", "not a regular file; a log must be one") == (caught.value.reason, caught.value.strerror)
+    for path in (str(tmp_path / "pipe"), os.devnull):
+        with pytest.raises(StreamRefusedError) as caught:
+            opening.reopen(path, SYSTEM_CALLS)
+        assert ("irregular", "not a regular file; a log must be one") == (caught.value.reason, caught.value.strerror)
+    with pytest.raises(IsADirectoryError):
+        opening.reopen(str(tmp_path), SYSTEM_CALLS)
 
     def held(_: int) -> None:
         raise BlockingIOError(errno.EAGAIN, "held")
