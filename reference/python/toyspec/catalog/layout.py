@@ -17,7 +17,7 @@ from toyspec.core.directories import Directory, directory_of
 from toyspec.core.errors import CatalogError
 from toyspec.core.files import open_file
 from toyspec.core.findings import PathError
-from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, sync_file, try_lock
+from toyspec.core.system_calls import SYSTEM_CALLS, cause_of, is_at, sync_file, try_lock
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
@@ -196,9 +196,8 @@ def _locked(catalog: str) -> int:
         try:
             try_lock(SYSTEM_CALLS, lock)
             # A first build that failed removes its lock, which another process may have opened before.
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(lock), os.stat(path)):
-                    return lock
+            if is_at(path, lock):
+                return lock
         except BlockingIOError:
             _unlock(lock)
             fact = "another process is writing this catalog; wait until it has ended, or choose another --out"

@@ -180,9 +180,9 @@ def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
     row = row_of(summary, digest.findings, incidents) | {"stream": stream.path, "identity": stream.identity}
     if summary.extent.state == "torn" and summary.extent.size > longest(stream.path):
         row["as_of"] = summary.extent.size
-    line, error = _line(row), None
+    line, error = _encode(row) + b"\n", None
     if len(line) >= LARGEST_LINE:
-        line = _line({**row, **dict.fromkeys(_OF_ANY_SIZE)})
+        line = _encode({**row, **dict.fromkeys(_OF_ANY_SIZE)}) + b"\n"
         error = (
             f"its settings, metrics and tags are more than {LARGEST_LINE >> 20} MiB of JSON; the row is without them"
         )
@@ -200,10 +200,6 @@ def _is_log(stream: Stream, choice: DialectChoice) -> bool:
 
 def _reports(paths: list[str], choice: DialectChoice) -> Iterator[Any]:
     return iter(iter_reports(paths, options=CheckOptions(dialect=choice)))
-
-
-def _line(row: dict[str, Any]) -> bytes:
-    return _encode(row) + b"\n"
 
 
 def row_of(summary: RunSummary, findings: Findings, incidents: Incidents | None = None) -> dict[str, Any]:

@@ -117,15 +117,14 @@ class RunHealth(Companionship):
         except Exception as error:  # noqa: BLE001 - training goes on
             self._give_up(error)
 
-    def poll(self, *, idle_seconds: float | None = None) -> None:
+    def poll(self) -> None:
         """Look at the time since the last record."""
         evaluator = self._evaluator
         if evaluator is None or not self._run.active or self._run.resumes:
             return
         try:
             with self._lock:
-                idle = time.monotonic() - self._last if idle_seconds is None else idle_seconds
-                found = evaluator.idle(idle)
+                found = evaluator.idle(time.monotonic() - self._last)
             self._report(found)
         except Exception as error:  # noqa: BLE001 - training goes on
             self._give_up(error)

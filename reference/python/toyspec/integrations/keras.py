@@ -6,6 +6,7 @@ With a *run_id*, ``fit(..., initial_epoch=N)`` continues the run.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -45,7 +46,7 @@ class ToyspecCallback(Logs, keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Write the values of the epoch, those of the validation by ``val/``."""
-        values = {_name(name): value for name, value in (logs or {}).items()}
+        values = {re.sub("^val_", "val/", name): value for name, value in (logs or {}).items()}
         learning_rate = _learning_rate(self.model)
         if learning_rate is not None:
             values.setdefault("lr", learning_rate)
@@ -66,20 +67,13 @@ class ToyspecCallback(Logs, keras.callbacks.Callback):
         return int(keras.ops.convert_to_numpy(self.model.optimizer.iterations))
 
 
-def _name(name: str) -> str:
-    return f"val/{name.removeprefix('val_')}" if name.startswith("val_") else name
-
-
 def _settings(model: Any) -> dict[str, Any]:
     found: dict[str, Any] = {"num_parameters": int(model.count_params()), "backend": keras.backend.backend()}
     optimizer = getattr(model, "optimizer", None)
     if optimizer is not None:
-        found["optimizer"] = {name: value for name, value in optimizer.get_config().items() if _is_plain(value)}
+        plain = str | int | float | bool
+        found["optimizer"] = {name: each for name, each in optimizer.get_config().items() if isinstance(each, plain)}
     return found
-
-
-def _is_plain(value: object) -> bool:
-    return value is not None and isinstance(value, str | int | float | bool)
 
 
 def _learning_rate(model: Any) -> float | None:

@@ -6,14 +6,13 @@ It has ``start_run``, ``log_param(s)``, ``log_metric(s)``, ``set_tag(s)``, ``log
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from toyspec.core.writing.run_ids import run_id_from
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
+from toyspec.integrations.training_run import Logs, RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     from toyspec.core.writing.events import Reason
 
@@ -22,7 +21,7 @@ _settings: dict[str, Any] = {"root": "runs", "experiment": None}
 _STATUSES: dict[str, Reason] = {"FINISHED": "completed", "FAILED": "errored", "KILLED": "interrupted"}
 
 
-class ActiveRun:
+class ActiveRun(Logs):
     """One run, as ``start_run`` returns it."""
 
     def __init__(self, training: TrainingRun) -> None:
@@ -30,13 +29,7 @@ class ActiveRun:
         """What is written, and where."""
         training.begin()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """End the run, as errored or interrupted where an exception ends the block."""
+    def _end_by(self, error: BaseException | None) -> None:
         _forget(self)
         self.training.end(error)
 

@@ -202,7 +202,7 @@ class Logs:
 
     def close(self) -> None:
         """End the run."""
-        self.run.end()
+        self._end_by(None)
 
     def __enter__(self) -> Self:
         return self
@@ -211,6 +211,9 @@ class Logs:
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """End the run, as errored or interrupted where an exception ends the block."""
+        self._end_by(error)
+
+    def _end_by(self, error: BaseException | None) -> None:
         self.run.end(error)
 
 

@@ -8,17 +8,14 @@ machine. Boxes, masks and classes of a picture are left out, which is reported o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal
 
 from toyspec.core.format.canonical import members_of
 from toyspec.core.system_calls import SystemCalls, say
 from toyspec.core.writing import media
 from toyspec.core.writing.environment import TrainingProcess
 from toyspec.core.writing.run_ids import run_id_from
-from toyspec.integrations.training_run import RunOptions, Start, TrainingRun
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from toyspec.integrations.training_run import Logs, RunOptions, Start, TrainingRun
 
 run: Run | None = None
 """The run that ``init`` has started; None before it, and after ``finish``."""
@@ -73,7 +70,7 @@ def _left_out(what: str) -> Callable[..., None]:
     return lambda run, *_, **__: run.training.begin().leave_out(what, fact)
 
 
-class Run:
+class Run(Logs):
     """One run, as ``init`` returns it."""
 
     def __init__(self, training: TrainingRun, config: Mapping[str, Any]) -> None:
@@ -143,18 +140,9 @@ class Run:
     def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
         """End the run, as errored if *exit_code* is not 0."""
         del quiet
-        self._finish(None if not exit_code else SystemExit(exit_code))
+        self._end_by(None if not exit_code else SystemExit(exit_code))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """End the run, as errored or interrupted where an exception ends the block."""
-        self._finish(error)
-
-    def _finish(self, error: BaseException | None) -> None:
+    def _end_by(self, error: BaseException | None) -> None:
         global run  # noqa: PLW0603 - wandb has one run at a time, in its module
         self.training.end(error)
         if run is self:

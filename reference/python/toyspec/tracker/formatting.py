@@ -114,17 +114,13 @@ def _with_si_suffix(value: float) -> str:
         return _scientific(value, "compact", _DECIMALS)
     scaled = value
     for suffix in _SI_SUFFIXES:
-        text = _three_digits(scaled)
+        decimals = 0 if abs(scaled) >= 100 else 1 if abs(scaled) >= 10 else 2
+        text = f"{scaled:.{decimals}f}"
+        text = text.rstrip("0").rstrip(".") if decimals else text
         if abs(float(text)) < _FIRST_SEPARATED:
             return text + suffix
         scaled /= _FIRST_SEPARATED
     return _scientific(value, "compact", _DECIMALS)
-
-
-def _three_digits(value: float) -> str:
-    decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
-    text = f"{value:.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 _RESET = "\x1b[0m"
