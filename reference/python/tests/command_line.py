@@ -6,14 +6,14 @@ import io
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
 from toyspec.core.command_line.main import main
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _RUN = "import sys; from toyspec.core.command_line.main import run; sys.exit(run())"
@@ -38,9 +38,19 @@ def toyspec(
     env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run toyspec to its end and return what came of it."""
-    return subprocess.run(
-        command(*arguments), cwd=cwd, input=stdin, env=environment(env), capture_output=True, check=False, timeout=300
-    )
+    return ran(command(*arguments), cwd=cwd, input=stdin, env=environment(env))
+
+
+def ran(words: Sequence[str | bytes], **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run a program to its end and return what came of it; *options* are those of ``subprocess.run``."""
+    usual = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment(), "timeout": 300}
+    return subprocess.run(words, check=False, **(usual | options))
+
+
+def started(*arguments: str | bytes, **options: Any) -> subprocess.Popen[bytes]:
+    """Start toyspec, with pipes for what it prints; *options* are those of ``Popen``."""
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command(*arguments), stdout=pipe, stderr=pipe, env=environment(), **options)
 
 
 def toyspec_within(

@@ -35,6 +35,7 @@ def facts(path: Path) -> tuple[Any, ...] | str:
         run.evals,
         run.goals,
         run.report,
+        run.missing,
         curves,
         loss_by_step(run),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from command_line import command, environment, toyspec
+from command_line import command, ran, started, toyspec
 from toyspec import __file__ as package_file
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.commands import COMMANDS, command_parser, load
@@ -56,7 +56,7 @@ def test_no_arguments(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_module_runs_like_the_script() -> None:
     """`python -m toyspec` is the same command line."""
-    done = subprocess.run([sys.executable, "-m", "toyspec", "chekc"], capture_output=True, check=False, timeout=300)
+    done = ran([sys.executable, "-m", "toyspec", "chekc"])
     assert (exit_codes.USAGE, toyspec("chekc").stderr) == (done.returncode, done.stderr)
 
 
@@ -74,9 +74,7 @@ def test_unexpected_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_interrupt_of_a_process(tmp_path: Path) -> None:
     """A process that waits for input ends on SIGINT with status 130 and prints no traceback."""
-    process = subprocess.Popen(
-        command("check", "-"), stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=False
-    )
+    process = started("check", "-", stdin=subprocess.PIPE)
     assert process.stdin is not None
     process.stdin.write(RUN_START * 20_000)  # returns only when most of it was read: the process runs
     process.stdin.flush()
@@ -92,9 +90,7 @@ def test_interrupt_of_many_processes(tmp_path: Path) -> None:
     fifos = [str(tmp_path / str(number)) for number in range(6)]
     for fifo in fifos:
         os.mkfifo(fifo)
-    process = subprocess.Popen(
-        command("check", "--workers", "2", *fifos), stderr=subprocess.PIPE, env=environment(), start_new_session=True
-    )
+    process = started("check", "--workers", "2", *fifos, start_new_session=True)
     # Opening returns when a worker reads: both have started.
     with open(fifos[0], "wb", buffering=0), open(fifos[1], "wb", buffering=0):
         os.killpg(process.pid, signal.SIGINT)
@@ -116,15 +112,8 @@ def test_interrupt_while_processes_start(tmp_path: Path) -> None:
         "from toyspec.core.command_line.main import run\n"
         "sys.exit(run())\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, "check", "--workers", "2", "a", "b"],
-        cwd=tmp_path,
-        capture_output=True,
-        env=environment(),
-        start_new_session=True,
-        check=False,
-        timeout=300,
-    )
+    words = [sys.executable, "-c", script, "check", "--workers", "2", "a", "b"]
+    done = ran(words, cwd=tmp_path, start_new_session=True)
     assert (exit_codes.INTERRUPTED, b"") == (done.returncode, done.stderr)
 
 
@@ -141,22 +130,14 @@ def test_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
         "from toyspec.__main__ import run\n"
         "sys.exit(run())\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, "check", str(tmp_path)],
-        capture_output=True,
-        env=environment(),
-        check=False,
-        timeout=300,
-    )
+    done = ran([sys.executable, "-c", script, "check", str(tmp_path)])
     assert (-signal.SIGINT, b"", b"") == (done.returncode, done.stdout, done.stderr)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
 def test_reader_of_the_output_goes_away() -> None:
     """When the reader of a pipe is gone, the exit status is 141 and nothing is said."""
-    process = subprocess.Popen(
-        command("explain"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=False
-    )
+    process = started("explain")
     assert process.stdout is not None
     process.stdout.close()
     process.stdout = None
@@ -169,14 +150,7 @@ def test_reader_of_the_output_goes_away() -> None:
 def test_output_that_cannot_be_written(arguments: tuple[str, ...]) -> None:
     """A full disk under the output is an error with a cause, said once."""
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            command("explain", *arguments),
-            stdout=full,
-            stderr=subprocess.PIPE,
-            env=environment(),
-            check=False,
-            timeout=300,
-        )
+        done = ran(command("explain", *arguments), stdout=full)
     assert (exit_codes.USAGE, b"toyspec explain: No space left on device\n") == (done.returncode, done.stderr)
 
 
@@ -192,13 +166,7 @@ def test_output_that_cannot_be_written(arguments: tuple[str, ...]) -> None:
 )
 def test_closed_standard_stream(closed: str, arguments: str, expected: tuple[int, bytes, bytes]) -> None:
     """A command that needs a standard stream that is closed reports it; one that does not need it does not notice."""
-    done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {arguments} {closed}', "sh", *command()],
-        capture_output=True,
-        env=environment(),
-        check=False,
-        timeout=300,
-    )
+    done = ran(["sh", "-c", f'exec "$@" {arguments} {closed}', "sh", *command()])
     assert expected == (done.returncode, done.stdout, done.stderr)
 
 
@@ -242,5 +210,5 @@ def test_start_imports_nothing_heavy() -> None:
         f"print(sorted(set({heavy.split()!r}) & set(sys.modules)), code)"
     )
     complete = RUN_START + b'{"kind":"run_end","t":1.0,"reason":"completed"}\n'
-    done = subprocess.run([sys.executable, "-c", code], input=complete, capture_output=True, check=True, timeout=300)
+    done = ran([sys.executable, "-c", code], input=complete)
     assert b"[] 0" in done.stdout

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 from pathlib import Path
 from typing import Self
 
-import pytest
-
-from command_line import command, environment
+from command_line import started
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 
@@ -25,13 +21,8 @@ class Tailed:
     """A process that follows a run; what it prints is read as it comes."""
 
     def __init__(self, path: Path, *options: str) -> None:
-        self.process = subprocess.Popen(
-            # A process that misses what it is to see ends all the same.
-            command("tail", "--idle-timeout", "20", *options, str(path)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(),
-        )
+        # A process that misses what it is to see ends all the same.
+        self.process = started("tail", "--idle-timeout", "20", *options, str(path))
 
     def line(self) -> bytes:
         """Return the next line of output."""
@@ -101,15 +92,3 @@ def test_several_runs_are_followed_at_once(tmp_path: Path) -> None:
         append(other, step(9) + RUN_END)
         assert [b"step", b"run_end"] == [tailed.line().split()[3] for _ in range(2)]
         assert 0 == tailed.process.wait(300)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="SIGINT is sent otherwise there")
-def test_interrupt_ends_following_of_several_runs(tmp_path: Path) -> None:
-    """Ctrl-C ends all followers at once, with its exit code and without a traceback."""
-    one, other = (run_of(tmp_path / name, step(1)) for name in ("one", "other"))
-    with Tailed(one, str(other)) as tailed:
-        for _ in range(4):
-            tailed.line()
-        tailed.process.send_signal(signal.SIGINT)
-        assert (b"", b"") == tailed.process.communicate(timeout=300)
-        assert exit_codes.INTERRUPTED == tailed.process.returncode

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,13 +39,6 @@ def test_width_is_that_of_the_first_that_has_one(
 ) -> None:
     """COLUMNS, then standard output, then standard error, each if it says more than nothing; else 80."""
 
-    class Stream:
-        def __init__(self, number: int) -> None:
-            self.number = number
-
-        def fileno(self) -> int:
-            return self.number
-
     def size(number: int) -> os.terminal_size:
         found = sizes[number]
         if found is None:
@@ -53,8 +47,8 @@ def test_width_is_that_of_the_first_that_has_one(
 
     monkeypatch.setenv("COLUMNS", declared)
     monkeypatch.setattr("os.get_terminal_size", size)
-    monkeypatch.setattr("sys.__stdout__", Stream(0))
-    monkeypatch.setattr("sys.__stderr__", Stream(1))
+    for number, name in enumerate(("stdout", "stderr")):
+        monkeypatch.setattr(f"sys.__{name}__", SimpleNamespace(fileno=lambda number=number: number))
     assert expected == columns()
     monkeypatch.setattr("sys.__stdout__", None)
     assert (int(declared) if declared in ("120", "1") else sizes[1] or 80) == columns()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections import Counter
 from functools import cache, partial
 from itertools import accumulate
 from pathlib import Path
@@ -24,8 +23,7 @@ from toyspec.catalog.reading_runs import Job, Plan, digested, read_batch
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.runs.discovery import Stream, find_streams
 from toyspec.core.runs.run import list_runs
-from toyspec.core.runs.summary import engine_ends, summarize_ends, summarize_run
-from toyspec.core.writing.run_starting import start_run
+from toyspec.core.runs.summary import engine_ends, summarize_ends
 from toyspec.view.rows import row_of
 from toyspec.view.scans import ScannedRun
 
@@ -68,18 +66,6 @@ def test_every_run_of_the_corpus_has_the_same_row_in_a_catalog(monkeypatch: pyte
     assert list(map(row, plain)) == list(map(row, own))
     monkeypatch.setenv("TOYSPEC_ENGINE", "native")
     assert len(streams) / 2 < len(digested(streams, DialectChoice()))
-
-
-def test_the_account_of_a_log_is_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Notes that count what the log lacks are counted by both engines, in a summary and in a list."""
-    with start_run(tmp_path, run_id="run") as run:
-        run.note("counts nothing")
-        values: dict[str, Any] = {"x": 1.0, "y": object()}
-        run.log(values)
-        run.tap("r", step=-1)
-    lacks: list[Counter[str]] = [Counter(y=1), Counter(tap=1)]
-    for found in both(monkeypatch, lambda: summarize_run(run.events_path).missing):
-        assert lacks == list(found.values())
 
 
 def test_streams_are_found_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

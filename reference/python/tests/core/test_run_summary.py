@@ -84,8 +84,6 @@ def test_a_step_that_is_repeated_is_not_the_last_one(
     scan.take(StepBlockFeed().feed(Path(path).read_bytes()))
     scan.summary.describe("toy/v1", Extent("torn", None, 0))
     assert 2.0 == scan.summary.facts.final_loss
-    end = {"kind": "run_end", "t": 9.0, "reason": "completed", "final_loss": None}
-    assert summarize_run(_log(tmp_path, _START, *late, *repeated, end)).facts.final_loss is None
 
 
 def test_goal_that_a_log_states_is_the_goal(tmp_path: Path) -> None:
@@ -173,12 +171,10 @@ def test_thinned_values_keep_the_lowest_and_the_highest_of_each_part(values: lis
     if len(points) <= most:
         assert points == kept
         return
+    assert sorted(set(points) & set(kept)) == kept
     parts = most // 2
-    expected: list[tuple[int, float]] = []
     for part in range(parts):
-        of_part = points[len(points) * part // parts : len(points) * (part + 1) // parts]
-        shown = sorted((point for point in of_part if isfinite(point[1])), key=lambda point: point[1]) or of_part[:1]
-        highest = next(point for point in shown if not shown[-1][1] > point[1])
-        expected += sorted({shown[0], highest})
-    assert [at for at, _ in expected] == [at for at, _ in kept]
-    assert [points[at] for at, _ in kept] == kept
+        within = range(len(points) * part // parts, len(points) * (part + 1) // parts)
+        finite = [values[at] for at in within if isfinite(values[at])]
+        shown = [value for at, value in kept if at in within]
+        assert sorted(shown) == sorted({min(finite), max(finite)}) if finite else 1 == len(shown)

@@ -37,23 +37,6 @@ def test_names_survive_the_format(name: bytes) -> None:
     assert parts_of(name) == parts_of(expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "parts"),
-    [
-        (b"a", (b"a",)),
-        (b"./a//b/", (b"a", b"b")),
-        (b"a/...", (b"a", b"...")),
-        (b".", ()),
-        (b"/a", None),
-        (b"..", None),
-        (b"a/../b", None),
-    ],
-)
-def test_paths_are_compared_by_their_parts(name: bytes, parts: tuple[bytes, ...] | None) -> None:
-    """Empty parts and dots do not count; a path that goes up or is absolute has none."""
-    assert parts == parts_of(name)
-
-
 @pytest.mark.skipif(not shutil.which("sha256sum"), reason="sha256sum is not installed")
 def test_seals_of_sha256sum_are_read(run: Path) -> None:
     """What sha256sum writes in text and binary mode, escapes included, is a seal."""
