@@ -220,13 +220,13 @@ def test_mlflow_has_every_metric_once(failing: list[str], tmp_path: Path, monkey
     """Of a batch whose answer was lost, what is there is asked for; settings, names and the end are MLflow's."""
     server = use_mlflow(monkeypatch, failing)
     losses: list[float | None] = [None if at == 4 else at / 8 for at in range(9)]
-    run = write_steps(tmp_path / "a", losses, ending="completed")
+    run = write_steps(tmp_path / "a", losses, ending="diverged")
     mirror = Mirror(to="mlflow", patience=300.0, select=Selecting(metrics=["loss"]))
     assert "ended" == mirror_run(run, mirror, timing=FAST)
     (made,) = server.runs.values()
     found = [(metric.step, None if math.isnan(metric.value) else metric.value) for metric in made["metrics"]]
     assert list(enumerate(losses, 1)) == found
-    assert ("FINISHED", {"lr": "0.1"}, "a") == (made["status"], made["params"], made["name"])
+    assert ("FAILED", {"lr": "0.1"}, "a") == (made["status"], made["params"], made["name"])
     assert "10" == made["tags"]["toyspec.mirror.rows"]
 
 
@@ -297,6 +297,8 @@ def test_mirror_carries_what_an_export_does(
     lost = losses(exported(name, run, tmp_path / "out"))
     assert LOST[name] == lost
     expected = trackers.received(name, tmp_path / "out")
+    if name == "mlflow":
+        assert ("KILLED", {"x": "", "k": "v", "mlflow.note.content": "n"}) == (expected["status"], expected["tags"])
     (tmp_path / "into").mkdir()
     assert "ended" == mirror_run(run, Mirror(to=name, into=str(tmp_path / "into")), timing=FAST)
     assert expected == trackers.received(name, tmp_path / "into")
@@ -312,12 +314,13 @@ def test_times_that_mlflow_rounds_are_reported(
     started: str, last: float, is_rounded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It has whole milliseconds: the end of the run and each metric are counted, and a note names the start."""
-    use_mlflow(monkeypatch)
+    server = use_mlflow(monkeypatch)
     scalars = {"kind": "scalars", "t": last, "step": 1, "values": {"a": 1.5}}
     end = {"kind": "run_end", "t": last, "reason": "completed"}
     run = write_run(tmp_path / "a", {"started_at": f"2026-11-22T{started}"}, scalars, end)
     made = exported("mlflow", run, tmp_path / "out")
     assert ({"milliseconds": 2} if is_rounded else {}) == losses(made)
+    assert ["FINISHED"] == [each["status"] for each in server.runs.values()]
     assert is_rounded == ("MLflow has the start of the run in whole milliseconds" in made.notes)
 
 

@@ -179,6 +179,7 @@ def test_a_mean_of_long_runs_keeps_their_spikes(tmp_path: Path) -> None:
     assert found is not None
     assert ([1.0, 2.0, 3.0], [4.0, 2.0, 3.0]) == (list(found.place), list(found.mean))
     assert (99.0, [0.0, 2.0, 0.0], 2) == (max(found.high), list(found.not_finite), found.level)
+    assert [1.0, 2.0, 3.0] == list(found.low)
 
 
 def test_smoothing_is_that_of_the_values_so_far() -> None:

@@ -31,20 +31,20 @@ def by_pieces(pieces: list[list[float]]) -> Buckets:
 def test_buckets_are_what_their_points_say(pieces: list[list[float]]) -> None:
     """Each bucket has the place of its last point, and extremes, mean and last value of its finite points."""
     points = [point for piece in pieces for point in piece]
-    found = by_pieces(pieces)
-    assert len(points) == found.points
-    assert found.number <= MOST
-    for at in range(found.number):
-        inside = points[at * found.level : (at + 1) * found.level]
-        finite = [point for point in inside if isfinite(point)]
-        bucket = {name: column[at] for name, column in found.columns.items()}
-        assert (at * found.level + len(inside) - 1, len(inside) - len(finite)) == (bucket["step"], bucket["nan"])
-        if not finite:
-            assert all(isnan(bucket[name]) for name in ("last", "min", "max", "mean"))
-            continue
-        assert (finite[-1], min(finite), max(finite)) == (bucket["last"], bucket["min"], bucket["max"])
-        mean = fsum(each / len(finite) for each in finite)
-        assert mean == pytest.approx(bucket["mean"], rel=1e-9, abs=1e-12 * max(map(abs, finite)))
+    for found in (by_pieces(pieces), by_pieces(pieces).fitting(2)):
+        assert len(points) == found.points
+        assert found.number <= MOST
+        for at in range(found.number):
+            inside = points[at * found.level : (at + 1) * found.level]
+            finite = [point for point in inside if isfinite(point)]
+            bucket = {name: column[at] for name, column in found.columns.items()}
+            assert (at * found.level + len(inside) - 1, len(inside) - len(finite)) == (bucket["step"], bucket["nan"])
+            if not finite:
+                assert all(isnan(bucket[name]) for name in ("last", "min", "max", "mean"))
+                continue
+            assert (finite[-1], min(finite), max(finite)) == (bucket["last"], bucket["min"], bucket["max"])
+            mean = fsum(each / len(finite) for each in finite)
+            assert mean == pytest.approx(bucket["mean"], rel=1e-9, abs=1e-12 * max(map(abs, finite)))
 
 
 @given(
