@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import toyspec
-from toyspec.core.command_line.main import main
+from command_line import toyspec_within as command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -73,20 +73,11 @@ DOORS: dict[str, tuple[Callable[[toyspec.RunWriter, Any], object], str, str]] = 
 }
 
 
-def said(*arguments: str) -> Any:
-    """Return the JSON that a command prints."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-        assert main([*arguments]) in (0, 1)
-    return json.loads(out.getvalue())
-
-
-def shown_text(path: str) -> str:
-    """Return what `toyspec show` prints about a run."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-        assert 0 == main(["show", path])
-    return out.getvalue()
+def said(*arguments: str) -> str:
+    """Return what a command prints."""
+    done = command(*arguments)
+    assert done.returncode in (0, 1)
+    return done.stdout.decode()
 
 
 def same(one: Any, other: Any) -> bool:
@@ -152,14 +143,14 @@ def test_a_value_is_found_by_every_reader(written: Written, kind: str, door: str
     check_texts(path, {name + rest: text for rest, text in expected.texts.items()}, door)
     left_out = {} if expected.left_out is None else {written_as + expected.left_out: 1}
     assert left_out == toyspec.history(path).missing["left_out"]
-    assert all(f" 1 {name} " in f"{' '.join(shown_text(path).split())} " for name in left_out)
+    assert all(f" 1 {name} " in f"{' '.join(said('show', path).split())} " for name in left_out)
     assert bool(left_out) == ("values-left-out" in {each.rule for each in toyspec.check(path).files[0].findings})
 
 
 def check_numbers(path: str, numbers: dict[str, float], listed: list[dict[str, Any]]) -> None:
     """Find *numbers* in each place where a metric is; *listed* is the row of the run in each list."""
     table = toyspec.history(path)
-    wide, columns = said("show", path, "--json")["metrics"], table.to_numpy()
+    wide, columns = json.loads(said("show", path, "--json"))["metrics"], table.to_numpy()
     found = {name for name in table if name not in ("step", "loss") and not isinstance(table[name][-1], str)}
     assert found - {"loss"} == numbers.keys() - {"loss"}
     for name, number in numbers.items():
@@ -172,7 +163,7 @@ def check_numbers(path: str, numbers: dict[str, float], listed: list[dict[str, A
 def check_texts(path: str, texts: dict[str, str], door: str) -> None:
     """Find *texts* in tables and in what ``show`` lists."""
     table = toyspec.history(path)
-    shown = shown_text(path)
+    shown = said("show", path)
     for name, text in texts.items():
         # A loss that is a text is beside the metric of this name.
         assert text in (table[name][-1], table.get(f"texts/{name}", [None])[-1]), name
@@ -197,5 +188,5 @@ def test_things_are_counted_where_they_have_no_cell(tmp_path: Path) -> None:
     assert {"sample": 1, "media": 1, "note": 1, "histogram": 1, "tap/histogram": 1} == table.other_records
     assert {"left_out": {}, "dropped": {}} == table.missing
     assert ["step", "loss", "tap/attn/l2"] == list(table)
-    things = {line.split()[0] for line in shown_text(str(tmp_path / "a")).splitlines()}
+    things = {line.split()[0] for line in said("show", str(tmp_path / "a")).splitlines()}
     assert {"sample", "histogram", "media"} <= things
