@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
 from codegen import sources
 from codegen.__main__ import pages
@@ -146,14 +145,6 @@ def test_names_of_the_registry() -> None:
     assert {"lower", "higher", "-"} >= {goal.strip() for *_, goal in rows}
 
 
-def test_citation_names_this_version() -> None:
-    """What is cited is this project, at this version."""
-    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    known = values(ROOT)
-    assert (known["version"], known["repository"]) == (cited["version"], cited["repository-code"])
-    assert {"cff-version", "message", "title", "authors", "license"} <= cited.keys()
-
-
 def test_release_check_names_what_is_missing(tmp_path: Path) -> None:
     """A tree with reserved addresses, an open changelog and an action at a tag is not released; a complete one is."""
     check = runpy.run_path(str(ROOT / ".ci/release_check.py"))["missing"]
@@ -173,12 +164,3 @@ def test_release_check_names_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "CHANGELOG.md").write_text("## [1.2.3] - 2026-11-24\n", encoding="utf-8")
     workflow.write_text(f"      - uses: actions/checkout@{'0' * 40} # v5\n", encoding="utf-8")
     assert [] == list(check(tmp_path))
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / ".github/ISSUE_TEMPLATE").glob("*-*.yml")), ids=lambda path: path.stem)
-def test_template_of_an_issue(path: Path) -> None:
-    """Each template has a name, a description and questions of a type that is known."""
-    form = yaml.safe_load(path.read_text(encoding="utf-8"))
-    assert form["name"]
-    assert form["description"]
-    assert {"textarea", "input", "dropdown", "checkboxes", "markdown"} >= {part["type"] for part in form["body"]}
