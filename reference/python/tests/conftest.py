@@ -90,7 +90,6 @@ SLOW_TESTS = (
     "convert/test_imports_that_are_killed.py::test_killed_import_leaves_nothing_that_is_listed[0.95-tensorboard]",
     "core/test_line_validation.py::test_a_long_line_is_checked_in_little_memory",
     "convert/test_mirroring.py::test_mirror_killed_at_any_moment_sends_every_row_once",
-    "core/test_own_profiles.py::test_a_run_is_shown_compared_and_followed",
     "core/test_own_profiles.py::test_command_line",
     "core/test_own_profiles.py::test_settings_name_profiles",
     "stores/test_places_failing.py::test_credentials_are_never_shown",

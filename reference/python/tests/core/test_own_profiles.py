@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -119,14 +118,11 @@ def test_reader_and_follower_take_the_directory(profile: Path, tmp_path: Path) -
 
 def test_command_line(profile: Path, tmp_path: Path) -> None:
     """Check exits as elsewhere, in parallel too, and its JSON names the profile."""
-    for name in ("a", "b", "c"):
+    for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "events.jsonl").write_bytes(GOOD if name != "b" else GOOD + b'{"kind":"probe"}\n')
-    done = toyspec("check", "--profile", str(profile), "-j", "2", "--format", "json", str(tmp_path))
-    report = json.loads(done.stdout)
-    assert (1, ["probes/v1"] * 3) == (done.returncode, [file["profile"] for file in report["files"]])
-    assert ["missing-key"] == [each["rule"] for file in report["files"] for each in file["findings"]]
-    assert 0 == toyspec("check", "--profile", str(profile), str(tmp_path / "a")).returncode
+        (tmp_path / name / "events.jsonl").write_bytes(GOOD + (b"" if name == "a" else b'{"kind":"probe"}\n'))
+    done = toyspec("check", "--profile", str(profile), "-j", "2", str(tmp_path))
+    assert (1, 1) == (done.returncode, done.stdout.count(b": missing-key"))
     wrong = toyspec("check", "--profile", str(tmp_path), "x")
     assert (2, True) == (wrong.returncode, b"not a profile: it has no stream.json" in wrong.stderr)
     assert 2 == toyspec("check", "--profile", "nope/v1", "x").returncode
@@ -173,24 +169,6 @@ def test_runs_are_listed_by_their_metrics(bundles: Path) -> None:
     assert {"good": 0.9, "poor": 0.5, "toy": None} == {run.facts.run: run.row().get("best.score") for run in found}
 
 
-def test_a_run_is_shown_compared_and_followed(bundles: Path) -> None:
-    """A run directory is enough: the profile names the file in it."""
-    runs = [str(bundles / "runs" / name) for name in ("good", "poor")]
-    options = ["--profile", str(bundles / "scores")]
-    shown = json.loads(toyspec("show", "--json", *options, runs[1]).stdout)
-    assert {"count": 4, "nan": 1, "best": 0.5, "best_step": 3} == {
-        key: shown["metrics"]["score"][key] for key in ("count", "nan", "best", "best_step")
-    }
-    assert (["score"], {"model": "poor"}) == (list(shown["metrics"]), shown["settings"])
-    text = toyspec("show", *options, runs[1]).stdout.decode()
-    assert "highest 0.5 at step 3" in text
-    assert f"toyspec check --profile {bundles / 'scores'} {runs[1]}`" in " ".join(text.split())
-    compared = toyspec("compare", *options, *runs).stdout.decode()
-    assert re.search(r"^config\.model +good +poor$", compared, re.MULTILINE)
-    tail = toyspec("tail", "--once", "-n", "3", *options, runs[0]).stdout.decode().splitlines()
-    assert ["1.5 s  probe  n 3  score 0.9", "probe  n 4  score null", "end"] == [line.strip() for line in tail]
-
-
 def test_settings_name_profiles(bundles: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the directory in toyspec.toml, every command recognizes the runs by name or first record."""
     monkeypatch.chdir(bundles)
@@ -202,6 +180,8 @@ def test_settings_name_profiles(bundles: Path, monkeypatch: pytest.MonkeyPatch) 
     assert ["scores/v1", "scores/v1", "toy/v1"] == [file["profile"] for file in report["files"]]
     assert "scores/v1" == json.loads(toyspec("show", "--json", "runs/poor").stdout)["profile"]
     assert b"probe  n 4" in toyspec("tail", "--once", "runs/poor").stdout
+    assert b"highest 0.5 at step 3" in toyspec("show", "runs/poor").stdout
+    assert b"config.model      good   poor" in toyspec("compare", "runs/good", "runs/poor").stdout
     survey = json.loads(toyspec("doctor", "--json", "runs").stdout)["paths"][0]
     assert [("scores/v1", 2), ("toy/v1", 1)] == [(each["format"], each["files"]) for each in survey["formats"]]
     (bundles / "toyspec.toml").write_text('profiles = ["nope"]\n', encoding="utf-8")

@@ -147,37 +147,6 @@ def test_blocks_of_steps_draw_what_their_records_draw(
         assert [at for at, each in enumerate(records, 1) if each is _UNREADABLE] == [gap["line"] for gap in whole.gaps]
 
 
-@pytest.mark.parametrize("engine", ["python", ""])
-def test_gaps_and_resumptions_are_where_the_run_was(
-    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A gap is at the last value before it, of any kind; each resumption begins a stretch of what it supersedes."""
-    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
-    records = [
-        _START,
-        *({"kind": "step", "t": float(step), "step": step, "loss": 9.0 - step} for step in (1, 2, 3)),
-        {"kind": "scalars", "t": 4.0, "step": 3, "epoch": 0.5, "values": {"x": 1.0}},
-        _UNREADABLE,
-        {"kind": "run_resume", "t": 5.0, "from_step": 1},
-        *({"kind": "step", "t": 4.0 + step, "step": step, "loss": 19.0 - step} for step in (2, 3)),
-        {"kind": "run_resume", "t": 8.0, "from_step": 2},
-        {"kind": "step", "t": 9.0, "step": 3, "loss": 29.0},
-    ]
-    text = "".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in records)
-    scan = _scanned(tmp_path / "events.jsonl", [text.encode()])
-    places = [{key: mark[key] for key in ("step", "time", "epoch", "line")} for mark in (*scan.gaps, *scan.resumes)]
-    assert [
-        {"step": 3, "time": 4.0, "epoch": 0.5, "line": 6},
-        {"step": 1, "time": 5.0, "epoch": None, "line": 7},
-        {"step": 2, "time": 8.0, "epoch": None, "line": 10},
-    ] == places
-    latest, *superseded = (
-        {name: [*curve.buckets().columns["last"]] for name, curve in curves.items()}
-        for curves in (scan.latest, *scan.abandoned)
-    )
-    assert ({"loss": [8.0, 17.0, 29.0]}, [{"loss": [7.0, 6.0], "x": [1.0]}, {"loss": [16.0]}]) == (latest, superseded)
-
-
 @pytest.mark.parametrize("attempts", ["latest", "all"])
 def test_start_that_comes_late_decides_on_the_phase(tmp_path: Path, attempts: Any) -> None:
     """Steps before the run_start are of its phase too, and those of others are not."""

@@ -59,11 +59,9 @@ def test_text_without_metrics_is_reported_at_the_end(tmp_path: Path) -> None:
     assert "toyspec tail: 37 more lines were skipped; see `toyspec check`" == said[-1]
 
 
-def curves(
-    tmp_path: Path, text: str, name: str = "train.log"
-) -> tuple[str | None, dict[str, list[tuple[object, object]]]]:
+def curves(tmp_path: Path, text: str) -> tuple[str | None, dict[str, list[tuple[object, object]]]]:
     """Return the dialect by which a log of *text* is recognized, and the steps and values of each metric."""
-    log = tmp_path / name
+    log = tmp_path / "train.log"
     log.write_bytes(text.encode())
     reading = read(log, mode="salvage")
     found: dict[str, list[tuple[object, object]]] = {}
@@ -75,18 +73,17 @@ def curves(
     return None if use is None else use.name, found
 
 
-def test_phase_that_comes_after_many_records_is_one_of_its_own(tmp_path: Path) -> None:
-    """An evaluation is not a point of the training's curve, however many records are before it."""
-    epoch = "".join(f"Epoch 1 [{at}/100] Loss: 2.5\n" for at in range(100))
-    _, values = curves(tmp_path, f"{epoch}val Loss: 0.5\n")
+EPOCH = "".join(f"Epoch 1 [{at}/100] Loss: 2.5\n" for at in range(100))
+STEPS = "".join(f'{{"step":{step},"Loss":2.5}}\n' for step in range(100))
+
+
+@pytest.mark.parametrize(
+    "text", [f"{EPOCH}val Loss: 0.5\n", f'{STEPS}{{"step":100,"mode":"val","Loss":0.5}}\n'], ids=["console", "json"]
+)
+def test_phase_that_comes_after_many_records_is_one_of_its_own(tmp_path: Path, text: str) -> None:
+    """An evaluation is not a point of the training's curve, which need not name its phase."""
+    _, values = curves(tmp_path, text)
     assert {"Loss": 100, "val/Loss": 1} == {name: len(found) for name, found in values.items()}
-
-
-def test_phase_of_json_lines_may_come_after_many_records(tmp_path: Path) -> None:
-    """The first records of a training need not name their phase."""
-    train = "".join(f'{{"step":{step},"loss":2.5}}\n' for step in range(100))
-    _, values = curves(tmp_path, f'{train}{{"step":100,"mode":"val","loss":0.5}}\n', "train.jsonl")
-    assert {"loss": 100, "val/loss": 1} == {name: len(found) for name, found in values.items()}
 
 
 def test_log_after_a_long_preamble_is_imported_as_it_is_read(tmp_path: Path) -> None:
@@ -101,29 +98,6 @@ def test_log_after_a_long_preamble_is_imported_as_it_is_read(tmp_path: Path) -> 
     assert 0 == toyspec("import", str(log), "--out", str(tmp_path / "runs")).returncode
     made = [record.values for record in read(tmp_path / "runs" / "train") if record.kind == "scalars"]
     assert values == made
-
-
-EPOCHS = "Epoch 1: loss: 0.5\nEpoch 2: loss: 0.25\n"
-
-
-@pytest.mark.parametrize(
-    ("name", "head", "line"),
-    [
-        ("train.log", "", "step: {} loss: 0.25\n"),
-        ("train.csv", "step,loss\n", "{},0.25\n"),
-        ("train.jsonl", "", '{{"step":{},"loss":0.25}}\n'),
-    ],
-)
-@pytest.mark.parametrize("rows", [1, 300])
-def test_a_step_beyond_binary64_is_none_and_reported(
-    name: str, head: str, line: str, rows: int, tmp_path: Path
-) -> None:
-    """A record with a step that is not finite has no step, which is a finding, in tables too."""
-    log = tmp_path / name
-    log.write_text(head + "".join(line.format(step) for step in [*range(rows), "1e400"]))
-    found = [(finding.line, finding.message) for finding in check(log).files[0].findings]
-    assert [(rows + 1 + bool(head), "`step` is inf, expected a finite number")] == found
-    assert [None] == [row.step for row in read(log, mode="salvage") if isinstance(row, Row)][-1:]
 
 
 def test_a_headline_is_not_the_end_of_its_epoch(tmp_path: Path) -> None:

@@ -109,12 +109,6 @@ def test_document_on_one_line_without_an_end_is_followed(tmp_path: Path, name: s
     file.close()
 
 
-def test_lost_line_excuses_a_step_that_goes_back() -> None:
-    """The reason may be in the line that cannot be read."""
-    report = check_bytes(b'{"step":5,"loss":2.5}\n\xff\n{"step":2,"loss":2.5}\n')
-    assert [("invalid-utf8", 2)] == [(each.rule, each.line) for each in report.findings]
-
-
 def test_step_key_is_a_choice() -> None:
     """The first key that the records have is guessed; the user may name another."""
     data = b'{"epoch":1,"step":10,"loss":1}\n{"epoch":2,"step":20,"loss":1}\n'

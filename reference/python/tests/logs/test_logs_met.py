@@ -221,12 +221,3 @@ def test_table_with_other_ends_of_lines_is_of_another_format(tmp_path: Path) -> 
     (table,), (torn,) = (check(tmp_path / each).files for each in ("m.csv", "r.jsonl"))
     assert ["unknown-format"] == [finding.rule for finding in table.findings]
     assert "torn" == torn.state
-
-
-def test_log_without_steps_has_none(tmp_path: Path) -> None:
-    """The console output of Hugging Face's Trainer has epochs only: no step is shown that it does not have."""
-    path = tmp_path / "train.log"
-    path.write_text("{'loss': 2.5, 'epoch': 0.1}\n{'loss': 2.0, 'epoch': 0.2}\n")
-    (run,) = list_runs(path)
-    assert (None, None) == (run.facts.first_step, run.facts.last_step)
-    assert ["loss"] == list(run.metrics)
