@@ -57,19 +57,9 @@ def rewritten(stream: Path) -> None:
     stream.write_bytes(lines_of(0, 300).replace(b'"loss"', b'"cost"'))
 
 
-def ended(stream: Path) -> None:
-    """End the run."""
-    grow(stream, END % 99)
-
-
 def resumed(stream: Path) -> None:
     """Go on with the run at an earlier step."""
     grow(stream, b'{"kind":"run_resume","t":900.0,"from_step":50}\n' + lines_of(51, 60))
-
-
-def damaged(stream: Path) -> None:
-    """Write a line that is not JSON."""
-    grow(stream, b"{]\n" + lines_of(200, 210))
 
 
 def sealed(stream: Path) -> None:
@@ -78,7 +68,7 @@ def sealed(stream: Path) -> None:
     stream.with_name(SEAL_FILE).write_bytes(b"0" * 64 + b"  events.jsonl\n")
 
 
-@pytest.mark.parametrize("change", [replaced, shortened, rewritten, ended, resumed, damaged, sealed])
+@pytest.mark.parametrize("change", [replaced, shortened, rewritten, resumed, sealed])
 def test_update_has_the_rows_of_a_build(run: Path, tmp_path: Path, change: Callable[[Path], None]) -> None:
     """Whatever became of the stream."""
     change(run)

@@ -10,7 +10,7 @@ import pytest
 
 from loopback_store import BUCKET, Store
 from toyspec.core.errors import PlaceError
-from toyspec.core.places.place import ChangedError, place_of
+from toyspec.core.places.place import ChangedError, Entry, place_of
 
 fsspec = pytest.importorskip("fsspec", reason="the extra remote is not installed")
 pytest.importorskip("obstore", reason="the extra remote is not installed")
@@ -18,6 +18,7 @@ pytest.importorskip("obstore", reason="the extra remote is not installed")
 from toyspec.stores.file_systems import FilePlace  # noqa: E402
 from toyspec.stores.folders import Folder  # noqa: E402
 from toyspec.stores.object_stores import fact_of  # noqa: E402
+from toyspec.stores.transfers import LocalFile  # noqa: E402
 
 FILES = {"runs/a/events.jsonl": b"0123456789", "runs/a/weights/w": b"", "runs/b": b"bb", "runs-2/c": b"c"}
 
@@ -130,6 +131,42 @@ def test_error_of_a_file_system_is_reported_without_secrets(error: Exception, ki
         FilePlace(_Failing(error), "x", "h").status("x://h/a")
     assert "AKIA" not in str(caught.value)
     assert "word" not in str(caught.value)
+
+
+@pytest.fixture(params=["of_store", "of_folder"])
+def target(request: pytest.FixtureRequest) -> tuple[Any, str]:
+    """Return a place that can be written, and its root."""
+    found: tuple[Any, str] = request.getfixturevalue(request.param)
+    return found
+
+
+def test_only_what_was_seen_is_replaced(target: tuple[Any, str], tmp_path: Path) -> None:
+    """A new object must not be there, a known one must be the same, and the entry that is returned is the new one."""
+    place, root = target
+    address = f"{root}/new/x"
+
+    def put(data: bytes, known: Entry | None, shared: int = 0) -> Entry:
+        (tmp_path / "f").write_bytes(data)
+        with LocalFile(str(tmp_path / "f"), lines=False) as file:
+            made: Entry = place.put(file, address, known, shared)
+        assert data == place.read_range(address, 0, 99, made.identity).data
+        return made
+
+    made = put(b"one\n", None)
+    assert (4, address, place.status(address)) == (made.size, made.address, made)
+    other = put(b"another", made)
+    for known, shared in ((None, 0), (made, 0), (made, 4)):
+        with pytest.raises(ChangedError):
+            put(b"one\ntwo\n", known, shared)
+    assert b"another" == place.read_range(address, 0, 99, other.identity).data
+    assert 12 == put(b"another\none\n", other, 7).size
+
+
+def test_copy_has_the_content(target: tuple[Any, str]) -> None:
+    """The content of one object is that of a new one."""
+    place, root = target
+    place.copy(place.status(f"{root}/runs/b"), f"{root}/runs/y")
+    assert b"bb" == place.read_range(f"{root}/runs/y", 0, 9, None).data
 
 
 def test_file_that_changes_while_it_is_read_is_refused() -> None:

@@ -18,13 +18,11 @@ import pytest
 import toyspec
 from command_line import command, environment
 from command_line import toyspec as call
-from loopback_store import BUCKET, Store, silence, status, stream
+from loopback_store import Store, silence, status, stream
+from synced_runs import LOG, TO
 from toyspec.core.places import place
 
 pytest.importorskip("obstore", reason="the extra remote is not installed")
-
-TO = f"s3://{BUCKET}/runs"
-LOG = "runs/a/events.jsonl"
 
 
 @contextmanager

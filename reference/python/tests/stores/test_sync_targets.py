@@ -30,68 +30,6 @@ def local(path: Path, data: bytes) -> Any:
     return LocalFile(str(path), lines=False)
 
 
-class Kept:
-    """A target, and how the test looks at what it has."""
-
-    def __init__(self, target: Any, root: str, read: Any, write: Any) -> None:
-        self.target, self.root, self.read, self.write = target, root, read, write
-
-
-@pytest.fixture(params=["folder", "store"])
-def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
-    """Return an empty place of each kind that needs no server."""
-    if request.param == "folder":
-        root = tmp_path / "place"
-
-        def write(name: str, data: bytes) -> None:
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_bytes(data)
-
-        return Kept(Folder(f"file://{root}"), f"file://{root}", lambda name: (root / name).read_bytes(), write)
-    from obstore.store import MemoryStore
-
-    from toyspec.stores.object_stores import ObjectPlace
-
-    store = MemoryStore()
-    return Kept(
-        ObjectPlace(store, "gs://bucket"),
-        "gs://bucket",
-        lambda name: bytes(obstore.get(store, name).bytes()),
-        lambda name, data: obstore.put(store, name, data),
-    )
-
-
-def test_only_what_was_seen_is_replaced(kept: Kept, tmp_path: Path) -> None:
-    """A new object must not be there, a known one must be the same, and the entry that is returned is the new one."""
-    target, address = kept.target, f"{kept.root}/a/x"
-    with local(tmp_path / "f", b"one\n") as file:
-        made = target.put(file, address, None)
-        assert (b"one\n", 4, address) == (kept.read("a/x"), made.size, made.address)
-        assert made.identity == target.status(address).identity
-        with pytest.raises(ChangedError):
-            target.put(file, address, None)
-    with local(tmp_path / "f", b"one\ntwo\n") as file:
-        kept.write("a/x", b"another")
-        for shared in (0, 4):
-            with pytest.raises(ChangedError):
-                target.put(file, address, made, shared)
-        assert b"another" == kept.read("a/x")
-        again = target.put(file, address, target.status(address))
-        assert (b"one\ntwo\n", 8) == (kept.read("a/x"), again.size)
-        with pytest.raises(ChangedError):
-            target.put(file, address, made)
-
-
-def test_copy_has_the_content(kept: Kept) -> None:
-    """The content of one object is that of a new one."""
-    kept.write("a/x", b"one\n")
-    base = kept.target.status(f"{kept.root}/a/x")
-    kept.target.copy(base, f"{kept.root}/b/y")
-    assert b"one\n" == kept.read("b/y")
-    found = sorted((entry.address, entry.size) for entry in kept.target.entries(kept.root))
-    assert [(f"{kept.root}/a/x", 4), (f"{kept.root}/b/y", 4)] == found
-
-
 def test_directory_is_not_a_file_of_a_folder(tmp_path: Path) -> None:
     """What is not a regular file could block, or never end."""
     with pytest.raises(PlaceError) as refused:

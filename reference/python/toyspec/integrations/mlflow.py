@@ -29,9 +29,10 @@ class ActiveRun(Logs):
         """What is written, and where."""
         training.begin()
 
-    def _end_by(self, error: BaseException | None) -> None:
+    def close(self) -> None:
+        """End the run: as errored or interrupted within the handling of an exception."""
         _forget(self)
-        self.training.end(error)
+        self.training.end()
 
 
 def set_tracking_uri(uri: str) -> None:

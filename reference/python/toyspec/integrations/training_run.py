@@ -19,8 +19,6 @@ from toyspec.core.writing.settings import Exist, OnError
 from toyspec.core.writing.system_metrics import System
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from toyspec.core.writing.events import Phase, Reason
     from toyspec.core.writing.run_writer import RunWriter
 
@@ -201,20 +199,14 @@ class Logs:
     run: TrainingRun
 
     def close(self) -> None:
-        """End the run."""
-        self._end_by(None)
+        """End the run: as errored or interrupted within the handling of an exception."""
+        self.run.end()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """End the run, as errored or interrupted where an exception ends the block."""
-        self._end_by(error)
-
-    def _end_by(self, error: BaseException | None) -> None:
-        self.run.end(error)
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 _lasting: RunWriter | None = None

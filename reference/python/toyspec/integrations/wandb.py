@@ -139,14 +139,15 @@ class Run(Logs):
 
     def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
         """End the run, as errored if *exit_code* is not 0."""
-        del quiet
-        self._end_by(None if not exit_code else SystemExit(exit_code))
-
-    def _end_by(self, error: BaseException | None) -> None:
         global run  # noqa: PLW0603 - wandb has one run at a time, in its module
-        self.training.end(error)
+        del quiet
+        self.training.end(SystemExit(exit_code) if exit_code else None)
         if run is self:
             run = None
+
+    def close(self) -> None:
+        """End the run: as errored or interrupted within the handling of an exception."""
+        self.finish()
 
 
 def init(  # noqa: PLR0913 - the call of wandb
