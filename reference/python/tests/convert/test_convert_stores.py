@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +13,6 @@ from conversions import SAMPLES, imported
 from toyspec.convert import mlflow_store, trackio_store
 from toyspec.convert.importing import import_runs
 from toyspec.core.errors import SourceError
-
-if TYPE_CHECKING:
-    pass
 
 NOTHING = {
     "tensorboard": "no event files (*tfevents*) in the directory or below",

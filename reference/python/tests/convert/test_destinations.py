@@ -77,10 +77,9 @@ def test_tensorboard_drops_what_a_resumption_supersedes(tmp_path: Path, has_ende
 def test_tensorboard_shows_another_run_of_the_same_name_beside_the_first(tmp_path: Path) -> None:
     """The directory of the second one has its identity after the name."""
     for loss in (1.0, 2.0):
-        run = write_steps(tmp_path / str(loss) / "a", [loss], seconds=loss, ending="completed")
-        text = (run / "events.jsonl").read_text().replace('"lr": 0.1', f'"lr": {loss}')
-        (run / "events.jsonl").write_text(text)
-        mirror_run(run, Mirror(to="tensorboard", into=str(tmp_path / "tb")), timing=FAST)
+        with toyspec.start_run(tmp_path / str(loss), run_id="a", config={"lr": loss}) as run:
+            run.step(loss=loss)
+        mirror_run(run.directory, Mirror(to="tensorboard", into=str(tmp_path / "tb")), timing=FAST)
     names = sorted(path.name for path in (tmp_path / "tb").iterdir())
     assert (2, "a", "a-") == (len(names), names[0], names[1][:2])
 

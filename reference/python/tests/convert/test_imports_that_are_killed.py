@@ -78,9 +78,7 @@ def test_killed_second_import_leaves_the_first(tmp_path: Path) -> None:
 
 def test_interrupted_import_goes_on(tmp_path: Path) -> None:
     """What was made before Ctrl-C is whole and is kept; the rest follows, under the names that it would have had."""
-    for number in range(8):
-        event_file(tmp_path / "logs" / str(number) / "same", *steps(3 + number))
-    sources = [tmp_path / "logs" / str(number) / "same" for number in range(8)]
+    sources = [event_file(tmp_path / str(size) / "same", *steps(size)).parent for size in range(3, 11)]
     import_runs(sources, tmp_path / "whole")
 
     def interrupt(done: int, total: int) -> None:
