@@ -194,7 +194,6 @@ def _free_name(name: str, names: set[str]) -> str:
 
 
 def _export(run: ExportedRun, run_id: str, destination: Destination, ledger: Ledger) -> None:
-    """Write *run*, called *run_id*, to *destination*."""
     destination.notes = ledger.notes
     destination.open(run.head._replace(run_id=run_id))
     end = None

@@ -119,10 +119,10 @@ class Ledger:
         """True when every item that was read is carried, changed or dropped."""
         return self.items == self.carried + self.changes + self.drops
 
-    def changed(self, cause: Cause, place: str, value: object, became: object = None, *, count: int = 1) -> None:
+    def changed(self, cause: Cause, place: str, value: object, became: object = None) -> None:
         """Record that *value*, part of the item at hand, is *became* in the result."""
         self._is_changed = True
-        self._add(cause, count, place, value, became)
+        self._add(cause, 1, place, value, became)
 
     def done(self, count: int = 1) -> None:
         """Record that the item at hand, the first of *count*, is in the result."""

@@ -128,7 +128,6 @@ class _EventImport:
             yield from self._of_event(event)
 
     def _events_in(self, path: str) -> Iterator[Event]:
-        """Yield the events of the file."""
         for block in self._blocks_in(path):
             yield from self._events_of_block(block, os.path.basename(path))
 

@@ -105,7 +105,6 @@ def _value(found: Message) -> Value:
 
 
 def _before_tensors(found: Message) -> tuple[ValueKind, Any]:
-    """Return what the messages before tensors show."""
     bins = _old_bins(Message(found.data(_HISTOGRAM)))
     if bins is not None:
         return "histogram", bins

@@ -8,7 +8,7 @@ import struct
 import zlib
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -81,17 +81,25 @@ class _Beginning:
     def take(self, kind: int, body: bytes) -> None:
         """Take in a message; raise MessageError."""
         if kind == RUN:
-            run = run_of(body)
-            self.facts |= run.facts
-            self.rest |= run.others
-            self._configure(run.config)
-            self._start = run.start if self._start is None else self._start
+            self._take_run(Message(body))
         elif kind == HISTORY and self._first is None:
             self._first = dict(pairs(body)).get("_timestamp", 0.0)
         elif kind == CONFIG:
             self._configure(dict(pairs(body)))
         elif kind == ENVIRONMENT and (program := (found := Message(body)).parts(6)):
             self.facts["argv"] = [text(part) for part in (*program, *found.parts(5))]
+
+    def _take_run(self, found: Message) -> None:
+        git = Message(found.data(21))
+        facts: dict[str, Any] = {name: found.text(number) for number, name in _RUN_FACTS.items()}
+        facts["tags"] = [text(tag) for tag in found.parts(10) if tag]
+        facts["host"] = {"name": found.text(13)} if found.data(13) else {}
+        facts["git"] = {name: git.text(number) for name, number in (("sha", 2), ("remote", 1)) if git.parts(number)}
+        self.facts |= {name: fact for name, fact in facts.items() if fact}
+        self.rest |= {name: found.text(number) for number, name in _RUN_OTHERS.items() if found.data(number)}
+        self._configure(dict(pair for part in found.parts(4) for pair in pairs(part)))
+        if self._start is None and found.data(17):
+            self._start = timestamp(found.data(17))
 
     def _configure(self, config: dict[str, Any]) -> None:
         for name, value in config.items():
@@ -129,7 +137,6 @@ class _Import:
         yield from self._values(None, None, rest, "summary")
 
     def _messages(self) -> Iterator[tuple[int, bytes] | Damage]:
-        """Yield the kind and the content of each record."""
         with open_file(self._path) as file:
             file.seek(0)
             done = 0
@@ -159,11 +166,9 @@ class _Import:
 
     @property
     def _place(self) -> str:
-        """The record at hand."""
         return f"record {self._record}"
 
     def _of_message(self, kind: int, body: bytes) -> Iterator[bytes]:
-        """Yield the lines of one message."""
         intake, ledger = self._intake, self._ledger
         if kind == HISTORY:
             yield from self._row(body)
@@ -208,7 +213,6 @@ class _Import:
             ledger.lose(NO_PLACE, self._place, OTHER_ITEMS[kind], name=OTHER_ITEMS[kind])
 
     def _row(self, body: bytes) -> Iterator[bytes]:
-        """Yield the lines of a row."""
         found: dict[str, Any] = {}
         for name, value in pairs(body):
             if name in found:
@@ -338,18 +342,6 @@ _BARE = {b"NaN": float("nan"), b"Infinity": float("inf"), b"-Infinity": -float("
 _decode = msgspec.json.Decoder().decode
 
 
-class RunMessage(NamedTuple):
-    """The facts of a run record."""
-
-    facts: dict[str, Any]
-    """Members of run_start."""
-    others: dict[str, str]
-    """What has no place there."""
-    config: dict[str, Any]
-    start: float | None
-    """Seconds since the Unix epoch."""
-
-
 STEP_METRIC = "train/step"
 """The metric that all others of an exported or mirrored run are drawn over; ``_step`` counts its rows."""
 
@@ -410,22 +402,6 @@ def step_of(body: bytes) -> int | None:
     """Return the step that follows the items of a history; None if there is none."""
     said = Message(body).parts(2)
     return Message(said[0]).integer(1) if said else None
-
-
-def run_of(body: bytes) -> RunMessage:
-    """Return what a run record says."""
-    found = Message(body)
-    git = Message(found.data(21))
-    facts: dict[str, Any] = {name: found.text(number) for number, name in _RUN_FACTS.items()}
-    facts["tags"] = [text(tag) for tag in found.parts(10) if tag]
-    facts["host"] = {"name": found.text(13)} if found.data(13) else {}
-    facts["git"] = {name: git.text(number) for name, number in (("sha", 2), ("remote", 1)) if git.parts(number)}
-    return RunMessage(
-        facts={name: fact for name, fact in facts.items() if fact},
-        others={name: found.text(number) for number, name in _RUN_OTHERS.items() if found.data(number)},
-        config=dict(pair for part in found.parts(4) for pair in pairs(part)),
-        start=timestamp(found.data(17)) if found.data(17) else None,
-    )
 
 
 _RUN_FACTS = {6: "group", 8: "name", 9: "notes"}

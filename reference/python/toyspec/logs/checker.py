@@ -6,7 +6,7 @@ import math
 import re
 from itertools import islice, repeat
 from operator import le
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from toyspec.core.checker.collecting import Collector, Location
 from toyspec.core.escaping import shortened
@@ -20,7 +20,7 @@ from toyspec.logs.recognition import unread_in
 from toyspec.logs.row_feed import RowFeed, read_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from toyspec.core.checker.collecting import CheckOptions
     from toyspec.core.format.line_validation import ValidatedLine
@@ -238,8 +238,11 @@ class DialectChecker:
 
     def _observe_unread(self, row: Row) -> None:
         """Report each metric with a value that is not a number, once: what reads the log leaves it out."""
+        # Imported here: start-up time counts.
+        import json
+
         for name, key, value in self._unread.find(row):
-            found = shortened(_as_json(value))
+            found = shortened(json.dumps(value, ensure_ascii=False))
             fact = messages.unexpected(path=shortened(name), found=found, expected="a number")
             place = Location(row.line, row.offset)
             self._collector.add(rules.VALUES_LEFT_OUT, place, fact, pointer=pointer_to([key]), advice=_UNREAD_HELP)
@@ -273,13 +276,6 @@ class DialectChecker:
             fact = messages.unexpected(path=shortened(key), found=str(found), expected="a finite number")
             place = Location(row.line, row.offset)
             self._collector.add(rules.BAD_FORMAT, place, fact, pointer=pointer_to([key]), advice=_STEP_HELP)
-
-
-def _as_json(value: Any) -> str:
-    # Imported here: start-up time counts.
-    import json
-
-    return json.dumps(value, ensure_ascii=False)
 
 
 class UnreadValues:
@@ -319,16 +315,6 @@ class UnreadValues:
         return new
 
 
-class NumberAsText(NamedTuple):
-    """A text where the records before have a number."""
-
-    key: str
-    """The member, flattened."""
-    text: str
-    is_new: bool = False
-    """True where the member had another type before: it is reported once."""
-
-
 class NumbersAsText:
     """Remembers which members are numbers, and finds those that are not any more."""
 
@@ -348,8 +334,11 @@ class NumbersAsText:
         self._add(name for name, column in block.columns.items() if type(column[0]) in _NUMBERS)
         return True
 
-    def find(self, row: Row, feed: RowFeed) -> list[NumberAsText]:
-        """Return the texts of *row* that have the place of a number; *feed* knows which members are metrics."""
+    def find(self, row: Row, feed: RowFeed) -> list[tuple[str, str, bool]]:
+        """Return key and text of each member of *row* with a text in place of a number, and whether it never had one.
+
+        *feed* knows which members are metrics.
+        """
         if not self._has_numbers:
             return []
         members = row.members
@@ -357,18 +346,16 @@ class NumbersAsText:
         odd = [key for key in texts if not feed.is_metric(key, members[key]) and not (key == self._time and row.time)]
         # A number that is not finite may be a word.
         self._add(key for key, value in members.items() if type(value) in _NUMBERS or feed.is_metric(key, value))
-        found = [NumberAsText(key, members[key]) for key in odd]
-        found = [each for each in found if self._is_table or _LIKE_NUMBER.match(each.text)]
-        return found + self._spelt_in(members, feed.metric_name)
+        found = [(key, members[key], False) for key in odd if self._is_table or _LIKE_NUMBER.match(members[key])]
+        return found + self._spelt_in(members, feed)
 
-    def _spelt_in(self, members: Mapping[str, Any], metric_name: Callable[[str], str | None]) -> list[NumberAsText]:
-        """Return the members that have no number so far, and a text that people read as one."""
+    def _spelt_in(self, members: Mapping[str, Any], feed: RowFeed) -> list[tuple[str, str, bool]]:
         found = []
         for key, value in members.items():
             is_spelt = type(value) is str and key not in self._numbers and self._is_spelt(key, value)
-            if is_spelt and metric_name(key) is not None:
+            if is_spelt and feed.metric_name(key) is not None:
                 self._spelt.add(key)
-                found.append(NumberAsText(key, value, is_new=True))
+                found.append((key, value, True))
         return found
 
     def _is_spelt(self, key: str, text: str) -> bool:

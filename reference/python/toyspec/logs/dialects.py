@@ -66,10 +66,6 @@ class Form(_Part, frozen=True, kw_only=True):
         """
         return not self.is_document and not self.carry and not self.index
 
-    def has_group(self, name: str) -> bool:
-        """Return whether one of the patterns has a group *name*."""
-        return any(f"(?P<{name}>" in pattern for pattern in self.patterns)
-
 
 class Marks(_Part, frozen=True, kw_only=True):
     """What has to hold for a file of the dialect."""

@@ -51,33 +51,25 @@ class DocumentCutter:
         self._depth = 0
         self._last = b""
         self._is_inside = not key
-        self._is_closed = False
+        self.is_closed = False
+        """True once the document has ended."""
         self._is_in_string = False
         self._start: tuple[int, int] | None = None
         self._kept = bytearray()
         self._length = 0
         self._committed = 0
-        self._next_number = 1
+        self.next_number = 1
+        """Number of the line after the last object, counted from 1."""
 
     @property
     def committed(self) -> int:
         """Byte offset after the last object; the size once the document is closed."""
-        return self.size if self._is_closed else self._committed
+        return self.size if self.is_closed else self._committed
 
     @property
     def size(self) -> int:
         """Number of bytes fed so far."""
         return self._offset + len(self._buffer)
-
-    @property
-    def next_number(self) -> int:
-        """Number of the line after the last object, counted from 1."""
-        return self._next_number
-
-    @property
-    def is_closed(self) -> bool:
-        """True once the document has ended."""
-        return self._is_closed
 
     def feed(self, chunk: bytes) -> list[Line]:
         """Return the objects that *chunk* completes, in order."""
@@ -116,10 +108,10 @@ class DocumentCutter:
 
     def fragment(self) -> Fragment | None:
         """Return the bytes after the last object if the document does not end; None if it does, or is empty."""
-        if self._is_closed or self.size == self.committed:
+        if self.is_closed or self.size == self.committed:
             return None
         head = bytes(self._kept[:HEAD_BYTES]) or self._buffer[:HEAD_BYTES]
-        return Fragment(self._next_number, self.committed, self.size - self.committed, False, head)
+        return Fragment(self.next_number, self.committed, self.size - self.committed, False, head)
 
     def pending(self) -> bytes | None:
         """Return None: an object without its end is not read."""
@@ -131,13 +123,15 @@ class DocumentCutter:
     def _take(self, token: re.Match[bytes], found: list[Line]) -> None:
         text = token[0]
         if self._between:
-            self._take_number()
+            match, self._between = _MEMBER.match(self._between), b""
+            if match is not None:
+                self.numbers[self._beside[self._last]] = int(match[1])
         if text in (b"{", b"["):
             if self._start is None and self._depth == 1 and self._level == 2:
                 self._is_inside = text == b"[" and self._last == self._key
             if text == b"{" and self._is_inside and self._depth == self._level and self._start is None:
                 self._start = (self._number, self._offset + token.start())
-                self._is_closed = False
+                self.is_closed = False
                 self._kept, self._length = bytearray(), 0
             self._depth += 1
             self._keep(text)
@@ -147,7 +141,7 @@ class DocumentCutter:
             if self._start is not None and self._depth == self._level:
                 found.append(self._commit())
             # After one object of a file, another may come.
-            self._is_closed = self._depth <= 0 if self._level == 0 else self._is_closed or self._depth <= 0
+            self.is_closed = self._depth <= 0 if self._level == 0 else self.is_closed or self._depth <= 0
             self._is_inside = self._is_inside and self._depth >= self._level
         else:
             self._last = text[1:-1]
@@ -163,7 +157,7 @@ class DocumentCutter:
         self._start = None
         self._kept = bytearray()
         self._committed = offset + self._length
-        self._next_number = self._number
+        self.next_number = self._number
         return line
 
     def _pass(self, part: bytes) -> None:
@@ -173,12 +167,6 @@ class DocumentCutter:
             self._keep(part)
             if self._depth == 1 and self._last in self._beside and len(self._between) < _LONG_STRING:
                 self._between += part
-
-    def _take_number(self) -> None:
-        match = _MEMBER.match(self._between)
-        if match is not None:
-            self.numbers[self._beside[self._last]] = int(match[1])
-        self._between = b""
 
     def _keep(self, part: bytes) -> None:
         if self._start is not None:

@@ -161,7 +161,8 @@ def read_as(
     phase = next((key for key in phases if key in texts), None)
     if phase is None and dialect.form.type == "pattern":
         # An evaluation may come after more records than were looked at.
-        phase = next((key for key in dialect.phase if dialect.form.has_group(key)), None)
+        groups = "".join(dialect.form.patterns)
+        phase = next((key for key in dialect.phase if f"(?P<{key}>" in groups), None)
     elif phase is None and not is_exact:
         phase = _late_phase(dialect, head)
     if phase is None and dialect.rank == "guess":
@@ -233,7 +234,7 @@ def _pivoted(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Keys) -> Di
         exclude = tuple({key for row in rows for key in row} - {keys.value})
         return msgspec.structs.replace(dialect, values=msgspec.structs.replace(dialect.values, exclude=exclude))
     present = list(dict.fromkeys(key for row in rows for key in row))
-    name = next((key for each in names if (key := _found(each, present)) and _mostly(rows, key, str)), None)
+    name = next((key for each in names if (key := _found(each, present)) and _are_texts(rows, key)), None)
     value = next((key for each in values if (key := _found(each, present)) and _is_measured(rows, key)), None)
     if name is None or value is None or name == value:
         return None
@@ -248,8 +249,8 @@ def _is_long(dialect: Dialect, rows: Sequence[dict[str, Any]], step: str | None)
     return len(names) > 1 or not others
 
 
-def _mostly(rows: Sequence[dict[str, Any]], key: str, kind: type) -> bool:
-    return 2 * sum(isinstance(row.get(key), kind) for row in rows) >= len(rows)
+def _are_texts(rows: Sequence[dict[str, Any]], key: str) -> bool:
+    return 2 * sum(isinstance(row.get(key), str) for row in rows) >= len(rows)
 
 
 def _is_measured(rows: Sequence[dict[str, Any]], key: str) -> bool:
@@ -281,7 +282,8 @@ def _notes(dialect: Dialect, head: bytes) -> tuple[str, ...]:
         notes.append("the program may write a log as several files: `toyspec import DIRECTORY` merges them")
     notes += _notes_on_written(dialect, head)
     notes += _notes_on_unnamed(dialect, head)
-    notes += _notes_on_unread(dialect, head)
+    unread = _unread(dialect, head)
+    notes += [f"values that are not numbers are left out, such as those of {_listed(unread)}"] if unread else []
     if values.texts and dialect.form.type != "pattern":
         plain = msgspec.structs.replace(dialect, values=msgspec.structs.replace(values, texts=False))
         rows = sample(head, plain)
@@ -316,12 +318,6 @@ def _notes_on_unnamed(dialect: Dialect, head: bytes) -> list[str]:
     return (
         notes if found is None else [*notes, f"what is not read as numbers is left out, such as {shortened(found)!r}"]
     )
-
-
-def _notes_on_unread(dialect: Dialect, head: bytes) -> list[str]:
-    """Return which members of JSON records have numbers or truths that are not metrics: long, mixed and inner lists."""
-    keys = _unread(dialect, head)
-    return [f"values that are not numbers are left out, such as those of {_listed(keys)}"] if keys else []
 
 
 def _unread(dialect: Dialect, head: bytes) -> dict[str, None]:

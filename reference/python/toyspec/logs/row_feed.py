@@ -8,6 +8,7 @@ import msgspec
 
 from toyspec.core.findings import Gap
 from toyspec.core.format.flattening import flattened, member_at
+from toyspec.core.format.line_validation import validate_line
 from toyspec.core.format.lines import Line, LineSplitter
 from toyspec.core.format.numbers import number as number_in
 from toyspec.core.generated import rules
@@ -239,7 +240,7 @@ class RowFeed(LogFeed):
     def validate(self, line: Line) -> ValidatedLine:
         """Return the exact result for a line that is not plainly a record."""
         if line.data is None:
-            return line_too_long(line, self._splitter.max_line_bytes)
+            return validate_line(line, max_line_bytes=self._splitter.max_line_bytes)
         if isinstance(self._form, PatternForm):
             self._observe_left_out(line, self._form.measured(line.data))
         return self._form.validate(line.data, first=line.number == 1)
@@ -351,10 +352,3 @@ def _goal(define: Define | None, value: dict[str, Any]) -> dict[str, str]:
     name, word = member_at(value, define.name), member_at(value, define.goal)
     goal = define.goals.get(word) if isinstance(word, str) else None
     return {name: goal} if isinstance(name, str) and goal is not None else {}
-
-
-def line_too_long(line: Line, limit: int) -> ValidatedLine:
-    """Return the result for a line that was not kept."""
-    from toyspec.core.format.line_validation import validate_line
-
-    return validate_line(line, max_line_bytes=limit)
