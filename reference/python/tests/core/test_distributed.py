@@ -66,15 +66,6 @@ def test_killed_worker_costs_a_retry(tmp_path: Path) -> None:
     assert ["100"] == os.listdir(tmp_path)
 
 
-@needs_fork
-def test_poisoned_items_are_isolated() -> None:
-    """Items that end every worker are reported with the reason, and all others have results."""
-    killers = frozenset([0, 63, 64, 321])
-    found = dict(results_of(range(500), work(partial(doubled, killers=killers)), Processes(2)))
-    lost = {item: f"{item}: {DIED}" for item in killers}
-    assert {item: 2 * item for item in range(500)} | lost == found
-
-
 def takes_all(items: list[int]) -> list[int]:
     """Return *items*, but take more memory than there is for one of them."""
     return [len(bytearray(1 << 44)) if item == 3 else item for item in items]

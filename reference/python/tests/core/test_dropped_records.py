@@ -77,20 +77,3 @@ def test_what_is_left_out_without_end_is_said_a_hundred_times(capsys: pytest.Cap
         said = lines(capsys)
         assert (101, "what else is left out is not reported here; the log counts it") == (len(said), said[100])
         assert 500 == dropped.count + dropped.values.total()
-
-
-def test_names_of_many_values_are_noted_a_thousand_at_a_time() -> None:
-    """A note is one line; the next one has the rest. A name without end is shortened."""
-    dropped = DroppedRecords("p")
-    dropped.leave_out_values(
-        [*(LeftOut(f"v{number}", "x") for number in range(1002)), LeftOut("n" * 1001, "x")], "step"
-    )
-    first = dropped.note()
-    assert 1000 == len(first["left_out"])
-    dropped.end_note(first)
-    assert dropped.has_unnoted
-    rest = dropped.note()
-    assert (3, "left out: 3 more like before") == (len(rest["left_out"]), rest["text"])
-    assert max(map(len, rest["left_out"])) < 1000
-    dropped.end_note(rest)
-    assert not dropped.has_unnoted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import sys
@@ -223,33 +224,33 @@ _SOUND = "a sound is one number a frame, or one for each channel: (frames,) or (
 _RATE = "an array of samples needs its sample_rate in frames a second: Audio(samples, 16000)"
 _BOTH = "give values, or edges and counts"
 _FLOATS = "its floats must be from 0.0 to 1.0, got"
+WRONG_PICTURES: dict[str, Any] = {
+    f"{_FLOATS} 2 to 2; scale them": np.full((2, 2), 2.0),
+    f"{_FLOATS} nan to nan; scale them": np.full((2, 2), np.nan),
+    "its values must be from 0 to 255, got 256 to 256; scale them": np.full((2, 2), 256),
+    "its values must be from 0 to 255, got -1 to 0; scale them": [[-1, 0]],
+    f"{_SHAPES} (2, 2, 7)": np.zeros((2, 2, 7)),
+    f"{_SHAPES} (0, 0)": np.zeros((0, 0)),
+    f"{_SHAPES} (1, 1, 1, 1)": np.zeros((1, 1, 1, 1)),
+    "it must be an array of numbers, got complex128": np.ones((2, 2), complex),
+    "it is application/octet-stream, and not of type image; log it with toyspec.File": b"text",
+    "it cannot be read: FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/a.png'": "/nowhere/a.png",
+    "a picture has at most 268,435,456 values, this has 1,073,741,824; make it smaller": np.broadcast_to(
+        np.uint8(0), (1 << 15, 1 << 15)
+    ),
+}
+WRONG_SOUNDS: dict[str, Any] = {
+    "its floats must be from -1.0 to 1.0, got 3 to 3; scale them": [3.0],
+    f"{_SOUND} (2, 2, 2)": np.zeros((2, 2, 2)),
+    f"{_SOUND} (0,)": [],
+    "its values must be from -32768 to 32767, got 40000 to 40000; scale them": [40000],
+    "it is image/gif, and not of type audio; log it with toyspec.File": b"GIF89a",
+}
 WRONG: list[tuple[str, Callable[[], Any]]] = [
-    (f"{_FLOATS} 2 to 2; scale them", lambda: Image(np.full((2, 2), 2.0))),
-    (f"{_FLOATS} nan to nan; scale them", lambda: Image(np.full((2, 2), np.nan))),
-    ("its values must be from 0 to 255, got 256 to 256; scale them", lambda: Image(np.full((2, 2), 256))),
-    ("its values must be from 0 to 255, got -1 to 0; scale them", lambda: Image(np.array([[-1, 0]]))),
-    (f"{_SHAPES} (2, 2, 7)", lambda: Image(np.zeros((2, 2, 7)))),
-    (f"{_SHAPES} (0, 0)", lambda: Image(np.zeros((0, 0)))),
-    (f"{_SHAPES} (1, 1, 1, 1)", lambda: Image(np.zeros((1, 1, 1, 1)))),
-    ("it must be an array of numbers, got complex128", lambda: Image(np.ones((2, 2), complex))),
-    (
-        "it is application/octet-stream, and not of type image; log it with toyspec.File",
-        lambda: Image(b"text"),
-    ),
-    (
-        "it cannot be read: FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/a.png'",
-        lambda: Image("/nowhere/a.png"),
-    ),
+    *((fact, functools.partial(Image, given)) for fact, given in WRONG_PICTURES.items()),
+    *((fact, functools.partial(Audio, given, 8)) for fact, given in WRONG_SOUNDS.items()),
     (_RATE, lambda: Audio(np.zeros(4))),
     (_RATE, lambda: Audio(np.zeros(4), 0)),
-    ("its floats must be from -1.0 to 1.0, got 3 to 3; scale them", lambda: Audio(np.full(4, 3.0), 8)),
-    (f"{_SOUND} (2, 2, 2)", lambda: Audio(np.zeros((2, 2, 2)), 8)),
-    (f"{_SOUND} (0,)", lambda: Audio(np.zeros(0), 8)),
-    (
-        "its values must be from -32768 to 32767, got 40000 to 40000; scale them",
-        lambda: Audio(np.full(4, 40000), 8),
-    ),
-    ("it is image/gif, and not of type audio; log it with toyspec.File", lambda: Audio(b"GIF89a")),
     (
         "a film is a file, by its path or as bytes; make one of an array, for example by imageio",
         lambda: Video(np.zeros((2, 2, 2, 3))),
@@ -257,10 +258,6 @@ WRONG: list[tuple[str, Callable[[], Any]]] = [
     (
         "it is application/octet-stream, and not of type video; log it with toyspec.File",
         lambda: Video(b"text"),
-    ),
-    (
-        "a picture has at most 268,435,456 values, this has 1,073,741,824; make it smaller",
-        lambda: Image(np.broadcast_to(np.uint8(0), (1 << 15, 1 << 15))),
     ),
     ("none of its 1 values is finite", lambda: Histogram([float("nan")])),
     ("bins is 0; it must be from 1 to 512", lambda: Histogram([1.0], 0)),
@@ -302,21 +299,20 @@ def test_what_is_not_a_picture_takes_nothing_along(
 TENSOR = SimpleNamespace(tolist=lambda: 1 / 3)  # what it prints is rounded
 PANDAS = SimpleNamespace(to_csv=lambda buffer, index: buffer.write("index\n" if index else "a\n"))
 POLARS = SimpleNamespace(write_csv=lambda: "a\n1\n")
-CSV, GIF, WEBM = ({"media_type": each} for each in ("text/csv", "image/gif", "video/webm"))
+GIF, WEBM = ({"media_type": each} for each in ("image/gif", "video/webm"))
+TABLES: list[tuple[bytes, Any]] = [
+    (b'n,t\n1,"a,b"\n,"c"""\n', [[["n", "t"], [1, "a,b"], [None, 'c"']]]),
+    (f'0.1,{1 / 3},"{json.dumps(list(range(200)))}"\n'.encode(), [[[np.float32(0.1), TENSOR, np.arange(200)]]]),
+    (b"a\n", [PANDAS]),
+    (b"a\n1\n", [POLARS]),
+    (b"1,2\n3\n", [[[1, 2], [3]]]),
+    (b"a,b\n1,\n2,\\ud800\n", [[{"a": 1}, {"b": "\ud800", "a": 2}]]),
+    (b"b\n2\n", [[{"a": 1, "b": 2}], ["b"]]),
+    (b"a\n", [[], ["a"]]),
+]
 # A value, the members of its record, and the file; without one, None.
 WHOLE: list[tuple[Callable[[], Any], dict[str, Any], bytes | None]] = [
-    (lambda: Table([[1, "a,b"], [None, 'c"']], ["n", "t"]), CSV, b'n,t\n1,"a,b"\n,"c"""\n'),
-    (
-        lambda: Table([[np.float32(0.1), TENSOR, np.arange(200)]], ["x", "y", "z"]),
-        CSV,
-        f'x,y,z\n0.1,{1 / 3},"{json.dumps(list(range(200)))}"\n'.encode(),
-    ),
-    (lambda: Table(PANDAS), CSV, b"a\n"),
-    (lambda: Table(POLARS), CSV, b"a\n1\n"),
-    (lambda: Table([[1, 2], [3]]), CSV, b"1,2\n3\n"),
-    (lambda: Table([{"a": 1}, {"b": "\ud800", "a": 2}]), CSV, b"a,b\n1,\n2,\\ud800\n"),
-    (lambda: Table([{"a": 1, "b": 2}], ["b"]), CSV, b"b\n2\n"),
-    (lambda: Table(columns=["a"]), CSV, b"a\n"),
+    *((functools.partial(Table, *given), {"media_type": "text/csv"}, data) for data, given in TABLES),
     (lambda: File(b"x", "a/b"), {"media_type": "a/b"}, b"x"),
     (lambda: File(bytearray(b"x")), {"media_type": "application/octet-stream"}, b"x"),
     (lambda: Image(b"GIF89a"), GIF, b"GIF89a"),

@@ -85,14 +85,6 @@ def test_list_ends_with_the_stream_of_a_run(store: Store) -> None:
     assert len(store.requests) <= 2
 
 
-def test_compare_takes_a_directory(sweep: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its runs are compared; a directory with one run is one run."""
-    assert exit_codes.OK == main(["compare", str(sweep)])
-    assert ["final", "loss", "2", "1", "0.5"] in [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert exit_codes.USAGE == main(["compare", str(sweep / "more")])
-    assert "at least two runs are needed, got 1; name them, or a directory with runs" in capsys.readouterr().err
-
-
 def test_tail_takes_a_directory(
     sweep: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,26 +105,3 @@ def test_settings_that_differ_are_named() -> None:
     assert {} == progress.changed({"a": 1, "b": 3})
     assert {"a": 2, "d": None, "b": None} == progress.changed({"a": 2, "d": None})
     assert {"a": 1} == after({"kind": "run_start", "config": {"a": 1}}, {**BACK, "config": 5}).config
-
-
-@pytest.mark.parametrize(
-    ("events", "kind", "event", "fact"),
-    [
-        ([START], "note", {"t": 0.5}, "t 0.5 of note is less than 1.0 of the previous record; t must not decrease"),
-        (
-            [START, STEP],
-            "step",
-            {"t": 1.0, "step": 3},
-            "step 3 after step 3 in phase eval: step numbers must increase; to repeat steps, write run_resume first",
-        ),
-    ],
-)
-def test_record_that_is_not_allowed_next_says_why(
-    events: list[dict[str, Any]], kind: str, event: dict[str, Any], fact: str
-) -> None:
-    """The message has both values and what to do."""
-    with pytest.raises(InvalidEventError) as caught:
-        after(*events).admit(kind, event)
-    assert fact == str(caught.value)
-    after(START).admit("own", {"t": 0.0})
-    after(START).admit("note", {"t": 1.0})

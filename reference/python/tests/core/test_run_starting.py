@@ -75,19 +75,18 @@ def test_model_may_be_its_architecture(tmp_path: Path, members: Any, model: dict
 
 def test_the_same_script_resumes_again_and_again(tmp_path: Path) -> None:
     """Each attempt goes on after the last train step, without a call that the first one does not make."""
-    for _ in range(3):
+    for _ in range(2):
         run = start_run(tmp_path, run_id="a", exist="resume", on_error="raise")
         run.step(loss=0.5)
         run.step(loss=0.25)
         run.abandon()
     with start_run(tmp_path, run_id="a", exist="resume") as run:
-        assert (6, True) == (run.last_step, run.resumes)
+        assert (4, True) == (run.last_step, run.resumes)
     found = [(record.kind, record.get("step", record.get("from_step"))) for record in read(run.directory)]
     steps = [("run_start", None), ("step", 1), ("step", 2), ("run_resume", 2), ("step", 3), ("step", 4)]
-    assert [*steps, ("run_resume", 4), ("step", 5), ("step", 6), ("run_resume", 6), ("run_end", None)] == found
-    report = check(run.directory).files[0]
-    assert ("complete", []) == (report.state, report.findings)
-    assert 6 == list(read(run.directory))[-1]["final_step"]
+    assert [*steps, ("run_resume", 4), ("run_end", None)] == found
+    assert [] == check(run.directory).files[0].findings
+    assert 4 == list(read(run.directory))[-1]["final_step"]
 
 
 @pytest.mark.parametrize(

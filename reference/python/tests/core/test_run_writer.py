@@ -104,6 +104,11 @@ def test_none_is_not_given(run: RunWriter) -> None:
             "ended_at '2026-02-30T00:00:00Z' must be an RFC 3339",
         ),
         (lambda run: run.run_start(), "a second run_start"),
+        (lambda run: run.step(3), "step 3 after step 3 in phase train: step numbers must increase; to repeat steps, "),
+        (
+            lambda run: run.write({"kind": "note", "t": 0.25, "text": "x"}),
+            "t 0.25 of note is less than 0.5 of the",
+        ),
         (lambda run: run.write({"kind": "note"}), "text"),
         (lambda run: run.write({"kind": 3}), "has no kind"),
         (lambda run: run.write(["kind"]), "the event must be an object, got list"),

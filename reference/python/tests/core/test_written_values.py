@@ -218,11 +218,6 @@ CASES: dict[str, Case] = {
         ['{"kind":"scalars","t":0.0,"step":1,"values":{"a":1.0},"texts":{"given_step":"three"}}'],
         lost={"step": f"it must be an integer ≥ 0, got str 'three'; {AT_NEXT_STEP}"},
     ),
-    "a step that is a list": Case(
-        lambda run: run.log({"a": 1}, step=[5]),
-        ['{"kind":"scalars","t":0.0,"step":1,"values":{"a":1.0},"texts":{"given_step":"[5]"}}'],
-        lost={"step": f"it must be an integer ≥ 0, got list '[5]'; {AT_NEXT_STEP}"},
-    ),
     "steps of other types": Case(
         lambda run: [run.log(acc=0.5, step="7"), run.step(8.0, loss=1.0)],
         ['{"kind":"scalars","t":0.0,"step":7,"values":{"acc":0.5}}', '{"kind":"step","t":0.0,"step":8,"loss":1.0}'],
@@ -255,25 +250,6 @@ CASES: dict[str, Case] = {
             '{"kind":"step","t":0.0,"step":6}',
             '{"kind":"step","phase":"eval","t":0.0,"step":4}',
         ],
-    ),
-    "values and texts of a phase that is none": Case(
-        lambda run: run.log({"a": 1, "b": "x"}, step=3, phase="warmup"),
-        ['{"kind":"scalars","t":0.0,"step":3,"values":{"warmup/a":1.0},"texts":{"warmup/b":"x"}}'],
-        lost={"phase": f"{PHASES}, got warmup; the values are named after it, as warmup/loss"},
-    ),
-    "a step of a phase that is none": Case(
-        lambda run: run.step(7, loss=1.0, phase="odd"),
-        ['{"kind":"scalars","t":0.0,"step":7,"values":{"odd/loss":1.0}}'],
-        lost={"phase": f"{PHASES}, got odd; the values are named after it, as odd/loss"},
-    ),
-    "an evaluation of a phase that is none": Case(
-        lambda run: run.eval("v", loss=1, phase="odd"),
-        ['{"kind":"eval","phase":"eval","t":0.0,"name":"v","loss":1.0}'],
-        lost={"phase": f"{PHASES}, got odd"},
-    ),
-    "a phase that is a member of an enumeration": Case(
-        lambda run: run.log({"a": 1}, phase=Split.TEST),
-        ['{"kind":"scalars","phase":"eval","t":0.0,"values":{"a":1.0}}'],
     ),
     "a mapping for the loss of an evaluation": Case(
         lambda run: run.eval("v", loss={"ce": 1}),
