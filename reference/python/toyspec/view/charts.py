@@ -173,7 +173,7 @@ class Frame(NamedTuple):
 
     def height(self, value: float, dots: int) -> int:
         """Return the row of dots of *value*, from the bottom."""
-        low, high, value = (self._scaled(each) for each in (self.low, self.high, value))
+        low, high, value = (log10(each) if self.scale == "log" else each for each in (self.low, self.high, value))
         # Halves keep the span of the largest numbers finite.
         span = high / 2 - low / 2
         return round((value / 2 - low / 2) / span * (dots - 1)) if span > 0 else (dots - 1) // 2
@@ -182,9 +182,6 @@ class Frame(NamedTuple):
         """Return the column of dots of *place*."""
         span = self.last - self.first
         return min(max(int((place - self.first) / span * (dots - 1) + 0.5), 0), dots - 1) if span > 0 else 0
-
-    def _scaled(self, value: float) -> float:
-        return log10(value) if self.scale == "log" else value
 
     def shows(self, value: float) -> bool:
         """Return whether *value* has a place on the scale."""

@@ -192,7 +192,7 @@ class CurveStore:
     def load_rows(self, root: str) -> dict[str, tuple[Identity, dict[str, Any]]]:
         """Return the rows of the runs below *root*, with the identities of their streams, by path."""
         try:
-            with open_file(self._rows_file(root)) as file:
+            with open_file(self._file(root, "rows")) as file:
                 found = msgspec.json.decode(file.read())
             if found["format"] != FORMAT:
                 return {}
@@ -203,7 +203,7 @@ class CurveStore:
     def save_rows(self, root: str, rows: dict[str, tuple[Identity, dict[str, Any]]]) -> None:
         """Keep the rows of the runs below *root*."""
         listed = [(path, at, row) for path, (at, row) in rows.items() if _is_text(path)]
-        _write_whole(self._rows_file(root), msgspec.json.encode({"format": FORMAT, "rows": listed}))
+        _write_whole(self._file(root, "rows"), msgspec.json.encode({"format": FORMAT, "rows": listed}))
 
     def trim(self) -> None:
         """Delete what was not used for long, and the oldest files beyond the largest size."""
@@ -226,11 +226,9 @@ class CurveStore:
         if self._temporary is not None:
             self._temporary.cleanup()
 
-    def _file(self, path: str) -> str:
-        return os.path.join(self.directory, f"toyspec-{_digest(path)}.curves")
-
-    def _rows_file(self, root: str) -> str:
-        return os.path.join(self.directory, f"toyspec-{_digest(root)}.rows")
+    def _file(self, path: str, of: str = "curves") -> str:
+        digest = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
+        return os.path.join(self.directory, f"toyspec-{digest}.{of}")
 
 
 def _write_whole(path: str, data: bytes) -> None:
@@ -248,10 +246,6 @@ def default_directory() -> str:
         return named
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(base, "toyspec")
-
-
-def _digest(path: str) -> str:
-    return hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:32]
 
 
 def _is_text(path: str) -> bool:

@@ -84,8 +84,8 @@ def detail_of(
             for alert in health.take(record):
                 found.add_alert(alert, record)
             places.take(record)
-            if record.kind == "note" and (note := found.last("notes")) and note["line"] == record.line:
-                places.add_to(note)
+            if record.kind == "note" and (notes := found.lists.get("notes")) and notes[-1]["line"] == record.line:
+                places.add_to(notes[-1])
         account = reading.report
     places.finish()
     start = found.start
@@ -253,11 +253,6 @@ class _Collected:
         """Return unit and description of a metric."""
         found = defined(name, self._defined) or {}
         return {key: found.get(key) if isinstance(found.get(key), str) else None for key in ("unit", "description")}
-
-    def last(self, name: str) -> dict[str, Any] | None:
-        """Return the last item of the list *name*; None without one."""
-        items = self.lists.get(name)
-        return items[-1] if items else None
 
     def leave_out(self, name: str, number: int) -> None:
         """Count *number* items that the list *name* lacks."""

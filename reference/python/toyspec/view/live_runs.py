@@ -29,7 +29,7 @@ from toyspec.view.viewed_runs import ViewedRun
 from toyspec.view.watching import RootWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from concurrent.futures import Future
 
     from toyspec.view.curve_store import Curves
@@ -111,12 +111,10 @@ class LiveRuns:
         *roots: str,
         store: CurveStore | None = None,
         dialect: DialectChoice | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.roots = roots_of(roots)
         self.store = store or CurveStore()
         self.dialect = dialect or DialectChoice()
-        self._clock = clock
         self._workers = ScanWorkers(self.store.directory, self.dialect)
         self._lock = threading.RLock()
         self._entries: dict[str, ViewedRun] = {}
@@ -125,7 +123,7 @@ class LiveRuns:
         self._pending: dict[str, Future[None]] = {}
         self._open: OrderedDict[str, ViewedRun] = OrderedDict()
         self.changes = Changes(self._lock)
-        self._watches = [RootWatch(root, self, clock) for root in self.roots]
+        self._watches = [RootWatch(root, self) for root in self.roots]
         self._is_started = False
         self._is_shown = threading.Event()
 
@@ -283,7 +281,7 @@ class LiveRuns:
 
     def _is_hot(self, entry: ViewedRun) -> bool:
         is_running = entry.row is not None and entry.row["state"] == "running"
-        return is_running or (entry.changed_at > 0 and self._clock() - entry.changed_at < _HOT_SECONDS)
+        return is_running or (entry.changed_at > 0 and time.monotonic() - entry.changed_at < _HOT_SECONDS)
 
     def hot(self, root: Root) -> list[ViewedRun]:
         """Return the runs below *root* that may be written now."""
@@ -298,7 +296,7 @@ class LiveRuns:
         with self._lock:
             entry.identity = identity
             entry.row_identity = None if is_unlocked else entry.row_identity
-            entry.changed_at = self._clock()
+            entry.changed_at = time.monotonic()
             self._note(entry, {"run": encodable(entry.run), "bytes": identity[2]})
 
     def take_found(self, root: Root, found: Mapping[str, Stream], *, is_whole: bool) -> None:
@@ -329,7 +327,7 @@ class LiveRuns:
         self._entries[entry.run] = self._by_path[stream.path] = entry
         entry.revision = self.changes.add({"added": encodable(entry.run)} if self._is_started else None)
         if self._is_started:
-            entry.changed_at = self._clock()
+            entry.changed_at = time.monotonic()
         return entry
 
     # What requests need.
@@ -364,7 +362,7 @@ class LiveRuns:
             known = owner.ranks[name] = ViewedRun(run, owner.root, Stream(path, identity[2]))
             known.identity = identity
         elif known.identity != identity:
-            known.identity, known.changed_at = identity, self._clock()
+            known.identity, known.changed_at = identity, time.monotonic()
         return known
 
     def listing(self, since: str | None = None, *, is_quick: bool = False) -> dict[str, Any]:
@@ -416,12 +414,8 @@ class LiveRuns:
                 if entry.row is None:
                     self._set_row(entry, quick, None)
             return entry.row or quick
-        if entry.reads_ends:
-            return self._glanced(entry)
-        return self._follow(entry)
-
-    def _glanced(self, entry: ViewedRun) -> dict[str, Any]:
-        """Read the ends of the stream of *entry* again and return its row."""
+        if not entry.reads_ends:
+            return self._follow(entry)
         identity = entry.identity
         row = quick_row(entry.work(), self.dialect)
         with self._lock:

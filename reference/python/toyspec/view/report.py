@@ -153,7 +153,10 @@ def _reported(path: str, run: str, buckets: int, choice: DialectChoice) -> _Repo
         row.update(detail["incidents"] if ranks is None else counted_incidents(path, choice) or {})
         frames = list(_frames(curves, run, buckets))
         for rank, stream in ranks_beside(path).items():
-            frames += _frames_of_rank(stream, f"{run}/{rank_file(rank)}", buckets, choice)
+            # The facts about the ranks name one that cannot be read.
+            with suppress(StreamError), closing(ScannedRun(stream, choice)) as other:
+                other.read_whole()
+                frames += _frames(curves_of(other), f"{run}/{rank_file(rank)}", buckets)
         return _Reported(row, detail, ranks, frames)
 
 
@@ -197,13 +200,6 @@ def _runs_below(paths: Sequence[str], choice: DialectChoice) -> list[_PageRun]:
         run = run_id(root, stream.path, is_only=len(roots) == 1, taken=found)
         found[run] = _PageRun(stream, run)
     return list(found.values())
-
-
-def _frames_of_rank(path: str, run: str, buckets: int, choice: DialectChoice) -> Iterator[bytes]:
-    # The facts about the ranks name one that cannot be read.
-    with suppress(StreamError), closing(ScannedRun(path, choice)) as file:
-        file.read_whole()
-        yield from _frames(curves_of(file), run, buckets)
 
 
 def _frames(curves: Curves, run: str, buckets: int) -> Iterator[bytes]:

@@ -112,31 +112,24 @@ class Answers:
         entries = self.catalog.entries(runs)
         self.catalog.want([entry for entry in entries if entry is not None])
         for run, entry in zip(runs, entries, strict=True):
-            yield self._made(run, entry, metrics, request)
-
-    def _made(self, run: str, entry: ViewedRun | None, metrics: Sequence[str], request: Request) -> bytes:
-        """Return the frames of *metrics* of a run, which say why it cannot be read where it cannot."""
-        try:
-            return b"".join(self._frames_of(run, entry, metrics, request))
-        except (StreamError, OSError) as error:
-            return b"".join(frame({"run": run, "metric": metric, "message": str(error)}) for metric in metrics)
+            try:
+                yield b"".join(self._frames_of(run, entry, metrics, request))
+            except (StreamError, OSError) as error:
+                yield b"".join(frame({"run": run, "metric": metric, "message": str(error)}) for metric in metrics)
 
     def _frames_of(
         self, run: str, entry: ViewedRun | None, metrics: Sequence[str], request: Request
     ) -> Iterator[bytes]:
         curves = None if entry is None else self.catalog.curves(entry, metrics)
         if entry is None or curves is None:
-            gone = "no such run; it may have been deleted"
-            message = gone if entry is None else self._problem(entry)
+            problem = None if entry is None else self.catalog.row(entry)["message"] or "the run cannot be read"
+            message = problem or "no such run; it may have been deleted"
             yield from (frame({"run": run, "metric": metric, "message": message}) for metric in metrics)
             return
         tokens = tokens_of(curves, request.axes)
         for metric in metrics:
             deepen = partial(finer_buckets, entry.path, curves, metric)
             yield from curve_frames(curves, run, metric, request, tokens, deepen=deepen)
-
-    def _problem(self, entry: ViewedRun) -> str:
-        return str(self.catalog.row(entry)["message"] or "the run cannot be read")
 
     def ranks(self, query: Query) -> bytes:
         """Return what the processes of a run have logged, as ``shown_ranks`` does; null where there is only one."""
@@ -161,8 +154,15 @@ class Answers:
 
     def file(self, query: Query) -> OpenFile:
         """Return a file of a run that may be sent, open: its stream, if none is named."""
+        from toyspec.view.details import files_beside
+
         entry = self._entry(query)
-        return self._opened(entry, self._path_of(entry, query), _NO_FILE)
+        own = os.path.basename(entry.path)
+        wanted = _one(query, "path", own)
+        path = next((file.path for file in files_beside(entry.path) if file.name == wanted), None)
+        if path is None and wanted != own:
+            raise RefusedError(404, _NO_FILE)
+        return self._opened(entry, path or entry.path, _NO_FILE)
 
     @staticmethod
     def _opened(entry: ViewedRun, path: str, absent: str) -> OpenFile:
@@ -176,18 +176,6 @@ class Answers:
             file.close()
             raise RefusedError(404, absent)
         return file
-
-    @staticmethod
-    def _path_of(entry: ViewedRun, query: Query) -> str:
-        wanted = _one(query, "path", os.path.basename(entry.path))
-        from toyspec.view.details import files_beside
-
-        for file in files_beside(entry.path):
-            if file.name == wanted:
-                return file.path
-        if wanted == os.path.basename(entry.path):
-            return entry.path
-        raise RefusedError(404, _NO_FILE)
 
     def _entry(self, query: Query) -> ViewedRun:
         run = _required(query, "run")

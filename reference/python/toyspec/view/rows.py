@@ -41,7 +41,7 @@ def row_of(facts: RunFacts, run: str, other_ranks: Sequence[int] = ()) -> dict[s
         **({"loss_not_finite": True} if facts.loss_not_finite else {}),
         **({"world_size": facts.world_size} if facts.world_size else {}),
         **_ranks(other_ranks, facts.unended_ranks),
-        "config": _first(settings, MOST_SETTINGS),
+        "config": dict(islice(settings.items(), MOST_SETTINGS)),
         "metrics": {cut(name): _metric(each) for name, each in islice(metrics.items(), MOST_METRICS)},
         "left_out": {
             "metrics": max(0, len(metrics) - MOST_METRICS) + facts.metrics_left_out,
@@ -73,10 +73,6 @@ def _ranks(others: Sequence[int], broken: Sequence[RankState]) -> dict[str, Any]
     """Return the members of a row about ranks, which it has only where there are some."""
     found = {"other_ranks": list(others), "unended_ranks": [list(each) for each in broken]}
     return {name: value for name, value in found.items() if value}
-
-
-def _first(members: dict[str, Any], most: int) -> dict[str, Any]:
-    return members if len(members) <= most else dict(islice(members.items(), most))
 
 
 def annotated(row: dict[str, Any], annotations: Annotations) -> dict[str, Any]:

@@ -163,7 +163,10 @@ class Scan:
         if mapping_of(record.profile).of_kind(record.kind).role == "step" and not record.is_step:
             return None
         time = self._since_first(record.time) if record.time_origin == "unix" else record.time
-        return _placed(step, time, record.epoch)
+        figure, seconds, epoch = map(finite_number, (step, time, record.epoch))
+        if figure is None or abs(figure) >= _MAX_STEP:
+            return None
+        return figure, nan if seconds is None else seconds, nan if epoch is None else epoch
 
     def _since_first(self, time: float | None) -> float | None:
         """Return the seconds since the first of the times of day."""
@@ -172,8 +175,7 @@ class Scan:
         self._first_time = time if self._first_time is None else self._first_time
         return time - self._first_time
 
-    def _curve(self, name: str, where: dict[str, AnyPyramid] | None = None) -> AnyPyramid | None:
-        where = self.latest if where is None else where
+    def _curve(self, name: str, where: dict[str, AnyPyramid]) -> AnyPyramid | None:
         curve = where.get(name)
         if curve is not None or (self._wanted is not None and not self._wanted(name)):
             return curve
@@ -181,13 +183,6 @@ class Scan:
             return None
         curve = where[name] = new_pyramid(self._most)
         return curve
-
-
-def _placed(step: float | None, time: float | None, epoch: float | None) -> tuple[float, float, float] | None:
-    figure, seconds, known = map(finite_number, (step, time, epoch))
-    if figure is None or abs(figure) >= _MAX_STEP:
-        return None
-    return figure, nan if seconds is None else seconds, nan if known is None else known
 
 
 def _named(place: tuple[float, float, float]) -> dict[str, float | None]:

@@ -108,7 +108,8 @@ class RunList(Widget):
         room = max(self.size.height - 1, 1)
         self._top = min(max(self._top, self.cursor - room + 1), self.cursor)
         rows = self.rows[self._top : self._top + room]
-        cells = [self._titles(), *map(self._cells, rows)]
+        titles = ["run", "state", "step", shortened(self.metric, _TITLE_COLUMNS), "best", "took", "left"]
+        cells = [titles, *map(self._cells, rows)]
         widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
         names = cut_apart([row[0] for row in cells[1:]], max(self._left(widths), _LEAST_NAME_COLUMNS))
         widths[0] = max([3, *map(width, names)])
@@ -135,27 +136,18 @@ class RunList(Widget):
             line.stylize("reverse", 1)
         text.append_text(line)
 
-    def _titles(self) -> list[str]:
-        return ["run", "state", "step", shortened(self.metric, _TITLE_COLUMNS), "best", "took", "left"]
-
     def _cells(self, row: dict[str, Any]) -> list[str]:
         facts = row["metrics"].get(self.metric, {})
         return [
             shortened(row["name"], _NAME_CHARS) + (" *" if row["starred"] else ""),
             end_of(row)[0],
             cell(row["last_step"]),
-            _last(facts),
+            # The one before a value that is not finite would look healthy.
+            "not finite" if facts.get("last_not_finite") else cell(facts.get("last")),
             cell(facts.get("best")),
             cell(row["seconds"], duration),
             cell(row["remaining"] or None, duration),
         ]
-
-
-def _last(facts: dict[str, Any]) -> str:
-    """Return the last value of a metric; one before a value that is not finite would look healthy."""
-    if facts.get("last_not_finite"):
-        return "not finite"
-    return cell(facts.get("last"))
 
 
 def _color(index: int | None) -> str:

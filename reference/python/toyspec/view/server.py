@@ -290,28 +290,19 @@ class ViewHandler(BaseHTTPRequestHandler):
         with closing(self.rfile):
             super().finish()
 
-    def do_GET(self) -> None:
-        """Answer with a head and a body."""
-        self._answer()
-
-    def do_HEAD(self) -> None:
-        """Answer with the head alone."""
-        self._answer()
-
     def do_POST(self) -> None:
         """Refuse it: no request changes anything."""
         self._refuse(RefusedError(405, "this server only reads; `toyspec annotate` writes annotations"))
         self.wfile.flush()
 
-    def _answer(self) -> None:
+    def do_GET(self) -> None:
+        """Answer with a head, and with a body if it is not asked for the head alone."""
         self.server.end_waiting(self.connection)
         try:
             address = urlsplit(self.path)
-            self._admit(address.query)
+            self._admit(address.path, address.query)
             query = parse_qs(address.query, keep_blank_values=True, max_num_fields=20_000, errors="backslashreplace")
             path = address.path
-            if path in self._answers or path in self._routes:
-                self._refuse_other_sites()
             if path in self._answers:
                 answer = partial(getattr(self.server.answers, self._answers[path]), query)
                 self._json(self.server.within_time(self.path, answer))
@@ -327,20 +318,21 @@ class ViewHandler(BaseHTTPRequestHandler):
             self._refuse(RefusedError(400, "the request is malformed"))
         self.wfile.flush()
 
-    def _admit(self, query: str) -> None:
+    do_HEAD = do_GET  # noqa: N815 - the name is that of the base class
+
+    def _admit(self, path: str, query: str) -> None:
         """Refuse a request that another site may have led here, and one without the token."""
-        host = self._host()
+        host = (self.headers.get("Host") or "").lower()
         if host not in self.server.names and not self._is_address(host):
             raise RefusedError(421, f"this server is {self.server.url.partition('?')[0]}; open that address")
-        token = self.server.token
-        if token is None:
-            return
-        given = [*parse_qs(query).get("token", []), self._cookie(), self._bearer()]
-        if not any(hmac.compare_digest(each.encode("utf-8", "replace"), token.encode()) for each in given):
-            raise RefusedError(403, "a token is needed; open the address that `toyspec view` printed")
-
-    def _host(self) -> str:
-        return (self.headers.get("Host") or "").lower()
+        if (token := self.server.token) is not None:
+            bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
+            given = [*parse_qs(query).get("token", []), self._cookie(), bearer]
+            if not any(hmac.compare_digest(each.encode("utf-8", "replace"), token.encode()) for each in given):
+                raise RefusedError(403, "a token is needed; open the address that `toyspec view` printed")
+        is_own = self.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
+        if not is_own and (path in self._answers or path in self._routes):
+            raise RefusedError(403, "only the viewer's own page may ask this")
 
     def _is_address(self, host: str) -> bool:
         """Return whether *host* is an address, on a server for other machines: no name can be made to lead there."""
@@ -361,13 +353,6 @@ class ViewHandler(BaseHTTPRequestHandler):
         except CookieError:
             return ""
         return found.value if found is not None else ""
-
-    def _bearer(self) -> str:
-        return self.headers.get("Authorization", "").removeprefix("Bearer ")
-
-    def _refuse_other_sites(self) -> None:
-        if self.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"):
-            raise RefusedError(403, "only the viewer's own page may ask this")
 
     def _enter(self) -> None:
         """Keep the token in a cookie, so that it is in no address that is shared."""
@@ -402,7 +387,8 @@ class ViewHandler(BaseHTTPRequestHandler):
             data = gzip.compress(data, 1, mtime=0)
             self.send_header("Content-Encoding", "gzip")
         self._end_head(length=len(data))
-        self._write(data)
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
     def _curve(self, query: Query) -> None:
         frames = self.server.answers.curves(query)
@@ -497,10 +483,6 @@ class ViewHandler(BaseHTTPRequestHandler):
         for name, value in _HEADERS:
             self.send_header(name, value)
         self.end_headers()
-
-    def _write(self, data: bytes) -> None:
-        if self.command != "HEAD":
-            self.wfile.write(data)
 
     def version_string(self) -> str:
         """Return the name of the server, without versions."""

@@ -58,34 +58,24 @@ class RootWatch:
         is_whole = not (errors and self.root.is_remote)
         # A folder that is gone has lost them, and that is said too.
         then = "its runs are shown again once it can be read" if is_whole else "what is shown of it may be old"
-        problem = next(
-            (f"{each.path}: {each.message}; {then}" for each in errors if not is_whole or self._is_root(each.path)),
-            None,
-        )
-        self._report(problem)
-        self._catalog.take_found(self.root, found, is_whole=is_whole)
-
-    def _report(self, problem: str | None) -> None:
+        own = os.path.abspath(self.root.path)
+        told = (each for each in errors if not is_whole or os.path.abspath(each.path) == own)
+        problem = next((f"{each.path}: {each.message}; {then}" for each in told), None)
         if problem != self.root.problem:
             self.root.problem = problem
             self._catalog.changes.add({"root": encodable(self.root.name)})
-
-    def _is_root(self, path: str) -> bool:
-        return os.path.abspath(path) == os.path.abspath(self.root.path)
+        self._catalog.take_found(self.root, found, is_whole=is_whole)
 
     def _run(self) -> None:
         while not self._catalog.changes.pause(self._pause_seconds()):
             began = self._clock()
             with suppress(OSError):
-                self._look()
+                for entry in self._catalog.hot(self.root):
+                    self._catalog.look(entry, identity_at(entry.path))
                 if began >= self._next_walk:
                     self.walk()
                     spent = self._clock() - began
                     self._next_walk = self._clock() + max(self._walk_seconds, _WALK_SHARE * spent)
-
-    def _look(self) -> None:
-        for entry in self._catalog.hot(self.root):
-            self._catalog.look(entry, identity_at(entry.path))
 
     def _pause_seconds(self) -> float:
         if self.root.is_remote:

@@ -237,10 +237,10 @@ def _require_points(panel: PicturePanel, is_log: bool, notes: list[str]) -> None
 
 def _loss_of(runs: Sequence[RunSummary]) -> str:
     """Return the name of the loss of the first run that has one; raise UsageError if none has."""
-    for run in runs:
-        if run.loss_name is not None:
-            return run.loss_name
-    raise UsageError("no run has a loss; name a metric by --metric")
+    found = next((run.loss_name for run in runs if run.loss_name is not None), None)
+    if found is None:
+        raise UsageError("no run has a loss; name a metric by --metric")
+    return found
 
 
 def _require(metrics: Sequence[str], runs: Sequence[_PlottedRun]) -> None:

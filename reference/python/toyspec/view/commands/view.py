@@ -52,11 +52,6 @@ def configure(parser: Parser) -> None:
         "  ssh -L 6080:localhost:6080 host toyspec view runs/"
     )
     add_roots(parser)
-    _add_options(parser)
-    add_dialect(parser)
-
-
-def _add_options(parser: Parser) -> None:
     parser.add_argument(
         "--port",
         metavar="N",
@@ -67,6 +62,7 @@ def _add_options(parser: Parser) -> None:
         "--host", metavar="ADDRESS", default="127.0.0.1", help="address to listen on; default: 127.0.0.1"
     )
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    add_dialect(parser)
 
 
 def run(options: Namespace) -> int:
