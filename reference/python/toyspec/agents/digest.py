@@ -20,6 +20,7 @@ from toyspec.core.places.addresses import public
 from toyspec.core.reading.attempts import Placing
 from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice
 from toyspec.core.reading.reader import read
+from toyspec.core.reading.records import count_missing, nothing_missing
 from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.stream_files import locate_stream, unpacked_head
 from toyspec.core.runs.run_facts import differing, losses_first, settings_of
@@ -117,8 +118,11 @@ class MetricPoints:
 class DigestedRun:
     """What the lines of one run say, after *since* and up to its end."""
 
-    def __init__(self, summary: RunSummary, since: LogPlace | None) -> None:
-        """*summary* is that of the whole run, whose resumptions say which records count."""
+    def __init__(self, summary: RunSummary, since: LogPlace | None, choice: DialectChoice) -> None:
+        """Read the run; its *summary* has the resumptions, which say which records count.
+
+        Raise StreamReplacedError if it is not the log of *since*, or is shorter than that was.
+        """
         self.summary = summary
         self.path = path = summary.path
         self.since = since.line if since else 0
@@ -140,17 +144,14 @@ class DigestedRun:
         self.digest = hashlib.sha256(head.partition(b"\n")[0]).hexdigest()[:6]
         if since is not None and since.line and since.digest != self.digest:
             raise _replaced(path)
-
-    def read(self, choice: DialectChoice) -> None:
-        """Read the run once; raise StreamReplacedError if it is shorter than it was."""
-        with read(self.path, mode="salvage", dialect=choice) as reading:
+        with read(path, mode="salvage", dialect=choice) as reading:
             for record in reading:
                 if not self._attempts.are_values_abandoned(record):
                     self._take(record)
             report = reading.report
         self.last_line = max([self.last_line, *(gap.line for gap in report.gaps)])
         if self.since > self.last_line:
-            raise _replaced(self.path)
+            raise _replaced(path)
 
     def _take(self, record: Record) -> None:
         step = self._placing.take(record)
@@ -205,7 +206,7 @@ class TooFewTokensError(ValueError):
     """A digest does not fit; ``least`` is the exact number of tokens that it needs."""
 
     def __init__(self, tokens: int, least: int) -> None:
-        super().__init__(f"{tokens} tokens are too few for this digest; it needs at least {least}")
+        super().__init__(f"{tokens} tokens are too few for this digest; it needs at least {least}, or fewer runs")
         self.least = least
 
 
@@ -250,9 +251,10 @@ def digest(
     if len(places) != len(runs):
         raise ValueError(f"the cursor is about {len(places)} runs, {len(runs)} are named; name the same runs")
     paths = [locate_stream(public(os.fspath(run)), choice.stream_files) for run in runs]
-    read = [DigestedRun(summarize_run(path, dialect=choice), place) for path, place in zip(paths, places, strict=True)]
-    for each in read:
-        each.read(choice)
+    read = [
+        DigestedRun(summarize_run(path, dialect=choice), place, choice)
+        for path, place in zip(paths, places, strict=True)
+    ]
     return _packed(*_items(read, checked, choice), read, tokens)
 
 
@@ -384,11 +386,9 @@ def _settings(read: list[DigestedRun]) -> Iterator[DigestItem]:
 def _notes(at: int, each: DigestedRun) -> Iterator[DigestItem]:
     for record in each.notes:
         by, topic = record.get("by"), record.get("topic")
-        counts: dict[str, Any] = {
-            key: sum(number for number in found.values() if type(number) is int)
-            for key in ("left_out", "dropped")
-            if isinstance(found := record.get(key), dict)
-        }
+        missing = nothing_missing()
+        count_missing(missing, record)
+        counts: dict[str, Any] = {key: each.total() for key, each in missing.items() if each}
         yield _item(
             "notes",
             at,

@@ -157,10 +157,6 @@ def _within(number: int, most: int) -> int:
     return max(1, min(number, most))
 
 
-class OutsideRootError(ToyspecError):
-    """A path leads out of the folder that may be read."""
-
-
 class ContainedPaths:
     """The paths below the folder *root*. Links are looked at whenever a path is asked for."""
 
@@ -170,14 +166,12 @@ class ContainedPaths:
     def within(self, path: str) -> str:
         """Return the real path of *path*, which is relative to the root.
 
-        Raises OutsideRootError if it is outside, or if a link in its folder or below leads outside.
+        Raises ValueError if it is outside, or if a link in its folder or below leads outside.
         """
         found = self._real(path)
         if any(self._ways_out(found if os.path.isdir(found) else os.path.dirname(found))):
             shown = shortened(path, _SHOWN_CHARS)
-            raise OutsideRootError(
-                f"{shown!r} has a link that leads out of the folder that may be read; remove the link"
-            )
+            raise ValueError(f"{shown!r} has a link that leads out of the folder that may be read; remove the link")
         return found if os.path.isdir(found) or not os.path.exists(found) else found_at(found)
 
     def clean_folders(self, path: str) -> tuple[list[str], int]:
@@ -198,11 +192,11 @@ class ContainedPaths:
         return os.path.relpath(os.path.realpath(path), self.root)
 
     def _real(self, path: str) -> str:
-        """Return the real path of *path*; raise OutsideRootError, for a NUL byte too, which no path has."""
+        """Return the real path of *path*; raise ValueError, for a NUL byte too, which no path has."""
         found = "" if "\0" in path else os.path.realpath(os.path.join(self.root, path))
         if not self._has(found):
             shown = shortened(path, _SHOWN_CHARS)
-            raise OutsideRootError(f"{shown!r} is outside of the folder that may be read; name a path below it")
+            raise ValueError(f"{shown!r} is outside of the folder that may be read; name a path below it")
         return found
 
     def _ways_out(self, folder: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from toyspec.agents.digest import DEFAULT_TOKENS, TooFewTokensError, digest
+from toyspec.agents.digest import DEFAULT_TOKENS, digest
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, runs_at, settings
 from toyspec.core.command_line.parsers import Parser, UsageError, number_from
@@ -68,8 +68,6 @@ def run(options: Namespace) -> int:
     try:
         runs = [each.place for each in runs_at(options.runs, choice)]
         made = digest(runs, tokens=options.tokens, since=options.since, rules=rules, dialect=choice)
-    except TooFewTokensError as error:
-        raise UsageError(f"{error}; give --tokens {error.least}, or fewer runs") from None
     except ValueError as error:
         raise UsageError(str(error)) from None
     except StreamError as error:
