@@ -235,7 +235,7 @@ RICH = """\
 {"kind":"define","t":0.0,"name":"val/acc","goal":"max","unit":"%"}
 {"kind":"step","t":0.5,"step":1,"loss":0.1,"extra":{"a@b":null}}
 {"kind":"scalars","t":1.0004,"step":1,"values":{"val/acc":0.5},"texts":{"said":"hello"}}
-{"kind":"scalars","t":1.5,"values":{"speed":3}}
+{"kind":"scalars","t":1.5,"values":{"speed":9007199254740993}}
 {"kind":"note","t":1.5,"text":"remark"}
 {"kind":"alert","t":1.5,"step":1,"rule":"spike","level":"warning","text":"high","value":9.0}
 {"kind":"histogram","t":2.0,"step":2,"name":"h","edges":[0,1,2],"counts":[3,4]}
@@ -250,11 +250,12 @@ RICH = """\
 
 LOST: dict[str, dict[str, int]] = {
     "tensorboard": {
-        "as-json": 1, "no-place": 10, "binary32": 1, "null": 1, "without-step": 2, "reason": 1,
+        "as-json": 1, "no-place": 10, "binary32": 2, "null": 1, "without-step": 2, "reason": 1,
     },
     "wandb": {"no-place": 6, "part-dropped": 2, "null": 1},
     "mlflow": {
-        "as-text": 2, "no-place": 11, "name": 1, "null": 1, "milliseconds": 1, "without-step": 1, "reason": 1,
+        "as-text": 2, "no-place": 11, "name": 1, "null": 1, "binary64": 1, "milliseconds": 1, "without-step": 1,
+        "reason": 1,
     },
 }  # fmt: skip
 

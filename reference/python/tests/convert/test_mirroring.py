@@ -59,6 +59,10 @@ def test_run_that_has_ended_is_sent_whole(service: RowService, tmp_path: Path) -
     assert [{"loss": 3.0}, {"loss": None}, {"loss": 1.0}, {}] == [row["values"] for row in service.rows]
     assert ["completed"] == service.endings
     assert (4, True) == (state(run)["rows"], state(run)["ended"])
+    with (run / "events.jsonl").open("ab") as file:
+        file.write(b'{"kind":"run_resume","t":9.0,"from_step":3}\n{"kind":"run_end","t":9.0,"reason":"errored"}\n')
+    assert "ended" == mirror_run(run, ALL, timing=FAST)
+    assert ["completed", "errored"] == service.endings
 
 
 def test_torn_run_is_sent_as_far_as_it_is(service: RowService, tmp_path: Path) -> None:

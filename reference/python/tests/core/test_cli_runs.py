@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 import sys
+from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.figures import duration, figure, size, when
+from toyspec.core.command_line.figures import duration, figure, metric_figure, share, size, when
 from toyspec.core.command_line.main import main
 from toyspec.core.command_line.tables import csv_row, width
 from toyspec.core.runs import summary as ends
@@ -211,14 +213,19 @@ def test_sparkline(values: list[float | None], line: str) -> None:
         (duration, 1e300, "1e+300 s"),
         (when, "2026-05-31T09:30:00Z", "2026-05-31 09:30"),
         (when, "2026-05-31T09:30:00.123+02:00", "2026-05-31 09:30 +02:00"),
+        (when, "2026-05-31T09:30:00+00:00", "2026-05-31 09:30"),
         (when, "yesterday\n", "yesterday\\x0a"),
+        (share, 0.999, "99 %"),
         (figure, None, "null"),
         (figure, 0.1 + 0.2, "0.3"),
         (figure, {}, "{}"),
         (size, 999, "999 B"),
         (size, 1000, "1.0 kB"),
+        (size, 12_345, "12.3 kB"),
         (size, 123_456, "123 kB"),
         (size, 10**16, "10000 TB"),
+        (partial(metric_figure, "rss_bytes"), 1e9, "1.0 GB"),
+        (partial(metric_figure, "rss_bytes"), inf, "inf"),
     ],
 )
 def test_figures(form: Any, value: Any, text: str) -> None:

@@ -32,14 +32,14 @@ def text(found: DrawnCurve, size: tuple[int, int] = (40, 8)) -> list[str]:
 
 def test_spike_of_one_step_reaches_the_top(tmp_path: Path) -> None:
     """Of ten thousand points one is high: the top row has a dot for it, and the axis has its value."""
-    lines = (step(number, 500.0 if number == 7777 else 1.0 + number / 1e5) for number in range(10_000))
+    lines = (step(10**6 + number, 500.0 if number == 7777 else 1.0 + number / 1e5) for number in range(10_000))
     found = curve(write_run(tmp_path / "a", START, *lines, END))
     made = chart([found], (60, 10))
     assert made is not None
     assert "500" in made.labels[0]
     assert 1 == sum(cell.text != " " for cell in made.rows[0])
     # A bucket is at its last point; the axis begins at the first of all.
-    assert ["0", "step", "9999"] == made.below.split()
+    assert ["1000000", "step", "1009999"] == made.below.split()
 
 
 def test_values_that_are_not_finite_are_marked(tmp_path: Path) -> None:

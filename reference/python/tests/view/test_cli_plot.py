@@ -265,12 +265,13 @@ def test_what_a_log_scale_cannot_show_is_said_or_refused(
 
 
 def test_eight_curves_have_seven_colours_and_the_first_again(tmp_path: Path) -> None:
-    """Each colour is one that a picture can have, and another than the others."""
+    """Each colour is one that a picture can have, and another than the others; a long time is in hours."""
     for number in range(8):
-        write_run(tmp_path / "runs" / f"r{number}", START, step(1, 1.0 + number), step(2, 2.0 + number))
-    assert exit_codes.OK == main(["plot", str(tmp_path / "runs"), "-o", str(tmp_path / "a.svg")])
+        write_run(tmp_path / "runs" / f"r{number}", START, step(1, 1.0 + number), step(14400, 2.0 + number))
+    assert exit_codes.OK == main(["plot", str(tmp_path / "runs"), "--x", "time", "-o", str(tmp_path / "a.svg")])
     drawn = (tmp_path / "a.svg").read_text(encoding="utf-8").lower()
     assert 7 == len({color.lower() for color in pictures._COLORS if f"stroke: {color.lower()}" in drawn})
+    assert {"<!-- time, h -->", "<!-- 4.0 -->"} <= set(re.findall("<!-- .*? -->", drawn))
 
 
 def test_every_value_that_is_not_finite_has_a_cross(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def row(name: str, **facts: Any) -> dict[str, Any]:
 
 
 ROWS = [
-    row("first", starred=True, state="complete", reason="completed", last_step=12000, seconds=7300.0, group="sweep"),
+    row("first", starred=True, state="complete", reason="completed", last_step=12000, seconds=7300.0, remaining=0.0),
     row(
         "second", state="running", ended="no", last_step=40, seconds=61.0, progress=0.259, remaining=180.0,
         metrics={"val/loss": {"last": 0.25, "best": 0.125}},

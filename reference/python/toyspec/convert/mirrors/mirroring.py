@@ -427,7 +427,7 @@ class Selection:
 
     def _pay(self, size: float) -> None:
         assert self._bytes_left is not None
-        self.is_spent = self.is_spent or size > self._bytes_left
+        self.is_spent = size > self._bytes_left
         self._bytes_left -= size
 
     def _named(self, item: Item) -> str:
