@@ -16,9 +16,8 @@ import toyspec
 from logged_runs import events, findings
 from toyspec.core.generated.toy_v1 import Backend
 from toyspec.core.writing.environment import (
+    ALONE,
     backend_in_use,
-    device_memory,
-    process_index,
     shared_run_id,
     this_backend,
     this_process,
@@ -45,12 +44,11 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def jax(*stats: dict[str, int] | None, backend: str = "tpu", index: int = 0, count: int = 1) -> Any:
-    """Return ``jax`` as far as processes and devices go; each device has its memory statistics."""
-    devices = [SimpleNamespace(memory_stats=lambda found=found: found, device_kind="TPU v4") for found in stats]
+def jax(*, index: int = 0, count: int = 1) -> Any:
+    """Return ``jax`` as far as processes and devices go."""
     return SimpleNamespace(
-        local_devices=lambda: devices,
-        default_backend=lambda: backend,
+        local_devices=lambda: [SimpleNamespace(device_kind="TPU v4")],
+        default_backend=lambda: "tpu",
         process_index=lambda: index,
         process_count=lambda: count,
     )
@@ -68,7 +66,7 @@ def distributed(index: int, *, initialized: bool = True) -> Any:
 
 def test_a_program_without_libraries_is_alone_on_a_processor(alone: pytest.MonkeyPatch) -> None:
     """Without a library the process is the master, and it has no device."""
-    assert (0, None, Backend(kind="cpu")) == (process_index(), device_memory(), this_backend())
+    assert (ALONE, Backend(kind="cpu")) == (this_process(), this_backend())
     assert not {"jax", "torch"} & sys.modules.keys()
 
 
@@ -145,28 +143,19 @@ def test_first_process_names_the_run_for_all(alone: pytest.MonkeyPatch) -> None:
     assert [("run-", 0)] == asked
 
 
-def test_memory_is_that_of_the_device_with_the_least_left(alone: pytest.MonkeyPatch) -> None:
-    """Of several devices the one that will be full first is reported; PyTorch tells what is free of each."""
-    stats = [{"bytes_in_use": 10, "bytes_limit": 100}, {"bytes_in_use": 70, "bytes_limit": 100}, None]
-    alone.setitem(sys.modules, "jax", jax(*stats))
-    assert (70, 100) == device_memory()
-    alone.setitem(sys.modules, "torch", torch_like.cuda((60, 100), (20, 100)))
-    assert (80, 100) == device_memory()
-
-
 def test_devices_that_are_not_in_use_are_left_alone(alone: pytest.MonkeyPatch) -> None:
     """A process that has not touched its devices is not made to."""
     torch = torch_like.cuda((60, 100))
     torch.cuda.is_initialized = lambda: False
     alone.setitem(sys.modules, "torch", torch)
-    assert (None, None, None) == (device_memory(), this_backend(), backend_in_use())
+    assert (None, None) == (this_backend(), backend_in_use())
 
 
 def test_the_backend_is_named_by_the_library(alone: pytest.MonkeyPatch) -> None:
     """run_start says what computes, as the library calls it."""
     alone.setitem(sys.modules, "torch", torch_like.cuda((60, 100)))
     assert Backend(kind="cuda", device="NVIDIA H100 80GB HBM3", compute="9.0") == this_backend()
-    alone.setitem(sys.modules, "jax", jax({}))
+    alone.setitem(sys.modules, "jax", jax())
     alone.setitem(sys.modules, "jax._src.xla_bridge", SimpleNamespace(backends_are_initialized=lambda: True))
     assert Backend(kind="tpu", device="TPU v4") == this_backend()
 
@@ -174,7 +163,7 @@ def test_the_backend_is_named_by_the_library(alone: pytest.MonkeyPatch) -> None:
 def test_a_run_names_the_device_that_is_in_use(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """start_run asks a library that has begun, and begins none: JAX may still wait for its other processes."""
     tpu, cuda = {"kind": "tpu", "device": "TPU v4"}, {"kind": "cuda", "device": "NVIDIA H100 80GB HBM3"}
-    alone.setitem(sys.modules, "jax", jax({}))
+    alone.setitem(sys.modules, "jax", jax())
     for begun, expected in (("", None), ("jax", tpu), ("torch", {**cuda, "compute": "9.0"}), ("broken", None)):
         bridge = SimpleNamespace(backends_are_initialized=lambda begun=begun: begun == "jax")
         torch = torch_like.cuda((60, 100))

@@ -13,6 +13,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
+import torch_like
 from torch_like import HalfTensor, Module, Parameter, Tensor
 from toyspec import tracker as tracker_package
 from toyspec.testing import ManualClock
@@ -338,3 +339,18 @@ def test_a_jax_gradient_has_statistics() -> None:
     """A JAX gradient in bfloat16 has statistics as others do."""
     numpy_of_jax = pytest.importorskip("jax.numpy")
     assert 5.0 == gradient_statistics(numpy_of_jax.asarray([3.0, 4.0], dtype=numpy_of_jax.bfloat16))["l2"]
+
+
+def test_memory_is_that_of_the_device_with_the_least_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several devices the one that will be full first is reported, and none that the process has not touched."""
+    torch = torch_like.cuda((60, 100), (20, 100))
+    torch.cuda.is_initialized = lambda: False
+    stats = [{"bytes_in_use": 10, "bytes_limit": 100}, {"bytes_in_use": 70, "bytes_limit": 100}, None]
+    devices = [SimpleNamespace(memory_stats=lambda found=found: found) for found in stats]
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    assert tracker_package.device_memory() is None
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(local_devices=lambda: devices))
+    assert (70, 100) == tracker_package.device_memory()
+    torch.cuda.is_initialized = lambda: True
+    assert (80, 100) == tracker_package.device_memory()

@@ -10,7 +10,6 @@ import pytest
 
 from logged_runs import events, findings, kinds, steps
 from torch_like import Tensor
-from toyspec.core.writing.environment import process_index
 from toyspec.tracker import LogConfig, TrainingLogger
 
 METRICS = {"loss": 1.5, "lr": 3e-4, "mfu": 0.56}
@@ -114,7 +113,8 @@ def test_only_the_master_process_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Another process than the first writes nothing, shows nothing and converts nothing."""
-    monkeypatch.setattr("toyspec.tracker.training_logger.process_index", lambda: 3)
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "4")
     loss = Tensor(1.5)
     with logger(tmp_path, print_every=1, project="p") as made:
         with made.log_section("training"):
@@ -126,9 +126,9 @@ def test_only_the_master_process_logs(
 
 def test_every_process_may_log_into_a_bundle_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With master_only=False the other processes write beside the master."""
-    assert 0 == process_index()
+    monkeypatch.setenv("WORLD_SIZE", "4")
     for process in (0, 3):
-        monkeypatch.setattr("toyspec.tracker.training_logger.process_index", lambda process=process: process)
+        monkeypatch.setenv("RANK", str(process))
         logger(tmp_path, master_only=False).finish()
     assert ["run", "run-process3"] == sorted(path.name for path in tmp_path.iterdir())
     assert [] == findings(tmp_path)

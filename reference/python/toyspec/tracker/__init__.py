@@ -12,8 +12,8 @@ Importing this imports no library of arrays.
 
 from __future__ import annotations
 
-from toyspec.core.writing.environment import DeviceMemory, device_memory
 from toyspec.tracker.compute import (
+    DeviceMemory,
     UnknownAcceleratorError,
     compute_gradient_norm,
     compute_mfu,
@@ -21,6 +21,7 @@ from toyspec.tracker.compute import (
     compute_model_size_mb,
     compute_throughput,
     compute_tokens_in_batch,
+    device_memory,
     peak_flops,
 )
 from toyspec.tracker.formatting import format_metrics

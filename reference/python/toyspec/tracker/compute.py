@@ -19,6 +19,7 @@ import msgspec
 
 from toyspec.core.errors import ToyspecError, nearest
 from toyspec.core.files import open_file
+from toyspec.core.writing.environment import cuda_in_use
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -319,3 +320,28 @@ def _accelerators() -> list[dict[str, Any]]:
     with open_file(path) as file:
         found: list[dict[str, Any]] = msgspec.json.decode(file.read())["accelerators"]
         return found
+
+
+class DeviceMemory(NamedTuple):
+    """Memory of one device, in bytes."""
+
+    used: int
+    limit: int
+    """What can be used at most."""
+
+
+def device_memory() -> DeviceMemory | None:
+    """Return the memory of the local device that has the least left; None where neither library can tell.
+
+    A processor's main memory is not device memory: on a CPU the answer is None.
+    """
+    found: list[DeviceMemory] = []
+    jax, cuda = sys.modules.get("jax"), cuda_in_use()
+    for device in () if jax is None else jax.local_devices():
+        stats: dict[str, Any] = device.memory_stats() or {}
+        if stats.get("bytes_limit") and "bytes_in_use" in stats:
+            found.append(DeviceMemory(int(stats["bytes_in_use"]), int(stats["bytes_limit"])))
+    for index in range(0 if cuda is None else cuda.device_count()):
+        free, total = cuda.mem_get_info(index)
+        found.append(DeviceMemory(total - free, total))
+    return min(found, key=lambda memory: memory.limit - memory.used, default=None)

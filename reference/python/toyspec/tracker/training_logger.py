@@ -12,12 +12,12 @@ from toyspec.convert.mirrors.settings import Mirror, Selecting
 from toyspec.core.errors import check_choice, nearest
 from toyspec.core.format.scalars import is_finite, scalar
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock, Stopwatch
-from toyspec.core.writing.environment import ALONE, device_memory, process_index, this_backend
+from toyspec.core.writing.environment import ALONE, this_backend, this_process
 from toyspec.core.writing.logged_values import event_members
 from toyspec.core.writing.run_ids import run_id_from
 from toyspec.core.writing.run_starting import start_run
 from toyspec.core.writing.settings import Exist
-from toyspec.tracker.compute import gradient_statistics, gradients
+from toyspec.tracker.compute import device_memory, gradient_statistics, gradients
 from toyspec.tracker.formatting import MetricsConsole
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class TrainingLogger:
         self._sections: list[str] = []
         self._run: RunWriter | None = None
         self._console: MetricsConsole | None = None
-        process = process_index()
+        process = this_process().rank
         if process and config.master_only:
             return
         # The run comes first, because it must have what others show.

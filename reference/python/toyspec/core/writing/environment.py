@@ -95,31 +95,6 @@ def _installed_version(distribution: str) -> str | None:
         return None
 
 
-class DeviceMemory(NamedTuple):
-    """Memory of one device, in bytes."""
-
-    used: int
-    limit: int
-    """What can be used at most."""
-
-
-def device_memory() -> DeviceMemory | None:
-    """Return the memory of the local device that has the least left; None where neither library can tell.
-
-    A processor's main memory is not device memory: on a CPU the answer is None.
-    """
-    found: list[DeviceMemory] = []
-    jax, cuda = sys.modules.get("jax"), _cuda()
-    for device in () if jax is None else jax.local_devices():
-        stats: dict[str, Any] = device.memory_stats() or {}
-        if stats.get("bytes_limit") and "bytes_in_use" in stats:
-            found.append(DeviceMemory(int(stats["bytes_in_use"]), int(stats["bytes_limit"])))
-    for index in range(0 if cuda is None else cuda.device_count()):
-        free, total = cuda.mem_get_info(index)
-        found.append(DeviceMemory(total - free, total))
-    return min(found, key=lambda memory: memory.limit - memory.used, default=None)
-
-
 def this_backend() -> Backend | None:
     """Return what computes here: the device in use, else the processor; None if a GPU is there and may yet be used."""
     found = backend_in_use()
@@ -130,7 +105,7 @@ def this_backend() -> Backend | None:
 
 def backend_in_use() -> Backend | None:
     """Return the device that JAX or PyTorch uses already, None where neither has begun: asking must not begin it."""
-    jax, cuda = sys.modules.get("jax"), _cuda()
+    jax, cuda = sys.modules.get("jax"), cuda_in_use()
     has_begun = attribute(sys.modules.get("jax._src.xla_bridge"), "backends_are_initialized")
     if jax is not None and callable(has_begun) and has_begun() and jax.default_backend() != "cpu":
         return _jax_backend(jax)
@@ -144,7 +119,7 @@ def _jax_backend(jax: Any) -> Backend:
     return Backend(kind=jax.default_backend(), device=jax.local_devices()[0].device_kind)
 
 
-def _cuda() -> Any:
+def cuda_in_use() -> Any:
     """Return ``torch.cuda`` once it is in use: a process that has not touched its devices must not be made to."""
     return sys.modules["torch"].cuda if _has_cuda() and sys.modules["torch"].cuda.is_initialized() else None
 
@@ -194,11 +169,6 @@ def this_process() -> TrainingProcess:
         if rank is not None and size is not None and rank < size:
             return TrainingProcess(rank, size, rank_name) if size > 1 else ALONE
     return ALONE
-
-
-def process_index() -> int:
-    """Return the number of this process among those that train together, from 0; 0 when alone."""
-    return this_process().rank
 
 
 def shared_run_id() -> str | None:
