@@ -17,7 +17,6 @@ from faults.tally import ROWS, count, scaled
 from toyspec.core.reading.reader import read
 from toyspec.core.system_calls import SystemCalls
 from toyspec.core.writing.append_file import Durability
-from toyspec.core.writing.appending import repair
 from toyspec.testing import ManualClock
 
 LOG = log(40)
@@ -79,19 +78,6 @@ def test_d08_a_sidecar_of_another_time_changes_no_record(sidecar: bytes, tmp_pat
     assert LINES == [record.raw for record in read(tmp_path)]
 
 
-def test_d10_a_clock_that_jumps_does_not_turn_time_back(tmp_path: Path) -> None:
-    """Set back, set forward, or stopped: the times of the records never fall."""
-    clock = ManualClock()
-    with toyspec.RunWriter(tmp_path / "run", clock=clock) as run:
-        run.run_start()
-        for step, seconds in enumerate([1.0, -3600.0, 0.0, 1e6, -2e6, 0.5], 1):
-            clock.advance(seconds)
-            run.step(step)
-    times = [record["t"] for record in toyspec.read(tmp_path / "run", mode="strict")]
-    assert sorted(times) == times
-    assert toyspec.check(tmp_path / "run").files[0].valid
-
-
 class Level(NamedTuple):
     """A level of durability, and how many records a power loss takes at most where one is written each second."""
 
@@ -135,19 +121,6 @@ def test_each_level_of_durability_loses_what_its_page_says(
         "|---|---|---|---|---|",
     ]
     ROWS["levels"].append(f"| {name} | {synced} | {max(lost)} | {sum(lost) / len(lost):.1f} | 0 |")
-
-
-def test_d01_d02_repair_of_every_power_loss_keeps_what_was_written(tmp_path: Path) -> None:
-    """However many pages were written and however many are NUL, repair leaves whole records and keeps the rest."""
-    stream = tmp_path / "events.jsonl"
-    page = 256
-    for size in range(0, len(LOG), page):
-        stream.write_bytes(LOG[:size] + bytes(min(page, len(LOG) - size)))
-        count("crash states tried")
-        repair(stream)
-        found, report = survey(stream.read_bytes())
-        assert LINES[: len(found)] == found
-        assert None is report.fragment
 
 
 def test_d09_a_flipped_bit_changes_one_record_at_most() -> None:

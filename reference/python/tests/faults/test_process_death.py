@@ -114,22 +114,6 @@ def test_p05_p04_no_ending_depends_on_a_flush(name: str, tmp_path: Path) -> None
     assert ["run_start", *["step"] * 50, *["run_end"] * leaves] == kinds
 
 
-@pytest.mark.parametrize("what", ["empty", "directory", "torn-start"])
-def test_p06_p08_d03_d06_a_run_without_a_first_record_is_torn(what: str, tmp_path: Path) -> None:
-    """A stream of nothing, and one whose first record is torn, are torn, and their writer may start again."""
-    run = tmp_path / "run"
-    run.mkdir()
-    if what != "directory":
-        (run / "events.jsonl").write_bytes(b"" if what == "empty" else LOG[:30])
-        reading = toyspec.read(run)
-        assert ([], "torn") == (list(reading), reading.report.state)
-    with toyspec.RunWriter(run, exist="resume") as writer:
-        writer.run_start()
-    assert ["run_start", "run_end"] == [record.kind for record in toyspec.read(run)]
-    if what == "torn-start":
-        assert LOG[:30] == (run / "events.jsonl.torn-0").read_bytes()
-
-
 @pytest.mark.parametrize("pieces", [1, 7, 100])
 def test_p02_p07_a_follower_holds_what_is_torn(pieces: int, tmp_path: Path) -> None:
     """Whatever part of a line a look finds, a record comes once and whole, with any character."""
@@ -144,36 +128,3 @@ def test_p02_p07_a_follower_holds_what_is_torn(pieces: int, tmp_path: Path) -> N
     items = list(follow(stream, sleep=write_on))
     found = [bytes(item.raw) for item in items if isinstance(item, toyspec.Record)]
     assert LOG.split(b"\n")[:-1] == found
-
-
-def test_p09_a_storm_of_signals_that_log_tears_nothing(tmp_path: Path) -> None:
-    """A handler that logs while it interrupts a log call neither blocks, nor tears, nor loses a record."""
-    program = f"""
-        import itertools, signal, sys, toyspec
-        run = toyspec.RunWriter(sys.argv[1])
-        run.run_start()
-        numbers = itertools.count(1)
-        def handle(*_):
-            run.note(f"{{next(numbers)}}")
-        signal.signal(signal.SIGALRM, handle)
-        signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
-        for step in range(1, {scaled(2000, 10_000)} + 1):
-            run.step(step)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        run.run_end()
-        print(next(numbers) - 1)
-    """
-    run = tmp_path / "run"
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), str(run)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    notes = list(range(1, int(done.stdout) + 1))
-    found = list(read(run, mode="strict"))
-    count("faults injected", len(notes))
-    # A handler may interrupt another one before it logs: the order among them is theirs.
-    assert notes == sorted(int(record["text"]) for record in found if record.kind == "note")
-    assert scaled(2000, 10_000) == sum(record.kind == "step" for record in found)

@@ -162,15 +162,3 @@ def test_e10_an_error_at_the_exit_of_the_interpreter_is_impossible(tmp_path: Pat
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "run")], capture_output=True, check=True)
     assert b"" == done.stderr
     assert ["run_start", "step"] == [record.kind for record in read(tmp_path / "run")]
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
-def test_e01_s06_a_full_output_is_an_error_of_the_command(tmp_path: Path) -> None:
-    """A command whose output cannot be written ends with a status that reports it, without a traceback."""
-    with toyspec.RunWriter(tmp_path / "run") as run:
-        run.run_start()
-    with open("/dev/full", "wb") as full:
-        command = [sys.executable, "-m", "toyspec", "check", "--format", "json", str(tmp_path / "run")]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=300)
-    assert done.returncode not in {0, 1}
-    assert "Traceback" not in done.stderr
