@@ -57,7 +57,7 @@ class RowService(Destination):
         sent = [
             {
                 "run": self.run.identity,
-                "line": row.line,
+                "line": row.record.line,
                 "number": row.number,
                 "values": {item.name: item.value for item in row.items if item.kind == "measure"},
             }

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 DATABASE_MAGIC = b"SQLite format 3\0"
 _JOURNAL = "-journal"
-_ALONE = "&immutable=1"
 DATABASE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """What reading a damaged database raises: Python decodes the names and messages of SQLite strictly."""
 
@@ -33,7 +32,11 @@ def opened(path: str) -> sqlite3.Connection:
     """
     connection: sqlite3.Connection | None = None
     try:
-        connection = _connected(path, "" if len(files_of(path)) > 1 else _ALONE)
+        # Without a mode, SQLite makes a file where there is none.
+        mode = "mode=ro" if len(files_of(path)) > 1 else "mode=ro&immutable=1"
+        connection = sqlite3.connect(f"file:{quote(os.fsencode(os.path.abspath(path)))}?{mode}", uri=True)
+        # Bytes that are not UTF-8 must not end an import.
+        connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
         connection.execute("PRAGMA schema_version")
     except DATABASE_ERRORS as error:
         if connection is not None:
@@ -67,14 +70,6 @@ def files_of(path: str) -> list[str]:
     # Without one, nothing writes the database; SQLite then makes no file beside it either.
     logs = [f"{path}{ending}" for ending in ("-wal", _JOURNAL)]
     return [path, *(log for log in logs if os.path.exists(log) and os.path.getsize(log))]
-
-
-def _connected(path: str, more: str) -> sqlite3.Connection:
-    # Without a mode, SQLite makes a file where there is none.
-    connection = sqlite3.connect(f"file:{quote(os.fsencode(os.path.abspath(path)))}?mode=ro{more}", uri=True)
-    # Bytes that are not UTF-8 must not end an import.
-    connection.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
-    return connection
 
 
 def tables_of(path: str) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from itertools import count, islice
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any
 
 from toyspec.convert.destinations.destination import (
@@ -159,7 +159,9 @@ def export_runs(
                 report.errors.append(PathError(stream.path, error.fact))
                 total.advance(stream.size)
                 continue
-            run_id = _free_name(run.head.run_id, names)
+            wanted = run.head.run_id
+            run_id = next(each for each in chain([wanted], (f"{wanted}-{at}" for at in count(2))) if each not in names)
+            names.add(run_id)
             _export(run, run_id, destination, ledger)
             entry = RunConversion(format=format, source=encodable(stream.path), target=encodable(target), run_id=run_id)
             entry.take(ledger)
@@ -184,13 +186,6 @@ def _streams(paths: list[str], report: ConversionReport) -> Iterator[Stream]:
                 yield found
             else:
                 report.errors.append(found if isinstance(found, PathError) else PathError(path, _NO_RUN))
-
-
-def _free_name(name: str, names: set[str]) -> str:
-    """Return *name*, with a number if it is in *names*, and add it there."""
-    free = next(each for number in count(1) if (each := name if number == 1 else f"{name}-{number}") not in names)
-    names.add(free)
-    return free
 
 
 def _export(run: ExportedRun, run_id: str, destination: Destination, ledger: Ledger) -> None:

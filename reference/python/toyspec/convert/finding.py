@@ -109,7 +109,8 @@ class ImportableRuns:
         self._source = source
         self._names = tried() if name is None else [name]
         self._choice = choice
-        self._owners = FileOwners()
+        self.owners = FileOwners()
+        """The files of the runs so far."""
         self.refused: list[tuple[str, ToyspecError | OSError | ImportError]] = []
         """The formats that could not be searched to their end, and why."""
         self.is_found = False
@@ -122,16 +123,12 @@ class ImportableRuns:
             if (self.is_found or self.refused) and not os.path.isdir(self._source):
                 return
             try:
-                for run in importer(name, self._choice, self._owners).find_runs(self._source):
+                for run in importer(name, self._choice, self.owners).find_runs(self._source):
                     self.is_found = True
-                    self._owners.add(name, run)
+                    self.owners.add(name, run)
                     yield name, run
             except (ToyspecError, OSError, ImportError) as error:
                 self.refused.append((name, error))
-
-    def part_of(self, path: str) -> tuple[str, str] | None:
-        """Return format and path of the run that was found and that the file *path* belongs to; None without one."""
-        return self._owners.owner_of(path)
 
 
 def format_of(path: str) -> str | None:

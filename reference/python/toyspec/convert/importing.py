@@ -69,7 +69,7 @@ def import_runs(  # noqa: PLR0913 - each is an option of its own
     total = Total(sum(each.run.size for each in plans), watch)
     options = ImportOptions(os.fspath(out), total.advance, ended, max_examples)
     for planned in plans:
-        if planned.earlier is not None and planned.is_done:
+        if planned.earlier is not None and planned.earlier.identity == planned.run.identity:
             target = encodable(os.path.join(options.root, planned.run_id))
             report.add(structs.replace(planned.earlier, status="done-before", target=target))
             options.advance(planned.run.size)
@@ -105,7 +105,7 @@ def _find(
     found = errors.errors
     if name is None and (os.path.isdir(source) or not found):
         known = {error.path for error in found}
-        others = unreadable(source, lambda path: sources.part_of(path) is not None)
+        others = unreadable(source, lambda path: sources.owners.owner_of(path) is not None)
         found += [error for error in others if error.path not in known]
     if not found and not sources.is_found:
         fact = "no known format; name it, as in `toyspec import csv PATH` (see `toyspec import --help`)"
@@ -159,11 +159,6 @@ class PlannedImport(NamedTuple):
     run_id: str
     earlier: RunConversion | None = None
     """The report of an earlier import of the same source."""
-
-    @property
-    def is_done(self) -> bool:
-        """True if the source has not changed since the earlier import."""
-        return self.earlier is not None and self.earlier.identity == self.run.identity
 
 
 class ImportPlan:

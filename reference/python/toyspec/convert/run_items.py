@@ -76,11 +76,6 @@ class ItemRow(NamedTuple):
     """Place of the record in its run, counted from 0 after the one of the start."""
 
     @property
-    def line(self) -> int:
-        """Line of the record."""
-        return self.record.line
-
-    @property
     def t(self) -> float:
         """Seconds since the start of the run."""
         return float(self.record.time or 0.0)

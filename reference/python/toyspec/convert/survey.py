@@ -88,7 +88,7 @@ def survey(root: str, choice: DialectChoice, on_file: Callable[[int], None] = la
         if lying is None:
             beside.append(path)
             continue
-        run = importable.part_of(path)
+        run = importable.owners.owner_of(path)
         seen.append((path, None if run is None or run[0] != lying.format else run[1], lying))
     # A run of several files is counted once: where one of them is read as it lies, with that one.
     logs = {(lying.format, run): lying for _, run, lying in seen if run is not None and lying.sort == "dialect"}
@@ -136,7 +136,7 @@ def _files(root: str, importable: ImportableRuns, passed_over: list[str]) -> Ite
         passed_over += [entry.path for entry in every if is_passed_over(entry.name)]
         folders = [entry for entry in every if not is_passed_over(entry.name)]
         # A repository of Aim is hidden.
-        known = [each for each in folders if not each.name.startswith(".") or importable.part_of(each.path)]
+        known = [each for each in folders if not each.name.startswith(".") or importable.owners.owner_of(each.path)]
         pending += [entry.path for entry in reversed(known)]
 
 
@@ -157,7 +157,7 @@ def _examined(path: str, choice: DialectChoice, importable: ImportableRuns) -> F
     if own is not None:
         return FormatCount(sort="profile", format=own, title=f"profile of your own, {own}", read_with="toyspec show")
     is_possible = choice.own or choice.keys is not None or has_step_word(head) or len(head) == HEAD_BYTES
-    run = importable.part_of(path)
+    run = importable.owners.owner_of(path)
     # What belongs to a run of several files may look like anything.
     if not (is_possible or is_compressed or run or _may_be_foreign(path, head)):
         return None

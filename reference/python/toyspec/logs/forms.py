@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -125,17 +125,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]", re.ASCII)
 _PASSED_OVER = ValidatedLine("blank", [], {}, False, None)
 
 
-class RecordForm(Protocol):
-    """How a line becomes a record."""
-
-    def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:
-        """Return the object of the line *data*, None if it needs ``validate``."""
-
-    def validate(self, data: bytes, *, first: bool) -> ValidatedLine:
-        """Return the result for a line that ``read`` did not take; ``first`` is for the first line of the stream."""
-
-
-def form_of(dialect: Dialect) -> RecordForm:
+def form_of(dialect: Dialect) -> JsonForm | CsvForm | PatternForm:
     """Return the form of *dialect*; one object serves one pass over one file."""
     form = dialect.form
     if form.type == "csv":

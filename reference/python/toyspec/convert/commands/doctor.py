@@ -117,15 +117,12 @@ def _notes(path: str, found: Survey) -> Iterator[str]:
         yield f"  {noun} of installed software or version control passed over"
     beside = sum(entry.beside for entry in found.formats)
     if beside:
-        noun = (
-            "1 file beside them belongs to its run"
-            if beside == 1
-            else f"{beside} files beside them belong to their runs"
-        )
-        yield f"  {noun}: annotations, seals, manifests"
+        noun = "belongs to its run" if beside == 1 else "belong to their runs"
+        yield f"  {counted(beside, 'file')} beside them {noun}: annotations, seals, manifests"
     if found.others:
-        noun = "1 other file is not a log" if found.others == 1 else f"{found.others} other files are not logs"
-        yield f"  {noun} that toyspec knows; `toyspec check FILE` says what one looks like"
+        noun = "is not a log" if found.others == 1 else "are not logs"
+        advice = "`toyspec check FILE` says what one looks like"
+        yield f"  {counted(found.others, 'other file')} {noun} that toyspec knows; {advice}"
 
 
 def _row(entry: FormatCount) -> list[str]:

@@ -6,16 +6,12 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from toyspec.convert.mirrors.mirroring import MirrorBusyError, mirror_run
 from toyspec.convert.mirrors.settings import MirrorOrder
 from toyspec.core.errors import ToyspecError
 from toyspec.core.system_calls import cause_of
 from toyspec.core.writing.companions import end_of_training, give_up, order_of_training
-
-if TYPE_CHECKING:
-    from toyspec.convert.mirrors.mirroring import Outcome
 
 _BUSY_SECONDS = 1.0
 
@@ -28,9 +24,12 @@ def main() -> int:
     over = end_of_training()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     deadline: float | None = None
+    remark: str | None
     while True:
         try:
-            remark = _remark(mirror_run(order.stream, order.mirror, until="end", over=over), order)
+            outcome, to = mirror_run(order.stream, order.mirror, until="end", over=over), order.mirror.to
+            advice = f"`toyspec mirror --backfill {os.path.dirname(order.stream)} --to {to}` sends what is missing"
+            remark = f"{to} does not answer; {advice}" if outcome == "abandoned" else None
         except MirrorBusyError as error:
             # The mirror of an earlier attempt at this run still sends.
             now = time.monotonic()
@@ -46,14 +45,6 @@ def main() -> int:
         if remark is not None:
             give_up(remark)
         return int(remark is not None)
-
-
-def _remark(outcome: Outcome, order: MirrorOrder) -> str | None:
-    """Return what a person has to know of *outcome*; None where all is well."""
-    if outcome == "abandoned":
-        run, to = os.path.dirname(order.stream), order.mirror.to
-        return f"{to} does not answer; `toyspec mirror --backfill {run} --to {to}` sends what is missing"
-    return None
 
 
 if __name__ == "__main__":
