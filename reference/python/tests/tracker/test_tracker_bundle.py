@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from logged_runs import events, findings, kinds, steps
@@ -96,18 +95,6 @@ def test_a_place_that_cannot_be_written_stops_nothing(tmp_path: Path, capsys: py
         made.log_step(step=1, loss=1.0)
         made.log_validation(val_loss=1.0)
     assert 1 == capsys.readouterr().err.count("the program continues")
-
-
-def test_gradients_have_histograms_on_the_steps_of_log_every(tmp_path: Path) -> None:
-    """With enable_histograms each gradient of a due step is a grad event with 32 bins."""
-    gradients = {"b": {"w": np.array([1.0, -1.0], np.float32)}, "a": np.array([[np.nan]])}
-    with logger(tmp_path, enable_histograms=True, log_every=2) as made:
-        for step in (1, 2):
-            made.log_step(step=step, loss=1.0)
-            made.log_gradients(gradients)
-    found = [event for event in events(tmp_path) if event["kind"] == "grad"]
-    assert [(2, "a", 1), (2, "b.w", 0)] == [(event["step"], event["param"], event["nan_count"]) for event in found]
-    assert ([32, 32], []) == ([len(event["histogram"]) for event in found], findings(tmp_path))
 
 
 def test_gradients_are_left_alone_unless_asked_for(tmp_path: Path) -> None:

@@ -26,7 +26,13 @@ from toyspec.tracker import (
     compute_model_size_mb,
     compute_throughput,
 )
-from toyspec.tracker.compute import UnknownAcceleratorError, count_parameters, gradient_statistics, peak_flops
+from toyspec.tracker.compute import (
+    UnknownAcceleratorError,
+    count_parameters,
+    gradient_statistics,
+    gradients,
+    peak_flops,
+)
 
 ACCELERATORS = json.loads(Path(tracker_package.__file__).with_name("accelerators.json").read_bytes())["accelerators"]
 FIGURES = {chip["name"]: chip["bf16"] for chip in ACCELERATORS}
@@ -90,6 +96,7 @@ def test_a_pytree_counts_all_its_arrays(jax: str, monkeypatch: pytest.MonkeyPatc
         pytest.importorskip("jax")
     tree = State(np.zeros((3, 4), np.float32), {"b": [np.zeros(5, np.float16)], "a": (np.zeros(()), 0.5)})
     assert (18, 18, 12 * 4 + 5 * 2 + 8) == count_parameters(tree)
+    assert ["a", "b.w"] == [name for name, _ in gradients({"b": {"w": np.zeros(2)}, "a": np.zeros(1), "c": 0.5})]
 
 
 NOT_MODELS = [None, "llama", 1.5, True, object(), {}, {"name": "llama"}]
@@ -312,16 +319,17 @@ def test_statistics_of_a_small_gradient() -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([1.0, np.nan, np.inf, 2.0], {"min": 1.0, "max": 2.0, "nan_count": 1, "sparsity": 0.0, "counted": 2}),
-        ([], {"min": None, "max": None, "nan_count": 0, "sparsity": None, "counted": 0}),
-        ([np.nan], {"min": None, "max": None, "nan_count": 1, "sparsity": 0.0, "counted": 0}),
+        ([1.0, np.nan, np.inf, 2.0], (1.0, 2.0, 1, 0.0, 2)),
+        ([], (None, None, 0, None, 0)),
+        ([np.nan], (None, None, 1, 0.0, 0)),
     ],
 )
 def test_elements_that_are_not_finite_are_left_out_of_what_they_would_spoil(values: Any, expected: Any) -> None:
     """Extremes and histogram are of the finite elements, where there are any; norm and means are not known."""
     found = gradient_statistics(np.array(values))
     assert (None, None, None) == (found["l2"], found["mean"], found["abs_mean"])
-    assert expected == {name: found.get(name, sum(found["histogram"])) for name in expected}
+    places = [found[name] for name in ("min", "max", "nan_count", "sparsity")]
+    assert expected == (*places, sum(found["histogram"]))
 
 
 def test_a_span_beyond_binary64_is_counted() -> None:

@@ -65,12 +65,18 @@ complete_libraries = pytest.mark.parametrize("of", [with_numpy, with_jax, with_t
 libraries = pytest.mark.parametrize("of", [with_numpy, with_jax, with_the_standard_alone, with_torch])
 
 
-SCENES = {
+def rule_out(logits: Any, labels: Any) -> None:
+    """Give the first token no chance, and let no label be it."""
+    logits[..., 0] = -np.inf
+    labels[labels == 0] = 1
+
+
+SCENES: dict[str, tuple[int | None, Callable[[Any, Any], object]]] = {
     "plain": (PAD, lambda logits, labels: None),
     "padding that is a token": (3, lambda logits, labels: np.mod(labels, 11, out=labels)),
     "no padding": (None, lambda logits, labels: np.mod(labels, 11, out=labels)),
     "padding alone": (PAD, lambda logits, labels: labels.fill(PAD)),
-    "ruled out": (PAD, lambda logits, labels: (logits[..., 0].fill(-np.inf), np.copyto(labels, 1, where=labels == 0))),
+    "ruled out": (PAD, rule_out),
     "large": (PAD, lambda logits, labels: np.multiply(logits, 1e4, out=logits)),
 }
 
@@ -149,8 +155,7 @@ def test_gradient_is_finite_where_tokens_are_ruled_out() -> None:
     """A logit of minus infinity has the gradient zero, in the entropy too."""
     jax = pytest.importorskip("jax")
     logits, labels = example()
-    logits[..., 0] = -np.inf
-    labels[labels == 0] = 1
+    rule_out(logits, labels)
     gradient = np.asarray(jax.grad(lambda x: cross_entropy_with_entropy_loss(x, labels, PAD).total_loss)(logits))
     assert np.isfinite(gradient).all()
     assert not gradient[..., 0].any()

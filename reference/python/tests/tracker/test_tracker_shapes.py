@@ -63,7 +63,8 @@ def test_wandb_values_of_one_step_are_at_this_step(tmp_path: Path) -> None:
     wandb.log({"f": 6})
     expected = [(5, {"a": 1.0}), (5, {"b": 2.0}), (6, {"c": 3.0}), (6, {"d": 4.0}), (6, {"e": 5.0}), (7, {"f": 6.0})]
     assert expected == values(tmp_path)
-    wandb.finish()
+    wandb.finish(3)
+    assert ("aborted", 3) == tuple(events(tmp_path)[-1][key] for key in ("reason", "exit_code"))
 
 
 def test_wandb_calls_for_files_are_counted_in_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,18 +66,16 @@ def test_default_directory_has_a_number(
     assert "mlp-20260531-002" == events(Path("runs/mlp-20260531-002"))[0]["run_id"]
 
 
-@pytest.mark.parametrize(("gate", "passed"), [("loss_ratio<0.99", True), ("loss_ratio<0.01", False)])
-def test_gate(tmp_path: Path, gate: str, passed: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    """The exit code says whether the gate holds, and so does run_end; a missed one is explained on standard error."""
-    assert (0 if passed else 1) == train("--steps", "10", "--gate", gate, "--out", tmp_path / "a")
-    end = events(tmp_path / "a")[-1]
-    curve = losses(tmp_path / "a")
-    assert ("completed", 0 if passed else 1, 10, curve[10]) == tuple(
+def test_gate_that_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code says that the gate failed, and so does run_end; it is explained on standard error."""
+    assert 1 == train("--steps", "10", "--gate", "loss_ratio<0.01", "--out", tmp_path / "a")
+    end, curve = events(tmp_path / "a")[-1], losses(tmp_path / "a")
+    assert ("completed", 1, 10, curve[10]) == tuple(
         end[key] for key in ("reason", "exit_code", "final_step", "final_loss")
     )
-    assert (passed, "loss_ratio") == (end["quality_gate"]["passed"], end["quality_gate"]["metric"])
+    assert (False, "loss_ratio") == (end["quality_gate"]["passed"], end["quality_gate"]["metric"])
     assert curve[10] / curve[1] == pytest.approx(end["quality_gate"]["value"])
-    assert passed == ("gate failed" not in capsys.readouterr().err)
+    assert "gate failed" in capsys.readouterr().err
 
 
 def test_run_that_diverges_is_recorded(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ class Run(Logs):
     log_artifact = _left_out("log_artifact")
 
     def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
-        """End the run, as errored if *exit_code* is not 0."""
+        """End the run, as aborted with this *exit_code* if it is not 0."""
         global run  # noqa: PLW0603 - wandb has one run at a time, in its module
         del quiet
         self.training.end(SystemExit(exit_code) if exit_code else None)

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
     from toyspec.stores.transfers import LocalFile
 
-BLOCK_BYTES = 8 << 20
-WHOLE_BYTES = 256 << 20
-"""Size of an object up to which it is sent in one request, which can have a condition."""
+_BLOCK_BYTES = 8 << 20
+# Up to this size an object is sent in one request, which can have a condition.
+_WHOLE_BYTES = 256 << 20
 
 _STATUS = re.compile(r"status code: (\d{3})(?: ([A-Za-z' -]+))?")
 _NO_PATH = re.compile(r'Path "(.*?)"', re.DOTALL)
@@ -112,24 +112,23 @@ class ObjectPlace:
     appends = False
 
     def __init__(self, store: Any, root: str) -> None:
-        self.store = store
-        """What obstore knows the bucket or server by."""
-        self.root = root
+        self._store = store
+        self._root = root
         self._is_web = parts_of(root).scheme in WEB
 
     def entries(self, address: str) -> Iterator[Entry]:
         """See Place."""
         self._demand_list(address)
         with reported(address):
-            for page in obstore.list(self.store, self.key(address) or None):
+            for page in obstore.list(self._store, self._key(address) or None):
                 for found in page:
-                    yield self._entry(f"{self.root}/{found['path']}", cast("dict[str, Any]", found))
+                    yield self._entry(f"{self._root}/{found['path']}", cast("dict[str, Any]", found))
 
     def names(self, address: str) -> list[str]:
         """See Place."""
         self._demand_list(address)
         with reported(address):
-            found = obstore.list_with_delimiter(self.store, self.key(address) or None)
+            found = obstore.list_with_delimiter(self._store, self._key(address) or None)
         files = [each["path"].rpartition("/")[2] for each in found["objects"]]
         return sorted([*files, *(f"{prefix.rpartition('/')[2]}/" for prefix in found["common_prefixes"])])
 
@@ -140,7 +139,7 @@ class ObjectPlace:
     def status(self, address: str) -> Entry:
         """See Place."""
         with reported(address):
-            return self._entry(address, cast("dict[str, Any]", obstore.head(self.store, self.key(address))))
+            return self._entry(address, cast("dict[str, Any]", obstore.head(self._store, self._key(address))))
 
     def read_range(self, address: str, offset: int, size: int, identity: str | None) -> FetchedBytes:
         """See Place."""
@@ -149,7 +148,7 @@ class ObjectPlace:
             options["if_match"] = identity
         try:
             with reported(address):
-                result = obstore.get(self.store, self.key(address), options=cast("Any", options))
+                result = obstore.get(self._store, self._key(address), options=cast("Any", options))
                 entry = self._entry(address, cast("dict[str, Any]", result.meta))
                 data = bytes(result.bytes())
         except _BeyondError:
@@ -158,8 +157,7 @@ class ObjectPlace:
             raise ChangedError(address)
         return FetchedBytes(data, entry)
 
-    def key(self, address: str) -> str:
-        """Return the name by which obstore knows the object at *address*."""
+    def _key(self, address: str) -> str:
         key = parts_of(address).key
         return unquote(key) if self._is_web else key
 
@@ -167,14 +165,14 @@ class ObjectPlace:
         """See Target. Above 256 MiB, the condition is asked for before the first byte is sent, and not again."""
         del shared
         mode = self._mode(address, known)
-        key = self.key(address)
-        data = file.read(0, file.stop) if file.stop <= WHOLE_BYTES else None
+        key = self._key(address)
+        data = file.read(0, file.stop) if file.stop <= _WHOLE_BYTES else None
         with reported(address):
             try:
                 if data is None:
-                    made = obstore.put(self.store, key, file.blocks(BLOCK_BYTES), chunk_size=BLOCK_BYTES)
+                    made = obstore.put(self._store, key, file.blocks(_BLOCK_BYTES), chunk_size=_BLOCK_BYTES)
                 else:
-                    made = obstore.put(self.store, key, data, mode=cast("Any", mode), use_multipart=False)
+                    made = obstore.put(self._store, key, data, mode=cast("Any", mode), use_multipart=False)
             except AlreadyExistsError:
                 raise ChangedError(address) from None
             except FileNotFoundError:
@@ -186,7 +184,7 @@ class ObjectPlace:
     def copy(self, base: Entry, address: str) -> None:
         """See Target; S3 knows no condition for it, and may answer with status 200 that it failed."""
         with reported(address):
-            obstore.copy(self.store, self.key(base.address), self.key(address))
+            obstore.copy(self._store, self._key(base.address), self._key(address))
         with contextlib.suppress(FileNotFoundError):
             if self.status(address).size == base.size:
                 return
@@ -196,7 +194,7 @@ class ObjectPlace:
         """Return the condition of a write; raise ChangedError where it does not hold already."""
         try:
             with reported(address):
-                found = obstore.head(self.store, self.key(address))
+                found = obstore.head(self._store, self._key(address))
         except FileNotFoundError:
             found = None
         if known is None and found is None:

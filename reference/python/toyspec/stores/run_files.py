@@ -23,7 +23,6 @@ annotations: grow by lines."""
 Extent = Literal["logs", "all"]
 """Which files of a run are kept in step: the log with what belongs to it, or all, such as checkpoints, as well."""
 
-_BY_LINES: frozenset[Kind] = frozenset(["stream", "annotations"])
 _SIDE_FILE = re.compile(r"(.+)\.(gz|prev(-\d+)?|torn-\d+(-\d+)?)")
 _OTHER_LOGS = frozenset([*SIDECARS, "import.json", "report.md"])
 # A record of media comes after its file. What a rename makes free must have its new name before something else gets the
@@ -41,7 +40,7 @@ class BundleFile(NamedTuple):
     @property
     def grows(self) -> bool:
         """Whether lines are appended to it, of which only whole ones are sent."""
-        return self.kind in _BY_LINES
+        return self.kind in ("stream", "annotations")
 
 
 def files_to_send(directory: str, extent: Extent) -> list[BundleFile]:
