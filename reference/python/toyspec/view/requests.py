@@ -197,7 +197,7 @@ def finer_buckets(path: str, curves: Curves, metric: str, begin: int, end: int) 
     scan = Scan(path, attempts=curves.attempts, wanted=lambda name: name == metric, most=2 * MOST_ASKED_BUCKETS)
     scan.summary.placing.begin_at(_step_before(curves, base, metric, begin))
     feed = StepBlockFeed(profile=profile, attempts=curves.attempts)
-    feed.begin_at(int(base.columns["line"][begin]), reach[0])
+    feed.skip(reach[0], int(base.columns["line"][begin]) - 1)
     with closing(open_file(path)) as file:
         for chunk in file.blocks(*reach):
             scan.take(feed.feed(chunk))

@@ -24,7 +24,7 @@ from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.limits import MAX_DEPTH, MAX_LINE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from toyspec.core.findings import Profile
 
@@ -169,12 +169,18 @@ def _field(value: Any, field_type: Any, pointer: str, depth: int) -> Any:
     return [_field(item, part, f"{pointer}/{i}", depth + 1) for i, item in enumerate(found)]
 
 
-def _number_field(value: Any, pointer: str) -> float | None:
+def _made(make: Callable[[Any], Any], value: Any, pointer: str, expected: str) -> Any:
+    """Return what *make* makes of *value*, an object of any library; raise InvalidEventError where that raises."""
     try:
-        return number(value)
+        return make(value)
     except Exception as error:
         let_through(error)
-        raise _refusal(pointer, "a number", value) from error
+        raise _refusal(pointer, expected, value, error) from error
+
+
+def _number_field(value: Any, pointer: str) -> float | None:
+    found: float | None = value if type(value) is float else _made(number, value, pointer, "a number")
+    return found
 
 
 def _binary32_field(value: Any, pointer: str) -> msgspec.Raw | None:
@@ -183,11 +189,7 @@ def _binary32_field(value: Any, pointer: str) -> msgspec.Raw | None:
 
 
 def _integer_field(value: Any, pointer: str) -> int | None:
-    try:
-        found = integer(value)
-    except Exception as error:
-        let_through(error)
-        raise _refusal(pointer, "an integer", value) from error
+    found: int | None = _made(integer, value, pointer, "an integer")
     if found is not None and not is_finite(found):
         raise _refusal(pointer, "an integer within binary64", value)
     return found
@@ -242,14 +244,15 @@ def _by_text(given: Mapping[Any, Any], pointer: str) -> dict[str, Any]:
 
 def _mapping(value: Any, pointer: str) -> dict[Any, Any]:
     """Return the members of a mapping, or of an object with named values; raise InvalidEventError for all else."""
-    try:
-        members = mapping_of(value)
-        if members is not None:
-            return dict(members.items())
-    except Exception as error:
-        let_through(error)
-        raise _refusal(pointer, "an object", value, error) from error
-    raise _refusal(pointer, "an object", value)
+    members: dict[Any, Any] | None = _made(_members, value, pointer, "an object")
+    if members is None:
+        raise _refusal(pointer, "an object", value)
+    return members
+
+
+def _members(value: Any) -> dict[Any, Any] | None:
+    members = mapping_of(value)
+    return None if members is None else dict(members.items())
 
 
 def _check_depth(depth: int, pointer: str) -> None:
@@ -276,27 +279,13 @@ def _open(value: Any, pointer: str, depth: int) -> Any:
     if found is not None:
         _check_depth(depth, pointer)
         return [_open(item, f"{pointer}/{i}", depth + 1) for i, item in enumerate(found)]
-    return _open(_built_in(value, pointer), pointer, depth)
-
-
-def _built_in(value: Any, pointer: str) -> Any:
-    """Return a value of a library in built-in types: a scalar, a path, an enum, a dataclass, a date and the like."""
-    if isinstance(value, Struct):
-        return members_of(value)
-    try:
-        return built_in(value)
-    except Exception as error:
-        let_through(error)
-        raise _refusal(pointer, "a value that JSON can hold", value, error) from error
+    make = members_of if isinstance(value, Struct) else built_in
+    return _open(_made(make, value, pointer, "a value that JSON can hold"), pointer, depth)
 
 
 def key_text(key: Any, pointer: str = "") -> str:
     """Return the text of a key of any scalar type; raise InvalidEventError for all else."""
-    try:
-        found = scalar(key)
-    except Exception as error:
-        let_through(error)
-        raise _refusal(pointer, "an object with keys that are strings", key, error) from error
+    found = _made(scalar, key, pointer, "an object with keys that are strings")
     if type(found) is str:
         return text(found)
     if type(found) is float:

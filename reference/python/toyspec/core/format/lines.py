@@ -136,7 +136,7 @@ class LineSplitter:
 
         The caller counts these lines, and passes their number to :meth:`skip`.
         """
-        if not self._holds_all(chunk):
+        if self._dropped or self._length + len(chunk) > self.max_line_bytes:
             return None
         end = chunk.rfind(b"\n") + 1
         lines = bytes(self._held) + chunk[:end] if end else b""
@@ -188,10 +188,6 @@ class LineSplitter:
     def drop_fragment(self) -> None:
         """Drop the bytes after the last LF, as if they had not been fed."""
         self._restart(self._number, self._offset)
-
-    def _holds_all(self, chunk: bytes) -> bool:
-        """Return whether no line of *chunk* can be longer than the limit."""
-        return not self._dropped and self._length + len(chunk) <= self.max_line_bytes
 
     def _extend(self, piece: bytes) -> None:
         if not piece:

@@ -93,11 +93,6 @@ class RecordMapping(msgspec.Struct, frozen=True):
     shared: frozenset[str] = frozenset()
     """Keys of several kinds, whose metrics are named after the kind too."""
 
-    @property
-    def is_counted(self) -> bool:
-        """Whether the records have no steps of their own, so that those with metrics are counted."""
-        return self.step is None
-
     def of_kind(self, kind: str | None) -> KindMapping:
         """Return how the records of *kind* are read."""
         name = self.untagged if kind is None else kind

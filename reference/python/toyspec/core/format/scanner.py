@@ -77,7 +77,7 @@ class _Container:
 
     @property
     def token(self) -> str:
-        return str(self.index) if self.keys is None else _pointer_token(self.key)
+        return str(self.index) if self.keys is None else token_of(_HALF_PAIR.sub("\ufffd", self.key))
 
 
 class Scanner:
@@ -203,7 +203,7 @@ class Scanner:
             text = found.group()
             if float(text) in (float("inf"), float("-inf")):
                 too_large = messages.non_finite_number_too_large
-                self._note(rules.NON_FINITE_NUMBER, start, lambda: too_large(literal=_cut(text)))
+                self._note(rules.NON_FINITE_NUMBER, start, lambda: too_large(literal=shortened(text[:200].decode())))
         return end
 
     def _string_end(self, start: int) -> int:
@@ -279,11 +279,3 @@ def _character(escape: re.Match[str]) -> str:
     if code is not None:
         return chr(int(code, 16))
     return _SHORT_ESCAPES.get(short, short)
-
-
-def _pointer_token(key: str) -> str:
-    return token_of(_HALF_PAIR.sub("\ufffd", key))
-
-
-def _cut(number: bytes) -> str:
-    return shortened(number[:200].decode())

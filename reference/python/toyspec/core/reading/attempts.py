@@ -188,7 +188,7 @@ class Placing:
             return step
         last = self.last or 0
         # Records of a profile without steps are counted.
-        return last + 1 if record.values and mapping_of(record.profile).is_counted else last
+        return last + 1 if record.values and mapping_of(record.profile).step is None else last
 
     def take(self, record: Record) -> Step:
         """Take in the next record; return the step that its values are at."""

@@ -127,10 +127,11 @@ def _configuration(path: str, data: bytes) -> Configuration:
     tables = document.get("dialects", {})
     if not isinstance(tables, dict):
         raise ConfigurationError(path, "dialects must be a table: [dialects.NAME]")
+    here, roots = os.path.dirname(path), _list(path, document, "roots", str)
     return Configuration(
         path=path,
-        roots=tuple(_root(path, root) for root in _list(path, document, "roots", str)),
-        profiles=tuple(os.path.join(os.path.dirname(path), each) for each in _list(path, document, "profiles", str)),
+        roots=tuple(public(root) if is_address(root) else os.path.join(here, root) for root in roots),
+        profiles=tuple(os.path.join(here, each) for each in _list(path, document, "profiles", str)),
         ignore=_list(path, document, "ignore", str),
         dialects=tuple(_dialect(path, name, table) for name, table in tables.items()),
         health=_list(path, document, "health", dict),
@@ -144,10 +145,6 @@ def _list(path: str, document: dict[str, Any], key: str, kind: type) -> tuple[An
         wanted = "a list of strings" if kind is str else f"tables: begin each with [[{key}]]"
         raise ConfigurationError(path, f"{key} must be {wanted}")
     return tuple(found)
-
-
-def _root(path: str, root: str) -> str:
-    return public(root) if is_address(root) else os.path.join(os.path.dirname(path), root)
 
 
 def _dialect(path: str, name: str, table: Any) -> Any:

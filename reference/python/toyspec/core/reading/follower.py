@@ -36,7 +36,7 @@ class FollowedFeed:
 
     def __init__(
         self,
-        choice: DialectChoice | None,
+        choice: DialectChoice,
         plain: Callable[..., RecordFeed],
         path: str,
         detect: Callable[..., Profile | None],
@@ -45,8 +45,8 @@ class FollowedFeed:
         self._path = path
         self._detect = detect
         name = stream_name(os.path.basename(path))
-        self._may_be_console = choice is not None and choice.name == "auto" and name not in (EVENTS_FILE, METRICS_FILE)
-        self._held: bytes | None = b"" if choice is not None and choice.is_open else None
+        self._may_be_console = choice.name == "auto" and name not in (EVENTS_FILE, METRICS_FILE)
+        self._held: bytes | None = b"" if choice.is_open else None
         # What the lines of a text are if no metrics of a program follow; None before and after that is the question.
         self._gaps: list[Any] | None = None
         self._plain = partial(plain, detect=detect)
@@ -91,7 +91,6 @@ class FollowedFeed:
         return self._rows(log)
 
     def _decide(self, held: bytes) -> tuple[Any, OpenedLog | None]:
-        assert self._choice is not None
         return self._choice.decide(held, self._detect, path=self._path)
 
     def _rows(self, log: OpenedLog) -> list[Any]:
@@ -104,7 +103,6 @@ class FollowedFeed:
     def _goes_on(self, held: bytes, size: int) -> bool:
         """Return whether the last *size* bytes of *held* are more text, without what a program is known by."""
         lines = held[held.rfind(b"\n", 0, len(held) - size) + 1 :]
-        assert self._choice is not None
         return len(held) < CONSOLE_BYTES and _is_text(lines) and readers.dialects().may_go_on(lines, self._choice)
 
     def at_end(self) -> list[Any]:
@@ -324,7 +322,7 @@ class Follower:
                 file.take(head)
                 file.skip_to(start)
                 # They are counted only when a number is needed.
-                self._skipped_lines = cache(partial(file.count, b"\n", len(head), start))
+                self._skipped_lines = cache(partial(file.count_lines, len(head), start))
                 return
             length *= _GROWTH
 

@@ -24,7 +24,6 @@ from toyspec.core.reading.stream_files import STREAM_NAMES, Source, open_named, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-    from toyspec.core.findings import DialectUse
     from toyspec.core.reading.readers import LogFeed, OpenedLog
 
     NewFeed = partial[Any]
@@ -166,7 +165,7 @@ class _Walk:
             unlisted_gaps=self._unlisted - len(self._gaps),
             gap_bytes=feed.gap_bytes,
             size=feed.size,
-            dialect=_dialect(feed),
+            dialect=feed.use,
         )
         if self._mode == "strict" and self.report.state != "complete":
             raise _torn(self.source.name, self.report, feed.last)
@@ -216,15 +215,11 @@ class _Walk:
             unlisted_gaps=0,
             gap_bytes=size - gap.offset,
             size=size,
-            dialect=_dialect(feed),
+            dialect=feed.use,
         )
         if self._mode != "prefix":
             fact = f"{gap.reason}: {gap.message}"
             raise DamagedStreamError(self.source.name, fact, line=gap.line, offset=gap.offset, report=self.report)
-
-
-def _dialect(feed: RecordFeed | LogFeed) -> DialectUse | None:
-    return None if isinstance(feed, RecordFeed) else feed.use
 
 
 def read(  # noqa: PLR0913 - each is an option of its own

@@ -25,7 +25,7 @@ from toyspec.core.generated.limits import MAX_LINE_BYTES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from toyspec.core.findings import Fragment, State
+    from toyspec.core.findings import DialectUse, Fragment, State
     from toyspec.core.format.lines import Cutter
 
 
@@ -337,14 +337,17 @@ class RecordFeed(CutFeed):
             offset += len(data) + 1
         return found
 
+    use: DialectUse | None = None
+    """None: a stream of a profile has no dialect."""
+
     @property
     def is_by_lines(self) -> bool:
         """True once a record has decided the profile: each line is then read by itself."""
         return self._is_decided
 
-    def skip(self, size: int) -> None:
-        """Pass over *size* bytes of whole lines, which count as none; call it after an LF."""
-        self._splitter.skip(0, size)
+    def skip(self, size: int, lines: int = 0) -> None:
+        """Pass over *size* bytes of whole lines, which count as *lines*; call it after an LF."""
+        self._splitter.skip(lines, size)
 
     @property
     def profile(self) -> Profile | None:
@@ -372,10 +375,6 @@ class RecordFeed(CutFeed):
         if value is not None:
             take_integers(value, self.profile, record_kind(value, self.profile))
         return value
-
-    def begin_at(self, line: int, offset: int) -> None:
-        """Count from *line* and *offset* on: the bytes that come next are from there. Call it before any are fed."""
-        self._splitter.skip(line - 1, offset)
 
     def _record(self, data: bytes, number: int, offset: int, value: dict[str, Any]) -> Record:
         if not self._is_decided:

@@ -96,12 +96,6 @@ class FileDigest(msgspec.Struct, frozen=True):
     """What the system said, for the problem unreadable."""
 
 
-class _UnusableError(Exception):
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem)
-        self.problem = problem
-
-
 def digest_in(
     directory: str, parts: Sequence[bytes] | None, *, on_bytes: Callable[[int], None] | None = None
 ) -> FileDigest:
@@ -111,15 +105,16 @@ def digest_in(
     """
     try:
         digest, size = sha256(), 0
-        with _opened(directory, parts) as file:
+        opened = _opened(directory, parts)
+        if isinstance(opened, str):
+            return FileDigest(problem=opened)
+        with opened as file:
             while block := file.read(_BLOCK_BYTES):
                 digest.update(block)
                 size += len(block)
                 if on_bytes is not None:
                     on_bytes(len(block))
         return FileDigest(digest.hexdigest(), size)
-    except _UnusableError as error:
-        return FileDigest(problem=error.problem)
     except (FileNotFoundError, NotADirectoryError):
         return FileDigest(problem="missing")
     except OSError as error:
@@ -129,22 +124,22 @@ def digest_in(
         )
 
 
-def _opened(directory: str, parts: Sequence[bytes] | None) -> io.RawIOBase | io.BufferedReader:
-    """Return the file, open for reading; raise OSError, and _UnusableError for one that is not inside or regular."""
+def _opened(directory: str, parts: Sequence[bytes] | None) -> io.RawIOBase | io.BufferedReader | Problem:
+    """Return the file, open for reading, or why it may not be: it is not inside or not regular; raise OSError."""
     if parts is None:
-        raise _UnusableError("outside")
+        return "outside"
     if is_address(directory):
         return RemoteFile(path_in(directory, "/".join(map(os.fsdecode, parts))))
     if os.name == "nt" and any(set(part) & set(b":\\") for part in parts):
-        raise _UnusableError("outside")
+        return "outside"
     root = os.path.realpath(os.fsencode(directory), strict=True)
     path = os.path.realpath(os.path.join(root, *parts), strict=True)
     if path != root and not path.startswith(os.path.join(root, b"")):
-        raise _UnusableError("outside")
+        return "outside"
     try:
         return open_file(os.fsdecode(path))
     except (IsADirectoryError, SpecialFileError):
-        raise _UnusableError("irregular") from None
+        return "irregular"
 
 
 def covered_files(directory: str) -> list[tuple[bytes, int]]:

@@ -52,7 +52,8 @@ class GzipData:
             if not self._data and not self._may_hold_more:
                 self._data = self._read(_CHUNK_BYTES)
                 if not self._data:
-                    self._demand_end()
+                    if self._member is not None:
+                        raise GzipDataError(messages.gzip_cut(size=self._given))
                     return b""
             found = self._decompressed(size)
             if found:
@@ -77,10 +78,6 @@ class GzipData:
         if member.eof:
             self._data, self._member = member.unused_data, None
         return found
-
-    def _demand_end(self) -> None:
-        if self._member is not None:
-            raise GzipDataError(messages.gzip_cut(size=self._given))
 
 
 STREAM_NAMES = (EVENTS_FILE, METRICS_FILE, f"{EVENTS_FILE}.gz", f"{METRICS_FILE}.gz")
@@ -119,7 +116,7 @@ def locate_stream(path: str, names: Sequence[str] = ()) -> str:
     a stream in a directory that is not a regular file.
     """
     if is_address(path):
-        return locate_remote(public(path), names)
+        return _locate_remote(public(path), (*names, *STREAM_NAMES))
     if not os.path.isdir(path):
         return path
     for name in (*names, *STREAM_NAMES):
@@ -202,21 +199,20 @@ def is_compressed(path: str) -> bool:
         return False
 
 
-class _Input:
-    """The bytes of a file object."""
+def _reader(file: IO[bytes], name: str) -> Callable[[int], bytes]:
+    """Return what reads *file*, which has the *name* in messages."""
+    # read of a buffered object waits until the buffer is full; read1 returns what a pipe has.
+    read = getattr(file, "read1", file.read)
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
-        # read of a buffered object waits until the buffer is full; read1 returns what a pipe has.
-        self._read = getattr(file, "read1", file.read)
-        self._name = name
-
-    def read(self, size: int) -> bytes:
-        chunk = self._read(size)
+    def checked(size: int) -> bytes:
+        chunk = read(size)
         if chunk is None:
             raise BlockingIOError("the file object is non-blocking; give one that waits for data")
         if not isinstance(chunk, bytes):
-            raise TypeError(f"{self._name} gives {type(chunk).__name__} instead of bytes; open it in binary mode")
+            raise TypeError(f"{name} gives {type(chunk).__name__} instead of bytes; open it in binary mode")
         return chunk
+
+    return checked
 
 
 class Source:
@@ -240,11 +236,11 @@ class Source:
         self._keeps_gzip = gzip == "keep"
         self._file = file
         self._start = file.tell() if file.seekable() else None
+        self._receive = _reader(file, self.name)
         self._begin()
 
     def _begin(self) -> None:
         self._peeked = b""
-        self._input = _Input(self._file, self.name)
         self._is_begun = self._keeps_gzip
         self._gzip: GzipData | None = None
 
@@ -256,7 +252,7 @@ class Source:
         if self._gzip is not None:
             return self._gzip.read(size)
         if self._is_begun:
-            return self._input.read(size)
+            return self._receive(size)
         return self._read_first(size)
 
     def read_start(self, size: int) -> bytes:
@@ -279,13 +275,13 @@ class Source:
         return head
 
     def _read_first(self, size: int) -> bytes:
-        head = self._input.read(size)
+        head = self._receive(size)
         if head == GZIP_MAGIC[:1]:
-            head += self._input.read(1)
+            head += self._receive(1)
         self._is_begun = True
         if not head.startswith(GZIP_MAGIC):
             return head
-        self._gzip = GzipData(self._input.read, head)
+        self._gzip = GzipData(self._receive, head)
         return self._gzip.read(size)
 
     @property
@@ -343,14 +339,7 @@ def open_named(path: str | os.PathLike[str], names: Sequence[str] = ()) -> Sourc
     return open_source(NamedFile(stream) if stream == named else stream)
 
 
-def locate_remote(address: str, wanted: Sequence[str] = ()) -> str:
-    """Return the address of the stream *address*, or of the stream in the run directory *address*.
-
-    The names *wanted* are tried before those of toyspec's own streams.
-
-    Raises StreamMissingError for a directory without a stream, and StreamUnreadableError.
-    """
-    known = (*wanted, *STREAM_NAMES)
+def _locate_remote(address: str, known: Sequence[str]) -> str:
     if address.rpartition("/")[2] in known:
         return address
     try:
