@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
+from importlib import metadata
 from typing import TYPE_CHECKING
 
-from toyspec.core.writing import environment
 from toyspec.core.writing.environment import package_versions
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def test_versions_of_the_frameworks_that_are_imported(monkeypatch: pytest.Monkey
         name = RENAMED.get(module, module.replace("_", "-"))
         monkeypatch.setitem(sys.modules, module, type("Module", (), {"__version__": f"{at}.0"} if at % 2 else {}))
         expected[name] = f"{at}.0" if at % 2 else f"of {name}"
-    monkeypatch.setattr(environment, "_installed_version", lambda name: f"of {name}")
+    monkeypatch.setattr(metadata, "version", lambda name: f"of {name}")
     found = package_versions()
     assert (".".join(map(str, sys.version_info[:3])), True) == (found.pop("python"), bool(found.pop("toyspec")))
     assert expected == found

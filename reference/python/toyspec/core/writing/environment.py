@@ -79,20 +79,15 @@ def package_versions() -> dict[str, str]:
         name = _RENAMED.get(module, module.replace("_", "-"))
         version = getattr(sys.modules[module], "__version__", None)
         if not isinstance(version, str):
-            version = _installed_version(name)
-        if version is not None:
-            found[name] = version
+            # Slow to import, and most packages say their version themselves.
+            from importlib import metadata
+
+            try:
+                version = metadata.version(name)
+            except metadata.PackageNotFoundError:
+                continue
+        found[name] = version
     return found
-
-
-def _installed_version(distribution: str) -> str | None:
-    # Slow to import, and most packages say their version themselves.
-    from importlib import metadata
-
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def this_backend() -> Backend | None:
@@ -160,12 +155,17 @@ def this_process() -> TrainingProcess:
     variables of one launcher: torchrun, Slurm, Open MPI, or another with PMI. None is imported for this, and a launcher
     of which only one of the two variables is set says nothing. JAX answers after ``jax.distributed.initialize()``.
     """
-    for ask in (_torch_xla, _jax, _torch):
-        found = ask()
-        if found is not None:
-            return found
+    runtime, jax, distributed = sys.modules.get("torch_xla.runtime"), sys.modules.get("jax"), _distributed()
+    if runtime is not None:
+        ordinal, ask_size = int(runtime.global_ordinal()), getattr(runtime, "world_size", None)
+        return TrainingProcess(ordinal, ordinal + 1 if ask_size is None else int(ask_size()), "torch_xla")
+    # JAX that runs alone may run beside another library that does not.
+    if jax is not None and int(jax.process_count()) > 1:
+        return TrainingProcess(int(jax.process_index()), int(jax.process_count()), "jax")
+    if distributed is not None:
+        return TrainingProcess(int(distributed.get_rank()), int(distributed.get_world_size()), "torch.distributed")
     for rank_name, size_name in _LAUNCHERS:
-        rank, size = _count(rank_name), _count(size_name)
+        rank, size = (digits_of(os.environ.get(name, "")) for name in (rank_name, size_name))
         if rank is not None and size is not None and rank < size:
             return TrainingProcess(rank, size, rank_name) if size > 1 else ALONE
     return ALONE
@@ -182,10 +182,6 @@ def shared_run_id() -> str | None:
     job, step = os.environ.get("SLURM_JOB_ID", ""), os.environ.get("SLURM_STEP_ID", "")
     if job and step:
         return f"slurm-{job}-{step}"
-    return _broadcast_id()
-
-
-def _broadcast_id() -> str | None:
     distributed = _distributed()
     if distributed is None:
         return None
@@ -194,34 +190,6 @@ def _broadcast_id() -> str | None:
     shared: list[Any] = [f"run-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.getpid()}"]
     distributed.broadcast_object_list(shared, src=0)
     return str(shared[0])
-
-
-def _count(name: str) -> int | None:
-    return digits_of(os.environ.get(name, ""))
-
-
-def _torch_xla() -> TrainingProcess | None:
-    runtime = sys.modules.get("torch_xla.runtime")
-    if runtime is None:
-        return None
-    rank, ask_size = int(runtime.global_ordinal()), getattr(runtime, "world_size", None)
-    return TrainingProcess(rank, rank + 1 if ask_size is None else int(ask_size()), "torch_xla")
-
-
-def _jax() -> TrainingProcess | None:
-    jax = sys.modules.get("jax")
-    if jax is None:
-        return None
-    size = int(jax.process_count())
-    # JAX that runs alone may run beside another library that does not.
-    return TrainingProcess(int(jax.process_index()), size, "jax") if size > 1 else None
-
-
-def _torch() -> TrainingProcess | None:
-    distributed = _distributed()
-    if distributed is None:
-        return None
-    return TrainingProcess(int(distributed.get_rank()), int(distributed.get_world_size()), "torch.distributed")
 
 
 def _distributed() -> Any:

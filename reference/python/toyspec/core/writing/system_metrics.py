@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from typing import TYPE_CHECKING, Any
@@ -131,6 +132,11 @@ def _gpu_probe() -> Probe:
     devices = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
     if not devices:
         raise LookupError("no device")
+    questions: dict[str, Callable[[Any], float]] = {
+        "utilization_percent": lambda device: pynvml.nvmlDeviceGetUtilizationRates(device).gpu,
+        "temperature_celsius": lambda device: pynvml.nvmlDeviceGetTemperature(device, pynvml.NVML_TEMPERATURE_GPU),
+        "power_watts": lambda device: pynvml.nvmlDeviceGetPowerUsage(device) / 1000.0,
+    }
 
     def measure() -> dict[str, float]:
         values: dict[str, float] = {}
@@ -140,24 +146,11 @@ def _gpu_probe() -> Probe:
             memories.append((int(memory.used), int(memory.total)))
             values[f"gpu/{index}/memory_used_bytes"] = int(memory.used)
             values[f"gpu/{index}/memory_limit_bytes"] = int(memory.total)
-            values |= _gpu_values(pynvml, device, f"gpu/{index}/")
+            for name, ask in questions.items():
+                # Some devices refuse a question.
+                with contextlib.suppress(pynvml.NVMLError):
+                    values[f"gpu/{index}/{name}"] = ask(device)
         fullest = min(memories, key=lambda memory: memory[1] - memory[0])
         return values | dict(zip(_OF_DEVICE, fullest, strict=True))
 
     return measure
-
-
-def _gpu_values(pynvml: Any, device: Any, prefix: str) -> dict[str, float]:
-    """Return the numbers that a device may not have: some refuse the question."""
-    questions: dict[str, Callable[[], float]] = {
-        "utilization_percent": lambda: pynvml.nvmlDeviceGetUtilizationRates(device).gpu,
-        "temperature_celsius": lambda: pynvml.nvmlDeviceGetTemperature(device, pynvml.NVML_TEMPERATURE_GPU),
-        "power_watts": lambda: pynvml.nvmlDeviceGetPowerUsage(device) / 1000.0,
-    }
-    values: dict[str, float] = {}
-    for name, ask in questions.items():
-        try:
-            values[prefix + name] = ask()
-        except pynvml.NVMLError:
-            continue
-    return values
