@@ -118,20 +118,6 @@ def test_rule_that_does_not_exist_cannot_be_selected() -> None:
         CheckOptions(select=frozenset(["step-goes-back"]))
 
 
-@pytest.mark.parametrize(
-    ("line", "rule"),
-    [
-        (b"[" * 100_000, "nested-too-deep"),
-        (b'{"a":' * 100_000, "nested-too-deep"),
-        (b"x" * (17 << 20), "line-too-long"),
-    ],
-)
-def test_hostile_line_gives_one_finding(line: bytes, rule: str) -> None:
-    """A line that is very deep or very long is one finding, and the lines around it are read."""
-    report = check_bytes(START + line + b"\n" + END)
-    assert ([(rule, 2, "")], 2) == (found(report), report.records)
-
-
 def test_first_null_is_the_first_in_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a repeated key the last value counts, where it is."""
     monkeypatch.setenv("TOYSPEC_ENGINE", "python")

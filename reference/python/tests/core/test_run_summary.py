@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from property_examples import examples
-from toyspec import history, list_runs
+from toyspec import list_runs
 from toyspec.core.generated.runs import ALIASES, COLUMNS
 from toyspec.core.reading.step_blocks import StepBlockFeed
 from toyspec.core.runs.curves import thinned
@@ -102,16 +102,6 @@ def test_names_of_losses() -> None:
     assert loss_among(["acc"]) is None
     names = ["acc", "val/loss", "eval_loss", "a/b", "loss"]
     assert ["loss", "eval_loss", "val/loss", "acc", "a/b"] == losses_first(names)
-
-
-@pytest.mark.parametrize("engine", ["python", ""])
-def test_a_time_is_that_of_the_first_value_at_a_step(
-    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Metrics that are written later at the same step do not move it."""
-    monkeypatch.setenv("TOYSPEC_ENGINE", engine)
-    path = _log(tmp_path, _START, _step(1, 0.5, loss=1.0), {**_scalars(1, acc=0.5), "t": 7.0})
-    assert [0.5] == history(path, ["time", "loss", "acc"])["time"]
 
 
 def test_aliases_are_of_columns() -> None:

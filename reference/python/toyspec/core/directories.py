@@ -212,10 +212,10 @@ class Directory:
 
 
 @contextlib.contextmanager
-def directory_of(path: str, *, calls: SystemCalls = SYSTEM_CALLS) -> Iterator[tuple[Directory, str]]:
+def directory_of(path: str) -> Iterator[tuple[Directory, str]]:
     """Yield the directory of *path*, which is held open, and the name of *path* in it."""
     place, name = os.path.split(path)
-    with Directory(place, calls=calls) as directory:
+    with Directory(place) as directory:
         yield directory, name
 
 

@@ -12,7 +12,6 @@ from toyspec.core.generated.rules import LAYER, SEVERITY, SUMMARY
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Iterator
 
 _MAX_COLUMNS = 100
 _CODE = " " * 4
@@ -35,19 +34,13 @@ def run(options: Namespace) -> int:
         return exit_codes.OK
     if options.rule not in SUMMARY:
         raise UsageError(f"unknown rule {options.rule!r}{did_you_mean(options.rule, SUMMARY)}")
-    for line in page(options.rule, min(columns(), _MAX_COLUMNS), title=lambda text: terminal.styled(text, "strong")):
-        terminal.line(line)
-    return exit_codes.OK
-
-
-def page(rule: str, width: int, *, title: Callable[[str], str] = str) -> Iterator[str]:
-    """Yield the lines of the specification's page of *rule*, wrapped to *width* columns; *title* styles the titles."""
     from toyspec.core.generated.rule_texts import TEXTS
 
-    for index, (name, lines) in enumerate(TEXTS[rule].items()):
-        yield from ("", title(name), "") if index else (title(name), "")
+    for index, (name, lines) in enumerate(TEXTS[options.rule].items()):
+        terminal.lines([*[""] * bool(index), terminal.styled(name, "strong"), ""])
         for line in lines:
-            yield from [line] if line.startswith(_CODE) else wrapped(line, width)
+            terminal.lines([line] if line.startswith(_CODE) else wrapped(line, min(columns(), _MAX_COLUMNS)))
+    return exit_codes.OK
 
 
 def _list(terminal: Terminal) -> None:

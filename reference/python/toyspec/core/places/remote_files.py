@@ -60,17 +60,16 @@ class RemoteFile(io.RawIOBase):
 
     All bytes are of one version of the object. If it is replaced while it is read, reading goes on in the new one if
     that has the last bytes that were read at the same place, as a log that has grown; else it raises ChangedError.
-    Opening and reading raise OSError: PlaceError, or FileNotFoundError. Opening reads *first_bytes*.
+    Opening and reading raise OSError: PlaceError, or FileNotFoundError.
     """
 
-    def __init__(self, address: str, *, first_bytes: int = FIRST_BYTES) -> None:
+    def __init__(self, address: str) -> None:
         super().__init__()
         self.name = address
         self._place = place_of(address)
         self._at = self._start = 0
-        self._size_of_next = first_bytes
-        self._block, self._entry = self._place.read_range(address, 0, first_bytes, None)
-        self._size_of_next = max(first_bytes, FIRST_BYTES)
+        self._size_of_next = FIRST_BYTES
+        self._block, self._entry = self._place.read_range(address, 0, FIRST_BYTES, None)
 
     def readable(self) -> bool:
         """Return True."""
