@@ -131,7 +131,6 @@ SLOW_TESTS = (
     "test_hostile_folders.py::test_no_command_waits_for_a_special_file[fifo]",
     "test_hostile_folders.py::test_no_tool_of_an_agent_waits_for_a_special_file",
     "conformance/tests/test_frozen.py::test_program_that_conformed_to_a_revision_does_for_ever",
-    "conformance/tests/test_frozen.py::test_what_a_later_revision_compares_is_not_asked",
     "conformance/tests/test_running.py::test_no_crash_goes_unreported",
     "conformance/tests/test_minimal.py::test_conclusion_and_badge",
 )
