@@ -138,7 +138,7 @@ class MlflowServer:
 
     def __init__(self, failing: list[str]) -> None:
         self.failing = failing
-        self.runs: dict[str, dict[str, Any]] = {}
+        self.runs: dict[str, Any] = {}
 
     def get_experiment_by_name(self, name: str) -> Any:
         """Return the experiment of *name*, once there is a run."""
@@ -150,46 +150,41 @@ class MlflowServer:
 
     def search_runs(self, experiments: list[str], query: str, max_results: int) -> list[Any]:
         """Return the runs whose tag is in *query*."""
-        found = [run for run in self.runs.values() if run["tags"]["toyspec.mirror"] in query]
-        info = [SimpleNamespace(run_id=run["id"], status=run["status"]) for run in found]
-        return [SimpleNamespace(info=each, data=SimpleNamespace(**run)) for each, run in zip(info, found, strict=True)]
+        return [run for run in self.runs.values() if run.data.tags["toyspec.mirror"] in query]
 
     def create_run(self, experiment: str, start_time: int, tags: dict[str, str], run_name: str) -> Any:
         """Start a run."""
-        run_id = f"r{len(self.runs)}"
-        made = {"id": run_id, "name": run_name, "start": start_time, "tags": dict(tags), "status": "RUNNING"}
-        self.runs[run_id] = {**made, "metrics": [], "params": {}}
-        return SimpleNamespace(info=SimpleNamespace(run_id=run_id))
+        info = SimpleNamespace(run_id=f"r{len(self.runs)}", status="RUNNING", name=run_name, start=start_time, end=0)
+        made = SimpleNamespace(info=info, data=SimpleNamespace(tags=tags), metrics=[], params={})
+        return self.runs.setdefault(info.run_id, made)
 
     def update_run(self, run_id: str, status: str) -> None:
         """Set the status."""
-        self.runs[run_id]["status"] = status
+        self.runs[run_id].info.status = status
 
-    def log_batch(self, run_id: str, metrics: Any = (), params: Any = ()) -> None:
+    def log_batch(self, run_id: str, metrics: Sequence[Any] = (), params: Any = ()) -> None:
         """Keep metrics and settings, as far as the next behaviour lets it."""
         if params and self.failing[:1] == ["loses settings"]:
             self.failing.pop(0)
             raise ConnectionError("no answer")
-        self.runs[run_id]["params"] |= dict(params)
+        self.runs[run_id].params |= dict(params)
         behaviour = self.failing.pop(0) if metrics and self.failing else "good"
-        if behaviour == "refuses":
-            raise ConnectionError("503")
-        kept = list(metrics) if behaviour != "half" else list(metrics)[: len(metrics) // 2]
-        self.runs[run_id]["metrics"] += kept
+        kept = {"refuses": 0, "half": len(metrics) // 2}.get(behaviour, len(metrics))
+        self.runs[run_id].metrics += metrics[:kept]
         if behaviour != "good":
             raise ConnectionError("no answer")
 
     def get_metric_history(self, run_id: str, name: str) -> list[Any]:
         """Return the metrics of *name*."""
-        return [metric for metric in self.runs[run_id]["metrics"] if metric.name == name]
+        return [metric for metric in self.runs[run_id].metrics if metric.name == name]
 
     def set_tag(self, run_id: str, name: str, value: str) -> None:
         """Keep a tag."""
-        self.runs[run_id]["tags"][name] = value
+        self.runs[run_id].data.tags[name] = value
 
     def set_terminated(self, run_id: str, status: str, end_time: int) -> None:
         """End the run."""
-        self.runs[run_id] |= {"status": status, "end": end_time}
+        vars(self.runs[run_id].info).update(status=status, end=end_time)
 
 
 class Metric(NamedTuple):
@@ -223,10 +218,10 @@ def test_mlflow_has_every_metric_once(failing: list[str], tmp_path: Path, monkey
     mirror = Mirror(to="mlflow", patience=300.0, select=Selecting(metrics=["loss"]))
     assert "ended" == mirror_run(run, mirror, timing=FAST)
     (made,) = server.runs.values()
-    found = [(metric.step, None if math.isnan(metric.value) else metric.value) for metric in made["metrics"]]
+    found = [(metric.step, None if math.isnan(metric.value) else metric.value) for metric in made.metrics]
     assert list(enumerate(losses, 1)) == found
-    assert ("FAILED", {"lr": "0.1"}, "a") == (made["status"], made["params"], made["name"])
-    assert "10" == made["tags"]["toyspec.mirror.rows"]
+    assert ("FAILED", {"lr": "0.1"}, "a") == (made.info.status, made.params, made.info.name)
+    assert "10" == made.data.tags["toyspec.mirror.rows"]
 
 
 RICH = """\
@@ -275,10 +270,9 @@ class Trackers:
             calls = [self.wandb.calls(call) for call in ("log", "define_metric", "alert", "finish")]
             self.wandb.forget()
             return calls
-        (made,) = self.mlflow.runs.values()
-        self.mlflow.runs = {}
-        tags = {key: value for key, value in made["tags"].items() if not key.startswith("toyspec.")}
-        return made | {"tags": tags, "metrics": list(map(list, made["metrics"]))}
+        _, made = self.mlflow.runs.popitem()
+        tags = {key: value for key, value in made.data.tags.items() if not key.startswith("toyspec.")}
+        return made.info, tags, made.params, list(map(list, made.metrics))
 
 
 @pytest.fixture
@@ -298,7 +292,7 @@ def test_mirror_carries_what_an_export_does(
     assert LOST[name] == lost
     expected = trackers.received(name, tmp_path / "out")
     if name == "mlflow":
-        assert ("KILLED", {"x": "", "k": "v", "mlflow.note.content": "n"}) == (expected["status"], expected["tags"])
+        assert ("KILLED", {"x": "", "k": "v", "mlflow.note.content": "n"}) == (expected[0].status, expected[1])
     (tmp_path / "into").mkdir()
     assert "ended" == mirror_run(run, Mirror(to=name, into=str(tmp_path / "into")), timing=FAST)
     assert expected == trackers.received(name, tmp_path / "into")
@@ -320,7 +314,7 @@ def test_times_that_mlflow_rounds_are_reported(
     run = write_run(tmp_path / "a", {"started_at": f"2026-11-22T{started}"}, scalars, end)
     made = exported("mlflow", run, tmp_path / "out")
     assert ({"milliseconds": 2} if is_rounded else {}) == losses(made)
-    assert ["FINISHED"] == [each["status"] for each in server.runs.values()]
+    assert ["FINISHED"] == [each.info.status for each in server.runs.values()]
     assert is_rounded == ("MLflow has the start of the run in whole milliseconds" in made.notes)
 
 
