@@ -76,11 +76,6 @@ def number(value: Any) -> float | int | None:
     return value if is_number else None
 
 
-def is_number_or_null(value: Any) -> bool:
-    """Return whether *value* is a JSON number, or null, which stands for one that was not finite."""
-    return value is None or number(value) is not None
-
-
 def finite_number(value: float | None) -> float | None:
     """Return *value* as a float; None for null, for what is not finite, and for an integer that no float has."""
     try:

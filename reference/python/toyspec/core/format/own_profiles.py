@@ -83,8 +83,12 @@ def load_profile(directory: str) -> OwnProfile:
         for name in sorted(os.listdir(directory))
         if name.endswith(".json") and name != STREAM_FILE
     }
+    from referencing import Registry
+    from referencing.jsonschema import DRAFT202012
+
     shared = msgspec.json.decode(read_resource("schemas", "shared", "v1", "definitions.json"))
-    registry = _registry({**{str(each.get("$id", name)): each for name, each in documents.items()}, _SHARED: shared})
+    addresses = {**{str(each.get("$id", name)): each for name, each in documents.items()}, _SHARED: shared}
+    registry = Registry().with_resources((at, DRAFT202012.create_resource(each)) for at, each in addresses.items())
     kinds: dict[str, Schema] = {}
     for name, document in documents.items():
         place = os.path.join(directory, f"{name}.json")
@@ -119,7 +123,7 @@ def _check_stream(path: str, stream: Schema) -> None:
     from jsonschema import Draft202012Validator
 
     meta = msgspec.json.decode(read_resource("schemas", "meta", STREAM_FILE))
-    error = next(iter(Draft202012Validator(meta, registry=_registry({meta["$id"]: meta})).iter_errors(stream)), None)
+    error = next(iter(Draft202012Validator(meta).iter_errors(stream)), None)
     if error is not None:
         raise ProfileError(path, f"/{'/'.join(map(str, error.absolute_path))}: {error.message}")
     if stream["profile"] in _OURS:
@@ -190,15 +194,6 @@ def _check_kind(path: str, name: str, schema: Schema, tag: str | None) -> None:
             raise ProfileError(path, f"the property {key!r} must be an object")
     if tag is not None and schema["properties"].get(tag, {}).get("const") != name:
         raise ProfileError(path, f"the property {tag!r} must be the const {name!r}, the name of the file")
-
-
-def _registry(documents: Mapping[str, Schema]) -> Any:
-    """Return what finds the targets of references in *documents*, by their addresses."""
-    from referencing import Registry
-    from referencing.jsonschema import DRAFT202012
-
-    resources = [(address, DRAFT202012.create_resource(document)) for address, document in documents.items()]
-    return Registry().with_resources(resources)
 
 
 def _resolved(node: Any, resolver: Any, path: str, depth: int = 0) -> Any:

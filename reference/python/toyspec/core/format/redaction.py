@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from toyspec.core.errors import let_through
 from toyspec.core.format.foreign_values import mapping_of
+from toyspec.core.format.scalars import attempt
 from toyspec.core.format.scalars import items as items_of
 from toyspec.core.generated.limits import MAX_DEPTH
 from toyspec.core.generated.redaction import (
@@ -22,7 +22,7 @@ from toyspec.core.generated.redaction import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 _SECRET_WORDS: Final = frozenset(WORDS)
 _SECRET_PAIRS: Final = frozenset(WORD_PAIRS)
@@ -83,7 +83,8 @@ class Redaction:
         if isinstance(value, list | tuple | set | frozenset):
             items = value if isinstance(value, list | tuple) else items_of(value) or ()
             return [self.settings(item, path, depth - 1) for item in items]
-        members = _members(value)
+        # An object that cannot tell its members has none.
+        members = attempt(mapping_of, value, None)
         if members is None:
             return value
         prefix = f"{path}/" if path else ""
@@ -166,11 +167,3 @@ def _words_of(name: str) -> list[str]:
 
 def _is_of_vocabulary(before: Sequence[str], after: Sequence[str]) -> bool:
     return (bool(before) and before[-1] in NOT_BEFORE_TOKEN) or (bool(after) and after[0] in NOT_AFTER_TOKEN)
-
-
-def _members(value: Any) -> Mapping[Any, Any] | None:
-    try:
-        return mapping_of(value)
-    except Exception as error:  # noqa: BLE001 - an object that cannot tell its members has none
-        let_through(error)
-        return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 from toyspec.core.engine import native
 from toyspec.core.errors import StreamError
 from toyspec.core.files import open_file
-from toyspec.core.format.numbers import finite_number, is_number_or_null, number
+from toyspec.core.format.numbers import finite_number, number
 from toyspec.core.format.profiles import closing_kind
 from toyspec.core.format.record_mapping import mapping_of
 from toyspec.core.generated.limits import MAX_LINE_BYTES
@@ -283,7 +283,8 @@ class RunSummary:
         A loss that was logged beside the steps, as for steps that a program repeats, is not that of a step.
         """
         said: Any = "" if self.end is None else self.end.get("final_loss", "")
-        if is_number_or_null(said):
+        # Null stands for one that was not finite.
+        if said is None or number(said) is not None:
             return finite_number(said), True
         loss = self.loss
         if self._step_loss is not None:
