@@ -64,14 +64,10 @@ def streams() -> Iterator[Path]:
             yield from (path for path in every if not path.with_name("run.json").exists())
 
 
-def rows(cache: Path) -> dict[str, dict[str, Any]]:
-    """Return what the server lists of each stream, by its path below the corpus."""
-    store, found = CurveStore(str(cache)), {}
-    for path in streams():
-        row = scan_stream(ScanWork(str(path), path.parent.name, NO_IDENTITY), store, DialectChoice()).row
-        if row is not None and row["message"] is None:
-            found[path.relative_to(CASES).as_posix()] = {name: row[name] for name in FACTS}
-    return found
+def row_of(path: Path, cache: Path, *more: str) -> dict[str, Any] | None:
+    """Return what the server lists of the stream at *path*, as far as it is compared; None if it cannot be read."""
+    row = scan_stream(ScanWork(str(path), path.parent.name, NO_IDENTITY), CurveStore(str(cache)), DialectChoice()).row
+    return None if row is None or row["message"] is not None else {name: row[name] for name in (*more, *FACTS)}
 
 
 def made(path: Path, member: str) -> dict[str, Any]:
@@ -80,22 +76,15 @@ def made(path: Path, member: str) -> dict[str, Any]:
     return {name: entry[member] for name, entry in entries.items() if member in entry}
 
 
-def made_rows(cache: Path) -> dict[str, dict[str, Any]]:
-    """Return the same of the streams that the file has, with their bytes."""
-    store, found = CurveStore(str(cache)), {}
+def text(cache: Path) -> str:
+    """Return the file: a line for each stream of the corpus, and for each that the file has, with its bytes."""
+    found = {path.relative_to(CASES).as_posix(): row_of(path, cache) for path in streams()}
+    every = {name: row for name, row in found.items() if row is not None}
     for name, content in made(ROWS, "bytes").items():
         path = cache / name
         path.parent.mkdir()
         path.write_text(content)
-        row = scan_stream(ScanWork(str(path), path.parent.name, NO_IDENTITY), store, DialectChoice()).row
-        assert row is not None
-        found[name] = {"bytes": content} | {fact: row[fact] for fact in FACTS}
-    return found
-
-
-def text(cache: Path) -> str:
-    """Return the file: a line for each run."""
-    every = rows(cache) | made_rows(cache)
+        every[name] = {"bytes": content, **(row_of(path, cache) or {})}
     lines = [f"  {json.dumps(path)}: {json.dumps(row)}" for path, row in every.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -150,15 +139,12 @@ def _said_by(row: Any) -> dict[str, Any]:
 
 def dialect_text(cache: Path) -> str:
     """Return the file of the logs of other programs: a line for each, with the row that the server lists."""
-    store, lines = CurveStore(str(cache)), []
+    lines = []
     for path in dialect_logs():
         found = said(path)
         if found is not None:
-            row = scan_stream(ScanWork(str(path), path.name, NO_IDENTITY), store, DialectChoice()).row
-            assert row is not None
-            listed = {name: row[name] for name in ("dialect", *FACTS)}
             name = path.relative_to(ROOT).as_posix()
-            lines.append(f"  {json.dumps(name)}: {json.dumps(found | {'row': listed})}")
+            lines.append(f"  {json.dumps(name)}: {json.dumps(found | {'row': row_of(path, cache, 'dialect')})}")
             broken = cache / path.name
             broken.write_bytes(damaged(path.read_bytes()))
             if (salvaged := said(broken)) is not None:

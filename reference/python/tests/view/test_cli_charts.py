@@ -11,8 +11,6 @@ from hypothesis import strategies as st
 
 from toyspec.core.command_line.tables import width
 from toyspec.view.charts import NOT_FINITE, DrawnCurve, Stretch, chart, drawn_curve, read_curves
-from toyspec.view.curve_store import curves_of
-from toyspec.view.scans import ScannedRun
 from view_client import END, START, step, write_run
 
 RESUME = b'{"kind":"run_resume","t":9.0,"from_step":%d}\n'
@@ -97,17 +95,3 @@ def test_any_curve_has_a_chart_of_its_size(
     if made is not None:
         assert 1 == len({len(row) for row in made.rows})
         assert 1 == len({width(label) for label in made.labels})
-
-
-def test_live_run_is_drawn_as_far_as_it_is(tmp_path: Path) -> None:
-    """New points are read without the old ones, and the curve goes on."""
-    path = write_run(tmp_path / "a", START, *(step(number, 1.0) for number in range(10)))
-    file = ScannedRun(str(path))
-    file.read()
-    with path.open("ab") as stream:
-        stream.write(b"".join(step(number, 2.0) for number in range(10, 20)))
-    assert file.read()
-    found = drawn_curve(curves_of(file), "loss")
-    file.close()
-    assert found.latest is not None
-    assert list(map(float, range(20))) == list(found.latest.place)

@@ -160,7 +160,8 @@ def test_runs_are_chosen_and_hidden_ones_are_not_drawn(
 
 def test_groups_are_drawn_as_their_means(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A band reaches from the lowest to the highest value of any run of the group."""
-    found = drawn("--metric val --mean-by config.lr", monkeypatch)
+    found = drawn("--metric val --mean-by config.lr --smooth .9 --log", monkeypatch)
+    assert {"scale": "log", "smoothing": 0.9} == found.look
     assert ["lr 0.1, 2 runs", "lr 0.2, 1 run"] == found.names
     assert [(1.0, 1.5), (2.0, 2.5), (3.0, 3.5), (4.0, 4.5)] == found.points(0)
     curve = found.panels[0].curves[0]
@@ -194,19 +195,17 @@ def test_smoothing_is_that_of_the_values_so_far() -> None:
     assert list(smoothed(several, 0.5)[3:]) == list(smoothed(one, 0.25)[3:])
 
 
-def test_more_runs_than_a_legend_can_name_are_shades_of_one_scale(tmp_path: Path) -> None:
-    """Each has a colour of its own, and none is named."""
-    for number in range(24):
-        write_run(tmp_path / "runs" / f"r{number}", START, step(1, 1.0 + number), step(2, 2.0 + number))
-    assert exit_codes.OK == main(["plot", str(tmp_path / "runs"), "-o", str(tmp_path / "a.svg")])
-    drawn = (tmp_path / "a.svg").read_text(encoding="utf-8")
-    assert '<g id="legend' not in drawn
-    assert 24 <= len(set(re.findall(r"stroke: (#\w+)", drawn)))
-
-
-def test_scale_and_smoothing_reach_the_picture(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are drawn as the options ask."""
-    assert {"scale": "log", "smoothing": 0.9} == drawn("--metric val --smooth .9 --log", monkeypatch).look
+@pytest.mark.parametrize("runs", [8, 24])
+def test_each_curve_has_a_colour(runs: int, tmp_path: Path) -> None:
+    """Eight have seven and the first again, more than a legend names are shades of one scale; long times are hours."""
+    for number in range(runs):
+        write_run(tmp_path / "runs" / f"r{number}", START, step(1, 1.0 + number), step(14400, 2.0 + number))
+    assert exit_codes.OK == main(["plot", str(tmp_path / "runs"), "--x", "time", "-o", str(tmp_path / "a.svg")])
+    drawn = (tmp_path / "a.svg").read_text(encoding="utf-8").lower()
+    assert {"<!-- time, h -->", "<!-- 4.0 -->"} <= set(re.findall("<!-- .*? -->", drawn))
+    colours = set(re.findall(r"stroke: (#\w+)", drawn))
+    assert (runs == 8) == ('<g id="legend' in drawn)
+    assert 7 == len(colours & {each.lower() for each in pictures._COLORS}) if runs == 8 else runs <= len(colours)
 
 
 def test_missing_matplotlib_names_the_extra(
@@ -262,16 +261,6 @@ def test_what_a_log_scale_cannot_show_is_said_or_refused(
     assert is_refused != (undrawn / "a.svg").exists()
     is_noted = bool(options) and not is_refused and min(values) <= 0
     assert is_noted == ("that are not above 0 have no place" in said)
-
-
-def test_eight_curves_have_seven_colours_and_the_first_again(tmp_path: Path) -> None:
-    """Each colour is one that a picture can have, and another than the others; a long time is in hours."""
-    for number in range(8):
-        write_run(tmp_path / "runs" / f"r{number}", START, step(1, 1.0 + number), step(14400, 2.0 + number))
-    assert exit_codes.OK == main(["plot", str(tmp_path / "runs"), "--x", "time", "-o", str(tmp_path / "a.svg")])
-    drawn = (tmp_path / "a.svg").read_text(encoding="utf-8").lower()
-    assert 7 == len({color.lower() for color in pictures._COLORS if f"stroke: {color.lower()}" in drawn})
-    assert {"<!-- time, h -->", "<!-- 4.0 -->"} <= set(re.findall("<!-- .*? -->", drawn))
 
 
 def test_every_value_that_is_not_finite_has_a_cross(tmp_path: Path) -> None:

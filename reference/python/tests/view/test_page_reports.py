@@ -126,54 +126,45 @@ def without_mismatch(report: dict[str, Any]) -> dict[str, Any]:
     return report
 
 
-def test_streams_of_ranks_are_listed_in_order(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The streams of other ranks are listed beside that of rank 0 only, by their numbers."""
-    monkeypatch.chdir(tmp_path)
-    for name, start in {
-        "a/events.jsonl": {"run_id": "a", "rank": 0},
-        "a/events.jsonl.gz": {"run_id": "a", "rank": 3},
-        "a/events.rank-10.jsonl": {"run_id": "a", "rank": 10},
-        "a/events.rank-2.jsonl": {"run_id": "b", "rank": 1},
-        "a/events.rank-03.jsonl": {"run_id": "a", "rank": 3},
-        "b/events.rank-1.jsonl": {"run_id": "b", "rank": 1},
-    }.items():
-        path = Path("runs", name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({"kind": "run_start", "schema": "toy/v1", "t": 0.0, **start}) + "\n")
-    expected = checked("--format", "json", "runs")
-    assert [] == differing_lines(expected, page_report(program, files=[], folders=["runs"])["json"])
-    assert ["events.jsonl", "events.rank-2.jsonl", "events.rank-10.jsonl", "events.jsonl.gz"] == [
-        Path(file["path"]).name for file in json.loads(expected)["files"]
-    ]
-    for rule in ("rank-mismatch", "rank-of-another-run"):
-        assert expected.count(f'"rule":"{rule}"') == 1
+def ranked(run: bytes, rank: int) -> bytes:
+    """Return the first line of the stream of a rank."""
+    return b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"%b","rank":%d}\n' % (run, rank)
+
+
+START = (
+    b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n{"kind":"run_end","t":1.0,"reason":"completed"}\n'
+)
+ODD = {
+    "runs/a/events.jsonl": START,
+    "runs/b/events.jsonl": START,
+    "runs/b/flow.json": b'{"a":1,}',
+    "runs/b/run.json/inner.txt": b"",
+    "runs/a/deep/metrics.jsonl": b'{"step":1,"wall_time_ms":1}\n',
+    "runs/a/deep/events.jsonl": b"",
+    "runs/a/deep/run.json": b'{\n"schema_version":2,\n"run_id":"x"}\n',
+    "runs/notes.txt": b"not a stream",
+    "runs/c/events.jsonl": b'{"type":"user","message":"hi"}\n',
+    "runs/d/events.jsonl.gz": gzip.compress(START.replace(b'"a"', b'"d"') + b'{"kind"'),
+    "none/readme.txt": b"",
+    "sidecars/flow.json": b"{}",
+    "foreign/deep/metrics.jsonl": b"step,loss\n1,2\n",
+    "ranks/a/events.jsonl": ranked(b"a", 0),
+    "ranks/a/events.jsonl.gz": ranked(b"a", 3),
+    "ranks/a/events.rank-10.jsonl": ranked(b"a", 10),
+    "ranks/a/events.rank-2.jsonl": ranked(b"b", 1),
+    "ranks/a/events.rank-03.jsonl": ranked(b"a", 3),
+    "ranks/b/events.rank-1.jsonl": ranked(b"b", 1),
+}
+"""Files of bundles, by their paths."""
 
 
 def test_report_on_odd_bundles(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sidecars, names of directories and folders without a stream take part as they do for the command."""
+    """Sidecars, names of directories, ranks and folders without a stream take part as they do for the command."""
     monkeypatch.chdir(tmp_path)
-    start = (
-        b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n'
-        b'{"kind":"run_end","t":1.0,"reason":"completed"}\n'
-    )
-    for path, data in {
-        "runs/a/events.jsonl": start,
-        "runs/b/events.jsonl": start,
-        "runs/b/flow.json": b'{"a":1,}',
-        "runs/b/run.json/inner.txt": b"",
-        "runs/a/deep/metrics.jsonl": b'{"step":1,"wall_time_ms":1}\n',
-        "runs/a/deep/events.jsonl": b"",
-        "runs/a/deep/run.json": b'{\n"schema_version":2,\n"run_id":"x"}\n',
-        "runs/notes.txt": b"not a stream",
-        "runs/c/events.jsonl": b'{"type":"user","message":"hi"}\n',
-        "runs/d/events.jsonl.gz": gzip.compress(start.replace(b'"a"', b'"d"') + b'{"kind"'),
-        "none/readme.txt": b"",
-        "sidecars/flow.json": b"{}",
-        "foreign/deep/metrics.jsonl": b"step,loss\n1,2\n",
-    }.items():
+    for path, data in ODD.items():
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_bytes(data)
-    folders = ["runs", "none", "sidecars", "foreign"]
+    folders = ["runs", "none", "sidecars", "foreign", "ranks"]
     told = checked("-v", *folders)
     expected = checked("--format", "json", *folders)
     actual = page_report(program, files=[], folders=folders)
@@ -181,3 +172,8 @@ def test_report_on_odd_bundles(program: Path, tmp_path: Path, monkeypatch: pytes
     assert [] == differing_lines(told, actual["text"])
     for rule in ("stream-missing", "run-id-mismatch", "sidecar-unreadable", "skipped"):
         assert rule in told
+    assert ["events.jsonl", "events.rank-2.jsonl", "events.rank-10.jsonl", "events.jsonl.gz"] == [
+        Path(file["path"]).name for file in json.loads(expected)["files"] if file["path"].startswith("ranks/a")
+    ]
+    for rule in ("rank-mismatch", "rank-of-another-run"):
+        assert expected.count(f'"rule":"{rule}"') == 1

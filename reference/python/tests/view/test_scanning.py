@@ -85,16 +85,6 @@ def test_close_waits_for_no_long_stream(tmp_path: Path, monkeypatch: pytest.Monk
     assert ends[str(path)].cancelled()
 
 
-def test_stream_that_ends_its_worker_has_a_row(tmp_path: Path) -> None:
-    """The row of a stream that ended every worker says why it was not read."""
-    path = tmp_path / "events.jsonl"
-    path.write_text(LINES)
-    work = ScanWork(str(path), "a", identity_at(str(path)))
-    lost = scanning._lost(work, DIED)
-    assert lost.row is not None
-    assert (str(path), DIED) == (lost.path, lost.row["message"])
-
-
 @pytest.mark.parametrize(("choice", "state"), [(DialectChoice(), "complete"), (DialectChoice(None), "damaged")])
 def test_first_row_is_read_as_the_user_chose(tmp_path: Path, choice: DialectChoice, state: str) -> None:
     """The row that is there before a scan is that of the dialects that may be used."""

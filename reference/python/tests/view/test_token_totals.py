@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from toyspec.view.pyramids import Buckets
 
 
-def _stream(path: Path, counts: list[int], name: str = "tokens") -> str:
+def _stream(path: Path, counts: list[int]) -> str:
     lines = ['{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"r"}']
     for step, count in enumerate(counts, 1):
-        value = f'"tokens":{count}' if name == "tokens" else f'"extra":{{"{name}":{count}}}'
-        lines.append(f'{{"kind":"step","t":{step}.0,"step":{step},"loss":1.0,{value}}}')
+        lines.append(f'{{"kind":"step","t":{step}.0,"step":{step},"loss":1.0,"tokens":{count}}}')
     path.write_text("\n".join([*lines, ""]))
     return str(path)
 
@@ -50,14 +49,6 @@ def test_place_is_the_number_of_tokens_so_far(tmp_path: Path, counts: list[int],
     latest = drawn_curve(curves, "loss", "tokens").latest
     assert latest is not None
     assert places == list(latest.place)
-
-
-def test_place_is_taken_from_other_names(tmp_path: Path) -> None:
-    """Other tools have names of their own for it."""
-    curves, _ = read_curves(_stream(tmp_path / "events.jsonl", [10, 20, 40], "tokens_seen"))
-    latest = drawn_curve(curves, "loss", "tokens").latest
-    assert latest is not None
-    assert [10, 20, 40] == list(latest.place)
 
 
 @given(st.lists(st.integers(3, 5), min_size=9, max_size=200))
