@@ -17,7 +17,6 @@ from toyspec.core.places import place
 
 NAME = "me/runs"
 _COMMIT = "0123456789" * 4
-_DATE = "2026-01-01T00:00:00.000Z"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -44,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
             wanted = parse_qs(body.decode())["paths"]
             self._send([_listed(path, self.files[path]) for path in wanted if path in self.files])
         else:
-            self._send({"id": NAME, "modelId": NAME, "sha": _COMMIT, "siblings": [], "private": True, "tags": []})
+            self._send({"id": NAME, "sha": _COMMIT})
 
     do_HEAD = do_POST = do_GET  # noqa: N815 - names that the server calls
 
@@ -86,7 +85,7 @@ class Handler(BaseHTTPRequestHandler):
                     found[folder] = {"type": "directory", "path": folder, "size": 0, "oid": "0" * 40}
                 if is_recursive or len(parts) == 1:
                     found[path] = _listed(path, data)
-        return [each | {"uploadedAt": _DATE} for each in found.values()]
+        return list(found.values())
 
 
 def _listed(path: str, data: bytes) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from math import inf, nan
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -84,14 +84,6 @@ Said = tuple[str, float | None, float | None, float | None, float | None, int | 
 """Text, value, threshold, step, time and rank of an alert."""
 
 
-class Scenario(NamedTuple):
-    """A rule, what a run does, and what is said."""
-
-    rule: dict[str, Any]
-    run: Callable[[HealthEvaluator], Iterable[list[HealthAlert]]]
-    said: list[Said]
-
-
 def _values(*values: float | None, metric: str = "loss", first: int = 1) -> Any:
     """Return a run that has one of *values* after the other, a second apart."""
     return lambda evaluator: [
@@ -134,8 +126,8 @@ def _rounded(number: float | None) -> float | None:
 
 
 SPREAD = [2.0, 2.1, 1.9, 2.0, 2.2, 1.8] * 10
-SCENARIOS: dict[str, Scenario] = {
-    "nonfinite": Scenario(
+SCENARIOS: dict[str, tuple[dict[str, Any], Callable[[HealthEvaluator], Iterable[list[HealthAlert]]], list[Said]]] = {
+    "nonfinite": (
         {"type": "nonfinite"},
         _values(1, nan, inf, -inf, None, 10**400, 1, 1, 1, 1, 1.25, nan),
         [
@@ -144,7 +136,7 @@ SCENARIOS: dict[str, Scenario] = {
             ("loss is NaN", None, None, 12, 12.0, None),
         ],
     ),
-    "bound above": Scenario(
+    "bound above": (
         {"type": "bound", "above": 3, "metric": "kl"},
         _values(3, 3.5, 2, 2, 2, 2, 3, metric="kl"),
         [
@@ -152,35 +144,35 @@ SCENARIOS: dict[str, Scenario] = {
             ("recovered: kl is 3 again: 5 good values in a row", 3.0, None, 7, 7.0, None),
         ],
     ),
-    "bound below, after a step": Scenario(
+    "bound below, after a step": (
         {"type": "bound", "below": 0.5, "after_step": 3},
         _values(0, 0.5, 0.25),
         [
             ("loss is 0.25, below 0.5", 0.25, 0.5, 3, 3.0, None),
         ],
     ),
-    "bound twice": Scenario(
+    "bound twice": (
         {"type": "bound", "above": 3, "values": 2},
         _values(4, nan, 5, 2, 4, 6),
         [
             ("loss is 5, above 3, 2 times in a row", 5.0, 3.0, 3, 3.0, None),
         ],
     ),
-    "bound of the pace": Scenario(
+    "bound of the pace": (
         {"type": "bound", "metric": "@pace", "above": 2},
         _paced(1, 1, 1, 3, 1),
         [
             ("time per step is 3, above 2", 3.0, 2.0, 4, 6.0, None),
         ],
     ),
-    "bound, after a resumption": Scenario(
+    "bound, after a resumption": (
         {"type": "bound", "above": 3, "values": 3},
         _resumed,
         [
             ("loss is 9, above 3, 3 times in a row", 9.0, 3.0, 3, 3.0, None),
         ],
     ),
-    "spike": Scenario(
+    "spike": (
         {"type": "spike"},
         _values(*SPREAD, 5.0, 1.0, *SPREAD[:5], 0.0),
         [
@@ -188,12 +180,12 @@ SCENARIOS: dict[str, Scenario] = {
             ("recovered: loss is 2 again: 5 good values in a row", 2.0, None, 66, 66.0, None),
         ],
     ),
-    "spike, after values that a resumption takes back": Scenario(
+    "spike, after values that a resumption takes back": (
         {"type": "spike"},
         _risen,
         [("loss is 3.7, 8.5 interquartile ranges above its median 2", 3.7, 3.6, 61, 61.0, None)],
     ),
-    "spike on both sides": Scenario(
+    "spike on both sides": (
         {"type": "spike", "direction": "both"},
         _values(*SPREAD, 5.0, *SPREAD[:5], 0.0),
         [
@@ -202,37 +194,37 @@ SCENARIOS: dict[str, Scenario] = {
             ("loss is 0, 10 interquartile ranges below its median 2", 0.0, 0.4, 67, 67.0, None),
         ],
     ),
-    "spike before there are enough values": Scenario({"type": "spike"}, _values(*SPREAD[:10], 50.0, *SPREAD[:8]), []),
-    "spike in scattered values": Scenario({"type": "spike", "beyond": 6}, _values(*[1.0, 2.0] * 50, 5.0, 3.5), []),
-    "spike in scattered values, beyond the farthest": Scenario(
+    "spike before there are enough values": ({"type": "spike"}, _values(*SPREAD[:10], 50.0, *SPREAD[:8]), []),
+    "spike in scattered values": ({"type": "spike", "beyond": 6}, _values(*[1.0, 2.0] * 50, 5.0, 3.5), []),
+    "spike in scattered values, beyond the farthest": (
         {"type": "spike", "beyond": 6, "farthest": 2.0},
         _values(*[1.0, 2.0] * 50, 5.0, 3.5),
         [
             ("loss is 5, 3 interquartile ranges above its median 2", 5.0, 4.0, 101, 101.0, None),
         ],
     ),
-    "spike of what is constant but for rounding": Scenario(
+    "spike of what is constant but for rounding": (
         {"type": "spike", "share": 0},
         _values(*[0.3, 0.3, 0.3, 0.1 + 0.2, 0.1 + 0.2] * 8, 0.45),
         [
             ("loss is 0.45, 0.15 above its median 0.3", 0.45, 0.3, 41, 41.0, None),
         ],
     ),
-    "spike by a share": Scenario(
+    "spike by a share": (
         {"type": "spike", "share": 0.5, "beyond": 1},
         _values(*SPREAD, 3.0, 3.01),
         [
             ("loss is 3.01, 5.05 interquartile ranges above its median 2", 3.01, 3.0, 62, 62.0, None),
         ],
     ),
-    "spike by at least": Scenario(
+    "spike by at least": (
         {"type": "spike", "least": 4, "beyond": 1},
         _values(*SPREAD, 6.0, 6.01),
         [
             ("loss is 6.01, 20 interquartile ranges above its median 2", 6.01, 6.0, 62, 62.0, None),
         ],
     ),
-    "spike that becomes the level": Scenario(
+    "spike that becomes the level": (
         {"type": "spike"},
         _values(*SPREAD, *[9.0] * 110),
         [
@@ -240,7 +232,7 @@ SCENARIOS: dict[str, Scenario] = {
             ("recovered: loss stays near 9, which counts as its level from now on", 9.0, None, 162, 162.0, None),
         ],
     ),
-    "plateau": Scenario(
+    "plateau": (
         {"type": "plateau", "steps": 60, "share": 0.1},
         _values(*[10.0 - step / 10 for step in range(60)], *[4.0] * 110, *[3.0] * 120),
         [
@@ -249,14 +241,14 @@ SCENARIOS: dict[str, Scenario] = {
             ("loss has not improved for 60 steps: its median is 3, the best 3", 3.0, 3.0, 282, 282.0, None),
         ],
     ),
-    "plateau of a reward": Scenario(
+    "plateau of a reward": (
         {"type": "plateau", "steps": 50, "share": 0.1, "goal": "max", "metric": "reward"},
         _values(*[float(step) for step in range(60)], *[40.0] * 200, metric="reward"),
         [
             ("reward has not improved for 50 steps: its median is 40, the best 40", 40.0, 40.0, 132, 132.0, None),
         ],
     ),
-    "throughput": Scenario(
+    "throughput": (
         {"type": "slower", "metric": "tok/s", "goal": "max"},
         _values(*[100.0] * 90, *[60.0] * 40, *[100.0] * 40, metric="tok/s"),
         [
@@ -264,7 +256,7 @@ SCENARIOS: dict[str, Scenario] = {
             ("recovered: tok/s is 100 again", 100.0, None, 152, 152.0, None),
         ],
     ),
-    "slower steps": Scenario(
+    "slower steps": (
         {"type": "slower"},
         _paced(*[1.0] * 100, *[1.5] * 40, *[1.0] * 60),
         [
@@ -272,28 +264,28 @@ SCENARIOS: dict[str, Scenario] = {
             ("recovered: time per step is 1 again", 1.0, None, 163, 183.0, None),
         ],
     ),
-    "slower steps among uneven ones": Scenario(
+    "slower steps among uneven ones": (
         {"type": "slower"},
         _paced(*[1.0, 1.5] * 30, *[3.0] * 45),
         [
             ("time per step is 3 over 30 values, 100% more than its median 1.5 before", 3.0, 2.0, 93, 174.0, None),
         ],
     ),
-    "fast steps are taken together": Scenario(
+    "fast steps are taken together": (
         {"type": "slower"},
         _paced(*[0.25] * 400, *[0.5] * 160),
         [
             ("time per step is 0.5 over 30 values, 100% more than its median 0.25 before", 0.5, 0.3, 445, 122.5, None),
         ],
     ),
-    "stall, in a log": Scenario(
+    "stall, in a log": (
         {"type": "stall", "times": 10, "seconds": 30},
         _paced(*[2.0] * 20, 30.0, 60.0, 121.0, 2.0),
         [
             ("no step for 121 s after step 22", 121.0, 120.0, 23, 251.0, None),
         ],
     ),
-    "stall, while it lasts": Scenario(
+    "stall, while it lasts": (
         {"type": "stall", "times": 30, "seconds": 10},
         _idle,
         [
@@ -308,11 +300,11 @@ SCENARIOS: dict[str, Scenario] = {
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_incident_is_said_with_its_numbers(name: str) -> None:
     """The text has the value, what it was compared with, and where; the members of the alert have the same numbers."""
-    scenario = SCENARIOS[name]
-    evaluator = HealthEvaluator([rule_of({"name": "r", **scenario.rule})])
+    rule, run, said = SCENARIOS[name]
+    evaluator = _evaluator(**rule)
     found = [
         (each.text, *map(_rounded, (each.value, each.threshold, each.step, each.time, each.rank)))
-        for alerts in scenario.run(evaluator)
+        for alerts in run(evaluator)
         for each in alerts
     ]
-    assert scenario.said == found
+    assert said == found

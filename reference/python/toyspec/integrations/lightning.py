@@ -85,10 +85,9 @@ class ToyspecLogger(Logger):
     @rank_zero_only
     def finalize(self, status: str) -> None:
         """Take how a stage ended: a failed one ends the run with the exception, else it stays open for the next."""
-        error = sys.exc_info()[1]
         trainer = None if self._trainer is None else self._trainer()
-        if error is not None:
-            self.run.end(error)
+        if sys.exc_info()[1] is not None:
+            self.run.end()
         elif status not in {"success", "finished"}:
             self.run.end(reason="errored", cause=f"Lightning reported {status}")
         elif getattr(trainer, "interrupted", False):

@@ -57,10 +57,7 @@ def trial_run(trial: Any, root: str = "runs", **options: Any) -> Iterator[Traini
     try:
         yield run
     except BaseException as error:
-        if type(error).__name__ == "TrialPruned":
-            run.end(reason="aborted")
-        else:
-            run.end(error)
+        run.end(reason="aborted" if type(error).__name__ == "TrialPruned" else None)
         raise
     run.end()
 

@@ -140,21 +140,15 @@ class TrainingRun:
         if values:
             self.begin().log(values, step=step, epoch=epoch, phase=phase)
 
-    def end(
-        self,
-        error: BaseException | None = None,
-        *,
-        reason: Reason | None = None,
-        cause: str = "the framework reported a failure",
-    ) -> None:
-        """Write run_end: completed, or what *error* or *reason* says; *cause* is the text of an errored one.
+    def end(self, *, reason: Reason | None = None, cause: str = "the framework reported a failure") -> None:
+        """Write run_end: what *reason* says, else completed, or by the exception that is being handled.
 
-        The first call counts.
+        *cause* is the text of an errored one. The first call counts.
         """
         writer = self.begin()
         if reason is not None and writer.active:
             writer.run_end(reason, error=cause if reason == "errored" else None)
-        writer.close(error)
+        writer.close()
 
     def end_training(self) -> None:
         """Take that a training has ended: the run stays open until the program ends, or another run begins."""

@@ -141,7 +141,7 @@ class Run(Logs):
         """End the run, as aborted with this *exit_code* if it is not 0."""
         global run  # noqa: PLW0603 - wandb has one run at a time, in its module
         del quiet
-        self.training.end(SystemExit(exit_code) if exit_code else None)
+        self.training.begin().close(SystemExit(exit_code) if exit_code else None)
         if run is self:
             run = None
 
