@@ -23,6 +23,13 @@ def resumed(*events: dict[str, Any]) -> RunProgress:
     return progress
 
 
+def test_first_step_that_goes_further_back_corrects_the_run_resume() -> None:
+    """A later one does not, and none does once the attempt has a step."""
+    resume: dict[str, Any] = {"kind": "run_resume", "from_step": 7}
+    assert [None, 6] == [Resumption().from_step(first, resumed(resume)) for first in (8, 7)]
+    assert Resumption().from_step(3, resumed(resume, {"kind": "step", "step": 8, "t": 2.0})) is None
+
+
 def test_first_step_decides_once() -> None:
     """After a run_resume of the stream values decide too; after one of the caller, only a step does."""
     resumption, progress = Resumption(), resumed({"kind": "run_resume", "from_step": 7})

@@ -132,23 +132,6 @@ def test_a_run_that_has_ended_goes_on(tmp_path: Path) -> None:
         start_run(tmp_path, exist="resume")
 
 
-@pytest.mark.parametrize("log", ["step", "log"])
-def test_what_comes_before_the_first_step_of_a_resumption_costs_no_step(tmp_path: Path, log: str) -> None:
-    """Where a run goes on is learnt from its first step, and corrected where a note was written before it."""
-    for first in (1, 6):
-        with start_run(tmp_path, run_id="a", exist="resume") as run:
-            run.define("loss", goal="min")
-            run.note("begins")
-            for step in range(first, first + 7):
-                run.step(step, loss=1.0) if log == "step" else run.log({"loss": 1.0}, step=step)
-            run.log({"late": 1.0}, step=2)
-    resumed = [record["from_step"] for record in read(run.directory) if record.kind == "run_resume"]
-    assert [7, 5] == resumed
-    steps = [record.step for record in read(run.directory, attempts="latest") if "loss" in record.values]
-    assert list(range(1, 13)) == steps
-    assert 0 == run.dropped
-
-
 def test_a_run_that_is_started_again_is_taken_over(tmp_path: Path) -> None:
     """A second start in the same process ends the first run, whose object raises from then on."""
     first = start_run(tmp_path, run_id="a")
