@@ -43,7 +43,7 @@ def toyspec(
 
 def ran(words: Sequence[str | bytes], **options: Any) -> subprocess.CompletedProcess[bytes]:
     """Run a program to its end and return what came of it; *options* are those of ``subprocess.run``."""
-    usual = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment(), "timeout": 300}
+    usual: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": environment(), "timeout": 300}
     return subprocess.run(words, check=False, **(usual | options))
 
 

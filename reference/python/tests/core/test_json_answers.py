@@ -119,7 +119,7 @@ def folder(tmp_path: Path) -> Path:
     """Return the fixed runs, with an empty folder, a run whose name is not text, and a catalog beside them."""
     folder = Path(shutil.copytree(fixed_runs(), tmp_path / "here"))
     (folder / "empty").mkdir()
-    shutil.copytree(os.fsencode(folder / "sorts/whole"), os.fsencode(folder) + b"/strange/r\xff\n\x1b")
+    shutil.copytree(folder / "sorts/whole", os.fsdecode(os.fsencode(folder) + b"/strange/r\xff\n\x1b"))
     toyspec_within("catalog", "build", "sorts", "--out", "catalog", cwd=folder)
     return folder
 

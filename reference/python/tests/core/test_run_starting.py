@@ -429,9 +429,7 @@ def test_end_counts_until_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
         facts = found.facts
         assert ("torn", "no", None, 0.5) == (facts.state, facts.ended, facts.reason, facts.final_loss)
     assert ExportedRun(str(run.directory)).end is None
-    digested = DigestedRun(summarize_run(run.events_path), None)
-    digested.read(DialectChoice())
-    assert digested.end_line is None
+    assert DigestedRun(summarize_run(run.events_path), None, DialectChoice()).end_line is None
     row = quick_row(ScanWork(run.events_path, "a", identity_at(run.events_path)), DialectChoice())
     assert detail_of(run.events_path, row, DialectChoice(), None)["end"] is None
 

@@ -116,8 +116,10 @@ class RecordValidator:
         from toyspec.core.format.own_profiles import loaded
 
         self._fields = FIELDS[profile]
-        self._definitions = _definitions(profile)
-        self._is_own = loaded(profile) is not None
+        own = loaded(profile)
+        self._is_own = own is not None
+        text = b"" if own else read_resource("schemas", "bundled", f"{profile.replace('/', '-')}.json")
+        self._definitions: dict[str, Any] = own.kinds if own else msgspec.json.decode(text)["$defs"]
         self._validators: dict[str, Any] = {}
 
     def findings(
@@ -151,18 +153,6 @@ class RecordValidator:
             made, formats = _library()
             validator = self._validators[kind] = made(schema, format_checker=formats)
         return validator
-
-
-def _definitions(profile: Profile) -> dict[str, Any]:
-    """Return the schemas of the kinds of *profile*."""
-    from toyspec.core.format.own_profiles import loaded
-
-    own = loaded(profile)
-    if own is not None:
-        return own.kinds
-    text = read_resource("schemas", "bundled", f"{profile.replace('/', '-')}.json")
-    definitions: dict[str, Any] = msgspec.json.decode(text)["$defs"]
-    return definitions
 
 
 def _suggestion(name: str, known: list[str]) -> str:

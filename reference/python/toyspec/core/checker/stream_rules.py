@@ -92,12 +92,13 @@ class Facts:
         self._default_phase: Any = phase["default"]
         self._phase_from = phase["from"]
         self._referred = _referred(profile)
-        self._first: dict[str, Observation] = {}
+        self.first: dict[str, Observation] = {}
+        """The first record of each kind that a rule refers to."""
 
     def observe(self, seen: Observation) -> None:
         """Keep *seen* if it is the first of a kind that rules refer to."""
         if seen.kind in self._referred:
-            self._first.setdefault(seen.kind, seen)
+            self.first.setdefault(seen.kind, seen)
 
     @property
     def phase(self) -> Any:
@@ -122,13 +123,9 @@ class Facts:
                 found.setdefault(str(self.phase if phase is UNSET else phase), []).extend(alike)
         return found
 
-    def first(self, kind: str) -> Observation | None:
-        """Return the first record of a kind that a rule refers to; None if there was none."""
-        return self._first.get(kind)
-
     def value(self, kind: str, pointer: str, otherwise: Any = UNSET) -> Any:
         """Return the value at *pointer* in the first record of *kind*; *otherwise* if there is none, or a wrong one."""
-        first = self._first.get(kind)
+        first = self.first.get(kind)
         value = UNSET if first is None else first.at(pointer)
         return otherwise if value is UNSET else value
 
@@ -186,16 +183,13 @@ class Rule:
         self._field: str = rule.get("field", "")
         self._facts = facts
         self._is_cleared: bool = rule.get("cleared_by_gap", False)
-        self._kinds = frozenset() if self.observes_all else _kinds(rule, _NAMING)
+        self.kinds = frozenset() if self.observes_all else _kinds(rule, _NAMING)
+        """The kinds of records that the rule observes; empty for all."""
         self.loud = _kinds(rule, self.loud_terms)
         """The kinds of records that the rule must observe one by one."""
         self.state = self.new_state()
         """What later records are compared with."""
         self._pointer = f"/{self._field}" if self._field else ""
-
-    def concerns(self, kind: str | None) -> bool:
-        """Return whether the rule observes records of *kind*."""
-        return not self._kinds or kind in self._kinds
 
     def observe(self, seen: Observation) -> Iterator[RecordFinding]:
         """Yield the findings at *seen*, and keep what later records are compared with."""
@@ -474,7 +468,7 @@ class Requires(Rule):
             return
         field, other, kind = needs["field"], needs.get("kind"), self._kind
         if other is not None:
-            first = self._facts.first(other)
+            first = self._facts.first.get(other)
             # A member that is wrong is there too.
             if first is not None and field not in first.record:
                 yield RecordFinding(self._rule, "", messages.required_in_other(kind=kind, other=other, key=field))
@@ -682,7 +676,8 @@ class StreamRules:
                 rule.reopen()
         self._has_begun = True
         self._ended = self._ended or (seen.kind is not None and seen.kind == self._closing)
-        findings = [finding for rule in self._all if rule.concerns(seen.kind) for finding in rule.observe(seen)]
+        concerned = [rule for rule in self._all if not rule.kinds or seen.kind in rule.kinds]
+        findings = [finding for rule in concerned for finding in rule.observe(seen)]
         self.facts.observe(seen)
         return findings
 
