@@ -109,7 +109,8 @@ class _Mirrors:
             for stream in (stream for streams in named for stream in streams):
                 self._mirror_one(stream.path, is_backfill=True)
             return self._status
-        roots = [path for path, streams in zip(paths, named, strict=True) if _is_root(streams)]
+        found = zip(paths, named, strict=True)
+        roots = [path for path, streams in found if not streams or any(stream.is_below for stream in streams)]
         threads = self._started(stream for streams in named for stream in streams)
         while roots and not self._over.wait(_POLL_SECONDS):
             threads += self._started(stream for root in roots for stream in _streams(root))
@@ -150,7 +151,3 @@ class _Mirrors:
 
 def _streams(path: str) -> Iterator[Stream]:
     return (found for found in find_streams(path) if isinstance(found, Stream))
-
-
-def _is_root(streams: list[Stream]) -> bool:
-    return not streams or any(stream.is_below for stream in streams)

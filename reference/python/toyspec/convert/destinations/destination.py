@@ -160,11 +160,9 @@ class Destination:
 
     def put(self, rows: Sequence[ItemRow]) -> list[Lost]:
         """Carry *rows*, which are acknowledged on return; return what of their items is changed or dropped."""
-        return [lost for row in rows for item in row.items if not self._is_carried(item) for lost in self.carry(item)]
-
-    def _is_carried(self, item: Item) -> bool:
-        names = self.carried.get(item.kind, ())
-        return names is None or item.name in names
+        items = ((item, self.carried.get(item.kind, ())) for row in rows for item in row.items)
+        left = (item for item, names in items if names is not None and item.name not in names)
+        return [lost for item in left for lost in self.carry(item)]
 
     def carry(self, item: Item) -> Iterable[Lost]:
         """Carry one item; yield what is changed, or that it is dropped."""
