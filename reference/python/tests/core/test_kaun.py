@@ -284,6 +284,8 @@ def test_facts_have_the_latest_and_the_best_of_a_tag(tmp_path: Path) -> None:
     assert (1, None, None) == (found["acc"].count, found["acc"].last, found["acc"].best)
     found = metrics_of(tmp_path, [*SCALARS, {"step": 6, "tag": "x", "value": 0.1, "minimize": False}])
     assert (0.9, 5) == (found["x"].best, found["x"].best_step)
+    equal = [{"step": 1, "tag": "a", "value": value} for value in (1.0, None)]
+    assert not metrics_of(tmp_path, equal)["a"].last_not_finite
 
 
 @pytest.mark.parametrize(
