@@ -132,15 +132,12 @@ def write_manifest(catalog: str, manifest: Manifest) -> None:
                 os.close(descriptor)
         directory.replace(MANIFEST, [msgspec.json.format(msgspec.json.encode(manifest)) + b"\n"])
         directory.sync()
-        _remove_others(directory, {*manifest.runs, *manifest.names, *manifest.former, *manifest.index})
-
-
-def _remove_others(directory: Directory, known: set[str]) -> None:
-    for place in _FOLDERS:
-        with directory.folder(place) as folder:
-            for name in os.listdir(folder.path):
-                if f"{place}/{name}" not in known and name.endswith(_OWN):
-                    folder.delete(name)
+        known = {*manifest.runs, *manifest.names, *manifest.former, *manifest.index}
+        for place in _FOLDERS:
+            with directory.folder(place) as folder:
+                for name in os.listdir(folder.path):
+                    if f"{place}/{name}" not in known and name.endswith(_OWN):
+                        folder.delete(name)
 
 
 @contextlib.contextmanager

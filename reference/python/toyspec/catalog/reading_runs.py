@@ -125,7 +125,12 @@ def read_batch(jobs: list[Job], plan: Plan) -> list[ReadRun]:
         # A request takes much longer than the work on its answer.
         others = iter([result() for _, result in each_result(streams, lambda stream: _read(stream, plan))])
     else:
-        others = iter(_read_whole(streams, plan))
+        known = digested(streams, plan.choice)
+        reports = _reports([stream.path for stream in streams if stream.path not in known], plan.choice)
+        others = (
+            _kept(stream, plan, known[stream.path]) if stream.path in known else _read(stream, plan, next(reports))
+            for stream in streams
+        )
     return [kept.get(job.stream.path) or next(others) for job in jobs]
 
 
@@ -142,15 +147,6 @@ def _is_long_and_open(job: Job) -> bool:
 def longest(path: str) -> int:
     """Return the number of bytes of the stream at *path* that are read in about a second."""
     return _LONGEST if native() is not None and not is_address(path) else _LONGEST_PLAIN
-
-
-def _read_whole(streams: list[Stream], plan: Plan) -> list[ReadRun]:
-    known = digested(streams, plan.choice)
-    reports = _reports([stream.path for stream in streams if stream.path not in known], plan.choice)
-    return [
-        _kept(stream, plan, known[stream.path]) if stream.path in known else _read(stream, plan, next(reports))
-        for stream in streams
-    ]
 
 
 def not_read(_: Job, reason: str) -> ReadRun:

@@ -100,10 +100,12 @@ class ToyspecCallback(Logs, TrainerCallback, ExportableState):
 def _start(args: Any, state: Any, model: Any) -> Start:
     # Most of the hundred settings or more have no value.
     settings = {name: value for name, value in args.to_dict().items() if value is not None}
-    count = getattr(model, "num_parameters", None)
+    model_config, count = getattr(model, "config", None), getattr(model, "num_parameters", None)
+    members = {field: getattr(model_config, name, None) for name, field in _MODEL_FIELDS.items()}
+    arch = members["arch"] or (None if model is None else type(model).__name__.lower())
     size = {"num_parameters": int(count())} if callable(count) else {}
     return Start(
-        model=_model_members(model),
+        model={**members, "arch": arch, "name": getattr(model_config, "name_or_path", None) or None},
         config={**_subsample(args, state), **settings, **_model_config(model), **size},
         exist="resume" if state.global_step else "replace",
         from_step=state.global_step or None,
@@ -137,10 +139,3 @@ def _subsample(args: Any, state: Any) -> dict[str, int]:
     is_by_steps = getattr(args.logging_strategy, "value", args.logging_strategy) == "steps"
     every = state.logging_steps if is_by_steps else state.max_steps // (state.num_train_epochs or 1)
     return {"subsample": int(every)} if state.max_steps and every > 1 else {}
-
-
-def _model_members(model: Any) -> dict[str, Any]:
-    config = getattr(model, "config", None)
-    members = {field: getattr(config, name, None) for name, field in _MODEL_FIELDS.items()}
-    arch = members["arch"] or (None if model is None else type(model).__name__.lower())
-    return {**members, "arch": arch, "name": getattr(config, "name_or_path", None) or None}

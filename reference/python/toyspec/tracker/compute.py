@@ -54,7 +54,14 @@ def count_parameters(model: Model) -> ParameterCount:
             raise ValueError(f"a number of parameters must not be negative, got {model!r}")
         return ParameterCount(number, number, number * _COUNT_ONLY_ITEM_BYTES)
     total = trainable = stored = 0
-    for array in _arrays(model):
+    is_module = callable(getattr(model, "parameters", None))
+    arrays = (
+        list(model.parameters()) if is_module else [leaf for _, leaf in _named_leaves(model) if hasattr(leaf, "shape")]
+    )
+    if not arrays and not is_module:
+        kind = type(model).__name__
+        raise TypeError(f"a model is a module with parameters(), a pytree of arrays or a parameter count, got {kind}")
+    for array in arrays:
         size = _size(array)
         total += size
         trainable += size if getattr(array, "requires_grad", True) else 0
@@ -80,16 +87,6 @@ def is_count(model: Model) -> bool:
     if isinstance(model, float):
         return model.is_integer()
     return hasattr(model, "__index__") and not isinstance(model, bool) and not getattr(model, "shape", ())
-
-
-def _arrays(model: Model) -> list[Any]:
-    if callable(getattr(model, "parameters", None)):
-        return list(model.parameters())
-    found = [leaf for _, leaf in _named_leaves(model) if hasattr(leaf, "shape")]
-    if not found:
-        kind = type(model).__name__
-        raise TypeError(f"a model is a module with parameters(), a pytree of arrays or a parameter count, got {kind}")
-    return found
 
 
 def _named_leaves(tree: Any) -> Iterator[tuple[str, Any]]:

@@ -134,8 +134,6 @@ _SEPARATORS: dict[Form, str] = {"standard": " │ ", "compact": " | "}
 class MetricsConsole:
     """Prints to standard output; colours only where that is a terminal. A failure is reported once, and is the end."""
 
-    __slots__ = ("_form", "_has_failed", "_use_colors")
-
     def __init__(self, form: Form, *, use_colors: bool) -> None:
         self._form = form
         self._use_colors = use_colors and not os.environ.get("NO_COLOR")

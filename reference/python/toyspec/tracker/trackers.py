@@ -31,8 +31,6 @@ class LossTracker:
     itself does not wait for a device.
     """
 
-    __slots__ = ("_series", "window_size")
-
     def __init__(self, window_size: int = 100) -> None:
         """Keep the last *window_size* values of each metric; raise ValueError unless it is at least 1."""
         self.window_size = _at_least_1("window_size", window_size)
@@ -96,8 +94,6 @@ class LossTracker:
 class _Series:
     """The values of one metric: the last ones, and the sum of all."""
 
-    __slots__ = ("_count", "_last", "_pending", "_total", "_window")
-
     def __init__(self, window: int) -> None:
         self._window = window
         self._last = array("d")
@@ -142,21 +138,6 @@ class MetricsTracker:
 
     Nothing here touches an array after the first look at the model, so that no property waits for a device.
     """
-
-    __slots__ = (
-        "_clock",
-        "_flops_per_token",
-        "_interval_start",
-        "_interval_tokens",
-        "_start",
-        "model",
-        "sequence_length",
-        "start_time",
-        "steps",
-        "theoretical_peak_flops",
-        "tokens",
-        "world_size",
-    )
 
     def __init__(  # noqa: PLR0913 - four of them are the call shape that this class keeps
         self,

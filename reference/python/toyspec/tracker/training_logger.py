@@ -118,8 +118,6 @@ class TrainingLogger:
     After ``finish()``, and in all processes but the master, every call does nothing.
     """
 
-    __slots__ = ("_console", "_next_step", "_run", "_sections", "_watch", "config")
-
     def __init__(self, config: LogConfig | None = None, **overrides: Any) -> None:
         """Start the run of *config*, or of the defaults, with *overrides* of its options.
 
