@@ -168,16 +168,6 @@ def test_names_are_restored_without_links(tmp_path: Path, monkeypatch: pytest.Mo
     assert {"a": "a.prev", "b": "other", "b.prev": "b.prev"} == files(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "moved"), [("events.jsonl", ["SHA256SUMS"]), ("annotations.jsonl", []), ("metrics.jsonl", ["SHA256SUMS"])]
-)
-def test_seal_is_lifted_from_what_it_covers(tmp_path: Path, name: str, moved: list[str]) -> None:
-    """Annotations are never part of it."""
-    (tmp_path / "SHA256SUMS").write_text("seal")
-    opened = closed(opening.create(str(tmp_path / name), SYSTEM_CALLS))
-    assert moved == [Path(old).name for old, _ in opened.moves]
-
-
 def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     """A FIFO or a device is refused at once, with what a log must be; one that is held says what to wait for."""
     os.mkfifo(tmp_path / "pipe")

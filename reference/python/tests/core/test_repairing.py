@@ -49,13 +49,6 @@ def test_a_fragment_is_cut_and_kept(stream: Path) -> None:
     assert 2 == len(os.listdir(stream.parent))
 
 
-def test_a_dry_run_changes_nothing(stream: Path) -> None:
-    """What would be done is said and not done."""
-    result = repair(stream, dry_run=True)
-    assert ("would-cut", 8, None) == (result.change, result.fragment_bytes, result.torn_path)
-    assert (RECORDS + b'{"kind":', ["events.jsonl"]) == (stream.read_bytes(), os.listdir(stream.parent))
-
-
 @pytest.mark.parametrize(
     ("name", "data", "fact"),
     [

@@ -155,7 +155,6 @@ def test_settings_that_a_resumption_between_the_ends_changed_are_found(
 RESUMED = [
     [START, *_steps(1, 9), RESUME | {"from_step": 3}, *_steps(4, 20_000), END],
     [START, *_steps(1, 20_000), RESUME | {"from_step": 19_990}],
-    [START, *_steps(1, 20_000), RESUME | {"from_step": 1000}, *_steps(1001, 1100), END],
 ]
 
 

@@ -71,7 +71,6 @@ def test_resume_of_nothing_is_a_start(directory: Path, data: bytes | None) -> No
     ("data", "reason", "fact"),
     [
         (START + b"{broken\n" + STEP, "damaged", "line 2 is damaged (invalid-json"),
-        (START + b"\0\0\0\n", "damaged", "line 2 is damaged (nul-bytes"),
     ],
 )
 def test_resume_refuses_what_is_damaged(

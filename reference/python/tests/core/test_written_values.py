@@ -193,19 +193,6 @@ CASES: dict[str, Case] = {
         ['{"kind":"grad","t":0.0,"step":1,"param":"w"}'],
         lost={"l2": "/l2 must be a number, got 'x'", "nan_count": "/nan_count must be an integer, got 1.5"},
     ),
-    "system with a truth": Case(
-        lambda run: run.system(memory_used_bytes=5, extra={"on": True, "t": np.float32(2)}),
-        ['{"kind":"system","t":0.0,"memory_used_bytes":5,"extra":{"on":1.0,"t":2.0}}'],
-    ),
-    "alert": Case(
-        lambda run: run.alert("hot", rule="r", level="error", metric="m", value=float("inf"), threshold=np.float64(2)),
-        [
-            (
-                '{"kind":"alert","t":0.0,"rule":"r","level":"error","text":"hot","metric":"m","value":null,'
-                '"threshold":2.0}'
-            )
-        ],
-    ),
     "a value beyond binary64": Case(
         lambda run: run.log({"a": 10**400, "b": -(10**400)}, step=3),
         ['{"kind":"scalars","t":0.0,"step":3,"values":{"a":null,"b":null},"nonfinite":{"a":"inf","b":"-inf"}}'],
