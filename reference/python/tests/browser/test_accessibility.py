@@ -128,16 +128,6 @@ def test_what_scrolls_can_be_reached(watch: Watch) -> None:
     expect(tables).to_have_count(0)
 
 
-def test_code_that_scrolls_is_a_stop(watch: Watch) -> None:
-    """On a phone a wide block of code can be scrolled with the keyboard; a block that fits is not a stop."""
-    page = watch.new_page(PHONE)
-    page.goto("install/")
-    stops = page.evaluate(
-        "[...document.querySelectorAll('pre > code')].map((box) => [box.scrollWidth > box.clientWidth, box.tabIndex])"
-    )
-    assert [] == [stop for stop in stops if stop[0] != (stop[1] == 0)]
-
-
 def test_copy_takes_commands_without_prompt_and_output(page: Page) -> None:
     """The copy button of a console example has the commands alone."""
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])

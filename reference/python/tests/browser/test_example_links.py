@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Page, expect
 
@@ -51,12 +51,3 @@ def test_click(page: Page) -> None:
     page.get_by_role("link", name="check this example").click()
     expect(page.locator(".tc-status")).to_have_text("1 run: damaged · 1 error")
     expect(page.locator(".tc-finding a")).to_have_text("invalid-json")
-
-
-def test_other_json_has_no_link(page: Page) -> None:
-    """JSON that is not a record, such as a list of known failures, has no such link."""
-    page.goto("how-to/write-an-emitter/")
-    block = page.locator(".language-json", has_text="known_failures")
-    expect(block).to_be_visible()
-    expect(block.locator(".check-link")).to_have_count(0)
-    assert quote("known_failures") not in "".join(href for href, _ in page.evaluate(FIND))

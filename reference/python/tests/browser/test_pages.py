@@ -119,15 +119,6 @@ def test_scheme_can_be_chosen(page: Page) -> None:
     assert "default" == scheme_of(page)
 
 
-def test_links_in_sentences_are_underlined(page: Page) -> None:
-    """A link in a sentence differs by more than its colour."""
-    for address in ("", "spec/", "spec/stream/"):
-        page.goto(address)
-        links = page.locator("article :is(p, li) > a:not([class])")
-        lines = links.evaluate_all("links => links.map((link) => getComputedStyle(link).textDecorationLine)")
-        assert {"underline"} == set(lines)
-
-
 def test_copied_example_is_the_example(watch: Watch) -> None:
     """The button of an example copies its lines unchanged, however they are broken on a phone."""
     page = watch.new_page(PHONE)

@@ -73,6 +73,8 @@ def height(seen: Painted, step: float, value: float) -> float:
         (70, 1440, "&log=x"),
         (70, 2560, "&by=config.optim.lr"),
         (70, 3840, ""),
+        # Runs beside a selection are one grey area, out of which their spikes are marked.
+        (70, 1440, "&sel=run-0069"),
     ],
 )
 def test_spike_is_painted_at_its_height(opened: Opened, count: int, width: int, way: str) -> None:
@@ -82,14 +84,6 @@ def test_spike_is_painted_at_its_height(opened: Opened, count: int, width: int, 
     shown(page, len(runs))
     shares = heights(page, steps)
     assert {} == {name: share for name, share in shares.items() if share < 0.98}
-
-
-def test_spike_of_an_unselected_run_is_painted(opened: Opened) -> None:
-    """Runs beside a selection are one grey area, out of which their spikes are marked."""
-    runs, steps = planted(70, 20)
-    page, _ = opened(runs, "#charts?focus=loss&sel=run-0069", (1440, 900))
-    shown(page, len(runs))
-    assert {} == {name: share for name, share in heights(page, steps).items() if share < 0.98}
 
 
 def test_no_curve_hides_a_spike(opened: Opened) -> None:

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from browser.axe import findings, need_axe
 from browser.test_viewer_media import png
-from browser.viewer_pages import Viewed, arrived, at_rest, pixels, until
+from browser.viewer_pages import Viewed, arrived, at_rest, line, pixels, until
 from browser.watching import Watch
 from toyspec.core.reading.run_files import media_file
 from toyspec.view.report import html_report
@@ -24,19 +24,17 @@ STEPS = 200
 SPIKE = 120
 
 
-def log(
-    directory: Path, name: str, start: dict[str, Any], steps: list[dict[str, Any]], *, is_ended: bool = True
-) -> None:
+def log(directory: Path, name: str, start: dict[str, Any], steps: list[bytes], *, is_ended: bool = True) -> None:
     """Write a stream."""
     directory.mkdir(parents=True, exist_ok=True)
-    first = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": directory.name, **start}
-    end = [{"kind": "run_end", "t": 9e4, "reason": "completed"}] if is_ended else []
-    (directory / name).write_text("".join(json.dumps(each) + "\n" for each in (first, *steps, *end)))
+    first = line(0, kind="run_start", schema="toy/v1", run_id=directory.name, **start)
+    end = [line(9**6, kind="run_end", reason="completed")] if is_ended else []
+    (directory / name).write_bytes(b"".join((first, *steps, *end)))
 
 
-def step(number: int, loss: float | None, **more: Any) -> dict[str, Any]:
-    """Return one step."""
-    return {"kind": "step", "t": number / 2, "step": number, "loss": loss, **more}
+def step(number: int, loss: float, **more: Any) -> bytes:
+    """Return the line of a step."""
+    return line(number, kind="step", loss=loss, **more)
 
 
 @pytest.fixture
@@ -49,7 +47,7 @@ def ranked(tmp_path: Path) -> Path:
             for at in range(1, STEPS + 1 if rank != 2 else 151)
         ]
         if rank == 1:
-            steps += [{"kind": "scalars", "t": 99.0, "step": STEPS, "values": {"of/one": 7.0}}]
+            steps.append(line(STEPS, kind="scalars", values={"of/one": 7.0}))
         name = "events.jsonl" if rank == 0 else f"events.rank-{rank}.jsonl"
         log(root / "parent", name, {"rank": rank, "world_size": 4}, steps, is_ended=rank != 2)
     fork = {"parent": {"run_id": "parent", "step": 100}}
@@ -59,8 +57,7 @@ def ranked(tmp_path: Path) -> Path:
         file = root / "fork" / (media_file(digest, media_type) or "")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
-        shown = {"name": "pred", "media_type": media_type, "sha256": digest}
-        media.append({"kind": "media", "t": 101.0, "step": STEPS, **shown})
+        media.append(line(STEPS, kind="media", name="pred", media_type=media_type, sha256=digest))
     log(root / "fork", "events.jsonl", fork, [*(step(at, 0.5) for at in range(101, STEPS + 1)), *media])
     return root
 
