@@ -33,7 +33,6 @@ pytestmark = pytest.mark.slow
 SHOWN = re.compile(
     r'<!-- example profile=(\S+) findings="([^"]*)"( unterminated)? -->\n```jsonl\n(.*?)^```$', re.MULTILINE | re.DOTALL
 )
-LINK = re.compile(r"\]\(([^)\s]+)\)")
 MOST_PAGES = 155
 
 

@@ -49,11 +49,6 @@ def _text(page: str) -> str:
 
 
 @cache
-def _prose(page: str) -> str:
-    return _CODE.sub("", _FENCED.sub("", _text(page)))
-
-
-@cache
 def _pages() -> list[str]:
     """Return the pages in the order in which the index names them from its chapters on."""
     index = _text("README.md")

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -14,9 +13,6 @@ from playwright.sync_api import Browser, Page, expect
 from browser.built_pages import addresses_of
 from browser.serving import serving
 from browser.watching import PHONE, WIDE, Watch, without_search
-
-SCHEMES: dict[Literal["light", "dark"], str] = {"light": "default", "dark": "slate"}
-"""What the theme calls the scheme that a reader prefers."""
 
 ALIKE = re.compile(r"(?:requirements|spec/1\.\d)/.+")
 """Addresses of pages that one template makes from data, too many to open each."""

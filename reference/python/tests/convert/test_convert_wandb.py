@@ -13,11 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conversions import SAMPLES, imported, losses, records, scalars
+from conversions import imported, losses, records, scalars
 from toyspec.convert.protobuf import double_field, field, integer_field
 from toyspec.convert.wandb_files import FILE_HEADER
-
-SAMPLE = next((SAMPLES / "wandb").rglob("*.wandb"))
 
 
 def chunk(kind: int, data: bytes) -> bytes:

@@ -27,12 +27,6 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "run/events.jsonl")
 
 
-def contents(path: str) -> dict[str, bytes]:
-    """Return what is in the directory of *path*."""
-    directory = os.path.dirname(path)
-    return {name: content(os.path.join(directory, name)) for name in os.listdir(directory)}
-
-
 @pytest.mark.parametrize("way", ["deleted", "moved", "replaced", "deleted with its directory"])
 def test_a_file_that_loses_its_name_is_started_again(way: str, path: str, capfd: pytest.CaptureFixture[str]) -> None:
     """The next look finds it: the path has every line again, what took its place is kept, and it is said once."""

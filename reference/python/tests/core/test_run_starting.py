@@ -33,8 +33,6 @@ from toyspec.view.details import detail_of
 from toyspec.view.opened_files import identity_at
 from toyspec.view.scanning import ScanWork, quick_row
 
-SHA = "4bf48d3e" * 5
-
 
 def test_three_lines_log_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A user who says nothing but where, what and the losses gets a complete run that says where it took place."""

@@ -20,8 +20,6 @@ from toyspec.core.findings import FileReport, PathError, Skipped
 from toyspec.core.generated import rules
 from toyspec.core.writing.sealing import seal
 
-DIGEST = "0123456789abcdef" * 4
-
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:

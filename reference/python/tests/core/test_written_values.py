@@ -23,7 +23,6 @@ from toyspec.testing import ManualClock
 np = pytest.importorskip("numpy")
 
 AT_NEXT_STEP = "its values are where they are without a step, beside given_step"
-PHASES = "it must be one of 'train', 'eval', 'decode', 'serve'"
 NO_NAMES = 'values must be a mapping, got list [1, 2]; pass names with their values, for example {"loss": 2.5}'
 NO_EXTRA = NO_NAMES.replace("values", "extra", 1).replace("list [1, 2]", "int 5")
 GOES_BACK = (

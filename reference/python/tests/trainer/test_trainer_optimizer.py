@@ -15,7 +15,6 @@ from hypothesis import strategies as st  # noqa: E402
 from property_examples import examples  # noqa: E402
 from toyspec.trainer import AdamW, Parameter  # noqa: E402
 
-LARGEST = 65504.0
 SMALLEST = 2.0**-24
 """The smallest fp16 subnormal."""
 

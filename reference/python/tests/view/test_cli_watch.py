@@ -48,11 +48,6 @@ def text(app: WatchApp) -> list[str]:
     return ["".join(segment.text for segment in strip).rstrip() for strip in (app.screen._compositor.render_strips())]
 
 
-def line_of(app: WatchApp, name: str) -> str:
-    """Return the first line of the screen that has *name*; empty where there is none."""
-    return next((line for line in text(app) if name in line), "")
-
-
 async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
     """Wait until *holds*; fail with what the screen shows."""
     for _ in range(6000):
