@@ -9,7 +9,7 @@ import toyspec
 from tagged import tagged_members, tagged_record
 from toyspec.core.checker import iter_reports
 from toyspec.core.generated.limits import MAX_LINE_BYTES
-from toyspec.core.reading.run_files import other_ranks
+from toyspec.core.reading.run_files import rank_streams
 from views import views_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ def read(request: Message) -> Message:
             answer["error"] = {"line": error.line, "offset": error.offset, "reason": reason}
         return answer
     tagged = [tagged_record(record.value, record.profile) for record in records]
-    ranks = {"ranks": other_ranks(directory)} if directory is not None and name is None else {}
+    ranks = (
+        {"ranks": [rank for rank in rank_streams(directory) if rank]} if directory is not None and name is None else {}
+    )
     return {"outcome": "read", "records": tagged, **_report(reading.report), **ranks}
 
 

@@ -18,7 +18,7 @@ from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.kaun.scalars import is_smaller_better, lateness
 from toyspec.core.reading.log_detection import read_manifest
 from toyspec.core.reading.reader import read
-from toyspec.core.reading.run_files import other_ranks, rank_file
+from toyspec.core.reading.run_files import rank_streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -76,9 +76,8 @@ def views_of(
 
 def _ranks(directory: str, first: Views, max_line_bytes: int) -> dict[str, Any]:
     """Return the views of ranks, of which *first* is rank 0; none where it is the only one."""
-    others = other_ranks(directory)
-    paths = {rank: os.path.join(directory, rank_file(rank)) for rank in others}
-    views = {rank: views_of(path, profile="toy/v1", max_line_bytes=max_line_bytes) for rank, path in paths.items()}
+    others = {rank: path for rank, path in rank_streams(directory).items() if rank}
+    views = {rank: views_of(path, profile="toy/v1", max_line_bytes=max_line_bytes) for rank, path in others.items()}
     rows = [_rank(rank, found) for rank, found in {0: first, **views}.items()] if others else []
     stopped = first_stopped({row["rank"]: (row.get("last_step"), row["state"]) for row in rows})
     return ({"ranks": rows} if rows else {}) | ({} if stopped is None else {"first_stopped": stopped})
