@@ -243,10 +243,12 @@ def test_hostile_names_and_values(tmp_path: Path) -> None:
     whole, kept = list_runs(tmp_path / "runs", read="whole"), Catalog(tmp_path / "cata'log").runs()
     assert [run.start for run in whole] == [run.start for run in kept]
     assert [run.facts for run in whole] == [msgspec.structs.replace(run.facts, findings=None) for run in kept]
-    put(tmp_path / "far", "c", stream("c", steps=1).replace(b'"step":0', b'"step":%d' % 2**70))
+    odd = stream("c", steps=1).replace(b'"config"', b'"model":{"arch":"gpt"},"config"')
+    put(tmp_path / "far", "c", odd.replace(b'"step":0', b'"step":%d' % 2**70))
     build_catalog(tmp_path / "far", out=tmp_path / "far-catalog")
     (far,) = rows(tmp_path / "far-catalog").values()
     assert (None, None, 3.5) == (far["first_step"], far["last_step"], far["final_loss"])
+    assert {"arch": "gpt"} == json.loads(far["model"])
 
 
 def test_very_large_config(tmp_path: Path) -> None:
