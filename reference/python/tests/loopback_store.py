@@ -179,7 +179,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _take(self, key: str, body: bytes) -> None:
         """Put an object or a copy, as S3 and Google do."""
-        store, source = self.store, self.headers.get("x-amz-copy-source")
+        store, headers = self.store, self.headers
+        source = headers.get("x-amz-copy-source") or headers.get("x-goog-copy-source")
         with store.lock:
             if not self._is_allowed(key, store.objects.get(key)):
                 self.answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")

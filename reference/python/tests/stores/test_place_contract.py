@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,14 @@ def of_store(store: Store) -> tuple[Any, str]:
     for name, data in FILES.items():
         store.put(name, data)
     return place_of(f"s3://{BUCKET}"), f"s3://{BUCKET}"
+
+
+@pytest.fixture
+def of_google(of_store: tuple[Any, str], store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, str]:
+    """Return that bucket as Google's, which is written with the generation that was seen."""
+    key = {"gcs_base_url": store.endpoint, "disable_oauth": True, "client_email": "", "private_key": ""}
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", json.dumps({**key, "private_key_id": ""}))
+    return place_of(f"gs://{BUCKET}"), f"gs://{BUCKET}"
 
 
 @pytest.fixture
@@ -133,7 +142,7 @@ def test_error_of_a_file_system_is_reported_without_secrets(error: Exception, ki
     assert "word" not in str(caught.value)
 
 
-@pytest.fixture(params=["of_store", "of_folder"])
+@pytest.fixture(params=["of_store", "of_google", "of_folder"])
 def target(request: pytest.FixtureRequest) -> tuple[Any, str]:
     """Return a place that can be written, and its root."""
     found: tuple[Any, str] = request.getfixturevalue(request.param)

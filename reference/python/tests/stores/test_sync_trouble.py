@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from command_line import toyspec
 from command_line import toyspec_within as command
-from loopback_store import BUCKET, Handler, Store, served, status, stream, use
+from loopback_store import Handler, Store, served, status, stream, use
 from property_examples import examples
 from synced_runs import LOG, TO, outcome, put, sync
 from toyspec.stores.run_sync import SyncReport, SyncSettings
@@ -130,23 +129,6 @@ def test_watching_survives_a_place_that_is_away(store: Store, run: Path) -> None
     Syncing(str(run.parent), TO, SyncSettings(max_delay=0.0)).watch(over, 0.01, on_pass)
     assert ["failed", "sent", "failed", "sent"] == outcomes[:4]
     assert (store.get(LOG) or b"").startswith(stream(1200, end=""))
-
-
-def test_google(store: Store, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """gs:// is written with the generation that was seen: a log is sent whole, and never over another one."""
-    key = {"gcs_base_url": store.endpoint, "disable_oauth": True, "client_email": "", "private_key": ""}
-    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", json.dumps({**key, "private_key_id": ""}))
-    to = f"gs://{BUCKET}/runs"
-    syncing = Syncing(str(run.parent), to, SyncSettings())
-    for steps in (5, 9):
-        put(run, stream(steps, end=""))
-        assert "sent" == outcome(syncing.once())
-        assert stream(steps, end="") == store.get(LOG)
-    store.put(LOG, stream(30, run_id="other"))
-    store.generations[f"{BUCKET}/{LOG}"] = 99
-    put(run, stream(40))
-    assert "conflict" == outcome(syncing.once())
-    assert stream(30, run_id="other") == store.get(LOG)
 
 
 @pytest.mark.parametrize(
