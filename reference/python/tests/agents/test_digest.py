@@ -65,13 +65,6 @@ def test_tokens_are_counted_by_the_rule() -> None:
     assert 2 + 3 == count_tokens("é €")
 
 
-@given(st.text(), st.text())
-@settings(max_examples=FEW)
-def test_tokens_of_lines_add_up(one: str, two: str) -> None:
-    """The tokens of two lines are those of both together."""
-    assert count_tokens(one + "\n") + count_tokens(two) == count_tokens(one + "\n" + two)
-
-
 @given(st.lists(VALUES, max_size=30), st.integers(1, 3000))
 @settings(max_examples=FEW)
 def test_digest_is_never_longer_than_asked(values: list[float], tokens: int) -> None:

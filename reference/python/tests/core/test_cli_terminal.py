@@ -89,8 +89,7 @@ def test_colours_are_for_terminals_that_want_them(
 def test_signs_beyond_ascii_are_for_streams_that_can_show_them(encoding: str, expected: bool) -> None:
     """An encoding with every character is one of the three of Unicode."""
     assert expected == Terminal(io.TextIOWrapper(io.BytesIO(), encoding)).unicode
-    stream = io.StringIO()
-    assert not Terminal(stream).unicode
+    assert not Terminal(io.StringIO()).unicode
 
 
 TEXTS = st.lists(st.sampled_from(["a", " ", "#", "##", "##[", "##vso[", "##teamcity[", "::", ":", "[", "\\x23", "\t"]))
