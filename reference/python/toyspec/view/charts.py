@@ -6,6 +6,7 @@ Each character has eight dots, so that a spike of one step is seen at any width.
 from __future__ import annotations
 
 from array import array
+from contextlib import closing
 from functools import reduce
 from math import isfinite, log10, nan
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -99,12 +100,9 @@ def read_curves(
     """
     choice = dialect or DialectChoice()
     stream = locate_stream(path, choice.stream_files)
-    file = ScannedRun(stream, choice, wanted=wanted)
-    try:
+    with closing(ScannedRun(stream, choice, wanted=wanted)) as file:
         file.read_whole()
         return curves_of(file), file.scan.summary
-    finally:
-        file.close()
 
 
 def smoothed(stretch: Stretch, weight: float) -> array[float]:
@@ -310,12 +308,7 @@ class Chart(NamedTuple):
     below: str
 
 
-def chart(
-    curves: Sequence[DrawnCurve],
-    size: tuple[int, int],
-    *,
-    scale: Scale = "linear",
-) -> Chart | None:
+def chart(curves: Sequence[DrawnCurve], size: tuple[int, int], *, scale: Scale = "linear") -> Chart | None:
     """Return a chart of at most *size* columns and rows, axes included; None if no point has a place."""
     frame = frame_of(curves, scale)
     columns, rows = size[0], max(size[1] - 1, 2)

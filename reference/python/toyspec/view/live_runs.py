@@ -241,10 +241,7 @@ class LiveRuns:
 
     def _set_row(self, entry: ViewedRun, row: dict[str, Any], identity: Identity | None) -> None:
         entry.row, entry.row_identity = row, identity
-        self._note(entry, {"row": encodable(entry.run)})
-
-    def _note(self, entry: ViewedRun, change: dict[str, Any]) -> None:
-        entry.revision = self.changes.add(change)
+        entry.revision = self.changes.add({"row": encodable(entry.run)})
 
     def _annotate(self, entry: ViewedRun) -> None:
         """Take in what the annotations of a run say now; a scan that began before does not undo it."""
@@ -253,8 +250,7 @@ class LiveRuns:
             return
         row = entry.with_what_is_beside(entry.row)
         if row != entry.row:
-            entry.row = row
-            self._note(entry, {"row": encodable(entry.run)})
+            self._set_row(entry, row, entry.row_identity)
 
     def _forget(self, entry: ViewedRun) -> None:
         self._entries.pop(entry.run, None)
@@ -297,7 +293,7 @@ class LiveRuns:
             entry.identity = identity
             entry.row_identity = None if is_unlocked else entry.row_identity
             entry.changed_at = time.monotonic()
-            self._note(entry, {"run": encodable(entry.run), "bytes": identity[2]})
+            entry.revision = self.changes.add({"run": encodable(entry.run), "bytes": identity[2]})
 
     def take_found(self, root: Root, found: Mapping[str, Stream], *, is_whole: bool) -> None:
         """Take in the streams that a search below *root* has *found*; only a *whole* one tells which are gone."""

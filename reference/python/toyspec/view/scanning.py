@@ -74,8 +74,7 @@ def row_of_work(summary: RunSummary, work: ScanWork) -> dict[str, Any]:
 def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threads: int = 1) -> Scanned:
     """Scan a stream, on so many *threads* if it is long, keep its curves in *store* and return its row."""
     try:
-        file = ScannedRun(work.path, dialect, threads=threads)
-        try:
+        with contextlib.closing(ScannedRun(work.path, dialect, threads=threads)) as file:
             file.read()
             identity = file.identity()
             if not file.is_known:
@@ -83,8 +82,6 @@ def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threa
             row = row_of_work(file.scan.summary, work)
             store.save(work.path, *pack(file))
             return Scanned(work.path, identity, row)
-        finally:
-            file.close()
     except (StreamError, OSError) as error:
         fact = error.fact if isinstance(error, StreamError) else cause_of(error)
         return Scanned(work.path, identity_at(work.path), unreadable_row(work.run, fact, work.size))

@@ -74,7 +74,7 @@ def run(options: Namespace) -> int:
     # A wrong rule is reported here, and not in the browser.
     all_rules(None, settings())
     if hasattr(signal, "SIGTERM"):
-        signal.signal(signal.SIGTERM, _interrupt)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     catalog = catalog_of(options)
     try:
         catalog.start()
@@ -86,10 +86,6 @@ def run(options: Namespace) -> int:
     finally:
         catalog.close()
     return exit_codes.OK
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _listening(catalog: Any, options: Namespace) -> Any:
