@@ -395,6 +395,9 @@ def test_the_revision_is_that_of_the_tree_around(repository: Path, monkeypatch: 
     git(repository, "remote", "add", "origin", "https://user:secret@example.org/team/model.git")
     remote = "https://example.org/team/model.git"
     assert Git(sha=sha, branch="", dirty=True, remote=remote) == git_revision(str(repository))
+    # Git that takes too long is not waited for.
+    monkeypatch.setattr(programs, "_MOST_GIT_SECONDS", 1e-6)
+    assert git_revision(str(repository)) is None
 
 
 def test_without_a_commit_there_is_no_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,12 +409,6 @@ def test_without_a_commit_there_is_no_revision(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", "")
     (tmp_path / ".git").mkdir()
     assert git_revision(str(tmp_path)) is None
-
-
-def test_git_that_takes_too_long_is_not_waited_for(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run starts without the revision."""
-    monkeypatch.setattr(programs, "_MOST_GIT_SECONDS", 1e-6)
-    assert git_revision(str(repository)) is None
 
 
 @pytest.mark.parametrize("engine", ["", "python"])

@@ -61,7 +61,12 @@ def _ending_of(error: BaseException) -> dict[str, Any]:
     # What is not an Exception comes from outside: Ctrl-C, a task that is cancelled, a generator that is closed.
     reason = "errored" if isinstance(error, Exception) else "interrupted"
     where = f"in thread {_program.thread}: " if error is _program.thread_error and _program.thread is not None else ""
-    return {"reason": reason, "error": f"{where}{_text_of(error)}"[:_LONGEST_ERROR_CHARS]}
+    name = type(error).__name__
+    try:
+        fact = str(error)
+    except Exception:  # noqa: BLE001 - an error without a text still ends the run
+        fact = ""
+    return {"reason": reason, "error": f"{where}{name}{': ' if fact else ''}{fact}"[:_LONGEST_ERROR_CHARS]}
 
 
 def _exit_ending(code: object) -> dict[str, Any]:
@@ -70,15 +75,6 @@ def _exit_ending(code: object) -> dict[str, Any]:
     if isinstance(code, int):
         return {"reason": "aborted", "error": f"exit status {code}", "exit_code": code & 0xFF}
     return {"reason": "aborted", "error": str(code)[:_LONGEST_ERROR_CHARS], "exit_code": 1}
-
-
-def _text_of(error: BaseException) -> str:
-    name = type(error).__name__
-    try:
-        fact = str(error)
-    except Exception:  # noqa: BLE001 - an error without a text still ends the run
-        fact = ""
-    return f"{name}: {fact}" if fact else name
 
 
 class _Program:

@@ -92,11 +92,6 @@ class RunProgress:
         return self.from_step if self._has_values and self.from_step is not None else UNSET
 
     @property
-    def results(self) -> dict[str, Any]:
-        """The members of run_end that the records tell: ``final_step`` and ``final_loss``, UNSET before the first."""
-        return {"final_step": self.final_step, "final_loss": self.last_train_loss}
-
-    @property
     def can_end(self) -> bool:
         """True when a run_end is allowed next."""
         return self.records > 0 and not self.ended and not self.must_resume

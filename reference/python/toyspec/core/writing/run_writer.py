@@ -388,7 +388,7 @@ class RunWriter(EventMethods):
         """
 
         def with_last(progress: RunProgress) -> dict[str, Any]:
-            own = progress.results
+            own = {"final_step": progress.final_step, "final_loss": progress.last_train_loss}
             given = {
                 "final_step": final_step,
                 "final_loss": final_loss,
