@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import toyspec
+from loopback_store import BUCKET, Store
 from toyspec.core.errors import PlaceError
 from toyspec.core.places.place import ChangedError, Entry
 from toyspec.stores import folders, run_sync, transfers
@@ -74,23 +75,6 @@ def test_leftovers_of_killed_processes_are_removed(tmp_path: Path) -> None:
     assert {*others, "f", "new"} == listed
 
 
-class Bytes:
-    """A place with one object, which counts the bytes that are asked for."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.asked = data, list[tuple[int, int]]()
-
-    def read_range(self, address: str, offset: int, size: int, identity: str | None) -> Any:
-        """Return the bytes of a range."""
-        assert ("x", "id") == (address, identity)
-        self.asked.append((offset, size))
-        return type("Found", (), {"data": self.data[offset : offset + size]})
-
-    def entry(self) -> Entry:
-        """Return the object."""
-        return Entry("x", len(self.data), "id")
-
-
 @pytest.mark.parametrize(
     "case",
     [
@@ -102,17 +86,24 @@ class Bytes:
         (65_537, 65_537, "same", [(61_441, 4096), (0, 4096)]),
     ],
 )
-def test_object_is_compared_by_few_bytes(case: tuple[int, int, str, list[tuple[int, int]]], tmp_path: Path) -> None:
+def test_object_is_compared_by_few_bytes(
+    case: tuple[int, int, str, list[tuple[int, int]]], store: Store, tmp_path: Path
+) -> None:
     """Up to 64 KiB all of what both have, else its ends, the last one first; one byte tells."""
     mine, there, expected, asked = case
-    data = bytes(at % 251 for at in range(max(mine, there)))
+    data, address = bytes(at % 251 for at in range(max(mine, there))), f"s3://{BUCKET}/x"
+    target = target_of(address)
     with local(tmp_path / "f", data[:mine]) as file:
-        place: Any = Bytes(data[:there])
-        assert (expected, asked) == (relation(file, place.entry(), place), place.asked)
+
+        def found(content: bytes) -> str:
+            store.put("x", content)
+            return relation(file, target.status(address), target)
+
+        assert expected == found(data[:there])
+        assert [f"bytes={start}-{start + size - 1}" for start, size in asked] == [each.range for each in store.reads()]
         for start, size in asked:
             for at in (start, start + size - 1):
-                other: Any = Bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 : there])
-                assert "other" == relation(file, other.entry(), other)
+                assert "other" == found(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 : there])
 
 
 def test_file_ends_with_its_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
