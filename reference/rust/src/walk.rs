@@ -296,7 +296,8 @@ mod tests {
     #[test]
     fn streams_come_in_order_and_older_checkpoints_are_left_out() {
         let root = std::env::temp_dir().join(format!("toyspec-walk-{}", std::process::id()));
-        for name in ["b/events.jsonl", "a/log.csv", "a/x/events.jsonl.gz", "a/x/log.csv", "a/x/run.json"] {
+        let streams = ["b/events.jsonl", "b/media/events.jsonl", "a/log.csv", "a/x/events.jsonl.gz", "a/x/log.csv"];
+        for name in streams.iter().chain(&["a/x/run.json"]) {
             create_dir_all(root.join(name).parent().unwrap()).unwrap();
             write(root.join(name), "x").unwrap();
         }

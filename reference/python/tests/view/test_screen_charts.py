@@ -13,9 +13,10 @@ pytest.importorskip("textual", reason="the extra tui is not installed")
 
 from textual.geometry import Size
 
+from toyspec.core.runs.expressions import expression
 from toyspec.view.charts import NO_PLACE, Cell, DrawnCurve
 from toyspec.view.rows import unreadable_row
-from toyspec.view.screen import COLORS, ChartPane, Drawn, RunList, _parts, end_of
+from toyspec.view.screen import COLORS, ChartPane, Drawn, RunList, _parts, end_of, listed
 
 CELLS: Any = st.builds(
     Cell,
@@ -129,7 +130,8 @@ ROWS = [
 def test_table_of_runs(
     columns: int, rows: list[dict[str, Any]], expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has the columns that have room."""
+    """It has the columns that have room; a run that is hidden is not in the list."""
+    assert rows == listed([row("unseen", hidden=True), *rows], expression(""))
     monkeypatch.setattr(RunList, "size", Size(columns, 10))
     table = RunList()
     table.selected = {"second": 1}
