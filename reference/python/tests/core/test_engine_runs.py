@@ -129,7 +129,7 @@ def test_the_engine_says_what_plain_python_says(stream: bytes, tmp_path: Path) -
 def test_the_engine_reads_sound_runs(tmp_path: Path) -> None:
     """Ordinary short runs are not left to Python, and have the same row."""
     streams = []
-    for name in ("ended", "killed", "metrics", "decoding", "blank lines", "evaluation behind training"):
+    for name in ("ended", "killed", "metrics", "blank lines", "evaluation behind training"):
         folder = tmp_path / name
         folder.mkdir()
         streams.append(Stream(write(folder, SOUND[name]), 0))

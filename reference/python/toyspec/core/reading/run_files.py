@@ -9,7 +9,6 @@ import os
 import re
 import stat
 from itertools import islice
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
@@ -160,6 +159,9 @@ def files_of(
 
 
 def _objects(address: str, below: Below) -> Iterator[RunFile]:
+    # Imported here: start-up time counts.
+    from pathlib import PurePosixPath
+
     from toyspec.core.places.place import place_of
 
     found = list(islice(place_of(address).entries(address), _MOST_OBJECTS))
