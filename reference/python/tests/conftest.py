@@ -98,7 +98,7 @@ SLOW_TESTS = (
     "stores/test_sync_processes.py::test_place_that_is_away_costs_the_training_nothing",
     "stores/test_sync_trouble.py::test_two_at_once_never_undo_each_other",
     "test_stories.py::test_a_slurm_job_on_four_ranks_is_preempted_and_requeued",
-    "core/test_devices.py::test_probe_that_hangs_holds_up_neither_training_nor_end",
+    "health/test_system_metrics.py::test_probe_that_hangs_holds_up_neither_training_nor_end",
     "tracker/test_tracker_losses.py::test_gradient_is_finite_where_tokens_are_ruled_out",
     "tracker/test_tracker_losses.py::test_linear_cross_entropy_has_the_gradient_of_the_plain_loss[with_jax]",
     "tracker/test_tracker_losses.py::test_linear_cross_entropy_is_the_plain_loss[-100-1-with_jax]",

@@ -67,11 +67,11 @@ if TYPE_CHECKING:
     from toyspec.core.writing.run_starting import start_run
     from toyspec.core.writing.run_writer import RunWriter
     from toyspec.core.writing.sealing import seal
-    from toyspec.core.writing.system_metrics import System
     from toyspec.health.checking import check_health
     from toyspec.health.evaluator import HealthEvaluator
     from toyspec.health.rules import HealthAlert
     from toyspec.health.run_health import Health
+    from toyspec.health.system_metrics import System
     from toyspec.view.report import ReportFrame, report
 
 _HOMES = {
@@ -132,7 +132,7 @@ _HOMES = {
     "StreamReplacedError": "core.errors",
     "StreamUnreadableError": "core.errors",
     "Sync": "core.writing.companions",
-    "System": "core.writing.system_metrics",
+    "System": "health.system_metrics",
     "Table": "core.writing.media",
     "TailEvent": "core.reading.follower",
     "TornStreamError": "core.errors",

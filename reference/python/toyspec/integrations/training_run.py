@@ -16,7 +16,7 @@ from toyspec.core.writing.environment import TrainingProcess, this_backend, this
 from toyspec.core.writing.run_ids import run_id_from
 from toyspec.core.writing.run_starting import Ranks, start_run
 from toyspec.core.writing.settings import Exist, OnError
-from toyspec.core.writing.system_metrics import System
+from toyspec.health.system_metrics import System
 
 if TYPE_CHECKING:
     from toyspec.core.writing.events import Phase, Reason
