@@ -44,7 +44,7 @@ report = toyspec.check("runs")  # what is wrong with their logs
 
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "Log a run": (
-        *("start_run", "RunWriter", "Image", "Audio", "Video", "Histogram", "Table", "File"),
+        *("start_run", "log", "RunWriter", "Image", "Audio", "Video", "Histogram", "Table", "File"),
         *("System", "Health", "Sync", "Mirror", "Selecting", "MetricsLog", "grad_norm"),
     ),
     "Read one run": (

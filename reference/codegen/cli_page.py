@@ -38,7 +38,7 @@ Every command takes `--help`. `toyspec --version` prints the version.
 |---|---|
 {codes}
 
-`capture` has the status of its command where that failed, and 128 + N where signal N ended it.
+`capture` and `run` have the status of their command where that failed, and 128 + N where signal N ended it.
 
 ## Answers for programs
 

@@ -90,6 +90,7 @@ NOT_RUN = {
     "guard": "watches until the runs end",
     "train": "computes for seconds",
     "capture": "runs a program",
+    "run": "runs a program",
     "mirror": "sends until the run ends",
     "schema": "prints files of schemas/; answers.txt has its answers",
     "emitter": "prints a file of its own",

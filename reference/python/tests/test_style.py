@@ -41,6 +41,9 @@ PACKAGE = ROOT / "reference/python/toyspec"
 OF_FRAMEWORKS = {
     "ToyspecCallback": {f"integrations/{name}" for name in ("huggingface", "keras", "ray_tune", "xgboost")},
     "Run": {"integrations/wandb", "core/runs/run"},
+    **{
+        name: {"integrations/wandb", "core/writing/media"} for name in ("Audio", "Histogram", "Image", "Table", "Video")
+    },
     "ToyspecLogger": {f"integrations/{name}" for name in ("ignite", "lightning", "torchtitan")},
 }
 

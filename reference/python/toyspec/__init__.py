@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from toyspec.core.writing.appending import repair
     from toyspec.core.writing.companions import Sync
     from toyspec.core.writing.media import Audio, File, Histogram, Image, Table, Video
-    from toyspec.core.writing.run_starting import start_run
+    from toyspec.core.writing.run_starting import log, start_run
     from toyspec.core.writing.run_writer import RunWriter
     from toyspec.core.writing.sealing import seal
     from toyspec.health.checking import check_health
@@ -160,6 +160,7 @@ _HOMES = {
     "repair": "core.writing.appending",
     "report": "view.report",
     "seal": "core.writing.sealing",
+    "log": "core.writing.run_starting",
     "start_run": "core.writing.run_starting",
     "update_catalog": "catalog.building",
 }
@@ -245,6 +246,7 @@ __all__ = [
     "history",
     "import_runs",
     "list_runs",
+    "log",
     "open_run",
     "ranks_of",
     "read",

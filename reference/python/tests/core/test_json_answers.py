@@ -35,6 +35,7 @@ NO_ANSWER = {
     "tail": "shows what comes; the lines of the log are the answer, by the schemas of its kinds",
     "train": "writes a run",
     "capture": "writes a run, and forwards what its command prints",
+    "run": "prints what its command prints",
     "emitter": "prints a program",
     "skill": "prints a text",
     "schema": "prints a schema",

@@ -26,10 +26,12 @@ class ToyspecCallback(Logs, keras.callbacks.Callback):
         self.run = run_of(root, options)
         self._every = batches
         self._epoch = 0
+        self._is_fitting = False
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Begin the run, or add the settings of another training to it."""
         del logs
+        self._is_fitting = True
         self.run.begin({**_settings(self.model), **{k: v for k, v in self.params.items() if v is not None}})
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
@@ -56,7 +58,13 @@ class ToyspecCallback(Logs, keras.callbacks.Callback):
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         """Leave the run open; it ends with the program, or when another one begins."""
         del logs
+        self._is_fitting = False
         self.run.end_training()
+
+    def on_test_end(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Write the values of an ``evaluate`` outside of ``fit`` by ``test/``."""
+        if not self._is_fitting:
+            self.run.log({f"test/{name}": value for name, value in (logs or {}).items()}, step=self._step())
 
     def _obey(self) -> None:
         if self.run.should_stop:

@@ -10,15 +10,11 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.writing.media import Audio, Histogram, Image
+from toyspec.integrations.left_out import part_of, say_left_out
 from toyspec.integrations.training_run import Logs, RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-_LEFT_OUT = frozenset([
-    "add_custom_scalars", "add_embedding", "add_graph", "add_image_with_boxes", "add_mesh", "add_onnx_graph",
-    "add_pr_curve", "add_pr_curve_raw", "add_tensor", "add_video",
-])  # fmt: skip
+    from collections.abc import Mapping, Sequence
 
 
 class SummaryWriter(Logs):
@@ -182,16 +178,56 @@ class SummaryWriter(Logs):
         """Return the directory of the run."""
         return self._writer.directory
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        if name not in _LEFT_OUT:
-            raise AttributeError(f"SummaryWriter of toyspec has no {name}; it has add_scalar, add_text, add_image, …")
+    def _get_file_writer(self) -> SummaryWriter:
+        """Return itself: Lightning adds settings to the writer below."""
+        return self
+
+    def add_summary(self, summary: Any, global_step: int | None = None, walltime: float | None = None) -> None:
+        """Write the settings that ``hparams`` returns; leave out anything else."""
+        del global_step, walltime
+        if isinstance(summary, dict):
+            self.run.begin(summary)
+        elif summary is not None:
+            self._leave_out("add_summary")
+
+    @property
+    def log_dir(self) -> str:
+        """Directory of the run."""
+        return self._writer.directory
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what takes calls and is left out, under the tag that it is given."""
+        if name.startswith("__") or name == "_writer":
+            raise AttributeError(name)
+        if not name.startswith("add_"):
+            return part_of("SummaryWriter", name, self._leave_out)
 
         def leave_out(*args: Any, **kwargs: Any) -> None:
             tag = kwargs.get("tag", args[0] if args else None)
-            why = f"toyspec's SummaryWriter does not log what {name} is given; log it as numbers or texts"
-            self._writer.leave_out(tag if isinstance(tag, str) else name, why)
+            self._leave_out(name, tag if isinstance(tag, str) else name)
 
         return leave_out
+
+    def _leave_out(self, name: str, tag: str = "") -> None:
+        why = f"toyspec's SummaryWriter does not log what {name} is given; log it as numbers or texts"
+        self._writer.leave_out(tag or name, why)
+
+
+def hparams(hparam_dict: Mapping[str, Any], metric_dict: Any = None, *_: Any) -> tuple[Any, None, None]:
+    """Return what ``add_summary`` writes of settings: ``torch.utils.tensorboard.summary`` has it."""
+    del metric_dict
+    return dict(hparam_dict), None, None
+
+
+def part(path: str) -> Any:
+    """Return what stands for the module *path* in the package of SummaryWriter."""
+    return part_of("", path, say_left_out)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return part_of("", name, say_left_out)
 
 
 def _step(global_step: Any) -> int | None:

@@ -2,78 +2,46 @@
 
 It has ``init``, ``log``, ``config``, ``define_metric``, ``alert`` and ``finish``, the run that ``init`` returns, and
 ``Image``, ``Audio``, ``Video``, ``Histogram`` and ``Table`` with the arguments that they have there. Nothing leaves the
-machine. Boxes, masks and classes of a picture are left out, which is reported once, and counted in the log.
+machine. Every other public name of wandb takes what it is given, which is left out, reported once, and counted in the
+log. What must return data of a server, such as ``Api``, raises Error with what to do instead. The variables
+``WANDB_MODE``, ``WANDB_DISABLED``, ``WANDB_DIR``, ``WANDB_PROJECT``, ``WANDB_NAME``, ``WANDB_RUN_ID``,
+``WANDB_RUN_GROUP``, ``WANDB_NOTES``, ``WANDB_TAGS`` and ``WANDB_RESUME`` are obeyed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import Any, Literal
+import os
+import secrets
+import string
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.core.format.canonical import members_of
 from toyspec.core.system_calls import SystemCalls, say
 from toyspec.core.writing import media
+from toyspec.core.writing.annotating import annotate
 from toyspec.core.writing.environment import TrainingProcess
 from toyspec.core.writing.run_ids import run_id_from
+from toyspec.core.writing.written import Written
+from toyspec.integrations.left_out import Error, Unlogged, part_of, say_left_out, substitute
+from toyspec.integrations.standing_in import ROOT, VERSIONS
 from toyspec.integrations.training_run import Logs, RunOptions, Start, TrainingRun
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__version__ = VERSIONS["wandb"]
 run: Run | None = None
 """The run that ``init`` has started; None before it, and after ``finish``."""
 
-_OF_RUN = frozenset(["config", "summary", "define_metric", "alert", "watch", "save", "log_artifact"])
+_OF_RUN = frozenset(["config", "summary", "define_metric", "alert"])
 _GOALS: dict[str, Literal["min", "max"]] = {"minimize": "min", "maximize": "max", "min": "min", "max": "max"}
-
-
-class Written(MutableMapping[str, Any]):
-    """What a script sets about a run, by key or by attribute: values are written as they are set."""
-
-    def __init__(self, write: Callable[[Mapping[str, Any]], object], members: Mapping[str, Any]) -> None:
-        super().__init__()
-        object.__setattr__(self, "_write", write)
-        object.__setattr__(self, "_members", dict(members))
-
-    def __getitem__(self, name: str) -> Any:
-        return self._members[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self.update({name: value})
-
-    def __delitem__(self, name: str) -> None:
-        raise TypeError(f"{name!r} cannot be deleted: it may be in the log already")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._members)
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self._members[name]
-        except KeyError:
-            raise AttributeError(f"the run has no {name!r}") from None
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self[name] = value
-
-    def update(self, settings: Any = (), /, *, allow_val_change: bool = True, **more: Any) -> None:
-        """Set every one of *settings*, a mapping or a namespace."""
-        del allow_val_change
-        found = {str(name): value for name, value in {**members_of(settings or {}), **more}.items()}
-        self._members.update(found)
-        self._write(found)
-
-
-def _left_out(what: str) -> Callable[..., None]:
-    """Return the call *what* of a run, which counts in the log that what it is given is left out."""
-    fact = f"toyspec's wandb does not log what {what} is given; log it as numbers or texts"
-    return lambda run, *_, **__: run.training.begin().leave_out(what, fact)
 
 
 class Run(Logs):
     """One run, as ``init`` returns it."""
 
-    def __init__(self, training: TrainingRun, config: Mapping[str, Any]) -> None:
+    def __init__(self, training: TrainingRun, config: Mapping[str, Any], project: str | None = None) -> None:
         self.training = training
         """What is written, and where."""
         self._writer = training.begin(config)
@@ -82,8 +50,18 @@ class Run(Logs):
         self.summary = Written(
             lambda values: training.log({f"summary/{name}": value for name, value in values.items()}), {}
         )
-        """Values that the script sets as results, written by ``summary/<name>``."""
-        self._step = 0
+        """The last value of each metric; what the script sets is written by ``summary/<name>``."""
+        self.project = project
+        self.resumed = self._writer.last_step is not None
+        """Whether the log of an earlier program goes on."""
+        self.starting_step = self._step = (self._writer.last_step or -1) + 1 if self.resumed else 0
+        self._tags = tuple(training.options.tags)
+        self._over: dict[str, str] = {}
+        """By the name or pattern of a metric, the metric that counts its steps."""
+
+    _name: str | None = None
+    entity = url = group = job_type = sweep_id = None
+    disabled, offline = False, True
 
     @property
     def id(self) -> str | None:
@@ -93,23 +71,75 @@ class Run(Logs):
     @property
     def name(self) -> str | None:
         """Name of the run for people."""
-        return self.training.options.name
+        return self._name or self.training.options.name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = annotate(self.dir, name=name).name
+
+    @property
+    def notes(self) -> str | None:
+        """Notes on the run."""
+        return self.training.options.notes
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Tags of the run."""
+        return self._tags
+
+    @tags.setter
+    def tags(self, tags: Any) -> None:
+        wanted = tuple(map(str, tags))
+        annotate(
+            self.dir,
+            add_tags=[tag for tag in wanted if tag not in self._tags],
+            remove_tags=[tag for tag in self._tags if tag not in wanted],
+        )
+        self._tags = wanted
 
     @property
     def dir(self) -> str:
         """Directory of the run."""
         return self._writer.directory
 
-    def log(self, data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
+    @property
+    def step(self) -> int:
+        """Step of the next call of ``log``."""
+        return self._step
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what takes calls and is left out, for a name that the run of wandb has."""
+        return substitute("wandb", name, _count, of="run")
+
+    def log(
+        self, data: Mapping[str, Any], step: int | None = None, commit: bool | None = None, sync: bool | None = None
+    ) -> None:
         """Write *data* at *step*, else at the step of the call before, or after it if that one has ended its step.
 
-        A call ends its step, unless a *step* is given, or *commit* is False.
+        A call ends its step, unless a *step* is given, or *commit* is False. A metric that ``define_metric`` has put
+        over another one is written at the value of that.
         """
+        del sync
         if step is not None:
             self._step = int(step)
-        self.training.log(data, step=self._step)
+        self.summary.know(data)
+        records: dict[int, dict[str, Any]] = {}
+        for name, value in data.items():
+            records.setdefault(self._step_of(str(name)), {})[name] = value
+        for at, values in records.items():
+            self.training.log(values, step=at)
         if commit or (commit is None and step is None):
             self._step += 1
+
+    def _step_of(self, name: str) -> int:
+        """Return the step of the metric *name* now."""
+        over = self._over.get(name) or next((x for each, x in self._over.items() if fnmatchcase(name, each)), None)
+        value = self.summary.get(over) if over else None
+        try:
+            step = -1 if value is None else int(value)
+        except (TypeError, ValueError, OverflowError):
+            step = -1
+        return step if step >= 0 and step == value else self._step
 
     def define_metric(  # noqa: PLR0913, PLR0917 - the call of wandb
         self,
@@ -125,17 +155,16 @@ class Run(Logs):
         del step_sync, hidden, overwrite
         words = summary.split(",") if summary else []
         found = _GOALS.get(goal or "") or next((_GOALS[word] for word in words if word in _GOALS), None)
-        self._writer.define(name, goal=found, step_name=None if step_metric is None else str(step_metric))
+        over = None if step_metric is None else str(step_metric)
+        if over is not None:
+            self._over[name] = over
+        self._writer.define(name, goal=found, step_name=over)
 
     def alert(self, title: str, text: str = "", **options: Any) -> None:
         """Write the alert as a note, and to standard error."""
         del options
         say(f"{title}: {text}" if text else title)
         self._writer.note(f"alert: {title}: {text}" if text else f"alert: {title}")
-
-    watch = _left_out("watch")
-    save = _left_out("save")
-    log_artifact = _left_out("log_artifact")
 
     def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
         """End the run, as aborted with this *exit_code* if it is not 0."""
@@ -150,47 +179,68 @@ class Run(Logs):
         self.finish()
 
 
+def _count(what: str) -> None:
+    """Count in the log that what *what* was given is left out; say it where there is no run."""
+    if run is None:
+        say_left_out(f"wandb.{what}")
+    else:
+        why = f"toyspec's wandb does not log what {what} is given; log it as numbers or texts"
+        run.training.begin().leave_out(what, why)
+
+
 def init(  # noqa: PLR0913 - the call of wandb
     project: str | None = None,
     *,
     name: str | None = None,
     id: str | None = None,  # noqa: A002 - the name in wandb
     config: Any = None,
+    config_exclude_keys: Any = (),
     group: str | None = None,
-    tags: Any = (),
+    tags: Any = None,
     notes: str | None = None,
-    dir: str | None = None,  # noqa: A002 - likewise
+    dir: Any = None,  # noqa: A002 - likewise
     mode: str | None = None,
+    reinit: Any = None,
     resume: Any = None,
     **others: Any,
 ) -> Run:
     """Start a run below *dir*, ``runs`` unless given, and return it; it is also ``run`` of this module.
 
-    With ``mode="disabled"`` nothing is written. *resume* needs an *id*: the run that is there goes on at the first step
-    that is logged.
+    A run that is there is returned, unless *reinit* asks for another one. With ``mode="disabled"`` nothing is written.
+    *resume* needs an *id*: the run that is there goes on.
     """
     global run  # noqa: PLW0603 - wandb has one run at a time, in its module
-    del others
     if run is not None:
+        if reinit not in {True, "finish_previous", "create_new"}:
+            return run
         run.finish()
-    resumes = resume not in {None, False, "never"}
+    given = os.environ.get
+    project, id = project or given("WANDB_PROJECT"), id or given("WANDB_RUN_ID")  # noqa: A001 - likewise
+    resumes = (given("WANDB_RESUME") if resume is None else resume) not in {None, False, "never"}
     options = RunOptions(
-        root=dir or "runs",
+        root=given(ROOT) or dir or given("WANDB_DIR") or "runs",
         run_id=run_id_from(id) if id and resumes else None,
-        name=name or id or project,
-        group=group or project,
-        tags=[str(tag) for tag in tags or ()],
-        notes=notes,
+        name=name or given("WANDB_NAME") or id or project,
+        group=group or given("WANDB_RUN_GROUP") or project,
+        tags=[str(tag) for tag in (tags or filter(None, given("WANDB_TAGS", "").split(",")))],
+        notes=notes or given("WANDB_NOTES"),
     )
-    process = TrainingProcess(1, 2, "mode='disabled'") if mode == "disabled" else None
-    settings = {str(key): value for key, value in members_of(config or {}).items()}
-    run = Run(TrainingRun(options, Start(process=process)), settings)
+    is_disabled = (mode or given("WANDB_MODE")) == "disabled" or given("WANDB_DISABLED", "").lower() in {"true", "1"}
+    process = TrainingProcess(1, 2, "") if is_disabled else None
+    members = {} if isinstance(config, str) else members_of(config or {})
+    settings = {str(key): value for key, value in members.items() if key not in config_exclude_keys}
+    run = Run(TrainingRun(options, Start(process=process)), settings, project)
+    for option in ("sync_tensorboard", "monitor_gym", "fork_from", "resume_from"):
+        if others.get(option):
+            _count(f"init({option}=…)")
+    if isinstance(config, str):
+        _count("init(config=FILE)")
     return run
 
 
-def log(data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
+def log(data: Mapping[str, Any], step: int | None = None, commit: bool | None = None, sync: bool | None = None) -> None:
     """Write numbers into the run that ``init`` has started."""
-    _started().log(data, step=step, commit=commit)
+    _started().log(data, step=step, commit=commit, sync=sync)
 
 
 def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
@@ -205,69 +255,91 @@ def login(*arguments: Any, **options: Any) -> bool:
     return True
 
 
+def termlog(string: str = "", *_: Any, **__: Any) -> None:
+    """Write to standard error."""
+    say(string)
+
+
+termwarn = termerror = termlog
+
+
+def generate_id(length: int = 8) -> str:
+    """Return a new id of *length* letters and digits."""
+    return "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(length))
+
+
+class _Util(Unlogged):
+    generate_id = staticmethod(generate_id)
+
+
+util = _Util()
+
+
+class NotStartedError(Error, AttributeError):
+    """There is no run that could be asked."""
+
+
 def __getattr__(name: str) -> Any:
     if name in _OF_RUN:
         return getattr(_started(), name)
-    raise AttributeError(f"toyspec's wandb has no {name!r}; it has init, log, config, define_metric, alert and finish")
+    return substitute("wandb", name, _count)
+
+
+def part(path: str) -> Any:
+    """Return what stands for the module *path* in the package wandb."""
+    return part_of("", path, _count)
 
 
 def _started() -> Run:
     if run is None:
-        raise RuntimeError("no run has been started: call wandb.init() first")
+        raise NotStartedError("no run has been started: call wandb.init() first")
     return run
 
 
-def Image(  # noqa: N802 - the name that it has in wandb
-    data_or_path: Any, mode: str | None = None, caption: str | None = None, **others: Any
-) -> media.Image:
-    """Return a picture for ``log``; *mode* is that of Pillow, which an array shows by its shape."""
-    del mode
-    return _noted(media.Image(data_or_path, caption=caption), others)
+class Image(media.Image):
+    """A picture for ``log``; *mode* is that of Pillow, which an array shows by its shape."""
+
+    def __init__(self, data_or_path: Any, mode: str | None = None, caption: str | None = None, **others: Any) -> None:
+        del mode
+        super().__init__(data_or_path, caption=caption)
+        for name in ("boxes", "masks", "classes"):
+            if others.get(name):
+                _count(f"Image.{name}")
 
 
-def Audio(  # noqa: N802 - the name that it has in wandb
-    data_or_path: Any, sample_rate: int | None = None, caption: str | None = None
-) -> media.Audio:
-    """Return a sound for ``log``."""
-    return media.Audio(data_or_path, sample_rate, caption=caption)
+class Audio(media.Audio):
+    """A sound for ``log``."""
+
+    def __init__(self, data_or_path: Any, sample_rate: int | None = None, caption: str | None = None) -> None:
+        super().__init__(data_or_path, sample_rate, caption=caption)
 
 
-def Video(  # noqa: N802 - the name that it has in wandb
-    data_or_path: Any,
-    caption: str | None = None,
-    fps: float | None = None,
-    format: str | None = None,  # noqa: A002
-) -> media.Video:
-    """Return a film for ``log``: a file; an array of frames is left out, which the log reports."""
-    del fps, format
-    return media.Video(data_or_path, caption=caption)
+class Video(media.Video):
+    """A film for ``log``: a file; an array of frames is left out, which the log reports."""
+
+    def __init__(self, data_or_path: Any, caption: str | None = None, *_: Any, **__: Any) -> None:
+        super().__init__(data_or_path, caption=caption)
 
 
-def Histogram(  # noqa: N802 - the name that it has in wandb
-    sequence: Any = None, np_histogram: Any = None, num_bins: int = 64
-) -> media.Histogram:
-    """Return a histogram for ``log``: of values, or of the counts and edges that ``numpy.histogram`` returns."""
-    if np_histogram is not None:
-        counts, edges = np_histogram
-        return media.Histogram(edges=edges, counts=counts)
-    return media.Histogram(sequence, num_bins)
+class Histogram(media.Histogram):
+    """A histogram for ``log``: of values, or of the counts and edges that ``numpy.histogram`` returns."""
+
+    def __init__(self, sequence: Any = None, np_histogram: Any = None, num_bins: int = 64) -> None:
+        counts, edges = np_histogram if np_histogram is not None else (None, None)
+        super().__init__(sequence, num_bins, edges=edges, counts=counts)
 
 
-def Table(  # noqa: N802 - the name that it has in wandb
-    columns: Any = None, data: Any = None, rows: Any = None, dataframe: Any = None
-) -> GrowingTable:
-    """Return a table for ``log``, to which rows can be added until then."""
-    return GrowingTable(columns, data if data is not None else rows, dataframe)
+class Table(media.Table):
+    """A table for ``log``, whose rows are those that it has when it is logged."""
 
-
-class GrowingTable(media.Table):
-    """A table whose rows are those that it has when it is logged."""
-
-    def __init__(self, columns: Any, data: Any, frame: Any) -> None:
+    def __init__(
+        self, columns: Any = None, data: Any = None, rows: Any = None, dataframe: Any = None, **_: Any
+    ) -> None:
         super().__init__()
+        data = data if data is not None else rows
         self.columns = list(columns) if columns is not None else ["Input", "Output", "Expected"]
         self.data: list[list[Any]] = [] if data is None else [list(row) for row in data]
-        self._frame = frame
+        self._frame = dataframe
 
     def add_data(self, *cells: Any) -> None:
         """Add a row."""
@@ -278,13 +350,3 @@ class GrowingTable(media.Table):
         if self._frame is not None:
             return media.Table(self._frame).placed(directory, calls)
         return media.Table(self.data, self.columns).placed(directory, calls)
-
-
-def _noted(picture: media.Image, others: Mapping[str, Any]) -> media.Image:
-    """Return *picture*; count in the log what else was given with it."""
-    for name in ("boxes", "masks", "classes"):
-        if others.get(name) and run is not None:
-            run.training.begin().leave_out(
-                f"Image.{name}", "toyspec's wandb writes the picture alone; log this as a Table"
-            )
-    return picture

@@ -16,9 +16,9 @@ MEANINGS: Final = {
     "`--require-complete`, `--gate` or a question of `conform` failed; a run was not sent, sealed, repaired, "
     "annotated or read into a catalog",
     USAGE: "the command line is wrong, or a path cannot be read or written; the other paths were still processed",
-    NOT_STARTED: "`capture`: its command cannot be started, as a shell says it",
+    NOT_STARTED: "`capture`, `run`: the command cannot be started, as a shell says it",
     INTERRUPTED: "ended by Ctrl-C: 128 + SIGINT",
     BROKEN_PIPE: "the reader of the output went away: 128 + SIGPIPE",
     TERMINATED: "ended by SIGTERM: 128 + SIGTERM",
 }
-"""What each status says, for people; `capture` also has that of its command."""
+"""What each status says, for people; `capture` and `run` also have that of their command."""

@@ -142,7 +142,7 @@ class TrainingProcess(NamedTuple):
     size: int
     """Number of all of them."""
     source: str
-    """What reports it: a library, or the variable of a launcher; empty for a process that is alone."""
+    """What reports it: a library, or the variable of a launcher; empty where no message names it."""
 
 
 ALONE: Final = TrainingProcess(0, 1, "")

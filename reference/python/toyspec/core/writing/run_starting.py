@@ -37,10 +37,12 @@ from toyspec.core.writing.run_writer import RunWriter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import EllipsisType
 
     from toyspec.core.generated.toy_v1 import Backend
     from toyspec.core.writing.append_file import Durability
     from toyspec.core.writing.companions import Companion, Sync
+    from toyspec.core.writing.events import Count, Measure, Phase, Value
     from toyspec.core.writing.settings import Exist, OnError
 
 Ranks = Literal["first", "all"]
@@ -107,7 +109,8 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
     run_id = _shared_id(run_id, at) if ranks == "all" and at.size > 1 else run_id
     _check_choices(run_id, exist, ranks)
     if ranks == "first" and at.rank:
-        return _silent(os.fspath(root), run_id, at)
+        _current[:] = [_silent(os.fspath(root), run_id, at)]
+        return _current[0]
     check_start_members("start_run", members)
     along = [*companions, *_short(sync, health)]
     access: dict[str, Any] = {"exist": exist, "wait_seconds": wait_seconds, "companions": along, "clock": clock}
@@ -136,7 +139,30 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
         if from_step is not None and run.resumes:
             run.run_resume(from_step)
         undoing.pop_all()
+    _current.append(run)
+    del _current[:-1]
     return run
+
+
+def log(
+    values: Mapping[str, Value | Mapping[str, Any]] | None = None,
+    /,
+    step: Count | EllipsisType = ...,
+    *,
+    epoch: Measure = None,
+    phase: Phase = None,
+    **named: Value | Mapping[str, Any],
+) -> None:
+    """Write values into the run that this process has started last, as its ``log`` does: for code that has no run.
+
+    Raises RuntimeError before the first ``start_run``.
+    """
+    if not _current:
+        raise RuntimeError("no run has been started in this process: call toyspec.start_run first")
+    _current[0].log(values, step, epoch=epoch, phase=phase, **named)
+
+
+_current: list[RunWriter] = []
 
 
 def _short(sync: Sync | str | None, health: bool | str | Sequence[Mapping[str, Any]]) -> list[Companion]:
@@ -184,7 +210,8 @@ def _move_ranks(directory: str) -> None:
 
 def _silent(root: str, run_id: str | None, at: TrainingProcess) -> RunWriter:
     """Return a writer that writes nothing, and say once what makes this process silent."""
-    _say_silent(f"{at.source} says that this is process {at.rank} of {at.size}, and the first one writes the run")
+    if at.source:
+        _say_silent(f"{at.source} says that this is process {at.rank} of {at.size}, and the first one writes the run")
     directory = os.path.join(root, run_id if run_id is not None else "silent")
     return RunWriter(directory, resuming="by-itself", silent=True)
 
