@@ -223,10 +223,8 @@ _SHAPES = "a picture is an array (height, width) or (height, width, 1, 3 or 4), 
 _SOUND = "a sound is one number a frame, or one for each channel: (frames,) or (frames, channels); this has shape"
 _RATE = "an array of samples needs its sample_rate in frames a second: Audio(samples, 16000)"
 _BOTH = "give values, or edges and counts"
-_FLOATS = "its floats must be from 0.0 to 1.0, got"
 WRONG_PICTURES: dict[str, Any] = {
-    f"{_FLOATS} 2 to 2; scale them": np.full((2, 2), 2.0),
-    f"{_FLOATS} nan to nan; scale them": np.full((2, 2), np.nan),
+    "its floats must be finite": np.full((2, 2), np.nan),
     "its values must be from 0 to 255, got 256 to 256; scale them": np.full((2, 2), 256),
     "its values must be from 0 to 255, got -1 to 0; scale them": [[-1, 0]],
     f"{_SHAPES} (2, 2, 7)": np.zeros((2, 2, 7)),
@@ -268,6 +266,27 @@ WRONG: list[tuple[str, Callable[[], Any]]] = [
     ("a row has 1 cells and the table 2 columns", lambda: Table([[1, 2], [1]], ["a", "b"])),
     ("a file is a path or bytes, and not of type int", lambda: File(5)),
 ]
+
+
+@pytest.mark.parametrize(
+    ("floats", "pixels", "caption"),
+    [
+        ([0.0, 0.5, 1.0], [0, 128, 255], "c"),
+        ([0.0, 20.0, 255.0], [0, 20, 255], "c"),
+        ([-1.0, 0.0, 3.0], [0, 64, 255], "c: scaled from -1 to 3"),
+        ([-2.0, -2.0, -2.0], [0, 0, 0], "c: scaled from -2 to -2"),
+    ],
+)
+def test_floats_of_any_range_are_a_picture(
+    floats: list[float], pixels: list[int], caption: str, tmp_path: Path
+) -> None:
+    """Those of a normalised tensor are scaled, and the caption says from where."""
+    found = Image([floats], caption="c").placed(str(tmp_path), SYSTEM_CALLS)
+    assert caption == found["caption"]
+    with Pictures.open(tmp_path / "media" / f"{found['sha256']}.png") as picture:
+        assert pixels == list(
+            picture.get_flattened_data() if hasattr(picture, "get_flattened_data") else picture.getdata()
+        )
 
 
 def test_messages_say_what_is_wrong(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import toyspec
+from toyspec.core.writing import run_starting
 
 
 def _logged(root: Path, steps: int = 2) -> toyspec.RunWriter:
@@ -35,6 +36,41 @@ def test_later_values_win_and_the_log_keeps_both(tmp_path: Path, steps: int) -> 
     (listed,) = toyspec.list_runs(tmp_path)
     assert listed.config == SETTINGS
     assert listed.row()["config.optim.name"] == "adamw"
+
+
+def test_what_is_set_on_a_run_is_in_its_log_or_refused(tmp_path: Path) -> None:
+    """Settings by key, by attribute and at once, and what people say of a run; nothing that is set vanishes."""
+    with toyspec.start_run(tmp_path, run_id="a", config={"lr": 0.1}, name="first", tags=["x"]) as run:
+        run.config["seed"] = 7
+        run.config.lr = 0.2
+        run.config = {"hub_token": "hunter2"}
+        assert (run.config["lr"], dict(run.config)["seed"]) == (0.2, 7)
+        run.name, run.tags = "second", ["y"]
+        for name in ("summary", "losses", "step"):
+            with pytest.raises(AttributeError, match=name):
+                setattr(run, name, 1)
+    assert "hunter2" not in (tmp_path / "a/events.jsonl").read_text(encoding="utf-8")
+    found = toyspec.open_run(tmp_path / "a")
+    assert ({"lr": 0.2, "seed": 7, "hub_token": "***"}, "second", ["x", "y"]) == (
+        found.config,
+        found.facts.name,
+        list(found.facts.tags),
+    )
+
+
+def test_code_that_has_no_run_logs_into_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a process that writes none, where nothing is written; before any start it says what to do."""
+    monkeypatch.setattr(run_starting, "_current", [])
+    with pytest.raises(RuntimeError, match="start_run"):
+        toyspec.log({"a": 1})
+    with toyspec.start_run(tmp_path, run_id="a"):
+        toyspec.log({"a": 1}, 5, b=2)
+    assert toyspec.open_run(tmp_path / "a").metrics["b"].last == 2
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with toyspec.start_run(tmp_path, run_id="b"):
+        toyspec.log({"a": 1})
+    assert not (tmp_path / "b").exists()
 
 
 def test_settings_belong_to_no_step(tmp_path: Path) -> None:

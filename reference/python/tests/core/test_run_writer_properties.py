@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from toyspec.core.checker.checking import check_bytes
 from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.generated.fields import FIELDS
 from toyspec.core.reading.reader import read
+from toyspec.core.writing import run_stream
 from toyspec.core.writing.events import StartMembers
 from toyspec.core.writing.run_progress import RunProgress
 from toyspec.core.writing.run_writer import RunWriter
@@ -190,6 +192,46 @@ def test_a_step_is_what_the_general_way_writes(
         given = {name: value for name, value in members.items() if value is not None}
         assert _verdict(one.step, **members) == _verdict(other.write, {"kind": "step", **given, "step": given_number})
     assert content(other.events_path) == content(one.events_path)
+
+
+ANY_VALUE = NUMBERS | st.sampled_from([
+    True, "text", "\x00\u00e9\ud800", np.float32(0.1), np.float64("nan"), np.int8(-3), np.uint64(2**64 - 1),
+    np.bool_(True), np.longdouble(1), np.ma.masked, np.datetime64("2026-01-01"), [1, 2.5], (), {"b": 1, "a": "x"},
+    np.ones(2), object, 10**400,
+])  # fmt: skip
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["log", "extra"]),
+            st.dictionaries(st.sampled_from(["z", "a", "m/x", "\u00e9", "\ud800", "", 1]), ANY_VALUE, max_size=4),
+            st.none() | st.integers(-1, 9) | st.sampled_from([2**63, True, 1.0]),
+        ),
+        max_size=4,
+    )
+)
+def test_any_values_are_what_the_general_way_writes(
+    tmp_path_factory: pytest.TempPathFactory, calls: list[tuple[str, dict[Any, Any], Any]]
+) -> None:
+    """The way of numbers and texts is a short one: with its table of types taken away, the log is the same."""
+    found = []
+    for is_short in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not is_short:
+                patch.setattr(run_stream, "plain_values", lambda values: None)
+                patch.setattr(run_stream, "plain_number", lambda value: None)
+            folder = tmp_path_factory.mktemp("run")
+            run = start(RunWriter(folder / "r", clock=ManualClock(), resuming="by-itself"))
+            for name, values, step in calls:
+                if name == "log":
+                    run.log(values, step)
+                else:
+                    run.step(loss=1, extra=values)
+            run.run_end(ended_at="")
+            found.append(content(run.events_path))
+    assert found[0] == found[1]
 
 
 def _verdict(call: Any, *arguments: Any, **members: Any) -> bool:

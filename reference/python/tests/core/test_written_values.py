@@ -77,6 +77,10 @@ def endless() -> dict[str, Any]:
     return found
 
 
+TOO_MANY = (
+    "it must be a number, a text or at most 256 numbers, got {}; log it as toyspec.Histogram or toyspec.Table, or "
+    "reduce it to one number, as by mean()"
+)
 CASES: dict[str, Case] = {
     "a truth is a number": Case(
         lambda run: run.step(1, loss=True, ppl=False), ['{"kind":"step","t":0.0,"step":1,"loss":1.0,"ppl":0.0}']
@@ -110,13 +114,28 @@ CASES: dict[str, Case] = {
         ['{"kind":"scalars","t":0.0,"step":3,"values":{"a":1.0,"c":0.5,"d":null,"e":2.0},"texts":{"b":"text"}}'],
     ),
     "values that are none": Case(
-        lambda run: run.log({"a": [1], "b": 2, "c": object(), "d": np.ones(3), "e": np.clongdouble(1)}, step=3),
+        lambda run: run.log({"b": 2, "c": object(), "e": np.clongdouble(1)}, step=3),
         ['{"kind":"scalars","t":0.0,"step":3,"values":{"b":2.0}}'],
         lost={
-            "a": "it must be a number or a text, got list; pass a number, or str() of it",
             "c": "it must be a number or a text, got object; pass a number, or str() of it",
-            "d": "it must be a number or a text, got ndarray of shape (3,); reduce it to one number, as by mean()",
             "e": "it must be a number or a text, got clongdouble; pass a number, or str() of it",
+        },
+    ),
+    "lists and arrays": Case(
+        lambda run: run.log({"a": [0.5, (1, True)], "d": np.ones((2, 1)), "e": np.array([7]), "f": range(2)}, step=3),
+        [
+            '{"kind":"scalars","t":0.0,"step":3,"values":{"a/0":0.5,"a/1/0":1.0,"a/1/1":1.0,"d/0/0":1.0,"d/1/0":1.0,"e":7.0}}',
+        ],
+        lost={"f": "it must be a number or a text, got range; pass a number, or str() of it"},
+    ),
+    "lists and arrays of many": Case(
+        lambda run: run.log({"a": [0] * 257, "b": np.ones((16, 17)), "c": ["x", 1], "d": [], "e": 1}, step=3),
+        ['{"kind":"scalars","t":0.0,"step":3,"values":{"e":1.0}}'],
+        lost={
+            "a": TOO_MANY.format("list of 257"),
+            "b": TOO_MANY.format("ndarray of shape (16, 17)"),
+            "c": TOO_MANY.format("list of 2"),
+            "d": TOO_MANY.format("list of 0"),
         },
     ),
     "names that are none": Case(

@@ -10,7 +10,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.writing.media import Audio, Histogram, Image
-from toyspec.integrations.left_out import part_of, say_left_out
+from toyspec.integrations.left_out import part_of, say_left_out, substitute
 from toyspec.integrations.training_run import Logs, RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:
@@ -196,11 +196,12 @@ class SummaryWriter(Logs):
         return self._writer.directory
 
     def __getattr__(self, name: str) -> Any:
-        """Return what takes calls and is left out, under the tag that it is given."""
+        """Return what takes calls and is left out, under the tag that it is given, for a name that PyTorch's has."""
         if name.startswith("__") or name == "_writer":
             raise AttributeError(name)
         if not name.startswith("add_"):
-            return part_of("SummaryWriter", name, self._leave_out)
+            return substitute("SummaryWriter", name, self._leave_out)
+        substitute("SummaryWriter", name, self._leave_out)
 
         def leave_out(*args: Any, **kwargs: Any) -> None:
             tag = kwargs.get("tag", args[0] if args else None)

@@ -37,6 +37,8 @@ _NUMBER_MAPS: Final = {"scalars": "values", "step": "extra", "system": "extra"}
 _DEPTH: Final = 8
 _PLAIN: Final = frozenset([float, int])
 _BUILT_IN: Final = frozenset([float, int, bool, str])
+_MOST_PLACES: Final = 256
+"""A list or an array of more numbers is data, not metrics."""
 _NOTHING: Final = object()
 _MOST_DIGITS: Final = 15
 # From here on, an integer may be infinite as binary64.
@@ -76,6 +78,8 @@ class SortedValues:
             if value is UNSET:
                 continue
             members = _mapping_or_fields(value)
+            if members is None:
+                members = _by_place(value)
             if members is None:
                 self._add(name, value)
             elif depth:
@@ -294,6 +298,37 @@ def _mapping_or_fields(value: Any) -> Mapping[Any, Any] | None:
     )
 
 
+def _by_place(value: Any) -> Mapping[Any, Any] | None:
+    """Return the numbers of a list, a tuple or an array by their places; None for all else, and for more than so many.
+
+    An array of one number is that number.
+    """
+    if isinstance(value, list | tuple):
+        items: Any = value
+    else:
+        shape = attribute(value, "shape")
+        is_array = isinstance(shape, tuple) and shape and all(type(length) is int for length in shape)
+        if not is_array or not 1 < math.prod(shape) <= _MOST_PLACES:
+            return None
+        items = attempt(_listed, value, None)
+    if items is None or not 0 < _numbers_in(items, _DEPTH) <= _MOST_PLACES:
+        return None
+    return dict(enumerate(items))
+
+
+def _listed(array: Any) -> Any:
+    return array.tolist()
+
+
+def _numbers_in(value: Any, depth: int) -> int:
+    """Return how many numbers are in nested lists; more than can be written where something else is in them."""
+    if not isinstance(value, list | tuple):
+        return 1 if type(attempt(scalar, value, _NOTHING)) in (float, int, bool) else _MOST_PLACES + 1
+    if not depth or len(value) > _MOST_PLACES:
+        return _MOST_PLACES + 1
+    return sum(_numbers_in(each, depth - 1) for each in value)
+
+
 def _repr(value: object) -> str:
     return attempt(repr, value, object.__repr__(value))
 
@@ -303,11 +338,15 @@ def _not_a_value(value: Any, error: Exception | None) -> str:
     shape = attribute(value, "shape")
     if isinstance(shape, tuple) and shape:
         got = f"{shown} of shape {shortened(str(tuple(shape)))}"
-        return f"it must be a number or a text, got {got}; reduce it to one number, as by mean()"
+        return f"it must be a number, a text or at most {_MOST_PLACES} numbers, got {got}; {_INSTEAD}"
+    if isinstance(value, list | tuple):
+        got = f"{shown} of {len(value):,}"
+        return f"it must be a number, a text or at most {_MOST_PLACES} numbers, got {got}; {_INSTEAD}"
     cause = f" ({shortened(str(error))})" if error is not None and str(error) else ""
     return f"it must be a number or a text, got {shown}{cause}; pass a number, or str() of it"
 
 
+_INSTEAD: Final = "log it as toyspec.Histogram or toyspec.Table, or reduce it to one number, as by mean()"
 _required_keys: dict[str, frozenset[str]] = {}
 
 

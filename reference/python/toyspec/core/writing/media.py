@@ -12,6 +12,7 @@ import io
 import json
 import os
 import stat
+import sys
 import threading
 import wave
 from datetime import date, time, timedelta
@@ -140,8 +141,8 @@ class Media:
 class Image(Media):
     """A picture: an array (height, width), (height, width, 1, 3 or 4) or channels first, a Pillow picture, or a file.
 
-    Integers are from 0 to 255, floats from 0 to 1. Arrays, which need Pillow, and its pictures are kept as PNG, files
-    unchanged.
+    Integers are from 0 to 255, floats from 0 to 1, or from 0 to 255. Other floats, as of a normalised tensor, are
+    scaled, which the caption says. Arrays, which need Pillow, and its pictures are kept as PNG, files unchanged.
     """
 
     def __init__(self, data: Any, *, caption: str | None = None) -> None:
@@ -151,7 +152,10 @@ class Image(Media):
         if self._file(data):
             self._require("image")
         else:
-            picture = data if callable(getattr(data, "save", None)) and hasattr(data, "mode") else _picture(data)
+            picture = data
+            if not callable(getattr(data, "save", None)) or not hasattr(data, "mode"):
+                picture, remark = _picture(data)
+                self._caption = ": ".join(filter(None, [self._caption, remark])) or None
             if picture.mode not in ("1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16"):
                 picture = picture.convert("RGB")
             buffer = io.BytesIO()
@@ -397,18 +401,18 @@ def _array(value: Any) -> Any:
     return found
 
 
-def _picture(data: Any) -> Any:
-    """Return a picture of Pillow that shows an array."""
-    pixels = _pixels(_array(data))
+def _picture(data: Any) -> tuple[Any, str]:
+    """Return a picture of Pillow that shows an array, and what was done to its values, empty for nothing."""
+    pixels, remark = _pixels(_array(data))
     try:
         from PIL import Image as Pictures
     except ImportError:
         raise _UnfitError("an array of pixels needs Pillow: python -m pip install pillow; or log a file") from None
-    return Pictures.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    return Pictures.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels), remark
 
 
-def _pixels(array: Any) -> Any:
-    """Return *array* as (height, width, channels) of bytes."""
+def _pixels(array: Any) -> tuple[Any, str]:
+    """Return *array* as (height, width, channels) of bytes, and what was done to its values."""
     import numpy as np
 
     given = array.shape
@@ -421,14 +425,21 @@ def _pixels(array: Any) -> Any:
         raise _UnfitError(f"a picture is an array {shape}, or channels first; this has shape {given}")
     if array.size > _MOST_PIXELS:
         raise _UnfitError(f"a picture has at most {_MOST_PIXELS:,} values, this has {array.size:,}; make it smaller")
+    remark = ""
     if array.dtype.kind == "f":
-        _require_range(array, 0.0, 1.0)
-        array = np.rint(array * 255.0)
+        low, high = float(array.min()), float(array.max())
+        if not np.isfinite([low, high]).all():
+            raise _UnfitError("its floats must be finite")
+        if low < 0.0 or high > 255.0:
+            # As a normalised tensor.
+            remark = f"scaled from {low:.6g} to {high:.6g}"
+            array = (array - low) / max(high - low, sys.float_info.min)
+        array = np.rint(array if low >= 0.0 and 1.0 < high <= 255.0 else array * 255.0)
     elif array.dtype.kind == "b":
         array = array * np.uint8(255)
     else:
         _require_range(array, 0, 255)
-    return np.ascontiguousarray(array.astype(np.uint8))
+    return np.ascontiguousarray(array.astype(np.uint8)), remark
 
 
 def _require_range(array: Any, lowest: float, highest: float) -> None:

@@ -164,6 +164,10 @@ class RunProgress:
         if kind == "step" and is_count(event.get("step")):
             self.take_step(self.time, event["step"], phase_of(event) or self.phase, event.get("loss", UNSET))
             return
+        if kind == "scalars":
+            is_train = is_count(event.get("step")) and (phase_of(event) or self.phase) == _TRAIN
+            self.take_values(self.time, event["step"] if is_train else None)
+            return
         self.records += 1
         if kind == "run_start" and self.run_id is None:
             self.run_id = event.get("run_id") if isinstance(event.get("run_id"), str) else ""
@@ -176,9 +180,6 @@ class RunProgress:
             self._take_config(event.get("config"))
         elif kind == "run_end":
             self.ended = True
-        elif kind == "scalars" and is_count(event.get("step")) and (phase_of(event) or self.phase) == _TRAIN:
-            self._has_values = True
-            self._last_values_step = max(self._last_values_step or 0, event["step"])
         self.is_running = not self.ended and not self.must_resume
 
     def take_step(self, t: float, step: int, phase: str, loss: float | UnsetType | None) -> None:
@@ -189,6 +190,14 @@ class RunProgress:
         if phase == _TRAIN:
             self.last_train_step = step
             self.last_train_loss = loss
+
+    def take_values(self, t: float, step: int | None) -> None:
+        """Learn from a record of values; *step* is None unless it is one of phase train."""
+        self.records += 1
+        self.time = max(self.time, t)
+        if step is not None:
+            self._has_values = True
+            self._last_values_step = max(self._last_values_step or 0, step)
 
     def last_of(self, phase: str) -> int:
         """Return the last step of *phase* in this attempt; -1 before the first."""

@@ -22,10 +22,9 @@ from toyspec.core.format.canonical import (
     encode_record,
     members_of,
 )
-from toyspec.core.format.decoding import typed
-from toyspec.core.format.line_validation import holds_long_number
 from toyspec.core.format.redaction import Redaction
-from toyspec.core.generated.toy_v1 import Step
+from toyspec.core.generated.limits import MAX_LINE_BYTES
+from toyspec.core.generated.toy_v1 import Scalars, Step
 from toyspec.core.reading.run_files import leaves_bundle
 from toyspec.core.system_calls import cause_of, named, say
 from toyspec.core.writing import opening
@@ -33,9 +32,10 @@ from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile
 from toyspec.core.writing.appending import move_fragment, open_to_append, remaining_lines, scanned
 from toyspec.core.writing.clocks import Stopwatch, utc_text
 from toyspec.core.writing.dropped_records import DroppedRecords, ForkedRecords
-from toyspec.core.writing.events import check_record
+from toyspec.core.writing.events import check_record, given_members, is_phase
 from toyspec.core.writing.lenience import make_values, number_step, place
 from toyspec.core.writing.logged_values import LeftOut, is_step, prepared, writable
+from toyspec.core.writing.plain_values import plain_number, plain_values
 from toyspec.core.writing.run_ids import make_directories, remove_directories
 from toyspec.core.writing.run_progress import COUNTED, LoggedNames, Resumption, RunProgress
 
@@ -59,9 +59,9 @@ _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
 # What follows in a message is the value that was found.
 _FOUND_VALUE: Final = re.compile(r", (?:got|which is) | is (?=['\"])|(?<=\Astep) \d+ after step ")
 _encode = msgspec.json.Encoder().encode
-_STEP_DECODER = msgspec.json.Decoder(Step)
-# A line that is shorter has no integer that overflows binary64.
-_LONG_NUMBER = 300
+_MEASURES: Final = ("loss", "ppl", "lr", "grad_norm", "logprob", "mtp_loss")
+_COUNTS: Final = ("step", "tokens", "compute_us", "wall_us", "token_id")
+_BEYOND_COUNTS: Final = 1 << 63
 
 
 class PlacedRecord(NamedTuple):
@@ -73,19 +73,46 @@ class PlacedRecord(NamedTuple):
     facts: tuple[Any, ...]
 
 
-def ready_step(event: Step) -> bytes | None:
-    """Return the text of a step that its encoder writes in canonical form, and that is valid; None for all others."""
+def ready_step(event: Step) -> tuple[bytes, dict[str, str]] | None:
+    """Return the text of a step whose values are plain, in canonical form, and its texts; None for all others.
+
+    Its numbers are converted to those of Python, and its texts are taken from it.
+    """
+    if event.phase is not None and not is_phase(event.phase):
+        return None
+    texts: dict[str, str] = {}
+    for name in _MEASURES:
+        value = getattr(event, name)
+        if value is not None and type(value) is not float:
+            value = plain_number(value)
+            if value is None:
+                return None
+            setattr(event, name, value)
+    for name in _COUNTS:
+        value = getattr(event, name)
+        if value is not None and (type(value) is not int or not 0 <= value < _BEYOND_COUNTS):
+            return None
+    if event.extra is not None:
+        found = plain_values(event.extra) if type(event.extra) is dict else None
+        if found is None:
+            return None
+        numbers, texts = found
+        given, event.extra = event.extra, numbers if numbers or not texts else None
+        line = _ready(event)
+        event.extra = given if line is None else event.extra
+    else:
+        line = _ready(event)
+    return None if line is None else (line, texts)
+
+
+def _ready(event: Step | Scalars) -> bytes | None:
+    """Return the text of a record of plain values; None where one is not finite, or the text not allowed."""
     try:
         line = _encode(event)
-        # Decoding finds values that the field does not allow; encoding again finds other spellings.
-        found = _STEP_DECODER.decode(line) if b"null" not in line else typed(line, "step", "toy/v1")
-        is_ready = _encode(found) == line and (not found.extra or list(found.extra) == sorted(found.extra))
-        # The type allows an integer of any length.
-        is_ready = is_ready and (len(line) < _LONG_NUMBER or not holds_long_number([line]))
     except (TypeError, ValueError, msgspec.MsgspecError) as error:
         let_through(error)
         return None
-    return line if is_ready else None
+    return line if b":null" not in line and len(line) < MAX_LINE_BYTES else None
 
 
 class RunStream:
@@ -201,6 +228,10 @@ class RunStream:
     def write_step(self, event: Step, numbering: Numbering) -> None:
         """Write a step; its ``t`` is the time now, and counted its number one more than the last of its phase."""
         self._perform(self._write_step, event, numbering)
+
+    def write_values(self, members: dict[str, Any]) -> None:
+        """Write a ``scalars`` record with *members*, its kind among them; its ``t`` is the time now."""
+        self._perform(self._write_values, members)
 
     def leave_out(self, name: str, why: str) -> None:
         """Count the value *name*, of which no record is written, and say in the log that it is left out."""
@@ -569,20 +600,46 @@ class RunStream:
         event.t = self._watch.seconds()
         self._write_ready_step(event)
 
+    def _write_values(self, members: dict[str, Any]) -> None:
+        progress, values, step = self._progress, members["values"], members["step"]
+        found = None
+        if members["phase"] is None and members["epoch"] is None and type(values) is dict and progress.is_running:
+            found = None if self._is_early else plain_values(values)
+        at = progress.log_step(progress.phase) if step is COUNTED else step
+        at = None if at is UNSET else at
+        if found is not None and values and (at is None or (type(at) is int and 0 <= at < _BEYOND_COUNTS)):
+            event = Scalars(t=self._watch.seconds(), step=at, values=found[0], texts=found[1] or None)
+            line = _ready(event)
+            if line is not None:
+                self._append(
+                    PlacedRecord(
+                        line, "scalars", progress.take_values, (event.t, at if progress.phase == "train" else None)
+                    )
+                )
+                return
+        self._write(given_members("scalars", members))
+
     def _write_ready_step(self, event: Step) -> None:
-        line = ready_step(event)
-        if line is None:
+        ready = ready_step(event)
+        if ready is None:
             self._write(event)
             return
+        line, texts = ready
         progress = self._progress
         phase: str = progress.phase if event.phase is None else event.phase
         progress.admit_step(event.step, phase)
-        if b":null" in line:
-            line = encode_record(event)
         loss = UNSET if event.loss is None else event.loss
         if phase != "train" and self._is_early:
             self.resumption.keep(msgspec.json.decode(line), is_counted=False)
         self._append(PlacedRecord(line, "step", progress.take_step, (event.t, event.step, phase, loss)), event)
+        if texts:
+            values = Scalars(phase=event.phase, t=event.t, step=event.step, values={}, texts=texts)
+            found = None if self._is_early else _ready(values)
+            if found is None:
+                self._write(values)
+            else:
+                facts = (event.t, event.step if phase == "train" else None)
+                self._append(PlacedRecord(found, "scalars", progress.take_values, facts))
 
     def _append(self, record: PlacedRecord, step: Step | None = None) -> None:
         """Write a record that is allowed next, and learn from it once it is in the stream."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, SupportsI
 
 from msgspec import UNSET
 
+from toyspec.core.errors import StreamError
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.format.canonical import InvalidEventError
 from toyspec.core.format.foreign_values import mapping_of
@@ -37,6 +38,7 @@ from toyspec.core.writing.run_ids import check_run_id
 from toyspec.core.writing.run_progress import COUNTED
 from toyspec.core.writing.run_stream import RunStream
 from toyspec.core.writing.settings import Settings
+from toyspec.core.writing.written import Written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -54,6 +56,9 @@ if TYPE_CHECKING:
 
 _PARTS: Final = {"model": "arch", "backend": "kind", "host": "name", "git": "sha", "parent": "run_id"}
 """Objects of run_start that may be given as a text, by the member that it is then."""
+_REMARKS: Final = frozenset(["group", "name", "notes"])
+"""What people say of a run, which may be set as an attribute."""
+_OWN: Final = frozenset(["config", "directory", "run_id"])
 _UNCHECKED_STEP: Callable[..., Step] = Step
 
 
@@ -206,6 +211,45 @@ class RunWriter(EventMethods):
         """
         return self._companions.should_stop
 
+    @property
+    def config(self) -> Written:
+        """The settings as they are in the log; one that is set is written: ``run.config["n_params"] = 7_000_000``."""
+        return Written(self.run_config, self._stream.progress.config)
+
+    @config.setter
+    def config(self, members: Any) -> None:
+        self.config.update(members)
+
+    def _annotate(self, said: Mapping[str, Any]) -> None:
+        if self.is_silent:
+            return
+        # Imported here: start-up time counts.
+        from toyspec.core.writing.annotating import annotate
+
+        try:
+            annotate(self.events_path, **said, calls=self._stream.settings.calls)
+        except (OSError, StreamError) as error:
+            if self._stream.settings.on_error == "raise":
+                raise
+            say(f"{self.events_path}: {', '.join(said)} could not be written ({cause_of(error)})")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a setting or what people say of the run: ``name``, ``group``, ``notes`` and ``tags`` are annotations.
+
+        Anything else raises AttributeError: it would not be in the log.
+        """
+        if name in _REMARKS:
+            self._annotate({name: str(value)})
+        elif name == "tags":
+            self._annotate({"add_tags": list(value)})
+        elif name[:1] == "_" or name in _OWN:
+            object.__setattr__(self, name, value)
+        else:
+            raise AttributeError(
+                f"a run has no {name!r} to be set, and nothing of it would be in the log: "
+                f"run.log({name}=…) writes a value, run.config[{name!r}] = … a setting"
+            )
+
     def run_start(self, *, config: Mapping[str, Any] | Any | None = None, **members: Unpack[StartMembers]) -> None:
         """Write the first record: who runs what, where and with which settings; it is on the disk on return.
 
@@ -295,7 +339,7 @@ class RunWriter(EventMethods):
         """
         given = named if values is None else self._with_named("values", values, named) if named else values
         at = COUNTED if step is ... else step
-        self._log("scalars", values=given, step=at, epoch=epoch, phase=phase)
+        self._stream.write_values({"kind": "scalars", "values": given, "step": at, "epoch": epoch, "phase": phase})
 
     def _with_named(self, argument: str, values: Any, named: Mapping[str, Any]) -> dict[Any, Any]:
         """Return *values* and those that are *named*; without the first if they have no names, which is counted."""

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 _DESCRIPTION = """\
-Run COMMAND, in which wandb, mlflow and tensorboard are toyspec: what the program
-logs to them becomes runs below DIR, and nothing leaves the machine. The program
-does not change, nor does its environment; the real packages need not be there."""
+Run COMMAND, in which wandb, mlflow and tensorboard are toyspec: what the
+program logs to them becomes runs below DIR, and nothing leaves the machine. The
+program does not change, nor does its environment; the real packages need not be
+there."""
 
 _EPILOG = """\
 What toyspec does not log, such as artifacts, is taken and counted in the log.

@@ -1,0 +1,78 @@
+"""Converts what nearly every record has, numbers and texts, by the type of each: training waits for this.
+
+All else is odd, and for ``logged_values`` to look at, which does the same for what is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from toyspec.core.format.foreign_values import fields_of
+from toyspec.core.format.scalars import attempt, scalar
+from toyspec.core.writing.logged_values import media_of
+
+_NUMPY: Final = (
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+)
+_converters: dict[type, Callable[[Any], Any] | None] = {}
+"""What makes a number of a value, by its type; None for a type that is odd."""
+
+
+def plain_values(values: Mapping[Any, Any]) -> tuple[dict[str, float], dict[str, str]] | None:
+    """Return the numbers and the texts of *values*, both in the order of their names; None if one of them is odd."""
+    numbers: dict[str, float] = {}
+    texts: dict[str, str] = {}
+    for name, value in values.items():
+        if type(name) is not str:
+            return None
+        if type(value) is float:
+            numbers[name] = value
+        elif type(value) is str:
+            texts[name] = value
+        else:
+            found = plain_number(value)
+            if found is None:
+                return None
+            numbers[name] = found
+    return _in_order(numbers), _in_order(texts) if texts else texts
+
+
+def plain_number(value: Any) -> float | None:
+    """Return *value*, a number of any library, as binary64; None if it is odd."""
+    kind = type(value)
+    if kind is not int and kind is not bool and kind is not float:
+        if kind not in _converters:
+            _converters[kind] = _converter(value)
+        convert = _converters[kind]
+        value = None if convert is None else attempt(convert, value, None)
+        kind = type(value)
+    try:
+        return float(value) if kind is float or kind is int or kind is bool else None
+    except OverflowError:
+        return None
+
+
+def _converter(value: Any) -> Callable[[Any], Any] | None:
+    kind = type(value)
+    if kind.__module__ == "numpy" and kind.__name__ in _NUMPY:
+        item: Callable[[Any], Any] = kind.item
+        return item
+    is_odd = isinstance(value, Mapping | list | tuple | str) or value is None or media_of(value) is not None
+    return None if is_odd or attempt(fields_of, value, {}) is not None else scalar
+
+
+def _in_order(members: dict[str, Any]) -> dict[str, Any]:
+    names = list(members)
+    ordered = sorted(names)
+    return members if names == ordered else {name: members[name] for name in ordered}
