@@ -44,19 +44,20 @@ CHAINED: Final = (
     "os.kill(os.getpid(), signal.SIGINT)"
 )
 ENDS: Final = {
-    "pass": ("completed", None),
-    "raise ValueError('bad')": ("errored", "ValueError: bad"),
-    "sys.exit(0)": ("completed", None),
-    "sys.exit(1)": ("aborted", "exit status 1"),
-    "os.kill(os.getpid(), signal.SIGKILL)": (None, None),
-    "os._exit(0)": (None, None),
-    "os.kill(os.getpid(), signal.SIGTERM)": ("interrupted", "signal SIGTERM"),
-    CATCH.format("SIGTERM"): ("interrupted", "signal SIGTERM"),
-    f"{CATCH.format('SIGTERM')}; sys.exit(0)": ("interrupted", "signal SIGTERM"),
-    f"{CATCH.format('SIGUSR1')}; sys.exit(0)": ("interrupted", "signal SIGUSR1"),
-    f"{CATCH.format('SIGUSR2')}; sys.exit(0)": ("interrupted", "signal SIGUSR2"),
-    CHAINED: ("interrupted", "signal SIGINT"),
-    "child = os.fork(); child or sys.exit(3); os.waitpid(child, 0)": ("completed", None),
+    "pass": ("completed", None, None),
+    "raise ValueError('bad')": ("errored", "ValueError: bad", None),
+    "sys.exit(0)": ("completed", None, 0),
+    "sys.exit(1)": ("aborted", "exit status 1", 1),
+    "os.kill(os.getpid(), signal.SIGKILL)": (None, None, None),
+    "os._exit(0)": (None, None, None),
+    "os.kill(os.getpid(), signal.SIGTERM)": ("interrupted", "signal SIGTERM", 143),
+    CATCH.format("SIGTERM"): ("interrupted", "signal SIGTERM", None),
+    f"{CATCH.format('SIGTERM')}; sys.exit(0)": ("interrupted", "signal SIGTERM", 0),
+    f"{CATCH.format('SIGTERM')}; sys.exit(7)": ("interrupted", "signal SIGTERM", 7),
+    f"{CATCH.format('SIGUSR1')}; sys.exit(0)": ("interrupted", "signal SIGUSR1", 0),
+    f"{CATCH.format('SIGUSR2')}; sys.exit(0)": ("interrupted", "signal SIGUSR2", 0),
+    CHAINED: ("interrupted", "signal SIGINT", None),
+    "child = os.fork(); child or sys.exit(3); os.waitpid(child, 0)": ("completed", None, None),
 }
 PROGRAM: Final = """
 import os, signal, sys
@@ -91,10 +92,10 @@ def test_a_run_ends_as_its_program_does(tmp_path: Path) -> None:
         assert found == ENDS, door
 
 
-def ended(path: Path) -> tuple[Any, Any]:
-    """Return how the last record ends its run, and by what; two times None where it does not."""
+def ended(path: Path) -> tuple[Any, ...]:
+    """Return how the last record ends its run, by what and with which exit code; three times None where it does not."""
     last = json.loads(path.read_bytes().splitlines()[-1])
-    return last.get("reason"), last.get("error")
+    return tuple(last.get(name) for name in ("reason", "error", "exit_code"))
 
 
 WRITING: Final = ("append_file", "appending", "run_stream", "run_writer")

@@ -42,7 +42,8 @@ def ending(error: BaseException | None, events_path: str) -> dict[str, Any]:
     """Return the reason of a run that nothing has ended, its error and its exit code; empty if nothing went wrong.
 
     A signal that came while the run was kept is asked first, though the program may have gone on, then *error*, which
-    ends the run or the program. A thread that failed is an error only of a run that ends with the program.
+    ends the run or the program. A thread that failed is an error only of a run that ends with the program. The exit
+    code is that of a SystemExit: a program that caught a signal exits as it decides.
     """
     found = {} if error is None else _ending_of(error)
     number = _program.signals.get(_key(events_path))
@@ -51,8 +52,7 @@ def ending(error: BaseException | None, events_path: str) -> dict[str, Any]:
     fact = f"signal {signal.Signals(number).name}"
     if error is not None and not isinstance(error, SystemExit | KeyboardInterrupt):
         fact = f"{fact}, then {found['error']}"
-    code = found.get("exit_code", _EXIT_OF_SIGNAL + number)
-    return {"reason": "interrupted", "error": fact, "exit_code": code}
+    return found | {"reason": "interrupted", "error": fact}
 
 
 def _ending_of(error: BaseException) -> dict[str, Any]:
@@ -203,7 +203,8 @@ def _end_by_signal(number: int, waiting: list[OpenRun]) -> None:
     """End the runs one after the other, each when no record is being written; then let the signal end the process."""
     while waiting:
         run = waiting.pop()
-        if not run.stream.after_writing(partial(run.end, ending(None, run.stream.path))):
+        found = ending(None, run.stream.path) | {"exit_code": _EXIT_OF_SIGNAL + number}
+        if not run.stream.after_writing(partial(run.end, found)):
             run.stream.after_writing(partial(_end_by_signal, number, waiting))
             return
     _program.handlers.pop(number, None)
@@ -232,7 +233,8 @@ def _note_exit(before: Callable[..., Any], code: object = None, /) -> None:
 
 def _end_all() -> None:
     code = _program.exit_code
-    error = _program.error or _last_exception() or _program.thread_error or (SystemExit(code) if code else None)
+    exited = None if code is None else SystemExit(code)
+    error = _program.error or _last_exception() or _program.thread_error or exited
     for run in list(_program.runs.values()):
         run.end(ending(error, run.stream.path))
     _program.runs.clear()
