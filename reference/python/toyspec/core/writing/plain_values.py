@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from toyspec.core.errors import let_through
 from toyspec.core.format.foreign_values import fields_of
 from toyspec.core.format.scalars import attempt, scalar
 from toyspec.core.writing.logged_values import media_of
@@ -33,33 +34,45 @@ def plain_values(values: Mapping[Any, Any]) -> tuple[dict[str, float], dict[str,
     """Return the numbers and the texts of *values*, both in the order of their names; None if one of them is odd."""
     numbers: dict[str, float] = {}
     texts: dict[str, str] = {}
-    for name, value in values.items():
-        if type(name) is not str:
-            return None
-        if type(value) is float:
-            numbers[name] = value
-        elif type(value) is str:
-            texts[name] = value
-        else:
-            found = plain_number(value)
-            if found is None:
+    last, is_in_order = "", True
+    try:
+        # One loop without calls for what is most: each would cost as much as all of it.
+        for name, value in values.items():
+            if type(name) is not str:
                 return None
-            numbers[name] = found
-    return _in_order(numbers), _in_order(texts) if texts else texts
+            if name < last:
+                is_in_order = False
+            last = name
+            kind = type(value)
+            if kind is float:
+                numbers[name] = value
+            elif kind is str:
+                texts[name] = value
+            elif kind is int or kind is bool:
+                numbers[name] = float(value)
+            else:
+                found = plain_number(value)
+                if found is None:
+                    return None
+                numbers[name] = found
+    except OverflowError:
+        return None
+    return (numbers, texts) if is_in_order else (dict(sorted(numbers.items())), dict(sorted(texts.items())))
 
 
 def plain_number(value: Any) -> float | None:
     """Return *value*, a number of any library, as binary64; None if it is odd."""
     kind = type(value)
-    if kind is not int and kind is not bool and kind is not float:
-        if kind not in _converters:
-            _converters[kind] = _converter(value)
-        convert = _converters[kind]
-        value = None if convert is None else attempt(convert, value, None)
-        kind = type(value)
     try:
+        if kind is not int and kind is not bool and kind is not float:
+            convert = _converters[kind] if kind in _converters else _converters.setdefault(kind, _converter(value))
+            if convert is None:
+                return None
+            value = convert(value)
+            kind = type(value)
         return float(value) if kind is float or kind is int or kind is bool else None
-    except OverflowError:
+    except Exception as error:  # noqa: BLE001 - an object of another library may raise anything
+        let_through(error)
         return None
 
 
@@ -70,9 +83,3 @@ def _converter(value: Any) -> Callable[[Any], Any] | None:
         return item
     is_odd = isinstance(value, Mapping | list | tuple | str) or value is None or media_of(value) is not None
     return None if is_odd or attempt(fields_of, value, {}) is not None else scalar
-
-
-def _in_order(members: dict[str, Any]) -> dict[str, Any]:
-    names = list(members)
-    ordered = sorted(names)
-    return members if names == ordered else {name: members[name] for name in ordered}
