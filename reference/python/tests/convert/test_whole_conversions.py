@@ -140,7 +140,7 @@ def _wandb_beginning() -> Iterator[bytes]:
 def _wandb_rows() -> Iterator[bytes]:
     """Yield rows with values and objects of each kind, with and without a place in toy/v1."""
     yield row(0, loss=0.5, acc=1, big=2**60, stage="warm", none=None, flag=True, list=[1, 2])
-    yield row(1, loss=float("nan"), acc=float("inf"), other=-float("inf"))
+    yield row(1, loss=float("nan"), acc=float("inf"), other=-float("inf"), recall=[0.5, float("nan"), -float("inf")])
     yield field(2, item("answers", '{"_type":"table-file","ncols":2}') + item("_step", "2"))
     nested = field(1, field(2, "val") + field(2, "loss") + field(16, "0.25"))
     typed = b"".join(
@@ -388,7 +388,7 @@ INSERT INTO metrics (run_id, run_name, timestamp, step, metrics) VALUES
     ('r', 'first', '2026-05-31T09:30:00+00:00', 1, '{"pic":{"_type":"trackio.image","file_path":"p/a.png",
         "caption":"a cat"},"deep/a":3,"deep":{"a":4}}'),
     ('r', 'first', '2026-05-31T09:30:01+00:00', 2, '{"gone":{"_type":"trackio.image","file_path":"p/no.png"},
-        "odd":{"_type":"trackio.odd"},"list":[1,2]}'),
+        "odd":{"_type":"trackio.odd"},"list":[1,2,"NaN",["-Infinity"]]}'),
     ('r', 'first', '2026-05-31T09:30:01+00:00', 3, '{"pics":[{"_type":"trackio.image","file_path":"p/a.png"},
         {"_type":"trackio.audio","file_path":"../b"}]}'),
     ('r', 'first', '2026-05-31T09:30:02+00:00', 4, '{"t":{"_type":"trackio.table","_value":[{"id":1,"ok":"yes"},

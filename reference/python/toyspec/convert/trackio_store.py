@@ -183,7 +183,9 @@ class _Import:
 
 
 def _number(value: Any) -> Any:
-    """Return *value*; the number for a text with which Trackio writes one that is not finite."""
+    """Return *value*; the number for a text with which Trackio writes one that is not finite, in lists too."""
+    if isinstance(value, list):
+        return list(map(_number, value))
     found = not_finite(value) if isinstance(value, str) else None
     return value if found is None else found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import struct
@@ -338,7 +339,7 @@ OTHER_ITEMS = {9: "TensorBoard file", 23: "preempting"}
 
 _LATER = frozenset([*OTHER_ITEMS, RUN, EXIT, ENVIRONMENT, USED_ARTIFACT])
 
-_BARE = {b"NaN": float("nan"), b"Infinity": float("inf"), b"-Infinity": -float("inf")}
+_NOT_FINITE = re.compile(rb"NaN|Infinity")
 _decode = msgspec.json.Decoder().decode
 
 
@@ -380,11 +381,14 @@ def _pair(item: bytes) -> tuple[str, Any]:
 
 
 def value_of(data: bytes) -> Any:
-    """Return the value of JSON text, which may be a bare NaN or infinity; other text is returned unchanged."""
+    """Return the value of JSON text, which may have NaN and infinities; other text is returned unchanged."""
     try:
         return _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _BARE.get(data, text(data))
+        with suppress(ValueError, RecursionError):
+            if _NOT_FINITE.search(data):
+                return json.loads(data.decode())
+        return text(data)
 
 
 _VALUES: dict[tuple[int, int], Callable[[Any], Any]] = {
