@@ -20,7 +20,7 @@ DEV_ALL := $(VENV)/installed-all-$(PYTHON_VERSION)
 DEMO_VENV := build/demo-venv
 
 # The sources of the wheel.
-PACKAGED := pyproject.toml LICENSE README.md reference/python/toyspec schemas spec conformance
+PACKAGED := pyproject.toml LICENSE README.md reference/python/toyspec reference/emitters reference/skill schemas spec
 
 # The other languages that this tree has.
 LANGUAGES := $(filter c go ocaml ruby rust typescript viewer vscode,$(notdir $(wildcard reference/*)))

@@ -90,6 +90,11 @@ def only(folder: Path, pattern: str) -> Path:
     return found
 
 
+def file_name(package: str) -> str:
+    """Return how the files of *package*, one of ``project.json``, begin in an index of Python."""
+    return re.sub(r"[-_.]+", "_", PROJECT[package]).lower()
+
+
 def environment(room: Path, *requirements: str) -> Path:
     """Return the Python of a new environment with *requirements* from the index."""
     call(sys.executable, "-m", "venv", room / "venv")
@@ -106,9 +111,12 @@ MANUAL = """
 
 
 def build_python(out: Path, room: Path) -> None:
-    """Build the sdist as the tree is, and from it a release wheel, which has the manual and depends on the engine."""
+    """Build the sdist as the tree is, and from it a release wheel, which has the manual and depends on the engine.
+
+    The corpus is built beside it.
+    """
     call(sys.executable, "-m", "build", "--sdist", "--outdir", out)
-    unpack(only(out, "*.tar.gz"), room)
+    unpack(only(out, f"{file_name('python')}-{VERSION}.tar.gz"), room)
     source = only(room, f"*-{VERSION}")
     project = source / "pyproject.toml"
     requirement = f"{PROJECT['engine']}=={VERSION}; implementation_name == 'cpython' and ({HAS_ENGINE})"
@@ -119,6 +127,7 @@ def build_python(out: Path, room: Path) -> None:
     shutil.copy(ROOT / "build/man/toyspec.1", source)
     project.write_text(text + MANUAL)
     call(sys.executable, "-m", "build", "--wheel", "--outdir", out, source)
+    call(sys.executable, "-m", "build", "--outdir", out, ROOT / "conformance")
 
 
 PYTHON_PROGRAM = "import toyspec\n" + "".join(
@@ -126,12 +135,20 @@ PYTHON_PROGRAM = "import toyspec\n" + "".join(
     for code in re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[:2]
 )
 DEPENDENCIES = ("jsonschema", "msgspec", "shtab")
+MOST_FILES, MOST_BYTES = 900, 1_800_000
+"""The wheel without the corpus stays small."""
 
 
 def test_python(out: Path, room: Path) -> None:
-    """The wheel brings manual and engine; the sdist does not, and both run the programs of the README."""
+    """The wheel brings manual and engine; the sdist does not, and both run the programs of the README.
+
+    Neither has the corpus, which `toyspec conform` finds once it is installed.
+    """
     python = environment(room, *DEPENDENCIES)
-    wheels = [only(out, "*.whl"), only(out.parent / "engine", "*.whl")]
+    wheels = [only(out, f"{file_name('python')}-{VERSION}-*.whl"), only(out.parent / "engine", "*.whl")]
+    with zipfile.ZipFile(wheels[0]) as archive:
+        assert len(archive.namelist()) <= MOST_FILES, f"{wheels[0].name} has {len(archive.namelist())} files"
+    assert wheels[0].stat().st_size <= MOST_BYTES, f"{wheels[0].name} has {wheels[0].stat().st_size} bytes"
     call(python, "-m", "pip", "install", "--quiet", "--no-index", *wheels)
     call(python, "-m", "pip", "uninstall", "--quiet", "--yes", PROJECT["engine"])
     incomplete = subprocess.run([python, "-m", "pip", "check"], capture_output=True, text=True, check=False)
@@ -141,9 +158,17 @@ def test_python(out: Path, room: Path) -> None:
     (room / "main.py").write_text(PYTHON_PROGRAM)
     call(python, "main.py", cwd=room, TOYSPEC_ENGINE="native")
     assert "complete" in call(room / "venv/bin/toyspec", "check", "--require-complete", "runs", cwd=room)
+    kill = [room / "venv/bin/toyspec", "conform", "kill", "--only", "first-key-wins"]
+    lacking = subprocess.run(kill, cwd=room, capture_output=True, text=True, check=False)
+    assert lacking.returncode == 2, lacking.stderr
+    assert f"pip install {PROJECT['corpus']}`" in lacking.stderr, lacking.stderr
+    corpus = only(out, f"{file_name('corpus')}-*.whl")
+    call(python, "-m", "pip", "install", "--quiet", "--no-index", corpus)
+    assert "1 of 1 mutants" in call(*kill, cwd=room)
     plain = room / "sdist"
     python = environment(plain, *DEPENDENCIES, "hatchling")
-    call(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation", only(out, "*.tar.gz"))
+    sdist = only(out, f"{file_name('python')}-{VERSION}.tar.gz")
+    call(python, "-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation", sdist)
     call(python, room / "main.py", cwd=plain)
     listed = call(python, "-m", "pip", "list", "--format", "freeze")
     assert PROJECT["engine"] not in listed, "a source tree installs plain Python"

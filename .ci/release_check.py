@@ -21,7 +21,7 @@ _RESERVED = re.compile(r"(?:[/.@]|^)example\.(?:org|com|net)(?:/|$)")
 _USES = re.compile(r"^\s*-? ?uses: (?!\./)(\S+)@(\S+)", re.MULTILINE)
 _PINNED = re.compile(r"[0-9a-f]{40}")
 _BY_HAND = (
-    "PyPI (both packages), crates.io, npm and RubyGems trust the workflow release.yml in the environment release",
+    "PyPI (all three packages), crates.io, npm and RubyGems trust the workflow release.yml in the environment release",
     "the environment release asks a maintainer before it publishes",
     "a pull request to opam-repository with the files of dist/opam",
 )

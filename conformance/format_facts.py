@@ -4,10 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+from importlib.util import find_spec
 
-_TABLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "bundled", "tables.json")
 
-with open(_TABLES, encoding="utf-8") as _file:
+def _specification() -> str:
+    """Return the folder of ``schemas/`` and ``spec/``: the source tree, else that of the installed package toyspec."""
+    tree = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if os.path.isdir(os.path.join(tree, "schemas")):
+        return tree
+    package = find_spec("toyspec")  # which is not imported
+    if package is None or package.origin is None:
+        raise ImportError("the corpus reads the schemas of the package toyspec, which is not installed")
+    return os.path.join(os.path.dirname(package.origin), "data")
+
+
+SCHEMAS = os.path.join(_specification(), "schemas")
+"""The folder of the schemas."""
+
+REQUIREMENTS = os.path.join(_specification(), "spec", "requirements.json")
+"""The file of the statements."""
+
+with open(os.path.join(SCHEMAS, "bundled", "tables.json"), encoding="utf-8") as _file:
     _tables = json.load(_file)
 
 MAX_LINE_BYTES: int = _tables["limits"]["max_line_bytes"]

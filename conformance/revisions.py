@@ -7,7 +7,7 @@ import os
 from functools import cache
 from typing import Any
 
-_LOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "lock.json")
+from conformance.format_facts import SCHEMAS
 
 FIRST_LISTED = "1.2"
 """The first revision whose questions are listed; a case that names no revision belongs to it. Earlier are withdrawn."""
@@ -25,7 +25,7 @@ def newest() -> dict[str, str]:
 
 @cache
 def _lock() -> dict[str, Any]:
-    with open(_LOCK, encoding="utf-8") as file:
+    with open(os.path.join(SCHEMAS, "lock.json"), encoding="utf-8") as file:
         found: dict[str, Any] = json.load(file)
     return found
 

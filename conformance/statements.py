@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from conformance.format_facts import REQUIREMENTS
 from conformance.revisions import CURRENT, FIRST_LISTED, as_numbers
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from conformance.cases import Case
     from conformance.verdicts import Result
-
-_REQUIREMENTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "spec", "requirements.json")
 
 
 def decided(result: Result) -> Result:
@@ -63,6 +61,6 @@ def _keywords() -> dict[str, str]:
 
 @cache
 def _entries() -> list[dict[str, Any]]:
-    with open(_REQUIREMENTS, encoding="utf-8") as file:
+    with open(REQUIREMENTS, encoding="utf-8") as file:
         found: list[dict[str, Any]] = json.load(file)["requirements"]
         return found

@@ -20,13 +20,12 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from functools import cache
 from typing import Any
 
-from conformance.format_facts import BINARY32_LIMIT, TAG_KEYS, WHOLE_FLOATS
+from conformance.format_facts import BINARY32_LIMIT, SCHEMAS, TAG_KEYS, WHOLE_FLOATS
 
 TAGS = frozenset({"int", "float", "f32", "object"})
 _INT = re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z")
 _SHOWN = 40
-_SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "schemas", "bundled")
 
 
 class TagError(ValueError):
@@ -165,7 +164,7 @@ def _definitions(profile: str) -> Mapping[str, Any]:
 
 @cache
 def _bundle(profile: str) -> Mapping[str, Any]:
-    with open(os.path.join(_SCHEMAS, f"{profile.replace('/', '-')}.json"), encoding="utf-8") as file:
+    with open(os.path.join(SCHEMAS, "bundled", f"{profile.replace('/', '-')}.json"), encoding="utf-8") as file:
         return _as_schema(json.load(file))
 
 

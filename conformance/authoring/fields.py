@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.authoring.fill import filled_bytes, laid_out
 from conformance.authoring.samples import Sample, accepted, is_numeric, refused, sample_of
-from conformance.format_facts import WHOLE_FLOATS
+from conformance.format_facts import SCHEMAS, WHOLE_FLOATS
 from conformance.loading import CASES
 from conformance.pipes import quietly
 from conformance.revisions import FIRST_LISTED, as_numbers
@@ -28,7 +28,6 @@ from conformance.tagging import tag_record
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_SCHEMAS = os.path.join(os.path.dirname(CASES), os.pardir, "schemas", "bundled")
 _ONCE = frozenset({"run_start", "run_end"})
 _LAST_TIME = "1.7976931348623157e308"
 _TOPICS = ("fields", "required-keys")
@@ -82,7 +81,7 @@ class Profile:
     def __init__(self, name: str) -> None:
         self.name = name
         self.folder = name.replace("/", "-")
-        with open(os.path.join(_SCHEMAS, f"{self.folder}.json"), encoding="utf-8") as file:
+        with open(os.path.join(SCHEMAS, "bundled", f"{self.folder}.json"), encoding="utf-8") as file:
             bundle = json.load(file)
         self._definitions = bundle["$defs"]
         self.tag = bundle.get("discriminator", {}).get("propertyName")

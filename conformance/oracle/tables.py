@@ -7,15 +7,13 @@ import os
 from functools import cache
 from typing import Any
 
-from conformance.format_facts import TAG_KEYS
+from conformance.format_facts import SCHEMAS, TAG_KEYS
 from conformance.revisions import CURRENT, as_numbers
-
-_SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "schemas")
 
 
 @cache
 def _loaded(*parts: str) -> Any:
-    with open(os.path.join(_SCHEMAS, *parts), "rb") as file:
+    with open(os.path.join(SCHEMAS, *parts), "rb") as file:
         return json.load(file)
 
 

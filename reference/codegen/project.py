@@ -33,6 +33,13 @@ PLACES: dict[str, dict[str, str]] = {
         r'"([\w.-]+)\[[\w,]+\]"': "python",
         **_URLS,
     },
+    "conformance/pyproject.toml": {
+        r'^\[project\]\nname = "(.*)"$': "corpus",
+        r'^version = "(.*)"$': "version",
+        r'^  "([\w.-]+)==': "python",
+        r'^  "[\w.-]+==([\w.]+)"': "version",
+        **_URLS,
+    },
     "reference/engine/pyproject.toml": {r'^\[project\]\nname = "(.*)"$': "engine", **_URLS},
     "reference/engine/Cargo.toml": {
         r'^version = "(.*)"$': "version",

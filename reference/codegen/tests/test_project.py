@@ -29,6 +29,7 @@ OTHER: dict[str, Any] = {
     "packages": {
         "python": "py-logs",
         "engine": "py-logs-engine",
+        "corpus": "py-logs-conformance",
         "crate": "logs-crate",
         "npm": "npm-logs",
         "gem": "logs-gem",

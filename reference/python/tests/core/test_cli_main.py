@@ -11,9 +11,10 @@ import pytest
 from command_line import command, ran, started, toyspec
 from toyspec import __file__ as package_file
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.commands import COMMANDS, command_parser, load
+from toyspec.core.command_line.commands import COMMANDS, command_parser, full_parser, load
 from toyspec.core.command_line.main import main
 from toyspec.core.commands import check
+from toyspec.core.files import resource_path
 
 RUN_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
 
@@ -32,6 +33,23 @@ def test_every_command_is_documented(
     assert f"toyspec {name}" in (parser.epilog or "").partition("examples:")[2]
     assert [] == [action.dest for action in parser._actions if not action.help]
     assert [] == [line for line in shown.splitlines() if len(line) > 80]
+
+
+def test_missing_corpus_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the distribution of the corpus `conform` names it and how to install it; all else works as before."""
+    (tmp_path / "toyspec/data").mkdir(parents=True)
+    (tmp_path / "toyspec/data/schemas").symlink_to(resource_path("schemas"))
+    monkeypatch.setattr("toyspec.core.files.__file__", str(tmp_path / "toyspec/core/files.py"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for arguments in (["conform", "--adapter", "./adapter"], ["conform", "--help"], ["schema", "conform"]):
+        assert main(arguments) == exit_codes.USAGE
+        shown = capsys.readouterr()
+        assert shown.out == ""
+        assert shown.err.startswith(f"toyspec {arguments[0]}: the corpus is not installed; install it with ")
+        assert "`python -m pip install toyspec-conformance`" in shown.err
+    assert "conform" in full_parser().format_help()
 
 
 def test_every_module_of_a_command_is_listed() -> None:

@@ -1,6 +1,7 @@
 """Opens files for reading, so that whatever has the name of a file can neither block nor be read without end.
 
 Files that ship with the code, such as schemas, are under ``toyspec/data`` in a wheel, else in their own directories.
+The corpus is in a package of its own, ``toyspec_conformance``, which not every installation has.
 """
 
 from __future__ import annotations
@@ -92,18 +93,33 @@ Area = Literal["schemas", "spec", "conformance", "reference/emitters", "referenc
 
 
 class ResourceMissingError(ToyspecError, FileNotFoundError):
-    """A file that ships with the package is not there; the installation is incomplete."""
+    """A shipped file is not there: the corpus is not installed, or the installation is incomplete."""
 
 
 def resource_path(area: Area, *parts: str) -> str:
     """Return the path of a shipped file or folder; raise ResourceMissingError when it is absent."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    shipped = os.path.join(package, "data")
-    root = shipped if os.path.isdir(shipped) else os.path.join(package, "..", "..", "..")
+    root = os.path.join(package, "data")
+    if not os.path.isdir(root):
+        root = os.path.join(package, "..", "..", "..")
+    elif area == "conformance":
+        root = _corpus()
     path = os.path.normpath(os.path.join(root, area, *parts))
     if not os.path.exists(path):
         raise ResourceMissingError(f"{path} is missing; reinstall toyspec")
     return path
+
+
+def _corpus() -> str:
+    from importlib.util import find_spec
+
+    found = find_spec("toyspec_conformance")
+    if found is None or not found.submodule_search_locations:
+        raise ResourceMissingError(
+            "the corpus is not installed; install it with `python -m pip install toyspec-conformance`, "
+            "or in a clone with `python -m pip install . ./conformance`"
+        )
+    return next(iter(found.submodule_search_locations))
 
 
 def read_resource(area: Area, *parts: str) -> bytes:

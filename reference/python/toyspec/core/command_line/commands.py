@@ -5,11 +5,13 @@ Other packages bring commands as entry points of the group ``toyspec.commands``:
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, cast
 
 from toyspec.core.command_line.parsers import Parser
 from toyspec.core.entry_points import brought, entry_points_of, package_of
+from toyspec.core.files import ResourceMissingError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -125,7 +127,9 @@ def full_parser() -> Parser:
     parser = top_parser()
     actions = parser.add_subparsers(dest="command", metavar="COMMAND", prog="toyspec", parser_class=Parser)
     for name, summary in all_commands().items():
-        load(name).configure(actions.add_parser(name, help=summary))
+        command = actions.add_parser(name, help=summary)
+        with suppress(ResourceMissingError):  # the corpus is not installed: `conform` is known by its name alone
+            load(name).configure(command)
     return parser
 
 

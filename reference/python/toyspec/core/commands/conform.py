@@ -1,4 +1,4 @@
-"""``toyspec conform``: the conformance runner shipped with the package; see conformance/PROTOCOL.md."""
+"""``toyspec conform``: the runner of the corpus, a distribution of its own; see conformance/PROTOCOL.md."""
 
 from __future__ import annotations
 
