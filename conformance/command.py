@@ -13,6 +13,7 @@ from conformance.adapters import ANSWER_SECONDS, Adapter, AdapterError
 from conformance.escaping import printable
 from conformance.probes.question import ROLES
 from conformance.registry import RegistryError
+from conformance.starter import LANGUAGES, StarterError, write_starter
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -31,6 +32,8 @@ Test an implementation in any language. You provide one small program, its
 adapter; conformance/PROTOCOL.md describes it.
 
   run         run the corpus for the roles of the adapter (default)
+  new         write an adapter to begin with into the folder PATH, in --language:
+              its loop and its hello; a question then says what is still to do
   doctor      check the adapter step by step
   list        list the questions without running them
   registered  build and test the implementations of the registry
@@ -53,6 +56,7 @@ exit status: 0 if every expected question passes, 1 if not, 2 if nothing could
 be asked
 
 examples:
+  toyspec conform new my-emitter --language java
   toyspec conform --adapter ./adapter
   toyspec conform doctor --adapter 'node adapter.js'
   toyspec conform --level minimal --adapter ./adapter
@@ -94,7 +98,8 @@ def configure(parser: ArgumentParser) -> None:
     """Add the arguments of the command to *parser*."""
     add = parser.add_argument
     add("action", nargs="?", default="run", choices=tuple(_ACTIONS), metavar="ACTION", help="one of the actions above")
-    add("reports", nargs="*", metavar="REPORT", help="reports of --report, for matrix")
+    add("paths", nargs="*", metavar="PATH", help="for new the folder to write into, for matrix reports of --report")
+    add("--language", choices=sorted(LANGUAGES), help="for new: the language of the adapter")
     add("--adapter", metavar="CMD", help="the command that starts the adapter")
     add("--only", action="append", default=[], metavar="NAME", help="an implementation of the registry")
     add("--no-build", action="store_true", help="use the implementations of the registry as built earlier")
@@ -146,11 +151,11 @@ def execute(options: Namespace) -> int:
     from conformance.reports.published import ReportError
 
     action = _ACTIONS[options.action]
-    if (options.reports and options.action != "matrix") or (options.json and options.action != "run"):
+    if (options.paths and options.action not in {"new", "matrix"}) or (options.json and options.action != "run"):
         action = _misused
     try:
         return action(options)
-    except (UsageError, AdapterError, RegistryError, ReportError) as error:
+    except (UsageError, AdapterError, RegistryError, ReportError, StarterError) as error:
         sys.stderr.write(f"conform: {printable(str(error))}\n")
         return USAGE
 
@@ -169,7 +174,18 @@ def main(arguments: list[str] | None = None) -> int:
 def _misused(options: Namespace) -> int:
     if options.json:
         raise UsageError(f"--json is for run, not for {options.action}")
-    raise UsageError(f"{options.action} takes no reports, but got {options.reports[0]}; `matrix` takes them")
+    raise UsageError(f"{options.action} takes no path, but got {options.paths[0]}; `new` and `matrix` take them")
+
+
+def _new(options: Namespace) -> int:
+    if len(options.paths) != 1 or options.language is None:
+        raise UsageError(f"new takes one folder and a --language, which is one of {', '.join(sorted(LANGUAGES))}")
+    (folder,) = options.paths
+    commands = write_starter(folder, options.language)
+    _say(
+        [f"{printable(folder)} has {LANGUAGES[options.language].file} and README.md. Next:", *map(printable, commands)]
+    )
+    return GOOD
 
 
 def _run(options: Namespace) -> int:
@@ -311,10 +327,10 @@ def _locks(options: Namespace) -> int:
 def _matrix(options: Namespace) -> int:
     from conformance.reports import published
 
-    if not options.reports:
+    if not options.paths:
         raise UsageError("name at least one report, which --report has written")
     entries = published.registered(options.registry or published.REGISTRY)
-    reports = [published.read_report(path) for path in options.reports]
+    reports = [published.read_report(path) for path in options.paths]
     if not options.registry and not options.page:
         # Plain reports, of implementations that no registry has to know.
         entries = [published.entry_of(report) for report in reports]
@@ -328,6 +344,7 @@ def _matrix(options: Namespace) -> int:
 
 _ACTIONS: Mapping[str, Callable[[Namespace], int]] = {
     "run": _run,
+    "new": _new,
     "doctor": _doctor,
     "list": _list,
     "registered": _registered,
