@@ -16,6 +16,7 @@ import toyspec
 from property_examples import examples
 from toyspec.agents.digest import LogPlace, TooFewTokensError, count_tokens, cursor_of, digest
 from toyspec.core.errors import StreamReplacedError
+from toyspec.core.runs.reported import Reported, grouped
 from toyspec.core.writing.environment import TrainingProcess
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def test_short_digest_is_the_start_of_a_long_one(values: list[float], tokens: in
         short, whole = answered(path, tokens), digest([path], tokens=ENOUGH)
     assert [item for item in whole.items if item in short.items] == short.items
     assert Counter(item.section for item in whole.items) == Counter(
-        [item.section for item in short.items] + list(Counter(short.left_out).elements())
+        [item.section for item in short.items] + [kind.partition(" ")[0] for kind in Counter(short.left_out).elements()]
     )
     assert {("ends", ""), ("extremes", "loss")} <= {(item.section, item.name) for item in short.items}
     assert {} == whole.left_out
@@ -146,6 +147,70 @@ def test_cursors_part_the_log(values: list[float], data: st.DataObject) -> None:
         for made in ([*before.items, *after.items], whole.items)
     ]
     assert counts[0] == counts[1]
+
+
+def test_errors_come_before_what_is_frequent(tmp_path: Path) -> None:
+    """Of 40 spikes, a loss that diverged, NaN and an unreadable line, a short digest has each, errors first."""
+    losses = [1.0 + step % 7 / 100 for step in range(2000)]
+    for step in range(300, 1100, 20):
+        losses[step] = 9.0
+    losses[-40:] = [99.0 + step for step in range(40)]
+    losses[1500] = float("nan")
+    path = write(tmp_path, losses)
+    with open(path, "rb") as file:
+        lines = file.read().splitlines(keepends=True)
+    with open(path, "wb") as file:
+        file.writelines([*lines[:1000], b"{\n", *lines[1000:]])
+    items = [item for item in digest([path], tokens=2000).items if "level" in item.facts]
+    assert ["error", "error", "error", "warning"] == [item.facts["level"] for item in items][:4]
+    assert ["loss-diverged", "loss-not-finite", "invalid-json", "loss-spike"] == [item.name for item in items][:4]
+    assert (41, 1) == (items[3].facts["count"], items[0].facts["open"])
+    assert "open" not in items[2].facts
+    short = digest([path], tokens=520)
+    assert {"alerts warning loss-spike": 1} == {key: number for key, number in short.left_out.items() if "spike" in key}
+
+
+def test_incidents_are_grouped_by_rule_level_and_metric() -> None:
+    """An end closes the incident of its rank and is not counted; one without a begin is a group of its own."""
+
+    def reported(rule: str, event: Any, rank: int = 0, level: str = "warning") -> Reported:
+        return Reported(rule, level, rule, metric="loss", rank=rank, event=event)
+
+    groups = grouped([
+        reported("a", "begun"), reported("a", "begun", 1), reported("a", "recovered", 1, "info"),
+        reported("b", "begun"), reported("b", "recovered", 0, "info"), reported("c", "recovered", 0, "info"),
+        Reported("d", "error", "", number=7),
+    ])  # fmt: skip
+    assert [("d", 7, 0), ("a", 2, 1), ("b", 1, 0), ("c", 1, 0)] == [
+        (group.first.rule, group.count, len(group.open)) for group in groups
+    ]
+
+
+def test_table_of_a_sweep_marks_the_run_that_is_unlike_the_others(tmp_path: Path) -> None:
+    """Twenty runs fit into the tokens that are asked for by default: rows, then the settings that differ."""
+    for at in range(20):
+        with toyspec.start_run(tmp_path, run_id=f"s{at:02}", config={"lr": at / 4, "seed": 1}) as run:
+            run.log({"loss": 90.0 if at == 7 else 1 + at / 100, "val/acc": 0.5}, step=1)
+    made = digest(sorted(tmp_path.iterdir()))
+    assert count_tokens(made.render()) <= 2000
+    assert made.table is not None
+    assert (f"{tmp_path}/", 20) == (made.table["folder"], len(made.table["rows"]))
+    marks = [(row[0], row[-1]) for row in made.table["rows"] if row[-1]]
+    assert [("s07", "final_loss")] == marks
+    (settings,) = (item for item in made.items if item.section == "settings")
+    assert ("lr", [at / 4 for at in range(20)]) == (settings.name, settings.facts["values"])
+
+
+def test_samples_have_a_line(tmp_path: Path) -> None:
+    """Their number, the first and the last one, and the extremes of their rewards are there."""
+    with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
+        for step in (1, 2):
+            run.sample("p", "t", reward=step / 2, step=step)
+    (item,) = (item for item in digest([tmp_path / "a"]).items if item.section == "samples")
+    assert (2, {"first": 0.5, "last": 1.0, "lowest": 0.5, "highest": 1.0}) == (
+        item.facts["count"],
+        {role: point.value for role, point in item.points.items()},
+    )
 
 
 def test_cursor_of_another_log_is_refused(tmp_path: Path) -> None:

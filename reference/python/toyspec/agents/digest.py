@@ -7,8 +7,7 @@ import json
 import os
 import re
 from collections import Counter
-from functools import partial
-from itertools import accumulate, chain
+from itertools import accumulate, chain, zip_longest
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -16,6 +15,7 @@ import msgspec
 
 from toyspec.core.errors import StreamReplacedError
 from toyspec.core.escaping import clipped, encodable
+from toyspec.core.format.profiles import EVENTS_FILE
 from toyspec.core.places.addresses import public
 from toyspec.core.reading.attempts import Placing
 from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice
@@ -23,6 +23,7 @@ from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import count_missing, nothing_missing
 from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.stream_files import locate_stream, unpacked_head
+from toyspec.core.runs.reported import LEVELS, Reported, findings_of, grouped
 from toyspec.core.runs.run_facts import differing, losses_first, settings_of
 from toyspec.core.runs.summary import summarize_run
 
@@ -30,11 +31,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from toyspec.core.reading.records import Record
+    from toyspec.core.runs.reported import ReportedGroup
     from toyspec.core.runs.summary import RunSummary
     from toyspec.health.rules import AnyRule
 
 DEFAULT_TOKENS: Final = 2000
 _MOST_CHARS = 300
+_SHORT_CHARS = 40
+_MOST_RULES = 12
+_COLUMNS = ("state", "reason", "error", "last_step", "final_loss")
 FACTS: Final = ("state", "ended", "reason", "error", "first_step", "last_step", "progress", "final_loss", "seconds",
                 "started_at", "records")  # fmt: skip
 """The columns of a run that an answer for programs has."""
@@ -129,6 +134,10 @@ class DigestedRun:
         self.metrics: dict[str, MetricPoints] = {}
         self.notes: list[Record] = []
         self.resumptions: list[Record] = []
+        self.samples: list[Record] = []
+        """The first and the last sample."""
+        self.samples_count = 0
+        self.rewards = MetricPoints()
         self.not_kept: Counter[str] = Counter()
         """Number of values and records beyond the limits."""
         self.records = 0
@@ -164,6 +173,11 @@ class DigestedRun:
         self.end_line = None if record.goes_on else self.end_line if record.end is None else line
         if record.profile == "toy/v1" and record.kind in ("note", "run_resume"):
             self._keep(self.notes if record.kind == "note" else self.resumptions, record)
+        if record.profile == "toy/v1" and record.kind == "sample":
+            self.samples = [*self.samples[:1], record]
+            self.samples_count += 1
+            if "reward" in record.value:
+                self.rewards.add(record.get("reward"), step, line)
         if record.changed_config:
             self.changed_settings |= dict.fromkeys(settings_of({"config": record.changed_config}), line)
         for name, value in self._attempts.named_values(record).items():
@@ -214,31 +228,36 @@ class Digest(NamedTuple):
     """What is said, what is left out, and how to ask for it."""
 
     runs: list[dict[str, str]]
+    """The runs in their order; empty where ``table`` has them."""
     items: list[DigestItem]
     left_out: dict[str, int]
-    """Number of items by section that there was no room for."""
+    """Number of items by section that there was no room for; of what was reported, by section, level and rule."""
     not_kept: dict[str, int]
     """Values and records beyond what a digest keeps."""
     cursor: str
     """The cursor that asks for what comes after these lines."""
+    table: dict[str, Any] | None = None
+    """What each of many runs comes to, a row each, in place of the sections ``ends`` and ``extremes`` of their loss."""
 
     def render(self) -> str:
         """Return the digest as JSON, an item on each line."""
-        head = _json({"untrusted": UNTRUSTED, "runs": self.runs})
+        table = {} if self.table is None else {"table": self.table}
+        head = _json({"untrusted": UNTRUSTED, "runs": self.runs, **table})
         tail = _json({"left_out": self.left_out, "not_kept": self.not_kept, "cursor": self.cursor})
         items = "".join(map(_line, self.items)).removesuffix(",\n")
         return f'{head[:-1]},"items":[\n{items}\n],{tail[1:]}\n'
 
 
-def digest(
+def digest(  # noqa: PLR0913 - options of one question
     runs: Sequence[str | os.PathLike[str]],
     *,
     tokens: int = DEFAULT_TOKENS,
     since: str | None = None,
     rules: Sequence[AnyRule] | None = None,
     dialect: DialectChoice | None = None,
+    root: str | None = None,
 ) -> Digest:
-    """Return what there is to say about *runs* in at most *tokens* tokens.
+    """Return what there is to say about *runs* in at most *tokens* tokens; streams are named relative to *root*.
 
     *since* is the cursor of an earlier digest of the same runs, and asks for what is new. *rules* are health rules, by
     default those of the preset ``default``. Raises TooFewTokensError, ValueError for a wrong cursor, and StreamError
@@ -255,45 +274,114 @@ def digest(
         DigestedRun(summarize_run(path, dialect=choice), place, choice)
         for path, place in zip(paths, places, strict=True)
     ]
-    return _packed(*_items(read, checked, choice), read, tokens)
+    names = [encodable(path if root is None else os.path.relpath(path, root)) for path in paths]
+    reported = [grouped([*_alerts(checked, choice, each), *_findings(choice, each)]) for each in read]
+    return _packed(read, names, reported, tokens)
 
 
-def _packed(needed: list[DigestItem], others: list[DigestItem], read: list[DigestedRun], tokens: int) -> Digest:
-    """Return the digest of *needed* and of as many of *others* as fit, the first ones."""
+def _packed(read: list[DigestedRun], names: list[str], reported: list[list[ReportedGroup]], tokens: int) -> Digest:
+    """Return the digest of *read* with as many items as fit, and a table of runs where they take more than half."""
+    extremes = [list(_extremes(at, each)) for at, each in enumerate(read)]
+    summaries = [*(_end(at, each) for at, each in enumerate(read)), *chain(*(each[:1] for each in extremes))]
+    others = _others(read, reported, [each[1:] for each in extremes], list(_settings(read)))
     made = Digest(
-        [{"run": clipped(each.summary.facts.run, _MOST_CHARS), "stream": encodable(each.path)} for each in read],
-        needed,
-        dict(Counter(item.section for item in others)),
+        [
+            {"run": clipped(each.summary.facts.run, _MOST_CHARS), "stream": name}
+            for each, name in zip(read, names, strict=True)
+        ],
+        summaries,
+        _counted(others, others),
         dict(sum((each.not_kept for each in read), Counter())),
         cursor_of(LogPlace(each.last_line, each.digest) for each in read),
     )
-    # The tokens of lines add up.
-    costs = [count_tokens(_line(item)) for item in others]
-    whole = made._replace(items=needed + others, left_out={})
+    whole = made._replace(items=summaries + others, left_out={})
     size = count_tokens(whole.render())
     if size <= tokens:
         return whole
-    room = tokens - count_tokens(made.render())
-    if room < 0:
-        raise TooFewTokensError(tokens, min(tokens - room, size))
-    kept = sum(needs <= room for needs in accumulate(costs))
-    left_out = Counter(item.section for item in others[kept:])
-    return made._replace(items=needed + others[:kept], left_out=dict(left_out))
+    least = count_tokens(made.render())
+    if len(read) > 1 and least > tokens / 2:
+        others = _others(read, reported, extremes, list(_settings_by_name(read)))
+        table = _table(read, names, reported)
+        made = made._replace(runs=[], items=[], table=table, left_out=_counted(others, others))
+        least = count_tokens(made.render())
+    if least > tokens:
+        raise TooFewTokensError(tokens, min(least, size))
+    # The tokens of lines add up.
+    kept = sum(needs <= tokens - least for needs in accumulate(count_tokens(_line(item)) for item in others))
+    return made._replace(items=made.items + others[:kept], left_out=_counted(others[kept:], others))
 
 
-def _items(
-    read: list[DigestedRun], rules: Sequence[AnyRule], choice: DialectChoice
-) -> tuple[list[DigestItem], list[DigestItem]]:
-    """Return what is never left out, how each run ended and the extremes of its loss or first metric, and all else."""
-    runs = list(enumerate(read))
-    extremes = [list(_extremes(at, each)) for at, each in runs]
-    of_runs = (partial(_alerts, rules, choice), partial(_findings, choice))
-    return [*(_end(at, each) for at, each in runs), *chain(*(each[:1] for each in extremes))], [
-        *chain(*(of_run(at, each) for of_run in of_runs for at, each in runs)),
-        *chain(*(each[1:] for each in extremes)),
-        *_settings(read),
-        *chain(*(of_run(at, each) for of_run in (_notes, _changes) for at, each in runs)),
+def _counted(items: list[DigestItem], others: list[DigestItem]) -> dict[str, int]:
+    """Return the number of *items* by section, level and rule; beyond the first rules of *others* by level alone."""
+    kinds = list(dict.fromkeys(_kind(item) for item in others if "level" in item.facts))
+    rest = {kind: kind.rpartition(" ")[0] for kind in kinds[_MOST_RULES:]}
+    return dict(Counter(rest.get(kind, kind) for kind in map(_kind, items)))
+
+
+def _kind(item: DigestItem) -> str:
+    """Return how *item* is counted; a rule of another program is one word."""
+    rule = "-".join(item.name.split())
+    return f"{item.section} {item.facts['level']} {rule}" if "level" in item.facts else item.section
+
+
+def _table(read: list[DigestedRun], names: list[str], reported: list[list[ReportedGroup]]) -> dict[str, Any]:
+    """Return a row for each run; ``outlier`` names the columns in which it is unlike most runs."""
+    start = 1 + max(map(os.path.commonprefix(names).rfind, ("/", os.sep)))  # noqa: RUF071 - the last slash counts
+    rows: list[dict[str, Any]] = []
+    for each, name, groups in zip(read, names, reported, strict=True):
+        path = name[start:].removesuffix(f"{os.sep}{EVENTS_FILE}")
+        facts = each.summary.facts
+        row: dict[str, Any] = {"run": clipped(path, _SHORT_CHARS)} | {key: facts[key] for key in _COLUMNS}
+        row = {key: clipped(value, _SHORT_CHARS) if isinstance(value, str) else value for key, value in row.items()}
+        for level in ("error", "warning"):
+            row[f"{level}s"] = sum(group.count for group in groups if group.first.level == level)
+        rows.append(row)
+    columns = [key for key in rows[0] if any(row[key] not in (None, 0) for row in rows)]
+    unlike = {key: _unlike([row[key] for row in rows]) for key in columns if key != "run"}
+    table = [
+        [*(row[key] for key in columns), " ".join(key for key, found in unlike.items() if at in found)]
+        for at, row in enumerate(rows)
     ]
+    return {"folder": names[0][:start], "columns": [*columns, "outlier"], "rows": table}
+
+
+def _unlike(values: list[Any]) -> set[int]:
+    """Return the places of *values* that are unlike most: far out of the quartiles, or another text than most have."""
+    numbers = sorted(value for value in values if isinstance(value, int | float) and isfinite(value))
+    if not numbers:
+        ((usual, number),) = Counter(values).most_common(1)
+        return {at for at, value in enumerate(values) if value != usual} if number > len(values) / 2 else set()
+    low, high = numbers[len(numbers) // 4], numbers[3 * len(numbers) // 4]
+    lowest, highest = low - 3 * (high - low), high + 3 * (high - low)
+    return {at for at, value in enumerate(values) if value is None or not lowest <= value <= highest}
+
+
+def _others(
+    read: list[DigestedRun],
+    reported: list[list[ReportedGroup]],
+    extremes: list[list[DigestItem]],
+    settings: list[DigestItem],
+) -> list[DigestItem]:
+    """Return what there is to say, the most important first; of what is as important, each run's in turn.
+
+    These are what is new, errors, metrics that were not finite, warnings, infos, samples, what differs, and all else.
+    """
+    error, warning, info = (
+        [[_group(at, group) for group in groups if group.first.level == level] for at, groups in enumerate(reported)]
+        for level in reversed(LEVELS)
+    )
+    not_finite, finite = (
+        [[item for item in items if ("not_finite" in item.facts) is is_wanted] for items in extremes]
+        for is_wanted in (True, False)
+    )
+    samples, notes, changes = (
+        [list(of_run(at, each)) for at, each in enumerate(read)] for of_run in (_samples, _notes, _changes)
+    )
+    metrics, differing_settings = [*finite], [[item for item in settings if item.run == at] for at in range(len(read))]
+    middle = [metrics, differing_settings] if len(read) == 1 else [differing_settings, metrics]
+    order = [error, not_finite, warning, info, samples, *middle, notes]
+    order.insert(0 if any(each.since for each in read) else len(order), changes)
+    return [item for of_runs in order for turn in zip_longest(*of_runs) for item in turn if item is not None]
 
 
 def _item(  # noqa: PLR0913 - the members of an item
@@ -338,16 +426,16 @@ def _extremes(at: int, each: DigestedRun) -> Iterator[DigestItem]:
         yield _item("extremes", at, name, values=found.count, not_finite=found.not_finite or None, points=found.points)
 
 
-def _alerts(rules: Sequence[AnyRule], choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[DigestItem]:
+def _alerts(rules: Sequence[AnyRule], choice: DialectChoice, each: DigestedRun) -> Iterator[Reported]:
     from toyspec.health.checking import alerts_of
 
     for path, alert in alerts_of(each.path, rules, choice):
         if path != each.path or alert.line is None or alert.line > each.since:
-            facts = {key: getattr(alert, key) for key in ("level", "event", "metric", "step", "rank")}
-            yield _item("alerts", at, alert.rule, alert.text, line=alert.line, **facts, stream=_stream(path, each))
+            place = {key: getattr(alert, key) for key in ("line", "metric", "step", "rank", "event")}
+            yield Reported(alert.rule, alert.level, alert.text, stream=_stream(path, each), **place)
 
 
-def _findings(choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[DigestItem]:
+def _findings(choice: DialectChoice, each: DigestedRun) -> Iterator[Reported]:
     from toyspec.core.checker import CheckOptions, iter_reports
     from toyspec.core.findings import PathError
 
@@ -355,20 +443,42 @@ def _findings(choice: DialectChoice, at: int, each: DigestedRun) -> Iterator[Dig
     for report in iter_reports(paths, options=CheckOptions(dialect=choice)):
         stream = _stream(report.path, each)
         if isinstance(report, PathError):
-            yield _item("findings", at, "unreadable", report.message, stream=stream)
+            yield Reported("unreadable", "error", report.message, stream=stream)
             continue
-        for finding in report.findings:
-            if finding.sidecar is not None or stream is not None or finding.line > each.since:
-                file = None if finding.sidecar is None else encodable(finding.sidecar)
-                facts: dict[str, Any] = {"severity": finding.severity, "stream": stream, "file": file}
-                yield _item("findings", at, finding.rule, finding.message, line=finding.line, **facts)
-        for rule, number in report.suppressed.items():
-            yield _item("findings", at, rule, further=number, stream=stream)
+        for found in findings_of(report):
+            if found.stream is not None or stream is not None or (found.line or 0) > each.since:
+                yield found._replace(stream=found.stream or stream)
+
+
+def _group(at: int, group: ReportedGroup) -> DigestItem:
+    """Return the item of *group*: the first one with its line, how many there are, and where the last one is."""
+    first, last = group.first, group.last
+    facts: dict[str, Any] = {"level": first.level, "metric": first.metric, "step": first.step, "rank": first.rank}
+    facts["stream"] = None if first.stream is None else encodable(first.stream)
+    section = "findings" if first.event is None else "alerts"
+    if first.event is not None:
+        facts["event"] = first.event
+        facts["open"] = len(group.open) if first.event == "begun" else None
+    if group.count > 1:
+        facts["count"] = group.count
+        facts |= {"last_line": last.line, "last_step": last.step} if last is not first else {}
+    return _item(section, at, first.rule, first.text, line=first.line, **facts)
 
 
 def _stream(path: str, each: DigestedRun) -> str | None:
     """Return the name of the stream at *path*; None if it is that of the run itself."""
     return None if path == each.path else encodable(os.path.basename(path))
+
+
+def _settings_by_name(read: list[DigestedRun]) -> Iterator[DigestItem]:
+    """Yield the settings that differ, each with its values in the order of the runs."""
+    each = [run.summary.facts.settings or {} for run in read]
+    told = differing(each)
+    for name in dict.fromkeys(chain(*each)):
+        if name in told:
+            values = [value.get(name) for value in each]
+            short = [clipped(value, _SHORT_CHARS) if isinstance(value, str) else value for value in values]
+            yield _item("settings", 0, name, values=short)
 
 
 def _settings(read: list[DigestedRun]) -> Iterator[DigestItem]:
@@ -381,6 +491,15 @@ def _settings(read: list[DigestedRun]) -> Iterator[DigestItem]:
             if name in told and line is not None:
                 found = _item("settings", at, name, value, line=line)
                 yield found if isinstance(value, str) else msgspec.structs.replace(found, facts={"value": value})
+
+
+def _samples(at: int, each: DigestedRun) -> Iterator[DigestItem]:
+    if each.samples:
+        first, last = each.samples[0], each.samples[-1]
+        facts = {"count": each.samples_count, "step": first.step, "last_line": last.line, "last_step": last.step}
+        yield _item(
+            "samples", at, "reward" if each.rewards.count else "", line=first.line, points=each.rewards.points, **facts
+        )
 
 
 def _notes(at: int, each: DigestedRun) -> Iterator[DigestItem]:

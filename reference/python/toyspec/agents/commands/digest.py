@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = (
     "Print what there is to say about runs as JSON in at most N tokens, for a program\n"
-    "that reads them: how they ended, alerts, findings, the ends and extremes of each\n"
-    "metric, settings (of several runs those that differ), notes, and what changed.\n"
-    "Each number of a record is exact and has its line; a value without a line is\n"
-    "computed. How a run ended and the extremes of its loss are always there. What\n"
-    "there is no room for is counted.\n"
+    "that reads them: how they ended, errors, warnings, samples, the ends and extremes\n"
+    "of each metric, settings (of several runs those that differ), notes, and changes.\n"
+    "Alerts and findings are grouped by rule, level and metric, and the most serious\n"
+    "come first. Each number of a record is exact and has its line; a value without a\n"
+    "line is computed. How a run ended and the extremes of its loss are always there,\n"
+    "of many runs as a table that marks outliers. What there is no room for is counted.\n"
     "\n"
     "Tokens are counted by a rule: one token for each 4 letters, 3 digits, other sign\n"
     "and line feed that is printed, each word and number rounded up; spaces are free;\n"

@@ -32,6 +32,7 @@ from toyspec.core.reading.log_detection import usual_names
 from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.sealed_files import has_seal
 from toyspec.core.runs.discovery import STANDARD_INPUT, logs_in
+from toyspec.core.runs.reported import findings_of, grouped
 from toyspec.core.runs.run_facts import flat
 from toyspec.core.runs.summary import summarize_run
 
@@ -352,7 +353,7 @@ def _findings(run: RunSummary, choice: DialectChoice, checked: str) -> Iterator[
     if not isinstance(report, FileReport):
         yield "findings", report.message
         return
-    counts = Counter(report.suppressed) + Counter(finding.rule for finding in report.findings)
+    counts = {group.first.rule: group.count for group in grouped(findings_of(report))}
     if has_seal(run.directory):
         yield "seal", "broken" if SEAL_BROKEN in counts else "intact"
     named = ", ".join(f"{number} {rule}" for rule, number in counts.items())
