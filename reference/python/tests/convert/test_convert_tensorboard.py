@@ -17,11 +17,13 @@ from toyspec.convert import tensorboard_files
 WALL = 1790000000.25
 
 
-def event_file(directory: Path, *events: bytes, name: str = "events.out.tfevents.1790000000.host") -> Path:
-    """Write an event file and return its path."""
+def event_file(
+    directory: Path, *events: bytes, name: str = "events.out.tfevents.1790000000.host", wall: float = WALL
+) -> Path:
+    """Write an event file that begins at *wall*, and return its path."""
     directory.mkdir(parents=True, exist_ok=True)
     file = directory / name
-    file.write_bytes(b"".join(map(tensorboard_files.record, [tensorboard_files.version_event(WALL), *events])))
+    file.write_bytes(b"".join(map(tensorboard_files.record, [tensorboard_files.version_event(wall), *events])))
     return file
 
 
@@ -93,6 +95,58 @@ def test_files_of_a_directory_are_one_run_in_the_order_of_their_times(tmp_path: 
     assert {} == {cause: count for cause, count in losses(run).items() if cause != "clock-jump"}
     expected = [(tag, step, 0.5) for step in range(9) for tag in ("train", "valid")]
     assert [*expected, *(("late", step, 0.5) for step in range(9))] == scalars(tmp_path / "runs" / "a")
+
+
+def hparams(wall: float) -> list[bytes]:
+    """Return the events of a folder that add_hparams makes, with one metric."""
+    return [
+        tensorboard_files.hparams_event(wall, {"lr": 0.5}, ""),
+        tensorboard_files.scalar_event(wall, 0, "best", 0.25),
+    ]
+
+
+def loop(tag: str, begin: float = 0.0, seconds: float = 100.0) -> list[bytes]:
+    """Return the events of two steps."""
+    return [tensorboard_files.scalar_event(WALL + begin + seconds * step, step, tag, 0.5 + step) for step in range(2)]
+
+
+FOLDERS: dict[str, tuple[dict[str, list[bytes]], dict[str, list[str]]]] = {
+    "Keras": (
+        {"train": loop("epoch_loss"), "validation": loop("epoch_loss", 50.0)},
+        {"tb": ["train/epoch_loss", "validation/epoch_loss"]},
+    ),
+    "below a run": ({"": loop("loss"), "eval": loop("loss", 50.0)}, {"tb": ["loss", "eval/loss"]}),
+    "named already": ({"": loop("loss"), "val": loop("val/loss")}, {"tb": ["loss", "val/loss"]}),
+    "add_scalars": (
+        {"": loop("lr"), "run_loss_a": loop("run/loss"), "run_loss_b": loop("run/loss")},
+        {"tb": ["lr", "run/loss/a", "run/loss/b"]},
+    ),
+    "add_hparams": ({"": loop("loss"), "1790000100.5": hparams(WALL + 99.0)}, {"tb": ["loss", "best"]}),
+    "one folder": ({"train": loop("loss")}, {"train": ["loss"]}),
+    "other names": ({"a": loop("loss"), "b": loop("loss")}, {"a": ["loss"], "b": ["loss"]}),
+    "other times": (
+        {"train": loop("loss"), "val": loop("loss", 9000.0)}, {"train": ["loss"], "val": ["loss"]},
+    ),
+    "trials": (
+        {"": [tensorboard_files.scalar_event(WALL, 0, "n", 1.0)], "a": [*hparams(WALL), *loop("loss")]},
+        {"tb": ["n"], "a": ["best", "loss"]},
+    ),
+    "trials alone": ({"a": hparams(WALL), "b": hparams(WALL)}, {"a": ["best"], "b": ["best"]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_folders_of_one_run_are_that_run(tmp_path: Path, name: str) -> None:
+    """Where their names or what is in them, and their times say so; their values have the names of the folders."""
+    given, expected = FOLDERS[name]
+    for folder, events in given.items():
+        event_file(tmp_path / "tb" / folder, *events, wall=tensorboard_files.decode_event(events[0]).wall)
+    report = imported(tmp_path / "tb", tmp_path / "runs")
+    assert expected == {
+        run.run_id: list(dict.fromkeys(tag for tag, _, _ in scalars(run.target))) for run in report.runs
+    }
+    config = [records(run.target)[0].get("config") for run in report.runs]
+    assert ("add_hparams" == name) == (config == [{"lr": 0.5}])
 
 
 @pytest.mark.parametrize("count", [3, 400])

@@ -36,28 +36,115 @@ if TYPE_CHECKING:
     from toyspec.convert.intake import Intake
 
 _MARK = "tfevents"
+_PARTS = frozenset(["train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev"])
+"""Folders that programs make for the parts of one run."""
+_PAUSE_SECONDS = 3600.0
+"""Parts of one run are written within this time of each other."""
+_MOMENT_SECONDS = 2.0
+"""``add_hparams`` writes its folder within this time."""
 _SEARCHED_BYTES = 1 << 20
 _FIRST_EVENTS = 100
+_HEAD_BYTES = 1 << 16
 _LAST_BYTES = 1 << 18
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
-    """Yield the run of the event file *path*, or those of the event files in each directory at *path* and below."""
+    """Yield the run of the event file *path*, or those of the event files in each directory at *path* and below.
+
+    Folders that a program makes for parts of a run, such as ``train`` and ``validation``, are of the run above them.
+    """
     if os.path.isdir(path):
-        for directory, files in files_below(path, lambda name: _MARK in name):
-            name = name_below(path, directory)
-            yield _run(name, directory, files)
+        for directory, files in _joined(path).items():
+            yield _run(name_below(path, directory), directory, files)
     elif is_file(path) and (_MARK in os.path.basename(path) or FILE_VERSION.encode() in head_of(path, 48)):
-        yield _run(os.path.basename(os.path.dirname(os.path.abspath(path))), path, [path])
+        yield _run(os.path.basename(os.path.dirname(os.path.abspath(path))), path, {path: ""})
 
 
-def _run(name: str, source: str, files: list[str]) -> ForeignRun:
-    return ForeignRun.of(name, source, files, partial(_records, files, name))
+def _run(name: str, source: str, files: dict[str, str]) -> ForeignRun:
+    return ForeignRun.of(name, source, [*files], partial(_records, files, name))
 
 
-def _records(files: list[str], name: str, intake: Intake) -> Iterator[bytes]:
-    ledger = intake.ledger
-    yield from _EventImport(files, intake).lines(name)
+def _joined(root: str) -> dict[str, dict[str, str]]:
+    """Return the files of each run at *root* and below by its directory, each with the folder that names its values."""
+    found = dict(files_below(root.rstrip(os.sep) or root, lambda name: _MARK in name))
+    runs = {directory: dict.fromkeys(files, "") for directory, files in found.items()}
+    below: dict[str, dict[str, list[str]]] = {}
+    for directory, files in found.items():
+        below.setdefault(os.path.dirname(directory), {})[directory] = files
+    for directory, folders in below.items():
+        parts = _parts(found.get(directory, []), folders) if directory in runs or directory not in found else {}
+        for folder, name in parts.items():
+            runs.setdefault(directory, {}).update(dict.fromkeys(runs.pop(folder), name))
+    return runs
+
+
+def _parts(own: list[str], folders: dict[str, list[str]]) -> dict[str, str]:
+    """Return those of *folders* that are of one run with the files *own* above them, each with what names its values.
+
+    Their names say so, or what is in them, and their times. Without *own*, there are none or several.
+    """
+    span, parts = _span(own), dict[str, str]()
+    if own and span is None:
+        return {}
+    found: list[tuple[tuple[float, float], str, str]] = []
+    for folder, files in folders.items():
+        name, times = os.path.basename(folder), _span(files)
+        if times is None:
+            continue
+        if name in _PARTS or (own and _is_of_add_scalars(name, files)):
+            found.append((times, folder, name))
+        elif own and times[1] - times[0] <= _MOMENT_SECONDS and _is_of_add_hparams(own, files):
+            found.append((times, folder, ""))
+    for times, folder, name in sorted(found):
+        if span is None or (times[0] <= span[1] + _PAUSE_SECONDS and times[1] >= span[0] - _PAUSE_SECONDS):
+            span = times if span is None else (min(span[0], times[0]), max(span[1], times[1]))
+            parts[folder] = name
+    return parts if own or len(parts) > 1 else {}
+
+
+def _span(files: list[str]) -> tuple[float, float] | None:
+    """Return the first and the last time in *files*; None without one."""
+    walls = [wall for path in files for wall in (first_wall(path), last_wall(path)) if wall is not None]
+    return (min(walls), max(walls)) if walls else None
+
+
+def _is_of_add_scalars(folder: str, files: list[str]) -> bool:
+    """Return whether *folder* is one that ``add_scalars`` makes of its tag and the name of a value."""
+    tags = _first_tags(files)
+    return bool(tags) and all(folder.startswith(_stem(tag)) for tag in tags)
+
+
+def _is_of_add_hparams(own: list[str], files: list[str]) -> bool:
+    """Return whether *files* have the settings of the run that has the values in *own*: its own files have none."""
+    mark = HPARAMS_START_TAG.encode()
+    has_settings = any(mark in head_of(path, _HEAD_BYTES) for path in files)
+    return has_settings and bool(_first_tags(own)) and not any(mark in head_of(path, _HEAD_BYTES) for path in own)
+
+
+def _first_tags(files: list[str]) -> set[str]:
+    """Return the tags of the numbers at the start of *files*."""
+    events = (event for path in files for event in islice(events_of(path), _FIRST_EVENTS))
+    return {value.tag for event in events for value in event.values if value.kind == "scalar"}
+
+
+def _stem(tag: str) -> str:
+    return tag.replace("/", "_") + "_"
+
+
+def _named(tag: str, folder: str) -> str:
+    """Return the name of the value *tag* in a *folder* of the run."""
+    if not folder or tag.startswith(f"{folder}/"):
+        return tag
+    stem = _stem(tag)
+    return f"{tag}/{folder.removeprefix(stem)}" if folder.startswith(stem) else f"{folder}/{tag}"
+
+
+def _records(named: dict[str, str], name: str, intake: Intake) -> Iterator[bytes]:
+    ledger, files = intake.ledger, [*named]
+    folders = {folder: None for folder in named.values() if folder}
+    if folders:
+        ledger.note(f"its folders {', '.join(folders)} are of one run, and name their values")
+    yield from _EventImport(named, intake).lines(name)
     damaged = sum(loss.count for loss in ledger.losses if loss.cause == DAMAGED.name)
     heads = (head_of(file, HEADER_BYTES) for file in files)
     # A file that was cut off in its first record is a run without values.
@@ -81,24 +168,33 @@ def _in_order(files: list[str]) -> Iterator[list[str]]:
 class _EventImport:
     """Reads the files of one run, in order."""
 
-    def __init__(self, files: list[str], intake: Intake) -> None:
-        self._files = files
+    def __init__(self, files: dict[str, str], intake: Intake) -> None:
+        self._folders = files
+        self._files = [*files]
         self._intake = intake
         self._ledger = intake.ledger
-        self._place = ""
+        self._path = ""
+
+    @property
+    def _place(self) -> str:
+        """The file that is read, as reports name it."""
+        return os.path.join(self._folders[self._path], os.path.basename(self._path))
 
     def lines(self, name: str) -> Iterator[bytes]:
         """Yield the lines of the run."""
         config, group = _hparams(self._files)
-        # Other files are later than the first one with a time.
-        began = next((wall for wall in map(first_wall, self._files) if wall is not None), None)
+        # Other files of a folder are later than the first one with a time.
+        walls = ((path, first_wall(path)) for path in reversed(self._files))
+        firsts = {os.path.dirname(path): wall for path, wall in walls if wall is not None}
+        began = earliest(firsts.values())
         yield from self._intake.begin(began, name=name, group=group, config=config)
         for files in _in_order(self._files):
             yield from self._of_file(files[0]) if len(files) == 1 else self._of_files(files)
 
     def _of_file(self, path: str) -> Iterator[bytes]:
-        self._place = os.path.basename(path)
-        engine = native() if self._intake.timeline.start is not None else None
+        self._path = path
+        is_plain = self._intake.timeline.start is not None and not self._folders[path]
+        engine = native() if is_plain else None
         for block in self._blocks_in(path):
             if engine is not None:
                 yield from self._in_bulk(block, engine)
@@ -123,8 +219,8 @@ class _EventImport:
 
     def _of_files(self, paths: list[str]) -> Iterator[bytes]:
         """Yield the records of files that were written at once, in the order of their times."""
-        streams = (zip(repeat(os.path.basename(path)), self._events_in(path), strict=False) for path in paths)
-        for self._place, event in merge(*streams, key=lambda pair: pair[1].wall):
+        streams = (zip(repeat(path), self._events_in(path), strict=False) for path in paths)
+        for self._path, event in merge(*streams, key=lambda pair: pair[1].wall):
             yield from self._of_event(event)
 
     def _events_in(self, path: str) -> Iterator[Event]:
@@ -161,7 +257,7 @@ class _EventImport:
             yield from self._of_value(event, value)
 
     def _of_value(self, event: Event, value: Value) -> Iterator[bytes]:
-        intake, tag = self._intake, value.tag
+        intake, tag = self._intake, _named(value.tag, self._folders[self._path])
         place = f"{self._place}: {tag} at step {event.step}"
         if value.kind == "other":
             self._ledger.lose(NO_PLACE, place, value.value, name=tag)
@@ -178,7 +274,7 @@ class _EventImport:
             intake.end(value.value)
         elif value.kind == "histogram":
             yield from intake.histogram(intake.at(event.wall, event.step, place), tag, value.value, place)
-        elif value.kind == "text" and tag == NOTE_TAG:
+        elif value.kind == "text" and value.tag == NOTE_TAG:
             at = intake.at(event.wall, event.step, place)
             yield from intake.record({"kind": "note", **at, "text": value.value}, place)
         else:
