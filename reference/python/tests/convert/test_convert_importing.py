@@ -116,7 +116,7 @@ def test_every_format_in_a_folder_is_imported(tmp_path: Path) -> None:
         (tmp_path / "all" / "hf" / f"checkpoint-{step}" / "trainer_state.json").write_text(state, encoding="utf-8")
     (tmp_path / "all" / "broken.wandb").write_bytes(b":W&B\xe1\xbe\x07")
     report = imported(tmp_path / "all", tmp_path / "runs")
-    counts = {"tensorboard": 2, "wandb": 1, "mlflow": 2, "trackio": 1, "dvclive": 1, "csv": 1, "hf-trainer": 1}
+    counts = {"tensorboard": 1, "wandb": 1, "mlflow": 2, "trackio": 1, "dvclive": 1, "csv": 1, "hf-trainer": 1}
     counts |= {"kaun": 1, "metrics": 1}
     assert counts == Counter(run.format for run in report.runs)
     assert ["hf-checkpoint-20"] == [run.run_id for run in report.runs if run.format == "hf-trainer"]

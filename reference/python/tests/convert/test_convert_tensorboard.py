@@ -137,7 +137,7 @@ FOLDERS: dict[str, tuple[dict[str, list[bytes]], dict[str, list[str]]]] = {
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders_of_one_run_are_that_run(tmp_path: Path, name: str) -> None:
-    """Where their names or what is in them, and their times say so; their values have the names of the folders."""
+    """They are known by names or content, and by their times; their values have the names of the folders."""
     given, expected = FOLDERS[name]
     for folder, events in given.items():
         event_file(tmp_path / "tb" / folder, *events, wall=tensorboard_files.decode_event(events[0]).wall)

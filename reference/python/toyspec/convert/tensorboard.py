@@ -81,7 +81,7 @@ def _joined(root: str) -> dict[str, dict[str, str]]:
 def _parts(own: list[str], folders: dict[str, list[str]]) -> dict[str, str]:
     """Return those of *folders* that are of one run with the files *own* above them, each with what names its values.
 
-    Their names say so, or what is in them, and their times. Without *own*, there are none or several.
+    A folder is known by its name or by what is in it, and by its times. Without *own*, there are none or several.
     """
     span, parts = _span(own), dict[str, str]()
     if own and span is None:
