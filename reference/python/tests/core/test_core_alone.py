@@ -35,7 +35,19 @@ sys.meta_path.insert(0, Walls())
 """
 
 
-ROOMS = ("agents", "catalog", "convert", "health", "integrations", "logs", "stores", "tracker", "trainer", "view")
+ROOMS = (
+    "agents",
+    "catalog",
+    "convert",
+    "expect",
+    "health",
+    "integrations",
+    "logs",
+    "stores",
+    "tracker",
+    "trainer",
+    "view",
+)
 
 
 def alone(program: str, directory: Path, *, without: tuple[str, ...] = ROOMS) -> subprocess.CompletedProcess[str]:

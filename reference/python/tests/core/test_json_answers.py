@@ -90,6 +90,14 @@ CALLS = {
         "--catalog catalog 'select current_date, 1.5::decimal, [1], {a: 1}, null'",
     ],
     "digest": ["more/rich sorts/resumed", "more/torn", "missing", "sorts/other", "--tokens 1 more/rich", "sorts/ranks"],
+    "bisect": [
+        "sorts/whole sorts/resumed",
+        "more/rich more/torn",
+        "sorts/whole sorts/whole",
+        "missing sorts/whole",
+        "sorts/diverged sorts/ranks",
+        "--metric nothing sorts/whole sorts/resumed",
+    ],
     "doctor": ["sorts", "empty", "missing", "strange", "sorts/other", "sorts sorts/other"],
     "guard": [
         "sorts/whole",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from array import array
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import islice, repeat
 from math import isnan, nan
 from operator import lt
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeVar, get_args
 
 from toyspec.core.errors import ExpressionError, check_choice
 from toyspec.core.escaping import printable, shortened
@@ -24,6 +26,9 @@ from toyspec.core.reading.stream_files import locate_stream
 from toyspec.core.runs.run_facts import near_names
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toyspec.core.reading import step_blocks
     from toyspec.core.reading.records import Record
 
     Place = tuple[int, int | float, int]
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 Cell = float | int | str | None
 
 _EXACT = 1 << 53
+_TOO_LARGE = 1 << 63
 _PLACES = ("time", "epoch")
 
 
@@ -62,21 +68,51 @@ def history(
     not have, StreamMissingError, StreamUnreadableError and UnknownFormatError.
     """
     check_choice("attempts", attempts, get_args(AttemptView))
-    choice = DialectChoice.of(dialect)
     wanted = [metrics] if isinstance(metrics, str) else metrics
+    table, damaged_bytes = _read_table(run, _Rows(wanted, attempts, _Column), dialect)
+    return table.finished(damaged_bytes)
+
+
+def placed_curves(
+    run: str | os.PathLike[str],
+    *,
+    on_record: Callable[[Record, int | float], object] | None = None,
+    dialect: DialectChoice | str | None = "auto",
+) -> tuple[dict[str, PlacedCurve], int]:
+    """Return the curve of each metric of *run*, with the lines of its values, and the number of damaged bytes.
+
+    Names, steps and values are those of ``history`` with the latest attempts, in the order of the log; a text that is
+    called as a metric is ``texts/NAME``. *on_record* is called with each record of all attempts, in order, and the step
+    that it is at; records in blocks of successive steps are left out. It raises as ``history`` does.
+    """
+    table, damaged_bytes = _read_table(run, _Table(None, "latest", PlacedCurve), dialect, on_record)
+    found: dict[str, PlacedCurve] = {}
+    for (sort, name), curve in table.columns.items():
+        found[_title(name, sort, found)] = curve
+    return found, damaged_bytes
+
+
+def _read_table(
+    run: str | os.PathLike[str],
+    table: _T,
+    dialect: DialectChoice | str | None,
+    on_record: Callable[[Record, int | float], object] | None = None,
+) -> tuple[_T, int]:
+    """Return *table*, or one like it, with the values of *run*, and the number of damaged bytes."""
+    choice = DialectChoice.of(dialect)
     path = locate_stream(public(os.fspath(run)), choice.stream_files)
-    table = _Table(wanted, attempts)
+    is_latest = table.view == "latest"
     with read(path, mode="salvage", dialect=choice) as reading:
         reading.give_blocks(exact=True)
-        table.take(reading)
+        table.take(reading, on_record)
         report = reading.report
-    if table.placing.starts_late or (attempts == "latest" and table.attempts):
-        table = _Table(wanted, attempts, table.attempts)
+    if table.placing.starts_late or (is_latest and table.attempts):
+        table = table.again()
         with read(path, mode="salvage", profile=report.profile, dialect=choice) as reading:
             if report.dialect is None:
                 reading.give_blocks(exact=True, attempts=table.attempts)
-            table.take(latest(reading, table.attempts) if attempts == "latest" else reading)
-    return table.finished(report.gap_bytes)
+            table.take(latest(reading, table.attempts) if is_latest else reading)
+    return table, report.gap_bytes
 
 
 class History(Mapping[str, Sequence[Cell]]):
@@ -137,6 +173,65 @@ class History(Mapping[str, Sequence[Cell]]):
         return title
 
 
+class _At(NamedTuple):
+    """Which record a value is from."""
+
+    record: int
+    """Number of the record, among those with values."""
+    line: int
+    """Number of its line; negative where the line is that one or a later one."""
+    phase: str | None
+
+
+class PlacedCurve:
+    """The values of one metric in the order of the log, in little memory, and where each of them is."""
+
+    def __init__(self) -> None:
+        self.steps: array[int] | list[int | float] = array("q")
+        self.values: array[float] | list[Cell] = array("d")
+        """NaN where a value was not finite and the record does not say what it was."""
+        self._places: list[tuple[int, _At]] = []
+
+    def line_of(self, index: int) -> int:
+        """Return the number of the line of a value; negative where it is in that line or a later one."""
+        first, at = self._places[bisect_right(self._places, index, key=lambda place: place[0]) - 1]
+        return at.line if at.line < 0 else at.line + index - first
+
+    def phase_of(self, index: int) -> str | None:
+        """Return the phase that the record of a value names; None if it names none."""
+        return self._places[bisect_right(self._places, index, key=lambda place: place[0]) - 1][1].phase
+
+    def add(self, attempt: int, step: float, value: Cell, at: _At) -> None:
+        """Add a value."""
+        del attempt
+        self._begin(at)
+        if type(step) is not int or abs(step) >= _TOO_LARGE:
+            self.steps = list(self.steps)
+        if type(value) is not float:
+            self.values = list(self.values)
+        self.steps.append(step)  # type: ignore[arg-type]
+        self.values.append(value)  # type: ignore[arg-type]
+
+    def extend(self, attempt: int, found: step_blocks.Column, at: _At) -> None:
+        """Add the values of successive records, the first of which is *at*."""
+        del attempt
+        self._begin(at)
+        self.steps.extend(found.steps)
+        self.values.extend(found.values)
+
+    def _begin(self, at: _At) -> None:
+        count = len(self.steps)
+        if self._places:
+            first, last = self._places[-1]
+            if at.line > 0 and at.line == last.line + count - first and at.phase == last.phase:
+                return
+        self._places.append((count, at))
+
+
+_C = TypeVar("_C", "_Column", PlacedCurve)
+_T = TypeVar("_T", bound="_Table[Any]")
+
+
 class _Column:
     """The values of one metric in the order of the log, and where each of them is."""
 
@@ -147,12 +242,20 @@ class _Column:
         self.records: list[int] = []
         """Numbers of the records that the values are from."""
 
-    def add(self, attempt: int, step: float, value: Cell, record: int) -> None:
+    def add(self, attempt: int, step: float, value: Cell, at: _At) -> None:
         """Add a value."""
         self.attempts.append(attempt)
         self.steps.append(step)
         self.values.append(value)
-        self.records.append(record)
+        self.records.append(at.record)
+
+    def extend(self, attempt: int, found: step_blocks.Column, at: _At) -> None:
+        """Add the values of successive records, the first of which is *at*."""
+        count = len(found.steps)
+        self.attempts.extend(repeat(attempt, count))
+        self.steps.extend(found.steps)
+        self.values.extend(found.values)
+        self.records.extend(range(at.record, at.record + count))
 
     def repeated(self) -> set[tuple[int, int | float]]:
         """Return the attempts and steps that have more than one value."""
@@ -190,15 +293,22 @@ def _rows_of(columns: Iterable[_Column]) -> dict[int, int]:
     return found
 
 
-class _Table:
+class _Table(Generic[_C]):
     """Columns that are made from the records of a run in order."""
 
-    def __init__(self, wanted: Sequence[str] | None, view: AttemptView, attempts: Attempts | None = None) -> None:
+    def __init__(
+        self,
+        wanted: Sequence[str] | None,
+        view: AttemptView,
+        new_column: type[_C],
+        attempts: Attempts | None = None,
+    ) -> None:
         self._learns = attempts is None
         self.attempts = Attempts() if attempts is None else attempts
         self.placing = Placing(self.attempts)
-        self._wanted, self._view = wanted, view
-        self._columns: dict[tuple[Sort, str], _Column] = {}
+        self._wanted, self.view = wanted, view
+        self._new_column: type[_C] = new_column
+        self.columns: dict[tuple[Sort, str], _C] = {}
         self._places = {name: _Column() for name in _PLACES if wanted is not None and name in wanted}
         self._known: set[str] = set()
         self._number = 1
@@ -207,8 +317,12 @@ class _Table:
         self._missing = nothing_missing()
         self._others: Counter[str] = Counter()
 
-    def take(self, items: Iterable[Any]) -> None:
-        """Add the values of records and blocks."""
+    def again(self) -> Self:
+        """Return an empty table that knows the attempts."""
+        return type(self)(self._wanted, self.view, self._new_column, self.attempts)
+
+    def take(self, items: Iterable[Any], on_record: Callable[[Record, int | float], object] | None = None) -> None:
+        """Add the values of records and blocks; *on_record* is called with each record that is in none."""
         for item in items:
             if isinstance(item, StepBlock):
                 self._take_block(item)
@@ -216,6 +330,8 @@ class _Table:
                 for row in item.rows():
                     self._take_record(row)
             else:
+                if on_record is not None:
+                    on_record(item, self.placing.step_of(item))
                 self._take_record(item)
 
     def _take_record(self, record: Record) -> None:
@@ -236,6 +352,7 @@ class _Table:
             return
         self._records += 1
         parts: list[tuple[Sort, Mapping[str, Any]]] = [("number", values), ("text", texts)]
+        at = _At(self._records, record.line, record.phase)
         is_asked = False
         for sort, found in parts:
             for name, value in found.items():
@@ -243,7 +360,7 @@ class _Table:
                 if column is not None:
                     is_asked = True
                     cell = value if type(value) in (float, str) else _number(value)
-                    column.add(self._number, step, cell, self._records)
+                    column.add(self._number, step, cell, at)
         if is_asked and self._places:
             self._place("time", [step], None if time is None else [time])
             self._place("epoch", [step], None if record.epoch is None else [record.epoch])
@@ -255,7 +372,7 @@ class _Table:
             begin = self._first_time or 0.0 if name == "time" else 0.0
             for at, (step, place) in enumerate(zip(steps, places, strict=True)):
                 if not isnan(place):
-                    column.add(self._number, step, place - begin, self._records + at)
+                    column.add(self._number, step, place - begin, _At(self._records + at, 0, None))
 
     def _take_block(self, block: StepBlock) -> None:
         numbers, columns = block.numbers, block.columns()
@@ -267,27 +384,29 @@ class _Table:
         # A record has all metrics of a step, or is one scalar.
         is_each, is_placed = block.profile == "kaun/v1", False
         for name, found in self.attempts.named(columns, numbers.phase).items():
-            column, count = self._column("number", name), len(found.steps)
+            column = self._column("number", name)
             if column is not None:
-                column.attempts.extend(repeat(self._number, count))
-                column.steps.extend(found.steps)
-                column.values.extend(found.values)
-                column.records.extend(range(self._records, self._records + count))
+                line = -block.line if is_each else block.line
+                column.extend(self._number, found, _At(self._records, line, numbers.phase))
                 if is_each or not is_placed:
                     self._place("time", found.steps, found.times)
                     self._place("epoch", found.steps, found.epochs)
                     is_placed = True
-            self._records += count if is_each else 0
+            self._records += len(found.steps) if is_each else 0
         self._records += block.records
 
-    def _column(self, sort: Sort, name: str) -> _Column | None:
+    def _column(self, sort: Sort, name: str) -> _C | None:
         """Return the column of a metric; None for one that was not asked for."""
-        column = self._columns.get((sort, name))
+        column = self.columns.get((sort, name))
         if column is None:
             self._known.add(name)
             if self._wanted is None or name in self._wanted:
-                column = self._columns[sort, name] = _Column()
+                column = self.columns[sort, name] = self._new_column()
         return column
+
+
+class _Rows(_Table[_Column]):
+    """Columns that become a table with a row for each step."""
 
     def finished(self, damaged_bytes: int) -> History:
         """Return the table of what was added."""
@@ -295,12 +414,12 @@ class _Table:
             if name not in self._known and name not in ("step", *_PLACES):
                 hint = near_names(name, self._known) or "`toyspec show` lists the metrics of a run"
                 raise ExpressionError(f"the run has no metric {shortened(name)!r}; {hint}")
-        row_of, ordered = _rows_of(self._columns.values()), self._ordered()
+        row_of, ordered = _rows_of(self.columns.values()), self._ordered()
         keys = [column.keys(row_of) for _, column in ordered]
         rows = sorted(set().union(*keys))
         index = {key: at for at, key in enumerate(rows)}
         found: dict[str, Sequence[Cell]] = {"step": [step for _, step, _ in rows]}
-        if self._view == "all":
+        if self.view == "all":
             found["attempt"] = [attempt for attempt, _, _ in rows]
         for ((sort, name), column), places in zip(ordered, keys, strict=True):
             cells: list[Cell] = [None] * len(rows)
@@ -312,7 +431,7 @@ class _Table:
 
     def _ordered(self) -> list[tuple[tuple[Sort, str], _Column]]:
         """Return the columns, those that were asked for in that order; a place is a metric where only that is known."""
-        items = list(self._columns.items())
+        items = list(self.columns.items())
         if self._wanted is None:
             return items
         order = {name: at for at, name in enumerate(self._wanted)}

@@ -1,0 +1,371 @@
+"""Where two runs part: the first step of each metric at which their logs have different values.
+
+The values are those of ``history``: what a resumption superseded does not count.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from bisect import bisect_left, bisect_right
+from itertools import accumulate, islice
+from math import inf, isfinite, sqrt
+from operator import le
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import msgspec
+
+from toyspec.core.errors import ToyspecError
+from toyspec.core.format.numbers import binary32
+from toyspec.core.reading.attempts import Attempts
+from toyspec.core.reading.reader import read
+from toyspec.core.reading.run_files import ranks_beside
+from toyspec.core.reading.stream_files import locate_stream
+from toyspec.core.runs.history import Cell, placed_curves
+from toyspec.expect.measurements import is_compared
+from toyspec.expect.reasons import Circumstances, Reason, reasons_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from toyspec.core.reading.log_detection import DialectChoice
+    from toyspec.core.runs.history import PlacedCurve
+
+    Step = int | float
+
+_TIMES_NOISE = 6.0
+"""A difference is beyond the noise where it is larger than so many times the noise around its step."""
+_NOISE_SHARE, _NOISE_STEPS = 20, 5
+"""The noise of a step is that of a twentieth of all steps on each side of it, and of at least five."""
+_INTEGER, _FLOAT = struct.Struct("<q"), struct.Struct("<d")
+_INTEGER32, _FLOAT32 = struct.Struct("<i"), struct.Struct("<f")
+
+
+class NotComparableError(ToyspecError):
+    """Two runs have no metric in common, or none that was asked for."""
+
+
+class Tolerance(NamedTuple):
+    """Which values count as equal: those that one of the bounds accepts. By default, only the same numbers do."""
+
+    rtol: float = 0.0
+    """Largest difference as a share of the larger absolute value, added to ``atol``."""
+    atol: float = 0.0
+    """Largest absolute difference."""
+    ulp: int = 0
+    """Largest number of units in the last place."""
+
+    def accepts(self, a: Cell, b: Cell, noise: float = 0.0) -> bool:
+        """Return whether *a* and *b* are equal, or differ by *noise* at most; NaN equals NaN."""
+        if a == b or (a != a and b != b):  # noqa: PLR0124 - only NaN differs from itself, and texts are here too
+            return True
+        if isinstance(a, str) or isinstance(b, str) or a is None or b is None or not (isfinite(a) and isfinite(b)):
+            return False
+        bound = max(self.atol + self.rtol * max(abs(a), abs(b)), noise)
+        return abs(a - b) <= bound or (self.ulp > 0 and _ulps(a, b)[0] <= self.ulp)
+
+
+class Side(msgspec.Struct, frozen=True):
+    """The value of one of two runs, and where it is."""
+
+    file: str
+    line: int
+    """Number of its line, counted from 1."""
+    value: Cell
+
+
+class Parting(msgspec.Struct, frozen=True, kw_only=True):
+    """The first place at which two runs differ in one metric."""
+
+    metric: str
+    rank: int
+    phase: str | None
+    """The phase of the values; None in logs that have none."""
+    step: int | float
+    what: Literal["value", "step", "metric", "rank"]
+    """What differs: the value, or which run has this step, metric or rank at all."""
+    a: Side | None
+    """The value in the first run; None if it has none there."""
+    b: Side | None
+    absolute: float | None = None
+    """Absolute difference; None unless both values are finite numbers."""
+    relative: float | None = None
+    """The same as a share of the larger absolute value."""
+    ulp: int | None = None
+    """The difference in units in the last place, of the narrower type that has both values."""
+    bits: Literal[32, 64] | None = None
+    """Width of that type."""
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Where two runs part, and what else differs between them."""
+
+    a: str
+    """Path of the first stream."""
+    b: str
+    partings: list[Parting]
+    """The first parting of each metric that differs, in the order of their steps; empty if the runs are equal.
+
+    Metrics and ranks that only one run has are last.
+    """
+    reasons: list[Reason]
+    """What differs before the first parting, in the order of time; empty if the runs are equal."""
+    equal: list[str]
+    """Names of the metrics that do not differ."""
+    not_compared: list[str]
+    """Names of metrics that were left out: times, sizes and samples of the machine."""
+    values: int
+    """Number of values of the first run that were compared, up to the partings."""
+
+
+def compare_runs(  # noqa: PLR0913 - each says another thing of the comparison
+    a: str,
+    b: str,
+    *,
+    tolerance: Tolerance,
+    globs: Sequence[str] = (),
+    noise: Sequence[str] = (),
+    choice: DialectChoice,
+) -> Comparison:
+    """Return where the runs *a* and *b* part, rank by rank.
+
+    Metrics whose names match none of *globs* are left out; without one, those that measure time or the machine are.
+    With *noise*, runs of the program of *a* with other seeds, values also count as equal where they differ by no more
+    than these runs do around their step. Raises NotComparableError if no metric is left that both runs have, and
+    StreamError for what cannot be read.
+    """
+    sides, others = _Logs(a, choice), [_Logs(each, choice) for each in noise]
+    second = _Logs(b, choice)
+    partings: list[Parting] = []
+    equal: dict[str, None] = {}
+    left_out: dict[str, None] = {}
+    count = shared = 0
+    events: tuple[Circumstances, Circumstances] | None = None
+    for rank in sorted(sides.streams.keys() | second.streams.keys()):
+        logs = (sides.opened(rank), second.opened(rank))
+        if events is None:
+            events = (logs[0].events, logs[1].events)
+        noisy = [each.opened(rank) for each in others]
+        for name in dict.fromkeys([*logs[0].curves, *logs[1].curves]):
+            if not is_compared(name, globs):
+                left_out[name] = None
+                continue
+            pair = _Pair(name, rank, logs)
+            shared += pair.is_shared
+            known = [each.curves[name] for each in (logs[0], *noisy) if name in each.curves]
+            found = pair.parting(tolerance, _Noise(known) if noisy and known else None)
+            count += pair.compared
+            if found is None:
+                equal[name] = None
+            else:
+                partings.append(found)
+    if not shared:
+        hint = "name others with --metric" if left_out or globs else "`toyspec show` lists the metrics of a run"
+        raise NotComparableError(f"{a} and {b} have no metric in common that is compared; {hint}")
+    assert events is not None
+    partings.sort(key=lambda each: (each.what in ("metric", "rank"), each.step, each.what != "value"))
+    differ = {each.metric for each in partings}
+    return Comparison(
+        a=sides.streams[0],
+        b=second.streams[0],
+        partings=partings,
+        reasons=reasons_for(*events, partings[0].step) if partings else [],
+        equal=[name for name in equal if name not in differ],
+        not_compared=list(left_out),
+        values=count,
+    )
+
+
+class _Log(NamedTuple):
+    """The values of one rank of a run."""
+
+    stream: str
+    curves: Mapping[str, PlacedCurve]
+    events: Circumstances
+    choice: DialectChoice
+
+
+class _Logs:
+    """The streams of a run by rank."""
+
+    def __init__(self, run: str, choice: DialectChoice) -> None:
+        stream = locate_stream(run, choice.stream_files)
+        self.streams = {0: stream, **ranks_beside(stream)}
+        self._choice = choice
+
+    def opened(self, rank: int) -> _Log:
+        """Return the values of *rank*; none if the run has no such rank."""
+        if rank not in self.streams:
+            return _Log("", {}, Circumstances(), self._choice)
+        stream, events = self.streams[rank], Circumstances()
+        curves, damaged_bytes = placed_curves(stream, on_record=events.take, dialect=self._choice)
+        events.finish(stream, self._choice, damaged_bytes)
+        return _Log(stream, curves, events, self._choice)
+
+
+class _Pair:
+    """One metric of two runs."""
+
+    def __init__(self, name: str, rank: int, logs: tuple[_Log, _Log]) -> None:
+        self._name, self._rank, self._logs = name, rank, logs
+        self._curves = [_ordered(each.curves.get(name)) for each in logs]
+        self.is_shared = all(each.curves.get(name) for each in logs)
+        self.compared = 0
+
+    def parting(self, tolerance: Tolerance, noise: _Noise | None) -> Parting | None:
+        """Return the first place at which the curves differ; None if they are equal."""
+        a, b = self._curves
+        at = _same_begin(a, b)
+        other = at
+        while at < len(a.steps) and other < len(b.steps):
+            step = a.steps[at]
+            if step != b.steps[other]:
+                break
+            if not tolerance.accepts(a.values[at], b.values[other], noise.at(step) if noise else 0.0):
+                self.compared = at + 1
+                return self._found(at, other)
+            at, other = at + 1, other + 1
+        self.compared = at
+        if at < len(a.steps) and (other == len(b.steps) or a.steps[at] < b.steps[other]):
+            return self._found(at, None)
+        return self._found(None, other) if other < len(b.steps) else None
+
+    def _found(self, *places: int | None) -> Parting:
+        """Return the parting at *places* of both curves, None where one lacks it."""
+        sides = [self._side(*each) for each in zip(self._logs, self._curves, places, strict=True)]
+        owner = 0 if places[0] is not None else 1
+        curve, place = self._curves[owner], places[owner]
+        assert place is not None
+        original = self._logs[owner].curves[self._name]
+        phase = original.phase_of(curve.place_of(place)) or self._logs[owner].events.phase
+        what: Literal["value", "step", "metric", "rank"] = "value"
+        if None in places:
+            lacking = self._logs[1 - owner]
+            what = "step" if self._name in lacking.curves else "metric" if lacking.stream else "rank"
+        values = [None if each is None else each.value for each in sides]
+        return Parting(
+            metric=self._name,
+            rank=self._rank,
+            phase=phase,
+            step=curve.steps[place],
+            what=what,
+            a=sides[0],
+            b=sides[1],
+            **_differences(*values),
+        )
+
+    def _side(self, log: _Log, curve: _Ordered, place: int | None) -> Side | None:
+        if place is None:
+            return None
+        line = log.curves[self._name].line_of(curve.place_of(place))
+        if line < 0:
+            line = _line_from(log, -line, self._name, curve, place)
+        return Side(log.stream, line, curve.values[place])
+
+
+class _Ordered(NamedTuple):
+    """The values of a curve in the order of steps; those of one step are in the order of the log."""
+
+    steps: Sequence[Step]
+    values: Sequence[Cell]
+    order: Sequence[int] | None
+    """Where each value is in the curve; None if that is in order."""
+
+    def place_of(self, place: int) -> int:
+        """Return where a value is in the curve."""
+        return place if self.order is None else self.order[place]
+
+
+def _ordered(curve: PlacedCurve | None) -> _Ordered:
+    if curve is None:
+        return _Ordered((), (), None)
+    steps, values = curve.steps, curve.values
+    if all(map(le, steps, islice(steps, 1, None))):
+        return _Ordered(steps, values, None)
+    order = sorted(range(len(steps)), key=steps.__getitem__)
+    return _Ordered([steps[at] for at in order], [values[at] for at in order], order)
+
+
+def _same_begin(a: _Ordered, b: _Ordered) -> int:
+    """Return for how many values the steps and bytes of two curves are the same; 0 where that is not known at once."""
+    most = min(len(a.steps), len(b.steps))
+    if not all(isinstance(each, array) for each in (a.steps, b.steps, a.values, b.values)):
+        return 0
+    found = most
+    for left, right in ((a.steps, b.steps), (a.values, b.values)):
+        one, two = (memoryview(each).cast("B") for each in (left, right))  # type: ignore[arg-type]
+        # Bytes are compared at once, pieces of an array one by one.
+        low, high = 0, found
+        while low < high:
+            middle = (low + high + 1) // 2
+            if one[8 * low : 8 * middle] == two[8 * low : 8 * middle]:
+                low = middle
+            else:
+                high = middle - 1
+        found = low
+    return found
+
+
+class _Noise:
+    """What runs that differ in their seed alone differ by, around each step."""
+
+    def __init__(self, curves: Iterable[PlacedCurve]) -> None:
+        first, *others = (dict(zip(each.steps, each.values, strict=True)) for each in curves)
+        squares: dict[Step, float] = {}
+        for step, value in first.items():
+            apart = [_apart(value, each[step]) for each in others if step in each]
+            if apart:
+                squares[step] = max(apart) ** 2
+        self._steps = sorted(squares)
+        self._sums = [0.0, *accumulate(squares[step] for step in self._steps)]
+
+    def at(self, step: Step) -> float:
+        """Return the largest difference at *step* that is still noise."""
+        count = len(self._steps)
+        if not count:
+            return 0.0
+        near = max(_NOISE_STEPS, count // _NOISE_SHARE)
+        first = max(0, min(bisect_left(self._steps, step) - near, count - 2 * near))
+        last = min(count, max(bisect_right(self._steps, step) + near, 2 * near))
+        return _TIMES_NOISE * sqrt(max(0.0, self._sums[last] - self._sums[first]) / (last - first))
+
+
+def _apart(a: Cell, b: Cell) -> float:
+    """Return the absolute difference of two finite numbers, else 0."""
+    found = _differences(a, b).get("absolute")
+    return found if found is not None and found < inf else 0.0
+
+
+def _differences(a: Cell, b: Cell) -> dict[str, Any]:
+    """Return the members of a parting that compare two finite numbers; none for others."""
+    if a is None or b is None or isinstance(a, str) or isinstance(b, str) or not (isfinite(a) and isfinite(b)):
+        return {}
+    ulp, bits = _ulps(a, b)
+    largest = max(abs(a), abs(b))
+    absolute = abs(float(a) - float(b)) if type(a) is float or type(b) is float else float(abs(a - b))
+    return {"absolute": absolute, "relative": absolute / largest if largest else 0.0, "ulp": ulp, "bits": bits}
+
+
+def _ulps(a: float, b: float) -> tuple[int, Literal[32, 64]]:
+    """Return how many values of the narrower type that has *a* and *b* are between them, and its width."""
+    if binary32(a) == a and binary32(b) == b:
+        return abs(_rank(a, _FLOAT32, _INTEGER32) - _rank(b, _FLOAT32, _INTEGER32)), 32
+    return abs(_rank(a, _FLOAT, _INTEGER) - _rank(b, _FLOAT, _INTEGER)), 64
+
+
+def _rank(value: float, number: struct.Struct, integer: struct.Struct) -> int:
+    """Return the place of *value* among all numbers of its type, 0 for zero."""
+    found: int = integer.unpack(number.pack(abs(value)))[0]
+    return -found if value < 0 else found
+
+
+def _line_from(log: _Log, line: int, name: str, curve: _Ordered, place: int) -> int:
+    """Return the line of a value that is in *line* or after it: records in which each has one value."""
+    step, attempts = curve.steps[place], Attempts()
+    # Of several at one step, the last ones are in later blocks.
+    with read(log.stream, mode="salvage", dialect=log.choice) as reading:
+        for record in reading:
+            attempts.learn(record)
+            if record.line >= line and record.step == step and name in attempts.named_values(record):
+                return record.line
+    return line
