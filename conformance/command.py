@@ -84,6 +84,7 @@ _FRESH_HELP = (
     "the seed of the questions about drawn streams, records and sessions, which a whole run asks as well "
     "(default: another one each time, which the conclusion names)"
 )
+_REPEAT_HELP = "ask each question N times, later in another order: an answer that changes is a failure (default: 1)"
 _LACKS_HELP = (
     "for faults: what the language of --program cannot do: interrupt (no exception arrives inside a call), fork, "
     "bundle, locks (there are none), flock (there are record locks alone), count (of the bytes that a write took)"
@@ -122,6 +123,7 @@ def configure(parser: ArgumentParser) -> None:
 def _configure_running(parser: ArgumentParser) -> None:
     """Add how questions are sent, and where results go."""
     add = parser.add_argument
+    add("--repeat", type=int, default=1, metavar="N", help=_REPEAT_HELP)
     add("--fail-fast", action="store_true", help="stop at the first failure; the rest counts as not asked")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="number of programs to run in parallel")
     add("--deadline", type=float, default=ANSWER_SECONDS, metavar="SECONDS", help="time limit for one answer")

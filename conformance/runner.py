@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import secrets
 import sys
 import tempfile
@@ -55,6 +56,8 @@ def prove(
     """
     from conformance.command import UsageError
 
+    if options.repeat < 1:
+        raise UsageError(f"--repeat is {options.repeat}, and must be 1 or more")
     revision = _revision_of(adapter, options)
     tables.follow(revision)
     roles = [role for role in adapter.hello["roles"] if not options.role or role in options.role]
@@ -78,7 +81,7 @@ def prove(
         raise UsageError(f"nothing to ask: {len(cases)} cases are selected, the roles are {', '.join(roles) or 'none'}")
     rest = [question for question in questions if question.name not in asking.known]
     if on_start is not None and rest and not asking.is_over:
-        on_start(len(rest))
+        on_start(len(rest) * options.repeat)
     asking.ask(rest)
     # Of a run that stopped at its first failure, the rest is absent, which denies conformance.
     results = [decided(asking.known[question.name]) for question in questions if question.name in asking.known]
@@ -94,6 +97,7 @@ def prove(
         cases=len(cases) if options.level == "whole" else len({question.case.name for question in questions}),
         is_whole=is_whole,
         seed=seed,
+        rounds=options.repeat,
         is_minimal=options.level == "minimal" and not is_narrowed,
     )
 
@@ -127,18 +131,27 @@ class _Asking:
         jobs = adapter.jobs(options.jobs)
         self._run = partial(run, adapter, revision=revision, jobs=jobs, on_result=on_result, enough=enough)
         self._stops = options.fail_fast
+        self._repeats = range(1, options.repeat)
 
     def ask(self, questions: Sequence[Question]) -> None:
-        """Ask *questions*, unless the run is over."""
+        """Ask *questions*, and the same programs again in another order as often as *options* say; or nothing more."""
         if self.is_over:
             return
-        results = self._run(questions)
-        self.known |= {result.question.name: result for result in results}
+        again = [question for seed in self._repeats for question in _in_another_order(questions, seed)]
+        results = self._run([*questions, *again])
+        for result in results:
+            earlier = self.known.get(result.question.name)
+            self.known[result.question.name] = result if earlier is None else earlier.repeated(result)
         self.is_over = self._stops and any(map(self._is_failure, results))
 
     def _is_failure(self, result: Result) -> bool:
         (found,), _ = baseline.apply(self.known_failures, [decided(result)])
         return found.verdict in BAD
+
+
+def _in_another_order(questions: Sequence[Question], seed: int) -> list[Question]:
+    chance = random.Random(seed)  # noqa: S311  (a seed gives the same order again)
+    return chance.sample(questions, len(questions))
 
 
 def _revision_of(adapter: Adapter, options: Namespace) -> str:

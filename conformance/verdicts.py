@@ -58,6 +58,14 @@ class Result:
         """Return the result with another verdict and, before the reasons, further ones."""
         return replace(self, verdict=verdict, reasons=(*reasons, *self.reasons))
 
+    def repeated(self, later: Result) -> Result:
+        """Return the result of a question that was asked again: a failure if the verdict is no longer the same."""
+        if later.verdict == self.verdict:
+            return self
+        worse = self if self.verdict in BAD else later
+        verdict: Verdict = "error" if "error" in {self.verdict, later.verdict} else "fail"
+        return worse.named(verdict, f"the answer changed: {self.verdict} at first, {later.verdict} when asked again")
+
 
 @dataclass
 class Tally:

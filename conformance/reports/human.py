@@ -127,16 +127,19 @@ def conclusion(run: Run) -> str:
         fact = f"{bad} of {tally.expected} questions failed" if tally.ran else "nothing ran"
         rest = tally.expected - tally.ran
         return f"{name} does not conform: {fact}" + (f"; {rest} were not asked" if tally.ran and rest else "")
+    times = f"; each question asked {run.rounds} times" if run.rounds > 1 else ""
     if run.is_minimal:
         asked = f"{tally.expected} questions about the {len(minimal())} statements of spec/minimal.md"
         limits = "".join(f"; {printable(limit)}" for limit in run.limits())
-        return f"{name} conforms as minimal emitter of toy/v1 revision {run.revision}: {asked}{limits}"
+        return f"{name} conforms as minimal emitter of toy/v1 revision {run.revision}: {asked}{times}{limits}"
     if not run.is_whole:
-        return f"{name}: no failure in the selected part of the corpus"
+        return f"{name}: no failure in the selected part of the corpus{times}"
     profiles = ", ".join(f"{profile} revision {named(profile, run.revision)}" for profile in run.hello["profiles"])
     known = f"; known failures: {tally.counts['xfail']}" if tally.counts["xfail"] else ""
     known += f"; deviations from SHOULDs: {tally.counts['deviation']}" if tally.counts["deviation"] else ""
     roles = ", ".join(run.roles)
     limits = "".join(f"; {printable(limit)}" for limit in run.limits())
     drawn = "" if run.seed is None else f" and questions of seed {run.seed}"
-    return f"{name} conforms as {roles}; {profiles}; corpus {run.corpus} of {run.cases} cases{drawn}{known}{limits}"
+    return (
+        f"{name} conforms as {roles}; {profiles}; corpus {run.corpus} of {run.cases} cases{drawn}{times}{known}{limits}"
+    )

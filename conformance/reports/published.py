@@ -57,6 +57,7 @@ def report_of(run: Run, source: str | None) -> dict[str, Any]:
             "digest": run.corpus,
             "cases": run.cases,
             "is_whole": run.is_whole,
+            "rounds": run.rounds,
             "roles": roles,
             "not_asked": run.limits(),
             "slowest": {result.question.name: round(result.seconds, 3) for result in run.slowest()},

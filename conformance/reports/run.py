@@ -47,6 +47,8 @@ class Run:
     """False when only a part of the corpus or of the roles was asked for."""
     seed: int | None = None
     """What the fresh questions were drawn with; None without them."""
+    rounds: int = 1
+    """How often each question was asked."""
     is_minimal: bool = False
     """True when all that every emitter needs was asked, and nothing else."""
 

@@ -19,6 +19,15 @@ ORACLE = f"{sys.executable} -m conformance.oracle"
 TOPIC = ["--select", "toy-v1/step-skipped"]
 RIGHT = "for request in ask():\n    say({'id': request['id'], **oracle.answer(request)})\n"
 WRONG = "for request in ask():\n    say({'id': request['id'], **oracle.answer(request), 'valid': False})\n"
+FORGETFUL = """
+seen = []
+for request in ask():
+    is_right = request["stream"] not in seen
+    seen.append(request["stream"])
+    answer = oracle.answer(request)
+    say({"id": request["id"], **answer, "valid": answer["valid"] is is_right})
+"""
+"""It is right about a stream that it has not seen."""
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +90,26 @@ def test_nothing_can_be_asked(capsys: pytest.CaptureFixture[str], arguments: lis
     code, _, complaint = shown(capsys, *arguments)
     assert USAGE == code
     assert fact in complaint
+
+
+def test_answer_that_changes_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A program that is wrong when it is asked again fails with --repeat alone; the report has the number."""
+    report = tmp_path / "report.json"
+    asked = ["--adapter", " ".join(program(tmp_path, FORGETFUL)), "--jobs", "1", "--report", str(report)]
+    one = ["--select", "toy-v1/step-skipped/one-missing"]
+    assert GOOD == shown(capsys, *asked, *one)[0]
+    assert 1 == json.loads(report.read_text())["corpus"]["rounds"]
+    code, said, _ = shown(capsys, *asked, *one, "--repeat", "2")
+    assert BAD == code
+    assert "the answer changed: pass at first, fail when asked again" in said
+    assert "1 of 1 questions failed" in said
+    program(tmp_path, RIGHT)
+    code, said, _ = shown(capsys, *asked, *TOPIC, "--repeat", "3")
+    assert GOOD == code
+    assert "; each question asked 3 times" in said
+    assert 3 == json.loads(report.read_text())["corpus"]["rounds"]
+    code, _, complaint = shown(capsys, *asked, "--repeat", "0")
+    assert (USAGE, True) == (code, "--repeat is 0, and must be 1 or more" in complaint)
 
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
