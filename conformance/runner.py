@@ -19,7 +19,7 @@ from conformance.probes.question import Stage
 from conformance.reports.run import Run
 from conformance.revisions import CURRENT, as_numbers, is_draft, known_revisions, listed
 from conformance.running import Channel, run
-from conformance.statements import decided
+from conformance.statements import decided, is_should
 from conformance.verdicts import BAD
 
 if TYPE_CHECKING:
@@ -56,13 +56,9 @@ def prove(
     """
     from conformance.command import UsageError
 
-    if options.repeat < 1:
-        raise UsageError(f"--repeat is {options.repeat}, and must be 1 or more")
     revision = _revision_of(adapter, options)
     tables.follow(revision)
-    roles = [role for role in adapter.hello["roles"] if not options.role or role in options.role]
-    if options.level == "minimal" and "writer" not in roles:
-        raise UsageError("the level minimal is asked of writers, and the adapter does not name this role")
+    roles = _roles_of(adapter, options)
     asking = _Asking(adapter, options, revision, on_result)
     # One program per question takes minutes: the first failure is there before the rest is loaded.
     is_early = options.level == "quick" or (options.level == "whole" and not adapter.lines)
@@ -100,6 +96,21 @@ def prove(
         rounds=options.repeat,
         is_minimal=options.level == "minimal" and not is_narrowed,
     )
+
+
+def _roles_of(adapter: Adapter, options: Namespace) -> list[str]:
+    """Return the roles to ask about; raise UsageError where *options* or the hello cannot be followed."""
+    from conformance.command import UsageError
+
+    if options.repeat < 1:
+        raise UsageError(f"--repeat is {options.repeat}, and must be 1 or more")
+    strange = [name for name in adapter.hello.get("departs_from", []) if not is_should(name)]
+    if strange:
+        raise UsageError(f"the hello departs from {strange[0]}, which is not a SHOULD of the specification")
+    roles = [role for role in adapter.hello["roles"] if not options.role or role in options.role]
+    if options.level == "minimal" and "writer" not in roles:
+        raise UsageError("the level minimal is asked of writers, and the adapter does not name this role")
+    return roles
 
 
 def _seed_of(options: Namespace, revision: str, *, is_whole: bool) -> int | None:

@@ -38,11 +38,25 @@ def is_binding(statement: str) -> bool:
 
 def musts_of(roles: Iterable[str], revision: str = CURRENT) -> set[str]:
     """Return the statements of *revision* that bind at least one of *roles*."""
+    return _of(roles, revision, "MUST")
+
+
+def shoulds_of(roles: Iterable[str], revision: str = CURRENT) -> set[str]:
+    """Return the statements of *revision* that advise at least one of *roles*."""
+    return _of(roles, revision, "SHOULD")
+
+
+def is_should(statement: str) -> bool:
+    """Return whether *statement* is a SHOULD or a SHOULD NOT of the list."""
+    return _keywords().get(statement, "").startswith("SHOULD")
+
+
+def _of(roles: Iterable[str], revision: str, keyword: str) -> set[str]:
     asked = set(roles)
     return {
         entry["id"]
         for entry in _entries()
-        if entry["keyword"].startswith("MUST")
+        if entry["keyword"].startswith(keyword)
         and asked & set(entry["applies"])
         and as_numbers(entry.get("since", FIRST_LISTED)) <= as_numbers(revision)
     }

@@ -137,6 +137,8 @@ def conclusion(run: Run) -> str:
     profiles = ", ".join(f"{profile} revision {named(profile, run.revision)}" for profile in run.hello["profiles"])
     known = f"; known failures: {tally.counts['xfail']}" if tally.counts["xfail"] else ""
     known += f"; deviations from SHOULDs: {tally.counts['deviation']}" if tally.counts["deviation"] else ""
+    kept = run.kept_shoulds()
+    known += f"; follows every SHOULD that was asked: {kept[0]} of {kept[1]}" if kept and kept[0] else ""
     roles = ", ".join(run.roles)
     limits = "".join(f"; {printable(limit)}" for limit in run.limits())
     drawn = "" if run.seed is None else f" and questions of seed {run.seed}"

@@ -59,6 +59,7 @@ def report_of(run: Run, source: str | None) -> dict[str, Any]:
             "is_whole": run.is_whole,
             "rounds": run.rounds,
             "roles": roles,
+            "departs_from": run.departs_from(),
             "not_asked": run.limits(),
             "slowest": {result.question.name: round(result.seconds, 3) for result in run.slowest()},
         },
@@ -159,8 +160,9 @@ def tier(report: Mapping[str, Any]) -> str:
     """Return the tier of *report*, which follows from its counts alone.
 
     *conforming*: every question about the MUSTs of its roles was answered right; *durable*: its writer also passed
-    every test with injected failures; *full*: it also follows the SHOULDs, and nothing was untestable. A writer that
-    passed the tests with injected failures, and whose program asked no corpus, is *durable alone*.
+    every test with injected failures; *full*: it also follows every SHOULD that was asked, names none that it does not
+    keep, and nothing was untestable. A writer that passed the tests with injected failures, and whose program asked no
+    corpus, is *durable alone*.
     """
     corpus, durable = report.get("corpus"), report.get("durable_writer")
     roles = list(corpus["roles"].values()) if corpus else []
@@ -172,7 +174,8 @@ def tier(report: Mapping[str, Any]) -> str:
         return "not durable" if not roles else "conforming, not durable"
     if not roles:
         return "durable alone"
-    is_full = not any(role["deviations"] or role["untestable"] for role in roles)
+    departs = bool(corpus and corpus.get("departs_from"))
+    is_full = not departs and not any(role["deviations"] or role["untestable"] for role in roles)
     return "conforming" + (", durable" if durable else "") + (", full" if durable and is_full else "")
 
 

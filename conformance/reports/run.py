@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.probes.question import ROLES
 from conformance.revisions import CURRENT
-from conformance.statements import musts_of
+from conformance.statements import musts_of, shoulds_of
 from conformance.verdicts import Tally
 
 if TYPE_CHECKING:
@@ -86,13 +86,7 @@ class Run:
         """Return what the claim of this run does not cover, in words: modes, capabilities, what was not asked."""
         left_out = self._left_out()
         capabilities = self.lacking()
-        asked = {
-            statement
-            for result in self.results
-            if result.verdict not in {"not-applicable", "untestable"}
-            for statement in (*result.question.case.accepts, *result.question.case.rejects)
-        }
-        unasked = 0 if self.is_minimal else len(musts_of(self.roles, self.revision) - asked)
+        unasked = 0 if self.is_minimal else len(musts_of(self.roles, self.revision) - self._asked())
         found = (
             [f"modes {', '.join(self.hello['modes'])} only"]
             if any(reason.startswith(_MODE) for reason in left_out)
@@ -105,7 +99,30 @@ class Run:
         found += ["no stream was held open"] if _HELD in left_out else []
         untestable = sum(result.verdict == "untestable" for result in self.results)
         found += [f"{untestable} of {len(self.results)} questions were untestable"] if untestable else []
+        found += (
+            [f"without the SHOULDs {', '.join(self.departs_from())}, as its hello says"] if self.departs_from() else []
+        )
         return found + ([f"{unasked} MUSTs of these roles were not asked"] if unasked else [])
+
+    def departs_from(self) -> list[str]:
+        """Return the SHOULDs that the implementation does not keep, as its hello names them."""
+        return list(self.hello.get("departs_from", []))
+
+    def kept_shoulds(self) -> tuple[int, int] | None:
+        """Return how many SHOULDs of these roles were asked, and how many there are; None where one is not kept."""
+        if self.departs_from() or self.tally().counts["deviation"]:
+            return None
+        every = shoulds_of(self.roles, self.revision)
+        return len(every & self._asked()), len(every)
+
+    def _asked(self) -> set[str]:
+        """Return the statements that a question with an answer was about."""
+        return {
+            statement
+            for result in self.results
+            if result.verdict not in {"not-applicable", "untestable"}
+            for statement in (*result.question.case.accepts, *result.question.case.rejects)
+        }
 
     @property
     def is_good(self) -> bool:

@@ -112,6 +112,16 @@ def test_answer_that_changes_is_a_failure(tmp_path: Path, capsys: pytest.Capture
     assert (USAGE, True) == (code, "--repeat is 0, and must be 1 or more" in complaint)
 
 
+def test_hello_departs_from_a_should_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A MUST is not left out by name."""
+    for statement, status in (("rules/media-missing", GOOD), ("encoding/utf-8", USAGE), ("no/such", USAGE)):
+        head = HEAD.replace('"roles"', f'"departs_from": ["{statement}"], "roles"')
+        adapter = " ".join(program(tmp_path, RIGHT, head=head))
+        code, said, complaint = shown(capsys, "--adapter", adapter, "--select", "toy-v1/step-skipped/one-missing")
+        assert status == code, said
+        assert (status == USAGE) == (f"departs from {statement}, which is not a SHOULD" in complaint)
+
+
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     """The questions of a topic, or about a statement, can be listed without starting an adapter."""
     code, said, _ = shown(capsys, "list", *TOPIC, "--role", "checker")

@@ -222,3 +222,16 @@ def test_changed_files_are_shown() -> None:
         "the file 'b' changed: it is missing, expected 1 bytes",
         "the file 'c' changed: it exists with 2 bytes, expected no such file",
     ] == found
+
+
+def test_claim_says_which_shoulds_were_asked() -> None:
+    """The claim has the number that was asked, or those that the implementation does not keep."""
+    (question,) = questions_of(selected(["sessions/toy-v1/run-id-with-a-space"]), ["writer"])
+    result = Result(question=question, verdict="pass")
+    run = Run(hello=HELLO | {"roles": ["writer"]}, results=[result], required=1)
+    every = len(statements.shoulds_of(["writer"]))
+    assert f"; follows every SHOULD that was asked: 1 of {every}; " in human.conclusion(run)
+    departs = replace(run, hello={**run.hello, "departs_from": ["encoding/non-finite-named"]})
+    assert "; without the SHOULDs encoding/non-finite-named, as its hello says; " in human.conclusion(departs)
+    assert "follows every SHOULD" not in human.conclusion(departs)
+    assert ["encoding/non-finite-named"] == report_of(departs, None)["corpus"]["departs_from"]
