@@ -39,6 +39,23 @@ def test_short_names_are_unique() -> None:
     assert set(names) >= set(FIELDS["toy/v1"])
 
 
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("rules", ("rules.json",)),
+        ("limits", ("limits.json",)),
+        ("media-types", ("media.json",)),
+        *((f"{profile}/stream", (*profile.split("/"), "stream.json")) for profile in PROFILES),
+    ],
+)
+def test_tables(name: str, path: tuple[str, ...], capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """`toyspec schema` prints the tables that no JSON Schema has, byte for byte, and lists them."""
+    assert main(["schema", name]) == exit_codes.OK
+    assert read_resource("schemas", *path) == capsysbinary.readouterr().out
+    assert main(["schema"]) == exit_codes.OK
+    assert name.encode() in capsysbinary.readouterr().out
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_schemas_of_a_profile(profile: str, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     """`toyspec schema` prints the file of each kind, by its short and full name, and a profile as one document."""

@@ -52,7 +52,7 @@ COMMANDS: dict[str, str] = {
     "skill": "print a file from which agents learn to log and read runs",
     "conform": "test an implementation in any language for conformance",
     "explain": "explain a rule, or list all rules",
-    "schema": "print the JSON Schema of a kind",
+    "schema": "print the JSON Schema of a kind, or a table of the specification",
     "completion": "print a completion script for a shell",
 }
 

@@ -1,4 +1,4 @@
-"""``toyspec schema``: the JSON Schema of a kind, of a profile, or of what a command prints."""
+"""``toyspec schema``: the JSON Schema of a kind, a profile or what a command prints, or a table of the format."""
 
 from __future__ import annotations
 
@@ -23,19 +23,26 @@ PROFILES = ("toy/v1", "metrics/v1", "kaun/v1")
 _URN = re.compile(r'"\$ref": "([^"#]+)#?[^"]*"')
 # Documents of schemas/ that do not describe a kind of a profile.
 _OTHER = {"report": ("report", "v1", "report.json"), "shared": ("shared", "v1", "definitions.json")}
+# What a checker or a writer needs that no JSON Schema can say.
+_TABLES = {"rules": ("rules.json",), "limits": ("limits.json",), "media-types": ("media.json",)} | {
+    f"{profile}/stream": (*profile.split("/"), "stream.json") for profile in PROFILES
+}
 
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and an example to *parser*."""
     parser.usage = "toyspec schema [NAME]"
     parser.description = (
-        "Print a JSON Schema (2020-12). NAME is one of\n"
+        "Print a JSON Schema (2020-12), or a table of the specification. NAME is one of\n"
         "\n"
         "  step, toy/v1/step   a kind, byte for byte: every reference is a URN\n"
         "  toy/v1              a whole profile, without outside references\n"
         "  ls                  what a command prints with --json, with those that it\n"
         "                      refers to in $defs\n"
         "  report, shared      the report of a check, and what profiles share\n"
+        "  rules, limits       every rule of a check, and the limits of lines and numbers\n"
+        "  media-types         the file extension of each media type\n"
+        "  toy/v1/stream       the rules that relate the records of a stream\n"
         "\n"
         "Without NAME, list all."
     )
@@ -73,6 +80,7 @@ def _sorts() -> dict[str, dict[str, partial[bytes]]]:
     return sorts | {
         "profiles": {profile: file("bundled", f"{profile.replace('/', '-')}.json") for profile in PROFILES},
         "others": {name: file(*parts) for name, parts in _OTHER.items()},
+        "tables": {name: file(*parts) for name, parts in _TABLES.items()},
         "commands": {name: partial(_answer, name) for name in ANSWERS},
     }
 
