@@ -367,9 +367,10 @@ function endOf(run: Run): { text: string; tone: string; title: string } {
   return { text: [found.text, ...warnings].join(", "), tone: "torn", title: [found.title, ...warnings].join("; ") };
 }
 
-function endOfLog({ state, ended, reason, error }: Run): { text: string; tone: string; title: string } {
+function endOfLog({ state, ended, profile, reason, error }: Run): { text: string; tone: string; title: string } {
   const log = STATES[state];
-  if (state === "complete" && ended === "unknown") return { text: "no end mark", tone: "other", title: "the log is whole; its format does not say whether the run ended" };
+  // A log of toyspec that was imported says that its source has no end mark.
+  if ((state === "complete" || (state === "torn" && profile === "toy/v1")) && ended === "unknown") return { text: "no end mark", tone: "other", title: "the log is whole; its format does not say whether the run ended" };
   if (state === "complete" && ended === "no") return { text: "not ended", tone: "torn", title: "the log is whole; fewer steps were made than were planned" };
   if (state === "running" || state === "torn" || state === "unread" || reason === null) return { text: state, tone: state, title: log };
   const end = plain(reason, 40);

@@ -18,6 +18,7 @@ import pytest
 from command_line import toyspec_within as toyspec
 from conversions import accounted, importable_samples, imported, records, write_run
 from convert.test_convert_tensorboard import WALL, event_file, steps
+from toyspec import open_run
 from toyspec.convert import (
     export_runs,
     import_runs,
@@ -35,10 +36,10 @@ def test_step_that_was_guessed_wrong_is_named_and_imported_again(
     log, out = tmp_path / "log.jsonl", str(tmp_path / "runs")
     log.write_bytes(b'{"step": 1, "iter": 10, "loss": 2.5}\n{"step": 1, "iter": 20, "loss": 2.0}\n')
     assert 0 == main(["import", str(log), "--out", out])
-    assert [1, 1] == [record["step"] for record in records(tmp_path / "runs" / "log")[1:]]
+    assert [1, 1] == [record["step"] for record in records(tmp_path / "runs" / "log") if "step" in record]
     for _ in range(2):
         assert 0 == main(["import", "--step-key", "iter", str(log), "--out", out])
-    assert [10, 20] == [record["step"] for record in records(tmp_path / "runs" / "log")[1:]]
+    assert [10, 20] == [record["step"] for record in records(tmp_path / "runs" / "log") if "step" in record]
     assert "already there" in capsys.readouterr().out
     assert ["log"] == os.listdir(out)
 
@@ -124,6 +125,23 @@ def test_every_format_in_a_folder_is_imported(tmp_path: Path) -> None:
     assert [("broken.wandb", fact)] == [(os.path.basename(error.path), error.message) for error in report.errors]
     again = import_runs([tmp_path / "all"], tmp_path / "runs")
     assert {"done-before"} == {run.status for run in again.runs}
+
+
+def test_run_whose_source_has_no_end_has_no_end_mark(tmp_path: Path) -> None:
+    """It is not torn as a run that was killed is; once records come after the note, it is."""
+    event_file(tmp_path / "a", *steps(1))
+    imported(tmp_path / "a", tmp_path / "runs")
+    stream = tmp_path / "runs" / "a" / "events.jsonl"
+
+    def states() -> list[str]:
+        facts = open_run(stream).facts
+        done = toyspec("check", str(stream))
+        return [facts.state, facts.ended, facts.state_text, done.stdout.decode().splitlines()[-1]]
+
+    assert ["torn", "unknown", "no end mark", "1 run: no end mark · 1 warning"] == states()
+    with stream.open("ab") as file:
+        file.write(b'{"kind":"note","t":9.0,"text":"goes on"}\n')
+    assert ["torn", "no", "torn", "1 run: torn · 1 warning"] == states()
 
 
 def test_log_content_is_shown_inert(tmp_path: Path) -> None:

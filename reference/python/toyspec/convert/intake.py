@@ -31,6 +31,7 @@ from toyspec.convert.reports import (
 )
 from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError, encode_record
 from toyspec.core.format.redaction import Redaction
+from toyspec.core.runs.stream_ends import END_UNKNOWN
 from toyspec.core.writing.clocks import utc_text
 from toyspec.core.writing.dropped_records import TOPIC
 from toyspec.core.writing.events import check_record
@@ -245,6 +246,8 @@ class Intake:
             yield self._line(note | {key: each for key, each in counts.items() if each})
         if self._end is None and reason is None:
             ledger.note("the source does not say how the run ended, so it has no run_end")
+            text = "the source does not say how the run ended"
+            yield self._line({"kind": "note", "t": self.timeline.last, "text": text, "topic": END_UNKNOWN})
         elif self._end is None:
             yield self._line(_explained({"kind": "run_end", "t": self.timeline.last, "reason": reason}))
         else:

@@ -57,11 +57,14 @@ Ended = RunEnded
 """Whether a run ended, as its log says it. Most logs of other programs have no mark of their end: ``unknown``."""
 
 
-def state_text(state: str, ended: Ended) -> str:
+def state_text(state: str, ended: Ended, profile: str | None) -> str:
     """Return the *state* of a log for people, with what is known of the end of its run.
 
-    A whole log is ``complete`` only where the run says that it ended: else ``no end mark``, or ``not ended``.
+    A whole log is ``complete`` only where the run says that it ended: else ``no end mark``, or ``not ended``. One of
+    the *profile* toy/v1 without ``run_end`` has no end mark where its end is unknown, as an import notes.
     """
+    if state == "torn" and ended == "unknown" and profile == "toy/v1":
+        return "no end mark"
     if state != "complete" or ended == "yes":
         return state
     return "no end mark" if ended == "unknown" else "not ended"

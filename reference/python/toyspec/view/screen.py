@@ -63,7 +63,7 @@ def end_of(row: dict[str, Any]) -> tuple[str, str]:
     """Return how a run ended and the style of that: a whole log of a run that went wrong is not green."""
     state, reason = row["state"], row["reason"]
     if reason in (None, "completed") or state in ("running", "torn"):
-        text = state_text(state, row["ended"])
+        text = state_text(state, row["ended"], row["profile"])
         warnings = facts_of_row(row).warnings
         return ", ".join([text, *warnings]), STATES.get(colored_as(state, warnings), "")
     text = shortened(reason, _TITLE_COLUMNS)

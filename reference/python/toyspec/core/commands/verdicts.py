@@ -13,6 +13,7 @@ from toyspec.core.command_line.progress import Progress
 from toyspec.core.findings import FileReport, PathError, state_text
 from toyspec.core.format.profiles import closing_kind
 from toyspec.core.reading.run_files import run_of
+from toyspec.core.runs.stream_ends import is_end_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,8 +50,11 @@ class Verdict:
         elif report.profile is None and report.dialect is None:
             self._counts["foreign"] += 1
         else:
-            own: Ended = "unknown" if closing_kind(report.profile) is None else "yes"
-            state = state_text(report.state, own if report.dialect is None else report.dialect.ended)
+            is_torn = report.state == "torn" and report.profile == "toy/v1"
+            is_unknown = is_end_unknown(report.path) if is_torn else closing_kind(report.profile) is None
+            own: Ended = "unknown" if is_unknown else "yes"
+            ended = own if report.dialect is None else report.dialect.ended
+            state = state_text(report.state, ended, report.profile)
             run = run_of(report.path)
             if run == self._run[0]:
                 # A run with two streams has the worse state of both.

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from toyspec.core.runs.discovery import Stream
 
 
+END_UNKNOWN = "end-unknown"
+"""Topic of the last note of a log that was made of one whose format has no end."""
+
 BLOCK_BYTES = 1 << 9
 """Number of bytes that are read of each end at first."""
 
@@ -76,6 +79,23 @@ def ends_at(path: str, checked_bytes: int = WHOLE_BYTES) -> Ends | None:
             os.close(descriptor)
     except OSError:
         return None
+
+
+def is_end_unknown(path: str) -> bool:
+    """Return whether the stream *path* ends with the note of an import that how the run ended is not known."""
+    if is_address(path):
+        return False
+    try:
+        descriptor = descriptor_of(path)
+    except OSError:
+        return False
+    try:
+        size = os.fstat(descriptor).st_size
+        tail = _read_at(descriptor, max(0, size - BLOCK_BYTES), BLOCK_BYTES)
+    finally:
+        os.close(descriptor)
+    last = records_among(RecordFeed(profile="toy/v1").feed(tail))[-1:]
+    return any(record.kind == "note" and record.get("topic") == END_UNKNOWN for record in last)
 
 
 def records_among(found: Iterable[Record | Gap]) -> list[Record]:

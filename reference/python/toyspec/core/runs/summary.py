@@ -43,7 +43,7 @@ from toyspec.core.runs.run_facts import (
     settings_of,
     unended,
 )
-from toyspec.core.runs.stream_ends import WHOLE_BYTES, ends_at, records_among, states_of_other_ranks
+from toyspec.core.runs.stream_ends import WHOLE_BYTES, ends_at, is_end_unknown, records_among, states_of_other_ranks
 from toyspec.core.system_calls import is_locked
 from toyspec.core.writing.clocks import utc_text
 
@@ -156,12 +156,13 @@ class RunSummary:
 
     @property
     def ended(self) -> Ended:
-        """Whether the run says that it ended; unknown where its format has no end."""
+        """Whether the run says that it ended; unknown where its format has no end, or the log has that fact."""
         if self.end is not None:
             return "yes"
         if self.dialect is not None:
             return self.dialect.ended
-        return "unknown" if closing_kind(self.profile) is None else "no"
+        is_unknown = closing_kind(self.profile) is None or (self.extent.state == "torn" and is_end_unknown(self.path))
+        return "unknown" if is_unknown else "no"
 
     def smaller_is_better(self, name: str) -> bool | None:
         """Return whether smaller values of the series *name* are better; None if that is unknown."""
