@@ -517,7 +517,8 @@ def bench_pixels(session: nox.Session) -> None:
 
 @nox.session
 def bench_health(session: nox.Session) -> None:
-    """Measure what health rules find in trained curves, their false alarms and their cost: ``--part tuned``."""
+    """Measure what health rules find in drawn and in trained curves, and their cost: ``--part tuned``."""
+    python(session, f"{BENCH}/health_kinds.py", "--runs", "1000", "--problems", "200", "--seed", "7")
     for part, runs, steps in (("tuned", "16", "3000"), ("held-out", "60", "5000")):
         # Trained once, 300,000 steps on two cores in some minutes, and kept in build/.
         command = [sys.executable, f"{BENCH}/health_curves.py", HEALTH_CURVES, part, runs, steps]

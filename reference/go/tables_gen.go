@@ -309,6 +309,7 @@ var profileTables = map[Profile]profileTable{
 			{name: "level", form: formString, values: []string{"info", "warning", "error"}, required: true},
 			{name: "text", form: formString, required: true},
 			{name: "event", form: formString, values: []string{"begun", "recovered"}},
+			{name: "settled", form: formBoolean},
 			{name: "metric", form: formString},
 			{name: "value", form: formNumber, nullable: true},
 			{name: "threshold", form: formNumber},

@@ -349,6 +349,7 @@ let profiles =
               field ~required:true "level" (value ~allowed:[ "info"; "warning"; "error" ] String);
               field ~required:true "text" (value String);
               field "event" (value ~allowed:[ "begun"; "recovered" ] String);
+              field "settled" (value Boolean);
               field "metric" (value String);
               field "value" (value ~nullable:true Number);
               field "threshold" (value Number);

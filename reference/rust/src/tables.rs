@@ -521,6 +521,7 @@ pub static PROFILES: [ProfileTable; 3] = [
                 Field { name: "level", required: true, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("info"), Constant::Text("warning"), Constant::Text("error")], ..Schema::OPEN } },
                 Field { name: "text", required: true, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
                 Field { name: "event", required: false, always: false, declares: false, schema: Schema { form: Form::String, values: &[Constant::Text("begun"), Constant::Text("recovered")], ..Schema::OPEN } },
+                Field { name: "settled", required: false, always: false, declares: false, schema: Schema { form: Form::Boolean, ..Schema::OPEN } },
                 Field { name: "metric", required: false, always: false, declares: false, schema: Schema { form: Form::String, ..Schema::OPEN } },
                 Field { name: "value", required: false, always: false, declares: false, schema: Schema { form: Form::Number, nullable: true, ..Schema::OPEN } },
                 Field { name: "threshold", required: false, always: false, declares: false, schema: Schema { form: Form::Number, ..Schema::OPEN } },

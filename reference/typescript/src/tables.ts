@@ -3895,6 +3895,13 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
       ]
      },
      {
+      "name": "settled",
+      "required": false,
+      "types": [
+       "boolean"
+      ]
+     },
+     {
       "name": "metric",
       "required": false,
       "types": [

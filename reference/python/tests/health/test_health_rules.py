@@ -199,13 +199,26 @@ def test_command_that_fails_blocks_nothing_and_is_reported_once(
 def test_queue_is_bounded_and_what_is_lost_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """While an action does not end, no more than 100 alerts wait; the others are counted."""
     dispatcher = _dispatcher({"command": [sys.executable, "-c", "import time; time.sleep(60)"], "timeout": 0.5})
-    for _ in range(150):
-        dispatcher.send(ALERT)
+    for at in range(150):
+        dispatcher.send(msgspec.structs.replace(ALERT, rule=f"r{at}"))
     dispatcher.finish(seconds=0.1)
     assert dispatcher.lost >= 48
     output = capsys.readouterr().err
     assert f"{dispatcher.lost} were not handed over" in output
     assert "given up" in output
+
+
+def test_action_gets_one_incident_of_a_rule_an_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What happens again within an hour is not sent again, unless it asks to stop."""
+    now = [0.0]
+    monkeypatch.setattr("toyspec.health.actions.time.monotonic", lambda: now[0])
+    dispatcher = _dispatcher({"command": _keeping(tmp_path / "got")})
+    for at, stop in ((0, False), (3599, False), (3601, False), (3602, True), (3603, True)):
+        now[0] = float(at)
+        dispatcher.send(msgspec.structs.replace(ALERT, step=at, stop=stop))
+    monkeypatch.undo()
+    dispatcher.finish()
+    assert [0, 3601, 3602, 3603] == [each["step"] for each in _got(tmp_path / "got")]
 
 
 def test_action_gets_its_levels_and_rules(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ The tables ``[[alerts]]`` of ``toyspec.toml`` say which; ``schemas/meta/alerts.j
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import queue
 import threading
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _MOST_WAITING: Final = 100
 _SECONDS_AT_END: Final = 10.0
+_SECONDS_BETWEEN: Final = 3600.0
 
 
 class AlertAction(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -98,24 +100,37 @@ class AlertDispatcher:
         self._waiting: queue.Queue[tuple[AlertAction, dict[str, Any]] | None] = queue.Queue(_MOST_WAITING)
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
+        self._sent: dict[tuple[int, str], float] = {}
         self._announced: set[tuple[int, tuple[str, str | None, int | None]]] = set()
         self._is_given_up = False
         self.lost = 0
         """Number of alerts that were not handed over, since too many waited."""
 
     def send(self, alert: HealthAlert) -> None:
-        """Hand *alert* to each action that wants it: those of its level and its rule, and the end of what they had."""
+        """Hand *alert* to each action that wants it: those of its level and its rule, and the end of what they had.
+
+        Of the incidents of a rule that do not ask to stop, an action gets one an hour.
+        """
         for at, action in enumerate(self._actions):
             key = (at, alert.subject)
-            if alert.event == "recovered":
-                if key not in self._announced:
+            if alert.event == "begun":
+                is_wanted = alert.is_at_least(action.level) and is_among(alert.rule, action.rules)
+                if not is_wanted or self._is_flood(at, alert):
                     continue
-                self._announced.discard(key)
-            elif not alert.is_at_least(action.level) or not is_among(alert.rule, action.rules):
-                continue
-            else:
                 self._announced.add(key)
+            elif key not in self._announced:
+                continue
+            elif alert.event == "recovered":
+                self._announced.discard(key)
             self._put(action, message_of(alert, run=self._run, path=self._path))
+
+    def _is_flood(self, at: int, alert: HealthAlert) -> bool:
+        """Return whether the action had an incident of the rule within the last hour; one that asks to stop is none."""
+        now, key = time.monotonic(), (at, alert.rule)
+        if not alert.stop and now - self._sent.get(key, -math.inf) < _SECONDS_BETWEEN:
+            return True
+        self._sent[key] = now
+        return False
 
     def finish(self, seconds: float = _SECONDS_AT_END) -> None:
         """Wait at most *seconds* until everything is handed over, and give up what is left."""

@@ -117,6 +117,8 @@ def recorded_alert(record: Record, rank: int | None = None) -> HealthAlert | Non
     """Return the alert that an ``alert`` event has; None where the event is not valid."""
     said = {name: record.value[name] for name in _OF_EVENT if record.value.get(name) is not None}
     event = "recovered" if record.value.get("event") == "recovered" else "begun"
+    if event == "begun" and record.value.get("settled") is True:
+        event = "settled"
     place = {"step": record.step, "time": record.time, "line": record.line, "offset": record.offset}
     try:
         return msgspec.convert({"rank": rank, **said, "event": event, **place}, HealthAlert)

@@ -16,10 +16,13 @@ import msgspec
 from toyspec.core.escaping import shortened
 from toyspec.core.reading.attempts import world_size_of
 from toyspec.core.reading.run_files import is_of_latest_attempt
+from toyspec.health.levels import WINDOW, BestLevel
 from toyspec.health.rules import (
     PACE,
     RECOVERED,
+    SETTLED,
     BoundRule,
+    DivergedRule,
     HealthAlert,
     MetricRule,
     NonfiniteRule,
@@ -30,7 +33,7 @@ from toyspec.health.rules import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from toyspec.core.reading.records import Record
     from toyspec.health.rules import AnyRule
@@ -47,21 +50,41 @@ _PAUSES = 2.0
 _PACE_SECONDS = 1.0
 NO_PROGRESS: Final = frozenset(["system", "alert", "note", "run_end", "define", "artifact", "reference"])
 """Kinds of records that are written beside the training, and say nothing of its progress."""
-WINDOW: Final = 101
-"""Number of values of which the running median and interquartile range are."""
-LEAST_VALUES: Final = 20
+LEAST_VALUES: Final = 50
 """Number of values before which nothing is a spike."""
 CALM_VALUES: Final = 5
 """Number of good values in a row that end an incident."""
 _MOST_RANGES: Final = 1e6
+MOST_INCIDENTS: Final = 3
+"""Number of incidents of a rule and a metric after which only the 10th, the 100th and so on are reported.
+
+Those of level error are reported each time.
+"""
+# From this incident on, a value has to be farther from the median than those before.
+_RAISING_INCIDENT: Final = 2
+# What was seen of a metric counts half after 2,000 values; it is looked at every ten.
+_FADING: Final = 0.5 ** (10 / 2000)
+_BEYOND_SEEN: Final = 1.4
 
 # The last values that are compared with those before them, for what gets slower.
 _RECENT = 30
 _LEAST_REFERENCE = 60
 _SLOWER_WINDOW = 150
 _LEAST_PLATEAU = 50
+_FIRST_REFRESH = 20
 _REFRESH = 10
+_LEAST_BLOCKS = 8
+_LEAST_RATE = 1e-9
+_MOST_BLOCKS = 400
+# What a plateau takes for an improvement, in interquartile ranges.
+_NOISE = 0.1
+_NEW_LEVEL = "which counts as its level from now on; the incident goes on"
 _LARGEST = sys.float_info.max
+_MILESTONES: Final = frozenset(10**power for power in range(1, 16))
+
+
+def _next_milestone(number: int) -> int:
+    return int(10 ** len(str(number)))
 
 
 class Incident:
@@ -78,26 +101,104 @@ class Incident:
         self.best_step: float = 0
         self.reference = 0.0
         """The level before the incident."""
+        self.number = 0
+        """Number of incidents so far."""
+        self.back: tuple[float, float] | None = None
+        """The bounds between which the incident is over, where these are not those of today."""
+        self.since = 0
+        """Number of values since it began."""
+        self.is_settled = self.is_rearmed = self.is_of_mean = False
+        self._is_counted = False
         self._metric = metric
 
     def begin(self, text: str, value: float, threshold: float | None = None, **place: Any) -> list[HealthAlert]:
         """Return the begin of the incident; nothing if it goes on."""
-        if self.is_open:
+        if self.is_open and not self.is_rearmed:
             return []
         self.is_open = True
+        self.is_settled = self.is_rearmed = False
+        self.since = 0
+        self.number += 1
         stop = self.rule.on == "stop"
+        is_limited = self.rule.level != "error"
+        self._is_counted = is_limited and self.number > MOST_INCIDENTS and self.number not in _MILESTONES
+        if self._is_counted:
+            return []
+        if is_limited and self.number >= MOST_INCIDENTS:
+            text = f"{text} (incident {self.number:,}; the next report is of the {_next_milestone(self.number):,}th)"
         return [self._alert(value, level=self.rule.level, text=text, threshold=threshold, stop=stop, **place)]
 
     def end(self, text: str, value: float, **place: Any) -> list[HealthAlert]:
         """Return the end of the incident; nothing if none goes on."""
         if not self.is_open:
             return []
-        self.is_open = False
+        self.is_open = self.is_rearmed = False
+        self.back = None
+        if self._is_counted:
+            return []
         return [self._alert(value, level="info", text=f"{RECOVERED}{text}", event="recovered", **place)]
+
+    def settle(self, text: str, value: float, **place: Any) -> list[HealthAlert]:
+        """Return that a new level counts from now on, while the incident goes on."""
+        if not self.is_open:
+            return []
+        self.is_settled = True
+        if self._is_counted:
+            return []
+        return [self._alert(value, level="info", text=f"{SETTLED}{text}", event="settled", **place)]
 
     def _alert(self, value: float, **members: Any) -> HealthAlert:
         known = value if math.isfinite(value) else None
         return HealthAlert(rule=self.rule.name, metric=self._metric, value=known, **members)
+
+
+class PaceHistory:
+    """Medians and means of the blocks of a metric since the run began, for what gets slower."""
+
+    def __init__(self) -> None:
+        self._medians: list[float] = []
+        self._count = 0
+        self._sum = self._inverse = 0.0
+        self._means: list[float] = []
+        self._rates: list[float] = []
+
+    def take(self, number: float, window: deque[float]) -> None:
+        """Take in *number*, which is the last one of *window*."""
+        self._count += 1
+        self._sum += number
+        # The mean of a throughput is that of its inverse: a pause counts with its time.
+        self._inverse += 1 / max(number, _LEAST_RATE)
+        if not self._count % _RECENT:
+            self._medians.append(sorted(list(window)[-_RECENT:])[_RECENT // 2])
+            self._means.append(self._sum / _RECENT)
+            self._rates.append(_RECENT / self._inverse)
+            self._sum = self._inverse = 0.0
+            for blocks in (self._medians, self._means, self._rates):
+                # Of too many, every second one is left out, but for the last ones.
+                if len(blocks) > _MOST_BLOCKS:
+                    del blocks[: _MOST_BLOCKS // 2 : 2]
+
+    def best_median(self, goal: str) -> float:
+        """Return the best tenth of the medians."""
+        return _tenth(self._medians, goal == "min")
+
+    def later_mean(self, goal: str) -> float:
+        """Return the second worst one of the last four means, since one has an evaluation in it."""
+        return sorted(self._means[-4:])[-2] if goal == "min" else sorted(self._rates[-4:])[1]
+
+    def earlier_mean(self, goal: str) -> float | None:
+        """Return the worst tenth of the means before the last four; None if there are few."""
+        before = self._means[:-4] if goal == "min" else self._rates[:-4]
+        return _tenth(before, is_lowest=goal == "max") if len(before) >= _LEAST_BLOCKS else None
+
+
+def _tenth(values: Sequence[float], is_lowest: bool) -> float:
+    ordered = sorted(values)
+    return ordered[len(ordered) // 10] if is_lowest else ordered[-1 - len(ordered) // 10]
+
+
+def _side(rule: DivergedRule, bound: float) -> tuple[float, float]:
+    return (-_LARGEST, bound) if rule.goal == "min" else (bound, _LARGEST)
 
 
 class WatchedSeries:
@@ -108,24 +209,43 @@ class WatchedSeries:
         self._rank = rank
         incidents = [Incident(rule, None if name == PACE else name) for rule in rules]
         self._of_windows = [each for each in incidents if isinstance(each.rule, PlateauRule | SlowerRule)]
-        self._of_values = [each for each in incidents if each not in self._of_windows]
-        needs = [rule for rule in rules if not isinstance(rule, NonfiniteRule | BoundRule)]
+        levels: dict[tuple[Any, ...], BestLevel] = {}
+        self._of_levels: list[tuple[Incident, BestLevel]] = []
+        for each in incidents:
+            if isinstance(each.rule, DivergedRule):
+                key = (each.rule.goal, each.rule.average, each.rule.values)
+                self._of_levels.append((each, levels.setdefault(key, BestLevel(each.rule))))
+        self._levels = tuple(levels.values())
+        self._of_values = [
+            each for each in incidents if not isinstance(each.rule, PlateauRule | SlowerRule | DivergedRule)
+        ]
+        needs = [rule for rule in rules if isinstance(rule, SpikeRule | PlateauRule | SlowerRule)]
         size = _SLOWER_WINDOW if any(isinstance(rule, SlowerRule) for rule in needs) else WINDOW
         self._window: deque[float] | None = deque(maxlen=size) if needs else None
         self._steps: deque[float] = deque(maxlen=size)
         self._is_calm = True
         self._flagged = 0
         self._first_step: float | None = None
+        self._first_level: float | None = None
+        self._highest_rise = 0.0
+        self._seen_above = self._seen_below = 0.0
+        self._history = PaceHistory() if size == _SLOWER_WINDOW else None
         self._start_level()
 
     def take(self, value: float | None, step: float) -> Iterable[HealthAlert]:
         """Take in any value, also one that is not finite; None is not finite either. Return the alerts."""
         # Nearly every value of a log ends here.
         if self._is_calm and value is not None and self._low <= value <= self._high:
+            if self._levels:
+                self._take_level(value)
             return self._kept(value, step)
         number = _float(value)
         found: list[HealthAlert] = []
         is_flagged = False
+        if self._levels and math.isfinite(number):
+            self._take_level(number)
+            for each, level in self._of_levels:
+                found += self._diverged(each, level, number, step)
         for each in self._of_values:
             broken = self._breaks(each.rule, number)
             is_flagged = is_flagged or (isinstance(each.rule, SpikeRule) and broken is not None)
@@ -133,18 +253,52 @@ class WatchedSeries:
         if math.isfinite(number) and self._window is not None:
             # What is compared with the median must not move it; only a level that stays is a new one.
             self._flagged = self._flagged + 1 if is_flagged else 0
+            if is_flagged and any(each.number >= _RAISING_INCIDENT for each in self._of_values):
+                self._see([number])
             if not is_flagged:
                 found += self._kept(number, step)
             elif self._flagged > WINDOW:
                 found += self._settled(self._window, number, step)
-        self._is_calm = not any(each.broken or each.is_open for each in self._of_values)
+        self._is_calm = not any(each.broken or each.is_open for each in self._of_values) and not any(
+            each.is_open for each, _ in self._of_levels
+        )
         return found
+
+    def _take_level(self, number: float) -> None:
+        if sum(level.take(number) for level in self._levels):
+            self._bound()
+
+    def _diverged(self, incident: Incident, level: BestLevel, number: float, step: float) -> list[HealthAlert]:
+        """Return the alerts about the level of a metric beside its best one."""
+        if not level.is_known:
+            return []
+        rule, place = incident.rule, self._place(step)
+        if incident.back is not None and incident.is_open:
+            incident.since += 1
+            now = level.level
+            if incident.back[0] <= now <= incident.back[1]:
+                return incident.end(f"{self._shown} is {now:.4g} again, near its best level", now, **place)
+            if incident.since >= WINDOW and not incident.is_settled and level.is_flat:
+                level.accept()
+                self._bound()
+                return incident.settle(f"{self._shown} stays near {now:.4g}, {_NEW_LEVEL}", now, **place)
+            return []
+        low, high = _side(rule, level.bound(rule))
+        if low <= number <= high or low <= (now := level.level) <= high:
+            return []
+        bound, best = level.bound(rule), level.best
+        side = "above" if rule.goal == "min" else "below"
+        text = f"{self._shown} is {now:.4g} over {rule.values} values, {side} {bound:.4g}; its best level is {best:.4g}"
+        incident.back = _side(rule, level.bound(rule, 0.5))
+        return self._begun(incident, text, now, bound, step)
 
     def _kept(self, number: float, step: float) -> Iterable[HealthAlert]:
         if self._window is None:
             return ()
         self._window.append(number)
         self._steps.append(step)
+        if self._history is not None:
+            self._history.take(number, self._window)
         self._until_refresh -= 1
         return self._refresh(self._window, step) if self._until_refresh <= 0 else ()
 
@@ -152,19 +306,20 @@ class WatchedSeries:
         self._flagged = 0
         self._median = self._spread = math.nan
         self._farthest = math.inf
-        self._until_refresh = LEAST_VALUES
+        self._until_refresh = _FIRST_REFRESH
         self._bound()
 
     def _settled(self, window: deque[float], number: float, step: float) -> list[HealthAlert]:
-        window.clear()
-        self._steps.clear()
-        self._start_level()
         found: list[HealthAlert] = []
         for each in self._of_values:
             if isinstance(each.rule, SpikeRule):
-                text = f"{self._shown} stays near {number:.4g}, which counts as its level from now on"
-                found += each.end(text, number, **self._place(step))
+                each.back = each.back or self._range(each.rule)
+                text = f"{self._shown} stays near {number:.4g}, {_NEW_LEVEL}"
+                found += each.settle(text, number, **self._place(step))
                 each.broken = each.calm = 0
+        window.clear()
+        self._steps.clear()
+        self._start_level()
         return found
 
     def _counted(
@@ -182,7 +337,10 @@ class WatchedSeries:
         else:
             incident.broken = 0
             incident.calm += 1
-            if incident.calm >= CALM_VALUES:
+            if incident.back is not None and not incident.back[0] <= number <= incident.back[1]:
+                # Good beside the level of today, and not beside the one before the incident.
+                incident.is_rearmed = incident.is_rearmed or incident.calm >= CALM_VALUES
+            elif incident.calm >= CALM_VALUES:
                 text = f"{self._shown} is {_shown(number)} again: {CALM_VALUES} good values in a row"
                 return incident.end(text, number, **self._place(step))
         return ()
@@ -215,13 +373,17 @@ class WatchedSeries:
             reach = min(reach, rule.farthest * self._farthest)
         # Rounding must not make a constant metric spike.
         reach = max(reach, max(rule.share, 1e-9) * abs(self._median), rule.least, sys.float_info.min)
-        low = -_LARGEST if rule.direction == "up" else self._median - reach
-        high = _LARGEST if rule.direction == "down" else self._median + reach
+        above, below = (
+            max(reach, _BEYOND_SEEN * abs(self._median) * seen) for seen in (self._seen_above, self._seen_below)
+        )
+        low = -_LARGEST if rule.direction == "up" else self._median - below
+        high = _LARGEST if rule.direction == "down" else self._median + above
         return low, high
 
     def _bound(self) -> None:
         """Set the bounds between which no rule is broken."""
         ranges = [self._range(each.rule) for each in self._of_values]
+        ranges += [_side(each.rule, level.bound(each.rule)) for each, level in self._of_levels if level.is_known]
         self._low = max((low for low, _ in ranges), default=-_LARGEST)
         self._high = min((high for _, high in ranges), default=_LARGEST)
 
@@ -235,6 +397,7 @@ class WatchedSeries:
             # Of few values, the farthest is not yet known.
             known = size >= WINDOW // 2
             self._farthest = max(ordered[-1] - self._median, self._median - ordered[0]) if known else math.inf
+            self._see(list(window)[-_REFRESH:])
             self._bound()
         self._until_refresh = _REFRESH if size >= WINDOW // 2 else 4
         if self._first_step is None:
@@ -242,40 +405,68 @@ class WatchedSeries:
         found: list[HealthAlert] = []
         for each in self._of_windows:
             if isinstance(each.rule, PlateauRule) and size >= _LEAST_PLATEAU:
-                found += self._plateau(each, step)
+                found += self._plateau(each, window, step)
             elif isinstance(each.rule, SlowerRule) and size >= _RECENT + _LEAST_REFERENCE:
                 found += self._slower(each, list(window), step)
         return found
 
-    def _plateau(self, incident: Incident, step: float) -> list[HealthAlert]:
-        median, best, rule = self._median, incident.best, incident.rule
+    def _see(self, values: Sequence[float]) -> None:
+        """Remember how far from the median values are, as a share of it."""
+        amount = abs(self._median)
+        above, below = (max(values) - self._median, self._median - min(values)) if amount else (0.0, 0.0)
+        self._seen_above = max(_FADING * self._seen_above, above / amount if amount else 0.0)
+        self._seen_below = max(_FADING * self._seen_below, below / amount if amount else 0.0)
+
+    def _plateau(self, incident: Incident, window: Collection[float], step: float) -> list[HealthAlert]:
+        best, rule = incident.best, incident.rule
+        # The median of what is 0 or 1, as many rewards are, does not move for long.
+        median, average = (self._median, "median") if rule.goal == "min" else (sum(window) / len(window), "mean")
         sign = 1 if rule.goal == "min" else -1
-        if best is None or sign * (best - median) > max(rule.by * abs(best), 1e-12):
+        if self._first_level is None:
+            self._first_level = median
+        if best is None or sign * (best - median) > max(rule.by * abs(best), _NOISE * self._spread, 1e-12):
             incident.best, incident.best_step = median, step
             return incident.end(f"{self._shown} improves again, to {median:.4g}", median, **self._place(step))
+        self._highest_rise = max(self._highest_rise, sign * (median - best))
         waited = step - incident.best_step
         if waited < max(rule.steps, rule.share * (step - (self._first_step or 0))):
             return []
-        text = f"{self._shown} has not improved for {waited:g} steps: its median is {median:.4g}, the best {best:.4g}"
+        # What has no trend, as the losses of two adversaries, is on no plateau.
+        if sign * (self._first_level - best) <= max(self._spread, 2 * self._highest_rise):
+            return []
+        text = (
+            f"{self._shown} has not improved for {waited:g} steps: its {average} is {median:.4g}, the best {best:.4g}"
+        )
         return self._begun(incident, text, median, best, step)
 
     def _slower(self, incident: Incident, values: list[float], step: float) -> list[HealthAlert]:
         rule, recent = incident.rule, sorted(values[-_RECENT:])[_RECENT // 2]
         sign = 1 if rule.goal == "min" else -1
+        assert self._history is not None
         if incident.is_open:
-            is_over = sign * (recent - incident.reference) < rule.by / 2 * abs(incident.reference)
-            text = f"{self._shown} is {recent:.4g} again"
-            return incident.end(text, recent, **self._place(step)) if is_over else []
+            now = self._history.later_mean(rule.goal) if incident.is_of_mean else recent
+            is_over = sign * (now - incident.reference) < rule.by / 2 * abs(incident.reference)
+            return incident.end(f"{self._shown} is {now:.4g} again", now, **self._place(step)) if is_over else []
         before = sorted(values[:-_RECENT])
-        reference = before[len(before) // 2]
-        least = max(rule.by * reference, before[3 * len(before) // 4] - before[len(before) // 4])
-        worse = sign * (recent - reference)
+        incident.is_of_mean = False
+        now, reference, name = recent, before[len(before) // 2], "its median {:.4g} before"
+        spread = before[3 * len(before) // 4] - before[len(before) // 4]
+        least = max(rule.by * reference, spread)
+        if sign * (now - reference) <= least:
+            # What gets slower little by little is slow beside the best of the run.
+            reference, name = self._history.best_median(rule.goal), "the best tenth, {:.4g}"
+            least = max(2 * rule.by * reference, spread)
+        if sign * (now - reference) <= least and (earlier := self._history.earlier_mean(rule.goal)) is not None:
+            now, reference, incident.is_of_mean = self._history.later_mean(rule.goal), earlier, True
+            least, name = 2 * rule.by * reference, "the worst tenth before, {:.4g}"
+        worse = sign * (now - reference)
         if reference <= 0 or worse <= least:
             return []
         incident.reference = reference
-        text = f"{self._shown} is {recent:.4g} over {_RECENT} values, {worse / reference:.0%} "
-        text += f"{'more' if sign > 0 else 'less'} than its median {reference:.4g} before"
-        return self._begun(incident, text, recent, reference + sign * least, step)
+        average = " on average" if incident.is_of_mean else ""
+        text = f"{self._shown} is {now:.4g}{average} over {_RECENT} values, {worse / reference:.0%} "
+        text += f"{'more' if sign > 0 else 'less'} than {name.format(reference)}"
+        return self._begun(incident, text, now, reference + sign * least, step)
 
     def rewind(self, step: float) -> None:
         """Forget the values after *step*: the run goes on from there."""
@@ -287,6 +478,9 @@ class WatchedSeries:
             each.broken = each.calm = 0
             each.best_step = min(each.best_step, step)
         self._flagged = 0
+        self._seen_above = self._seen_below = 0.0
+        for level in self._levels:
+            level.rewind()
         if window:
             until = self._until_refresh
             self._refresh(window, step)

@@ -49,7 +49,7 @@ def all_rules(preset: str | None, configuration: Configuration) -> tuple[AnyRule
 
 def alert_line(alert: HealthAlert, terminal: Terminal) -> str:
     """Return *alert* as one line for people."""
-    level = "recovered" if alert.event == "recovered" else alert.level
+    level = alert.level if alert.event == "begun" else alert.event
     style = alert.level if alert.event == "begun" else "dim"
     step = "" if alert.step is None else f"  step {alert.step:g}"
     rank = "" if alert.rank is None else f"  rank {alert.rank}"

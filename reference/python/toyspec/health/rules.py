@@ -31,6 +31,7 @@ On = Literal["alert", "stop"]
 RulePhase = Literal["train", "eval", "decode", "serve"]
 Direction = Literal["up", "down", "both"]
 RuleGoal = Literal["min", "max"]
+Average = Literal["median", "mean"]
 
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 """From the least serious one."""
@@ -107,8 +108,18 @@ class PlateauRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=T
     share: Share = 0.5
 
 
+class DivergedRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="diverged"):
+    """The average of the last *values* is worse than the best one so far by *share*, and by *ranges* of the values."""
+
+    goal: RuleGoal = "min"
+    share: NotNegative = 0.5
+    ranges: NotNegative = 3.0
+    values: Many = 11
+    average: Average = "median"
+
+
 class SlowerRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="slower"):
-    """The median of the last values is worse than the one before them by the share *by*."""
+    """The last values are worse by the share *by* than those before them, or by twice that than the best."""
 
     metric: tuple[str, ...] = (PACE,)
     goal: RuleGoal = "min"
@@ -123,10 +134,17 @@ class StallRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     seconds: Positive = 300.0
 
 
-AnyRule = NonfiniteRule | SpikeRule | BoundRule | PlateauRule | SlowerRule | StallRule
+AnyRule = NonfiniteRule | SpikeRule | BoundRule | PlateauRule | DivergedRule | SlowerRule | StallRule
 _CHOICES: Final = {
     key: get_args(kind)
-    for key, kind in {"level": Level, "on": On, "phase": RulePhase, "direction": Direction, "goal": RuleGoal}.items()
+    for key, kind in {
+        "level": Level,
+        "on": On,
+        "phase": RulePhase,
+        "direction": Direction,
+        "goal": RuleGoal,
+        "average": Average,
+    }.items()
 }
 _TYPES: Final = {kind.__struct_config__.tag: kind for kind in get_args(AnyRule)}
 
@@ -327,9 +345,15 @@ def is_among(name: str, patterns: Iterable[str]) -> bool:
 RECOVERED = "recovered: "
 """What the text of the end of an incident begins with, for people."""
 
+SETTLED = "settled: "
+"""What the text about a level that is accepted begins with."""
+
 
 class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
-    """The begin or the end of one incident: a rule that a metric, a process or the run breaks."""
+    """The begin or the end of one incident: a rule that a metric, a process or the run breaks.
+
+    It is ``settled`` where the incident goes on, and a later value is compared with the level that stayed.
+    """
 
     rule: str
     """Name of the rule."""
@@ -337,7 +361,7 @@ class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
     """How serious it is; the end of an incident is an info."""
     text: str
     """What happened, with the numbers; names from the log are in it unchanged."""
-    event: Literal["begun", "recovered"] = "begun"
+    event: Literal["begun", "settled", "recovered"] = "begun"
     metric: str | None = None
     """Name of the metric concerned."""
     value: float | None = None
@@ -364,8 +388,8 @@ class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fact(self) -> str:
-        """What happened, without the word that says whether an incident begins or ends."""
-        return self.text.removeprefix(RECOVERED) if self.event == "recovered" else self.text
+        """What happened, without the word that says whether an incident ends or is settled."""
+        return self.text if self.event == "begun" else self.text.removeprefix(f"{self.event}: ")
 
     def is_at_least(self, level: Level) -> bool:
         """Return whether this is as serious as *level*, or more."""
@@ -374,8 +398,15 @@ class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def event_members(self) -> dict[str, Any]:
         """The members of an ``alert`` event that says the same; without ``t``."""
-        event = None if self.event == "begun" else self.event
-        named = {"event": event, "metric": self.metric, "threshold": self.threshold, "rank": self.rank}
+        event = "recovered" if self.event == "recovered" else None
+        settled = True if self.event == "settled" else None
+        named = {
+            "event": event,
+            "settled": settled,
+            "metric": self.metric,
+            "threshold": self.threshold,
+            "rank": self.rank,
+        }
         members: dict[str, Any] = {"rule": self.rule, "level": self.level, "text": self.text}
         members |= {key: value for key, value in named.items() if value is not None}
         if self.metric is not None:
@@ -394,7 +425,9 @@ class Incidents:
         self._open: dict[tuple[str, str | None, int | None], HealthAlert] = {}
 
     def take(self, alert: HealthAlert) -> None:
-        """Add the begin or the end of an incident."""
+        """Add the begin or the end of an incident; one that is settled is open."""
+        if alert.event == "settled":
+            return
         self._open.pop(alert.subject, None)
         if alert.event == "begun":
             self.by_rule[alert.rule] += 1

@@ -140,7 +140,7 @@ class RunHealth(Companionship):
             # While a record is written, this waits until that is done.
             self._run.write({"kind": "alert", **alert.event_members})
             step = "" if alert.step is None else f" at step {alert.step:g}"
-            level = alert.level if alert.event == "begun" else "recovered"
+            level = alert.level if alert.event == "begun" else alert.event
             say(f"{self._run.run_id}: {level}: {alert.rule}{step}: {alert.fact}")
             self._dispatcher.send(alert)
 

@@ -301,6 +301,7 @@ module Toyspec
           {"name" => "level", "required" => true, "types" => ["string"], "enum" => ["info", "warning", "error"]},
           {"name" => "text", "required" => true, "types" => ["string"]},
           {"name" => "event", "required" => false, "types" => ["string"], "enum" => ["begun", "recovered"]},
+          {"name" => "settled", "required" => false, "types" => ["boolean"]},
           {"name" => "metric", "required" => false, "types" => ["string"]},
           {"name" => "value", "required" => false, "types" => ["number", "null"]},
           {"name" => "threshold", "required" => false, "types" => ["number"]},

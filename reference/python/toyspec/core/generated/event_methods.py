@@ -78,9 +78,9 @@ class EventMethods(ABC):
         """Write an event of kind ``histogram``: how often the values of something fall into each bin."""
         self._log("histogram", name=name, edges=edges, counts=counts, step=step, phase=phase)
 
-    def alert(self, text: str, *, step: SupportsIndex | None = None, rule: str | None = "program", level: Literal["info", "warning", "error"] | None = "warning", event: Literal["begun", "recovered"] | None = None, metric: str | None = None, value: SupportsFloat | None = None, threshold: SupportsFloat | None = None, rank: SupportsIndex | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
+    def alert(self, text: str, *, step: SupportsIndex | None = None, rule: str | None = "program", level: Literal["info", "warning", "error"] | None = "warning", event: Literal["begun", "recovered"] | None = None, settled: bool | None = None, metric: str | None = None, value: SupportsFloat | None = None, threshold: SupportsFloat | None = None, rank: SupportsIndex | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
         """Write an event of kind ``alert``: a condition of the run that needs attention."""
-        self._log("alert", text=text, step=step, rule=rule, level=level, event=event, metric=metric, value=value, threshold=threshold, rank=rank, phase=phase)
+        self._log("alert", text=text, step=step, rule=rule, level=level, event=event, settled=settled, metric=metric, value=value, threshold=threshold, rank=rank, phase=phase)
 
     def reference(self, uri: str, *, step: SupportsIndex | None = None, role: str | None = None, size_bytes: SupportsIndex | None = None, sha256: str | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
         """Write an event of kind ``reference``: a file or another object outside the bundle that the run refers to."""

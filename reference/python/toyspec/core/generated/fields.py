@@ -282,6 +282,7 @@ FIELDS: dict[str, dict[str, dict[str, Any]]] = {'toy/v1': {'run_start': {'kind':
                       'level': 'string',
                       'text': 'string',
                       'event': 'string',
+                      'settled': 'boolean',
                       'metric': 'string',
                       'value': 'number',
                       'threshold': 'number',

@@ -431,6 +431,7 @@ class Alert(Struct, kw_only=True, forbid_unknown_fields=True, tag_field="kind", 
     level: Literal["info", "warning", "error"]
     text: str
     event: Literal["begun", "recovered"] | UnsetType = UNSET
+    settled: bool | UnsetType = UNSET
     metric: str | UnsetType = UNSET
     value: float | None | UnsetType = UNSET
     threshold: float | UnsetType = UNSET

@@ -699,6 +699,8 @@ class Alert(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True, t
     """What happened."""
     event: Literal['begun', 'recovered'] | None = None
     """Whether the condition begins or is over; absent means that it begins."""
+    settled: bool | None = None
+    """Whether the condition goes on, and later values are compared with the level that it has now."""
     metric: str | None = None
     """Name of the metric concerned."""
     value: float | None = None
