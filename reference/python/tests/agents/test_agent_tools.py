@@ -59,21 +59,25 @@ def asked(target: Any, *questions: tuple[str, Mapping[str, Any]]) -> list[tuple[
 
 def test_every_tool_answers(root: Path) -> None:
     """Each answer marks texts of logs as untrusted; a question that cannot be answered is an error."""
-    *answers, wrong = asked(
+    *answers, wrong, also_wrong, missing = asked(
         tool_server(str(root)),
         ("list_runs", {"where": "config.lr > 0.15"}),
         ("digest", {"runs": ["a/r"], "tokens": 1500}),
-        ("compare", {"runs": ["a/r", "b/r"], "points": 3}),
+        ("compare", {"runs": ["a/r", "b/r"]}),
         ("curve", {"run": "a/r", "points": 10}),
         ("findings", {"run": "a/r"}),
         ("curve", {"run": "a/r", "metric": "los"}),
+        ("compare", {"runs": ["a/r", "b/r"], "metric": "los"}),
+        ("digest", {"runs": ["none"]}),
     )
     assert [False] * 5 == [is_error for is_error, _ in answers]
     assert all(UNTRUSTED in text for _, text in answers)
     assert ORDERS in answers[1][1]
     curve = json.loads(answers[3][1])
-    assert ([77, 9.0] in curve["points"], 10, 290) == (True, len(curve["points"]), curve["more_points"])
-    assert (True, True) == (wrong[0], "did you mean 'loss'?" in wrong[1])
+    assert ([77, 9.0, 78] in curve["points"], 10, 290) == (True, len(curve["points"]), curve["points_left_out"])
+    for refused in (wrong, also_wrong):
+        assert (True, True) == (refused[0], "did you mean 'loss'?" in refused[1])
+    assert (True, False) == (missing[0], str(root) in missing[1])
 
 
 @pytest.mark.parametrize("path", ["../outside/r", "/etc", "link", "linked", "linked/events.jsonl", "a/../../outside/r"])
@@ -115,7 +119,7 @@ def test_command_serves_over_standard_input(root: Path) -> None:
     server = StdioServerParameters(command=program, args=arguments, env=environment())
     ((is_error, text),) = asked(server, ("list_runs", {"limit": 1}))
     assert not is_error
-    assert 1 == json.loads(text)["more_runs"]
+    assert 1 == json.loads(text)["more"]
 
 
 def test_resource_is_the_skill(root: Path) -> None:

@@ -275,7 +275,9 @@ def digest(  # noqa: PLR0913 - options of one question
         for path, place in zip(paths, places, strict=True)
     ]
     names = [encodable(path if root is None else os.path.relpath(path, root)) for path in paths]
-    reported = [grouped([*_alerts(checked, choice, each), *_findings(choice, each)]) for each in read]
+    reported = [
+        grouped([*reported_alerts(each.path, checked, choice, each.since), *_findings(choice, each)]) for each in read
+    ]
     return _packed(read, names, reported, tokens)
 
 
@@ -367,7 +369,10 @@ def _others(
     These are what is new, errors, metrics that were not finite, warnings, infos, samples, what differs, and all else.
     """
     error, warning, info = (
-        [[_group(at, group) for group in groups if group.first.level == level] for at, groups in enumerate(reported)]
+        [
+            [group_item(at, group) for group in groups if group.first.level == level]
+            for at, groups in enumerate(reported)
+        ]
         for level in reversed(LEVELS)
     )
     not_finite, finite = (
@@ -426,13 +431,14 @@ def _extremes(at: int, each: DigestedRun) -> Iterator[DigestItem]:
         yield _item("extremes", at, name, values=found.count, not_finite=found.not_finite or None, points=found.points)
 
 
-def _alerts(rules: Sequence[AnyRule], choice: DialectChoice, each: DigestedRun) -> Iterator[Reported]:
+def reported_alerts(stream: str, rules: Sequence[AnyRule], choice: DialectChoice, since: int = 0) -> Iterator[Reported]:
+    """Yield what *rules* report about the run of the log at *stream* after line *since*, and what the log reports."""
     from toyspec.health.checking import alerts_of
 
-    for path, alert in alerts_of(each.path, rules, choice):
-        if path != each.path or alert.line is None or alert.line > each.since:
+    for path, alert in alerts_of(stream, rules, choice):
+        if path != stream or alert.line is None or alert.line > since:
             place = {key: getattr(alert, key) for key in ("line", "metric", "step", "rank", "event")}
-            yield Reported(alert.rule, alert.level, alert.text, stream=_stream(path, each), **place)
+            yield Reported(alert.rule, alert.level, alert.text, stream=_stream(path, stream), **place)
 
 
 def _findings(choice: DialectChoice, each: DigestedRun) -> Iterator[Reported]:
@@ -441,7 +447,7 @@ def _findings(choice: DialectChoice, each: DigestedRun) -> Iterator[Reported]:
 
     paths = [each.path, *ranks_beside(each.path).values()]
     for report in iter_reports(paths, options=CheckOptions(dialect=choice)):
-        stream = _stream(report.path, each)
+        stream = _stream(report.path, each.path)
         if isinstance(report, PathError):
             yield Reported("unreadable", "error", report.message, stream=stream)
             continue
@@ -450,7 +456,7 @@ def _findings(choice: DialectChoice, each: DigestedRun) -> Iterator[Reported]:
                 yield found._replace(stream=found.stream or stream)
 
 
-def _group(at: int, group: ReportedGroup) -> DigestItem:
+def group_item(at: int, group: ReportedGroup) -> DigestItem:
     """Return the item of *group*: the first one with its line, how many there are, and where the last one is."""
     first, last = group.first, group.last
     facts: dict[str, Any] = {"level": first.level, "metric": first.metric, "step": first.step, "rank": first.rank}
@@ -465,9 +471,9 @@ def _group(at: int, group: ReportedGroup) -> DigestItem:
     return _item(section, at, first.rule, first.text, line=first.line, **facts)
 
 
-def _stream(path: str, each: DigestedRun) -> str | None:
-    """Return the name of the stream at *path*; None if it is that of the run itself."""
-    return None if path == each.path else encodable(os.path.basename(path))
+def _stream(path: str, own: str) -> str | None:
+    """Return the name of the stream at *path*; None if it is *own*, that of the run itself."""
+    return None if path == own else encodable(os.path.basename(path))
 
 
 def _settings_by_name(read: list[DigestedRun]) -> Iterator[DigestItem]:

@@ -9,24 +9,28 @@ import json
 import os
 from functools import partial
 from itertools import chain, islice
-from math import isfinite
+from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
-from toyspec.agents.digest import FACTS, UNTRUSTED, digest
+from toyspec.agents.digest import FACTS, UNTRUSTED, count_tokens, digest, group_item, reported_alerts
 from toyspec.core.errors import ToyspecError, WorkersError
 from toyspec.core.escaping import clipped, shortened
 from toyspec.core.files import read_resource
 from toyspec.core.format.profiles import EVENTS_FILE
+from toyspec.core.reading.attempts import Placing
 from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.reading.reader import read
+from toyspec.core.reading.run_files import rank_of
 from toyspec.core.reading.stream_files import found_at
 from toyspec.core.runs.curves import thinned
-from toyspec.core.runs.history import history
+from toyspec.core.runs.reported import LEVELS, grouped
 from toyspec.core.runs.run import Runs, list_runs
-from toyspec.core.runs.run_facts import differing
+from toyspec.core.runs.run_facts import MOST_ALIKE, differing, unknown_metric
 from toyspec.core.runs.summary import summarize_run
 from toyspec.core.workers.processes import TimedAnswers
+from toyspec.health.rules import rules_of
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
@@ -38,7 +42,8 @@ if TYPE_CHECKING:
 
 _INSTRUCTIONS = (
     "Reads the training runs below one folder, and changes nothing. Paths are relative to that folder. Begin with "
-    "list_runs, then ask for a digest. " + UNTRUSTED
+    "list_runs, then ask for a digest. An answer has at most `tokens` tokens; `cursor` asks for what comes after it. "
+    + UNTRUSTED
 )
 _MOST_ROWS = 200
 _MOST_POINTS = 2000
@@ -47,7 +52,13 @@ _MOST_CHARS = 300
 # Clients give up after a minute.
 _MOST_SECONDS = 50.0
 _COLUMNS = ("run", "name", "group", "tags", *FACTS)
+_RESULTS = ("state", "reason", "error", "last_step", "final_loss")
 _SHOWN_CHARS = 200
+_MOST_ERROR_CHARS = 1000
+_MOST_CURSOR_DIGITS = 10
+_LEAST_ROOM = 100
+DEFAULT_TOKENS = 4000
+"""What an answer has at most, by the rule that digests count by."""
 
 
 class RunTools:
@@ -57,72 +68,133 @@ class RunTools:
         self._paths = ContainedPaths(root)
         self._choice = DialectChoice()
 
-    def list_runs(self, folder: str = ".", where: str = "", sort: str = "", limit: int = 50) -> str:
+    def list_runs(  # noqa: PLR0913, PLR0917 - what an agent may ask
+        self,
+        folder: str = ".",
+        where: str = "",
+        sort: str = "",
+        limit: int = 50,
+        tokens: int = DEFAULT_TOKENS,
+        cursor: str = "",
+    ) -> str:
         """List runs, best first. `where` filters them: "final_loss < 2 and config.lr > 1e-4", "alerts > 0"."""
         folders, left_out = self._paths.clean_folders(folder)
         found = list_runs(*folders, dialect=self._choice) if folders else Runs(())
         found = found.filter(where) if where else found
         found = found.sort(sort) if sort else found
-        rows = [
-            {"path": self._paths.name(run.path).removesuffix(f"{os.sep}{EVENTS_FILE}")} | _facts_of(run.facts)
-            for run in islice(found, _within(limit, _MOST_ROWS))
-        ]
-        return _answer({"runs": rows, "more_runs": len(found) - len(rows), "folders_with_links_outside": left_out})
+        rows = [partial(self._row, run.facts, run.path) for run in found]
+        page = _Page({"folders_with_links_outside": left_out}, tokens, cursor)
+        return page.of({"runs": rows}, most=_within(limit, _MOST_ROWS))
 
     def digest(self, runs: list[str], tokens: int = 2000, since: str = "") -> str:
         """Say what there is to say about runs in at most `tokens` tokens; `since` is a cursor of an earlier answer."""
-        return digest(self._within(runs), tokens=tokens, since=since or None, dialect=self._choice).render()
+        root = self._paths.root
+        return digest(self._within(runs), tokens=tokens, since=since or None, dialect=self._choice, root=root).render()
 
-    def compare(self, runs: list[str], metric: str = "loss") -> str:
+    def compare(self, runs: list[str], metric: str = "loss", tokens: int = DEFAULT_TOKENS, cursor: str = "") -> str:
         """Compare the settings that differ, the results, and what a metric comes to; `curve` has its values."""
-        facts = [summarize_run(path, dialect=self._choice).facts for path in self._within(runs)]
+        paths = self._within(runs)
+        facts = [summarize_run(path, dialect=self._choice).facts for path in paths]
+        if not any(metric in (each.metrics or {}) for each in facts):
+            raise unknown_metric(metric, chain(*(each.metrics or {} for each in facts)), len(facts))
         settings = [each.settings or {} for each in facts]
         found = differing(settings)
-        names = [name for name in dict.fromkeys(chain(*settings)) if name in found]
-        return _answer(
-            {
-                "runs": [_facts_of(each) for each in facts],
-                "settings_that_differ": {name: [each.get(name) for each in settings] for name in names[:_MOST_ROWS]},
-                "more_settings": max(0, len(names) - _MOST_ROWS),
-                "metric": metric,
-                "values": [to_builtins((each.metrics or {}).get(metric)) for each in facts],
-            }
-        )
+        rows = [
+            {"path": self._shown(path)} | {name: each[name] for name in _RESULTS} | self._metric(each, metric)
+            for path, each in zip(paths, facts, strict=True)
+        ]
+        columns = [name for name in dict.fromkeys(chain(*rows)) if any(row.get(name) is not None for row in rows)]
+        parts: dict[str, list[Any]] = {
+            "runs": [[row.get(name) for name in columns] for row in rows],
+            "settings_that_differ": [
+                {"name": name, "values": [each.get(name) for each in settings]}
+                for name in dict.fromkeys(chain(*settings))
+                if name in found
+            ],
+        }
+        return _Page({"columns": columns}, tokens, cursor).of(parts)
 
-    def curve(self, run: str, metric: str = "loss", points: int = 100) -> str:
-        """Return a metric by step in at most `points` exact values; its lowest and highest ones are among them."""
+    def curve(  # noqa: PLR0913, PLR0917 - what an agent may ask
+        self,
+        run: str,
+        metric: str = "loss",
+        points: int = 100,
+        from_step: float | None = None,
+        to_step: float | None = None,
+        tokens: int = DEFAULT_TOKENS,
+        cursor: str = "",
+    ) -> str:
+        """Return a metric in at most `points` exact values, its lowest and highest among them: step, value, line."""
         (path,) = self._within([run])
-        table = history(path, [metric], dialect=self._choice)
-        cells = zip(table["step"], table[metric], strict=True)
-        values = [(step, value) for step, value in cells if isinstance(value, int | float)]
+        first, last = -inf if from_step is None else from_step, inf if to_step is None else to_step
+        values = [point for point in self._values(path, metric) if first <= point[0] <= last]
         kept = thinned(values, max(2, _within(points, _MOST_POINTS)))
-        return _answer(
-            {
-                "metric": metric,
-                "points": kept,
-                "more_points": len(values) - len(kept),
-                "not_finite": sum(not isfinite(value) for _, value in values),
-            }
-        )
+        not_finite = sum(not _is_finite(value) for _, value, _ in values)
+        head = {"metric": metric, "points_left_out": len(values) - len(kept), "not_finite": not_finite}
+        return _Page(head, tokens, cursor).of({"points": list(map(list, kept))})
 
-    def findings(self, run: str, limit: int = 50) -> str:
-        """Check a run against the specification, and list the findings with their lines."""
+    def findings(self, run: str, limit: int = 50, tokens: int = DEFAULT_TOKENS, cursor: str = "") -> str:
+        """List what health rules report about a run, grouped, and what a check finds, with lines; errors first."""
         from toyspec.core.checker import check
         from toyspec.core.command_line.objects import finding_object
 
-        report = check(*self._within([run]))
+        (path,) = self._within([run])
+        report = check(path)
         if report.errors:
             message = report.errors[0].message
             raise ValueError(f"{shortened(run, _SHOWN_CHARS)!r} cannot be read: {message}; list_runs names the runs")
-        states = {self._paths.name(each.path): each.state for each in report.files}
+        states = [{"stream": self._paths.name(each.path), "state": each.state} for each in report.files]
         found = [
             {"stream": self._paths.name(each.path)} | finding_object(finding)
             for each in report.files
             for finding in each.findings
         ]
-        kept = found[: _within(limit, _MOST_ROWS)]
-        more = len(found) - len(kept) + sum(sum(each.suppressed.values()) for each in report.files)
-        return _answer({"states": states, "findings": kept, "more_findings": more})
+        found.sort(key=lambda each: -LEVELS.index(each["severity"]))
+        alerts = [
+            {"stream": self._paths.name(each.path)} | alert
+            for each in report.files
+            if not rank_of(os.path.basename(each.path))
+            for alert in self._alerts(each.path)
+        ]
+        head = {"findings_not_listed": sum(sum(each.suppressed.values()) for each in report.files)}
+        page = _Page(head, tokens, cursor)
+        return page.of({"states": states, "alerts": alerts, "findings": found}, most=_within(limit, _MOST_ROWS))
+
+    def _alerts(self, path: str) -> Iterator[dict[str, Any]]:
+        for group in grouped(reported_alerts(path, rules_of("default"), self._choice)):
+            item = to_builtins(group_item(0, group))
+            yield {"rule": item["name"], "line": item.get("line"), "text": item.get("text")} | item["facts"]
+
+    def _values(self, path: str, metric: str) -> Iterator[tuple[float, float, int]]:
+        """Yield step, value and line of each value of *metric*; raise ExpressionError for one that the run has not."""
+        attempts = summarize_run(path, dialect=self._choice).attempts
+        placing, others, is_known = Placing(attempts), dict[str, None](), False
+        with read(path, mode="salvage", dialect=self._choice) as reading:
+            for record in reading:
+                if attempts.are_values_abandoned(record):
+                    continue
+                step, values = placing.take(record), attempts.named_values(record)
+                if metric in values:
+                    is_known, value = True, values[metric]
+                    yield step, nan if value is None else value, record.line
+                elif not is_known:
+                    others |= dict.fromkeys(islice(values, MOST_ALIKE))
+        if not is_known:
+            raise unknown_metric(metric, others)
+
+    def _metric(self, facts: RunFacts, metric: str) -> dict[str, Any]:
+        found = (facts.metrics or {}).get(metric)
+        return {f"{metric} {name}": value for name, value in to_builtins(found).items()} if found else {}
+
+    def _row(self, facts: RunFacts, path: str) -> dict[str, Any]:
+        """Return what is known of a run; a name where it has one besides that of its directory."""
+        row = {name: value for name in _COLUMNS if (value := facts[name]) not in (None, [], ())}
+        if row["name"] == row["run"]:
+            del row["name"]
+        return {"path": self._shown(path)} | row
+
+    def _shown(self, path: str) -> str:
+        return self._paths.name(path).removesuffix(f"{os.sep}{EVENTS_FILE}")
 
     def _within(self, runs: Sequence[str]) -> list[str]:
         if not 0 < len(runs) <= _MOST_RUNS:
@@ -130,27 +202,75 @@ class RunTools:
         return [self._paths.within(run) for run in runs]
 
 
-def _facts_of(run: RunFacts) -> dict[str, Any]:
-    """Return what is known of *run*; a name where it has one besides that of its directory."""
-    facts = {name: value for name in _COLUMNS if (value := run[name]) not in (None, [], ())}
-    if facts["name"] == facts["run"]:
-        del facts["name"]
-    return facts
+class _Page:
+    """As much of an answer as fits into a number of tokens, and the cursor that asks for the rest."""
+
+    def __init__(self, head: dict[str, Any], tokens: int, cursor: str) -> None:
+        """Begin after what *cursor* names; raise ValueError if no answer gave it, or for too few tokens."""
+        if cursor and not (cursor.isdecimal() and len(cursor) < _MOST_CURSOR_DIGITS):
+            raise ValueError(
+                f"{shortened(cursor, _SHOWN_CHARS)!r} is not a cursor; give one of an earlier answer, unchanged"
+            )
+        self._start = int(cursor or 0)
+        self._tokens = tokens
+        self._head = {"untrusted": UNTRUSTED} | _plain(head)
+
+    def of(self, parts: dict[str, list[Any]], most: int | None = None) -> str:
+        """Return the answer with the items of *parts* that fit, and at most *most*; one that is too long is cut."""
+        items = [(name, item) for name, each in parts.items() for item in each]
+        lists: dict[str, list[Any]] = {name: [] for name in parts}
+        # No number that is printed at the end has more digits.
+        bare = self._head | lists | {"more": len(items), "cursor": str(len(items))}
+        room = self._tokens - count_tokens(_json(bare))
+        if room < _LEAST_ROOM:
+            raise ValueError(f"tokens is {self._tokens}; it must be at least {self._tokens - room + _LEAST_ROOM}")
+        end = self._start
+        for name, item in items[self._start : None if most is None else self._start + most]:
+            value = item() if callable(item) else item
+            fitted = _cut(value, room) if end == self._start else _plain(value)
+            room -= count_tokens(_json(fitted)) + 1
+            if room < 0:
+                break
+            lists[name].append(fitted)
+            end += 1
+        more = max(0, len(items) - end)
+        return _json(self._head | lists | ({"more": more, "cursor": str(end)} if more else {"more": 0}))
 
 
-def _answer(value: dict[str, Any]) -> str:
-    return json.dumps({"untrusted": UNTRUSTED} | _plain(value), separators=(",", ":"))
+def _cut(value: Any, room: int) -> Any:
+    """Return *value* with texts and lists so short that it has fewer than *room* tokens."""
+    for chars in (_MOST_CHARS, 60, 12):
+        found = _plain(value, chars)
+        if count_tokens(_json(found)) < room:
+            return found
+    members = found.items() if isinstance(found, dict) else enumerate(found)
+    kept: dict[Any, Any] = {}
+    for key, member in members:
+        if count_tokens(_json([kept, key, member])) < room - _LEAST_ROOM // 2:
+            kept[key] = member
+    left_out = len(found) - len(kept)
+    return (
+        kept | {"members_left_out": left_out} if isinstance(found, dict) else [*kept.values(), f"{left_out} left out"]
+    )
 
 
-def _plain(value: Any) -> Any:
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _is_finite(value: float) -> bool:
+    return isinstance(value, int) or isfinite(value)
+
+
+def _plain(value: Any, chars: int = _MOST_CHARS) -> Any:
     """Return *value* as JSON has it: texts and names as the log has them, cut, and what is not finite as text."""
     if isinstance(value, dict):
-        return {clipped(str(key), _MOST_CHARS): _plain(member) for key, member in value.items()}
+        return {clipped(str(key), chars): _plain(member, chars) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(member) for member in value]
+        return [_plain(member, chars) for member in value]
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and isfinite(value)):
         return value
-    return clipped(str(value), _MOST_CHARS)
+    return clipped(str(value), chars)
 
 
 def _within(number: int, most: int) -> int:
@@ -237,13 +357,13 @@ def skill() -> str:
 
 def _answers(root: str, questions: Sequence[tuple[str, dict[str, Any]]]) -> list[tuple[bool, str]]:
     """Return for each of *questions*, a tool and its arguments, whether it was refused, and the answer or why."""
-    tools = RunTools(root)
+    tools, root = RunTools(root), os.path.realpath(root)
     found = []
     for name, arguments in questions:
         try:
             found.append((False, getattr(tools, name)(**arguments)))
         except (ToyspecError, ValueError, OSError, ImportError) as error:
-            found.append((True, str(error)))
+            found.append((True, clipped(str(error).replace(root.rstrip(os.sep) + os.sep, ""), _MOST_ERROR_CHARS)))
     return found
 
 

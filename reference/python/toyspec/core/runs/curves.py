@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite, isnan, nan
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from toyspec.core.format.numbers import finite_number
 from toyspec.core.kaun.scalars import lateness
@@ -185,10 +185,14 @@ def _mean(values: Iterable[float]) -> float | None:
     return total / len(known) if isfinite(total) else sum(value / len(known) for value in known)
 
 
-def thinned(values: Sequence[tuple[Any, float]], most: int) -> list[tuple[Any, float]]:
+Point = TypeVar("Point", bound="tuple[Any, ...]")
+
+
+def thinned(values: Sequence[Point], most: int) -> list[Point]:
     """Return at most *most* of *values*, 2 or more: of each of equal parts the lowest and the highest, in order.
 
-    A value is a step and a number. What is not finite is there only in a part where nothing is finite.
+    A value is a step, a number, and what else belongs to it. What is not finite is there only in a part where nothing
+    is finite.
     """
     if len(values) <= most:
         return list(values)

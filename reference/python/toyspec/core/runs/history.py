@@ -13,8 +13,8 @@ from math import isnan, nan
 from operator import lt
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeVar, get_args
 
-from toyspec.core.errors import ExpressionError, check_choice
-from toyspec.core.escaping import printable, shortened
+from toyspec.core.errors import check_choice
+from toyspec.core.escaping import printable
 from toyspec.core.format.record_mapping import mapping_of, others_in
 from toyspec.core.places.addresses import public
 from toyspec.core.reading.attempts import Attempts, Placing
@@ -23,7 +23,7 @@ from toyspec.core.reading.reader import AttemptView, read
 from toyspec.core.reading.records import RowBlock, count_missing, nothing_missing
 from toyspec.core.reading.step_blocks import StepBlock, latest
 from toyspec.core.reading.stream_files import locate_stream
-from toyspec.core.runs.run_facts import near_names
+from toyspec.core.runs.run_facts import unknown_metric
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -412,8 +412,7 @@ class _Rows(_Table[_Column]):
         """Return the table of what was added."""
         for name in self._wanted or ():
             if name not in self._known and name not in ("step", *_PLACES):
-                hint = near_names(name, self._known) or "`toyspec show` lists the metrics of a run"
-                raise ExpressionError(f"the run has no metric {shortened(name)!r}; {hint}")
+                raise unknown_metric(name, self._known)
         row_of, ordered = _rows_of(self.columns.values()), self._ordered()
         keys = [column.keys(row_of) for _, column in ordered]
         rows = sorted(set().union(*keys))

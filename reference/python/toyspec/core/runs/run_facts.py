@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from toyspec.core.errors import ExpressionError
 from toyspec.core.escaping import shortened
 from toyspec.core.findings import DialectUse, Severity, state_text
 from toyspec.core.format.numbers import number
@@ -272,6 +273,7 @@ def titles_of(runs: Sequence[RunFacts]) -> list[str]:
 
 Meaning = TypeVar("Meaning")
 
+_MOST_NAMED = 8
 MOST_ALIKE = 20_000
 """Number of names among which one that is alike is searched for, which takes a second."""
 
@@ -283,6 +285,16 @@ def near_names(name: str, known: Iterable[str]) -> str:
 
     near = get_close_matches(name, dict.fromkeys(islice(known, MOST_ALIKE)), 3, 0.51)
     return f"did you mean {' or '.join(repr(shortened(each)) for each in near)}?" if near else ""
+
+
+def unknown_metric(name: str, known: Iterable[str], runs: int = 1) -> ExpressionError:
+    """Return the error for a metric *name* that none of a number of *runs* has; their metrics are *known*."""
+    names = list(dict.fromkeys(islice(known, MOST_ALIKE)))
+    some = ", ".join(repr(shortened(each)) for each in losses_first(names)[:_MOST_NAMED])
+    more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    hint = near_names(name, names) or (f"known are {some}{more}" if names else "it has no metric")
+    none = "the run has no metric" if runs == 1 else "no run has the metric"
+    return ExpressionError(f"{none} {shortened(name)!r}; {hint}")
 
 
 def loss_among(metrics: Container[str]) -> str | None:
