@@ -43,6 +43,17 @@ class TakesNullForAnything(Oracle):
     checking_type = _with_records(_Rules)
 
 
+class TakesNullForATime(Oracle):
+    """Accepts null as the time of a record, and for nothing else."""
+
+    class _Rules(RecordRules):
+        def problems_in(self, value: Value, schema: Mapping[str, Any], pointer: str) -> Iterator[Problem]:
+            found = super().problems_in(value, schema, pointer)
+            return (problem for problem in found if value.type != "null" or problem.pointer != "/t")
+
+    checking_type = _with_records(_Rules)
+
+
 class TakesTextForANumber(Oracle):
     """Accepts a string of digits as a number."""
 
@@ -188,6 +199,7 @@ def _mutant(make: type[Oracle], proves: str, reason: str, where: str = "") -> Mu
 ALL: tuple[Mutant, ...] = (
     _mutant(TakesTrueForANumber, "checking/strict-types", "not found: wrong-type"),
     _mutant(TakesNullForAnything, "checking/strict-types", "not found: wrong-type"),
+    _mutant(TakesNullForATime, "rules/wrong-type", "not found: wrong-type"),
     _mutant(TakesTextForANumber, "checking/strict-types", "not found: wrong-type"),
     _mutant(ReportsEveryKeyword, "checking/one-per-place", "not expected: unexpected-value"),
     _mutant(CallsRangeAFormat, "checking/keywords", "not found: out-of-range", "rules/out-of-range"),

@@ -44,6 +44,16 @@ class LetsInvalidFieldsTakePart(Oracle):
     checking_type = _with_rules(_Toy)
 
 
+class ComparesAFaultyParent(Oracle):
+    """Compares the parent of a run whose step is invalid."""
+
+    class _Toy(ToyRules):
+        def parent(self, seen: Seen) -> Iterator[Finding]:
+            return super().parent(Seen(seen.kind, seen.known, seen.value, seen.invalid - {"parent"}))
+
+    checking_type = _with_rules(_Toy)
+
+
 class LeavesUnknownKeysOut(Oracle):
     """Leaves a field with an unknown key inside it out of the rules."""
 
@@ -281,6 +291,7 @@ def _mutant(make: type[Oracle], proves: str, reason: str, where: str = "") -> Mu
 ALL: tuple[Mutant, ...] = (
     _mutant(ChecksUnknownKinds, "stream/unknown-kind-out", "not expected: "),
     _mutant(LetsInvalidFieldsTakePart, "stream/faulty-field-out", "not expected: |not found: "),
+    _mutant(ComparesAFaultyParent, "stream/faulty-field-out", "not expected: parent-is-itself"),
     _mutant(LeavesUnknownKeysOut, "stream/faulty-field-out", "not found: parent-is-itself"),
     _mutant(ComparesWithTheLargest, "stream/previous-value", "not expected: time-goes-backwards"),
     _mutant(KnowsOnePhase, "stream/phase", "not expected: step-"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -242,6 +243,14 @@ class HeedsTheCaseOfTags(Oracle):
             return "loss" in tag or "error" in tag
 
 
+class FoldsTheCaseOfTags(Oracle):
+    """Takes a long s in a tag for an s."""
+
+    class summarizing_type(Summarizing):
+        def sounds_like_loss(self, tag: str) -> bool:
+            return super().sounds_like_loss(tag.casefold())
+
+
 class IgnoresMinimize(Oracle):
     """Decides by the tag alone which value is best."""
 
@@ -283,6 +292,14 @@ class RoundsSteps(Oracle):
             return round(float(literal))
 
 
+class FloorsSteps(Oracle):
+    """Rounds a step of -0.5 down, to a number that is no step."""
+
+    class summarizing_type(Summarizing):
+        def whole(self, literal: str) -> int:
+            return math.floor(float(literal))
+
+
 def _mutant(make: type[Oracle], proves: str, reason: str) -> Mutant:
     return Mutant(make=make, role="summarizer", proves=proves, reason=reason)
 
@@ -315,9 +332,11 @@ ALL: tuple[Mutant, ...] = (
     _mutant(TakesNoEpochForZero, "views/kaun-latest", "latest/"),
     _mutant(LikesLargeLosses, "views/kaun-best", "best/"),
     _mutant(HeedsTheCaseOfTags, "views/kaun-best", "best/"),
+    _mutant(FoldsTheCaseOfTags, "views/kaun-best", "best/"),
     _mutant(IgnoresMinimize, "views/kaun-best", "best/"),
     _mutant(KeepsTheFirstGoal, "views/kaun-best", "best/"),
     _mutant(LetsEqualValuesReplace, "views/kaun-best", "best/step is"),
     _mutant(DropsLenientScalars, "views/kaun-lenient", "count is|is missing"),
     _mutant(RoundsSteps, "views/kaun-lenient", "latest/step is|best/"),
+    _mutant(FloorsSteps, "views/kaun-lenient", "count is|is missing"),
 )
