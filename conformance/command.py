@@ -199,13 +199,15 @@ def _run(options: Namespace) -> int:
     with _opened(options.transcript) as transcript:
         adapter = Adapter(options.adapter, deadline=options.deadline, mode=options.mode, transcript=transcript)
         adapter.ask_hello()
-        on_start, on_result = (None, None) if options.quiet or options.json else _as_it_runs(adapter, options)
+        shown: list[Result] = []
+        is_silent = options.quiet or options.json
+        on_start, on_result = (None, None) if is_silent else _as_it_runs(adapter, options, shown)
         run = prove(adapter, options, on_start=on_start, on_result=on_result)
     _write_reports(options, [run])
     if options.json:
         _say([json.dumps(published.report_of(run, options.source))])
     else:
-        _say([human.conclusion(run)] if options.quiet else human.lines(run))
+        _say([human.conclusion(run)] if options.quiet else human.lines(run, shown))
     return GOOD if run.is_good else BAD
 
 
@@ -400,13 +402,17 @@ def _progress(options: Namespace) -> Callable[[Result], None] | None:
     return show
 
 
-def _as_it_runs(adapter: Adapter, options: Namespace) -> tuple[Callable[[int], None], Callable[[Result], None]]:
-    """Return what says how long a run of one program per question takes, and what shows the first failures at once."""
+def _as_it_runs(
+    adapter: Adapter, options: Namespace, shown: list[Result]
+) -> tuple[Callable[[int], None], Callable[[Result], None]]:
+    """Return what says how long a run of one program per question takes, and what shows the first failures at once.
+
+    The failures that it shows are added to *shown*.
+    """
     from conformance.reports import human
     from conformance.statements import decided
     from conformance.verdicts import BAD as BAD_VERDICTS
 
-    shown = 0
     progress = _progress(options)
 
     def start(questions: int) -> None:
@@ -418,10 +424,10 @@ def _as_it_runs(adapter: Adapter, options: Namespace) -> tuple[Callable[[int], N
             )
 
     def show(result: Result) -> None:
-        nonlocal shown
-        if decided(result).verdict in BAD_VERDICTS and not options.baseline and shown < _SHOWN_AT_ONCE:
-            shown += 1
-            sys.stderr.write(f"{human.headline(result)}\n")  # the report has the reasons
+        is_new = all(result.question is not earlier.question for earlier in shown) and not options.baseline
+        if is_new and decided(result).verdict in BAD_VERDICTS and len(shown) < _SHOWN_AT_ONCE:
+            shown.append(result)
+            _say(human.failure(result))
         if progress is not None:
             progress(result)
 

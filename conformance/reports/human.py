@@ -13,7 +13,7 @@ from conformance.statements import minimal
 from conformance.verdicts import BAD, MEANINGS, VERDICTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from conformance.reports.run import Run
     from conformance.verdicts import Result, Verdict
@@ -24,18 +24,26 @@ _REASONS = 4
 _TOTALS = ("required", "expected", "ran")
 
 
-def lines(run: Run) -> Iterator[str]:
-    """Yield the report of *run*: failures, deviations, the counts with their meanings, and the conclusion."""
-    yield from failures(run)
+def lines(run: Run, shown: Collection[Result] = ()) -> Iterator[str]:
+    """Yield the report of *run*: failures, deviations, the counts with their meanings, and the conclusion.
+
+    The failures in *shown* were shown in full before, and are counted alone.
+    """
+    yield from failures(run, shown)
     yield from deviations(run)
     yield from table(run)
     yield from legend(run)
     yield conclusion(run)
 
 
-def failures(run: Run) -> Iterator[str]:
-    """Yield the first failures in full, no more than three for one reason, then counts by reason and by topic."""
+def failures(run: Run, shown: Collection[Result] = ()) -> Iterator[str]:
+    """Yield the first failures in full, no more than three for one reason, then counts by reason and by topic.
+
+    Those in *shown* are among the first, and are not repeated.
+    """
+    there = {(result.question.name, result.reasons) for result in shown}
     bad = [result for result in run.results if result.verdict in BAD]
+    bad.sort(key=lambda result: (result.question.name, result.reasons) not in there)
     reasons: Counter[tuple[str, ...]] = Counter()
     different = []
     for result in bad:
@@ -43,7 +51,7 @@ def failures(run: Run) -> Iterator[str]:
         if reasons[result.reasons] <= _ALIKE:
             different.append(result)
     for result in different[:_SHOWN]:
-        yield from failure(result)
+        yield from () if (result.question.name, result.reasons) in there else failure(result)
     for reason, count in reasons.items():
         if count > _ALIKE:
             yield f"and {count - _ALIKE} more for the same reason: {printable(reason[0]) if reason else 'none given'}"
@@ -79,7 +87,7 @@ def failure(result: Result) -> Iterator[str]:
     if len(result.reasons) > _REASONS:
         yield f"       and {len(result.reasons) - _REASONS} more differences"
     case = result.question.case
-    place = os.path.relpath(case.folder) if case.folder else "drawn"
+    place = min(os.path.relpath(case.folder), case.folder, key=len) if case.folder else "drawn"
     yield f"       {place}: {printable(case.why)}"
 
 
