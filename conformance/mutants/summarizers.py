@@ -293,7 +293,7 @@ class RoundsSteps(Oracle):
 
 
 class FloorsSteps(Oracle):
-    """Rounds a step of -0.5 down, to a number that is no step."""
+    """Rounds a step of -0.5 down to -1, which is not a step."""
 
     class summarizing_type(Summarizing):
         def whole(self, literal: str) -> int:
