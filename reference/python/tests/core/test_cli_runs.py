@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import toyspec
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.figures import duration, figure, metric_figure, share, size, when
 from toyspec.core.command_line.main import main
@@ -125,6 +126,19 @@ def test_every_finding_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert 101 == len([line for line in lines if ": missing-key  " in line])
     assert f"{run}/events.jsonl: missing-key  30 more findings, counted but not listed" in lines
     assert "1 run: complete · 130 errors" == lines[-1]
+
+
+def test_earlier_logs_of_a_run_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A second start under a run id moves the log that is there; its values are in no curve of the run."""
+    for loss in (3.0, 2.0, 1.0):
+        with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
+            run.log(loss=loss)
+    capsys.readouterr()
+    assert "complete, 2 earlier logs" in printed(capsys, "ls", tmp_path)
+    names = "events.jsonl.prev, events.jsonl.prev-1"
+    assert f"2 earlier logs of this run: {names}" in printed(capsys, "show", tmp_path / "a")
+    said = "1 run: complete · no findings · 2 earlier logs not checked"
+    assert f"{said}: {names}\n" == printed(capsys, "check", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from toyspec.core.command_line.figures import cell, duration, figure, share, shown, when
+from toyspec.core.command_line.figures import cell, counted, duration, figure, share, shown, when
 from toyspec.core.command_line.tables import Side, filled, fitted, joined, some_of, wrapped
 from toyspec.core.command_line.terminal import Style, Terminal, columns
 from toyspec.core.escaping import shortened
 from toyspec.core.generated.runs import TITLES
 from toyspec.core.places.addresses import is_address, path_in
+from toyspec.core.reading.run_files import earlier_logs
 from toyspec.core.runs.columns import value_of
 
 if TYPE_CHECKING:
@@ -89,9 +90,11 @@ def print_table(  # noqa: PLR0913 - each says another thing of the table
 def _row(facts: RunFacts, root: str | None, more: Sequence[str]) -> list[str]:
     name = "" if facts.name == facts.run else f' "{shortened(facts.name)}"'
     state = f"{facts.state_text}{'?' if facts.read == 'ends' else ''}{', sealed' if facts.sealed else ''}"
+    kept = len(earlier_logs(facts.stream))
+    remarks = [*facts.warnings, *([counted(kept, "earlier log")] if kept else [])]
     return [
         shown(_relative(facts, root)) + name + (" *" if facts.starred else ""),
-        ", ".join([state, *facts.warnings]) + (_ahead(facts) if facts.state == "running" else ""),
+        ", ".join([state, *remarks]) + (_ahead(facts) if facts.state == "running" else ""),
         *(fact_cell(facts, each) for each in _SHOWN if each not in ("run", "state")),
         *(_cell(value_of(facts, name)) for name in more),
     ]

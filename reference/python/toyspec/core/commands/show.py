@@ -29,7 +29,7 @@ from toyspec.core.generated.rules import SEAL_BROKEN
 from toyspec.core.places.addresses import is_address, public
 from toyspec.core.reading.annotations import read_annotations
 from toyspec.core.reading.log_detection import usual_names
-from toyspec.core.reading.run_files import ranks_beside
+from toyspec.core.reading.run_files import earlier_logs, ranks_beside
 from toyspec.core.reading.sealed_files import has_seal
 from toyspec.core.runs.discovery import STANDARD_INPUT, logs_in
 from toyspec.core.runs.reported import findings_of, grouped
@@ -260,6 +260,8 @@ def _records(run: RunSummary) -> Iterator[Line]:
     # An end without members of its own says no more than the state.
     if end := _members(run.end or {}, leave_out=("kind", "t", "phase", "step")):
         yield "end", end
+    if kept := earlier_logs(run.path):
+        yield "kept", f"{counted(len(kept), 'earlier log')} of this run: {some_of(kept, _MAX_LISTED)}"
     named = _tally(Counter(run.kinds))
     yield "records", f"{run.report.records} in {size(run.report.size)}" + (f": {named}" if named else "")
     for key, title, noun in (("left_out", "left out", "value"), ("dropped", "dropped", "record")):

@@ -10,9 +10,10 @@ from toyspec.core.checker.checking import counted as counted_findings
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.figures import counted
 from toyspec.core.command_line.progress import Progress
+from toyspec.core.command_line.tables import some_of
 from toyspec.core.findings import FileReport, PathError, state_text
 from toyspec.core.format.profiles import closing_kind
-from toyspec.core.reading.run_files import run_of
+from toyspec.core.reading.run_files import earlier_logs, run_of
 from toyspec.core.runs.stream_ends import is_end_unknown
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 _STATES = ("complete", "no end mark", "not ended", "torn", "damaged", "without a stream")
 # Of the streams of one run, the last counts: one without an end mark says nothing where another has an end.
 _RANKED = ("no end mark", "complete", "not ended", "torn", "damaged")
+_MOST_NAMED = 3
 
 
 class Verdict:
@@ -37,6 +39,7 @@ class Verdict:
         self.output = output
         self._counts = Counter[str]()
         self._states = dict.fromkeys(_STATES, 0)
+        self._kept: list[str] = []
         self._is_incomplete = False
         self._run: tuple[str | None, str] = (None, "")
 
@@ -62,6 +65,7 @@ class Verdict:
                 state = max(state, self._run[1], key=_RANKED.index)
             self._states[state] += 1
             self._run = run, state
+        self._kept += earlier_logs(report.path)
         self.output.file(report)
 
     def other(self, entry: PathError | Skipped) -> None:
@@ -86,6 +90,9 @@ class Verdict:
             parts.append(f"{counted(counts['foreign'], 'file')} of another format")
         found = [counted(counts[severity], severity) for severity in _SEVERITIES if counts[severity]]
         parts.append((", ".join(found) or "no findings") + (hint if counts["info"] else ""))
+        if self._kept:
+            names = some_of(list(dict.fromkeys(self._kept)), _MOST_NAMED)
+            parts.append(f"{counted(len(self._kept), 'earlier log')} not checked: {names}")
         if counts["skipped"]:
             parts.append(f"{counted(counts['skipped'], 'file')} of another format skipped{hint}")
         if counts["unreadable"]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from itertools import islice
+from itertools import count, islice, takewhile
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from toyspec.core.format.profiles import EVENTS_FILE, METRICS_FILE, stream_name
@@ -48,6 +48,18 @@ def run_of(stream: str, own: str | None = None) -> str:
     """
     directory, name = os.path.split(stream)
     return directory if stream_name(name) in (EVENTS_FILE, METRICS_FILE, own) else stream
+
+
+def earlier_logs(stream: str) -> list[str]:
+    """Return the names of the logs that later starts of the run moved away from *stream*, newest first.
+
+    There are none in a store.
+    """
+    kept = f"{stream}.prev"
+    if is_address(stream) or not os.path.lexists(kept):
+        return []
+    numbered = (f"{kept}-{number}" for number in count(1))
+    return [os.path.basename(path) for path in (kept, *reversed([*takewhile(os.path.lexists, numbered)]))]
 
 
 def is_of_latest_attempt(rank: int, world_size: int | None) -> bool:
