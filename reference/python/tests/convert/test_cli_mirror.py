@@ -14,6 +14,7 @@ import toyspec as library
 from command_line import command, environment, toyspec, toyspec_within
 from conversions import imported, scalars
 from mirror_services import write_steps
+from toyspec.convert.mirrors import mirroring
 
 
 def sent(directory: Path, out: Path) -> dict[str, list[float | None]]:
@@ -45,6 +46,14 @@ def test_wrong_usage_says_what_to_do(words: list[str], fact: bytes, tmp_path: Pa
     (tmp_path / "log.jsonl").write_text('{"step": 1, "loss": 2.5}\n')
     done = toyspec_within("mirror", *words, cwd=tmp_path)
     assert (2, True) == (done.returncode, fact in done.stderr)
+
+
+def test_a_tracker_that_does_not_answer_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With exit status 1: something is left to send."""
+    write_steps(tmp_path / "runs" / "a", [3.0], ending="completed")
+    monkeypatch.setattr(mirroring, "mirror_run", lambda *_, **__: "abandoned")
+    done = toyspec_within("mirror", "--backfill", "runs", "--to", "tensorboard", "--into", "tb", cwd=tmp_path)
+    assert (1, True) == (done.returncode, b"tensorboard does not answer; call it again later" in done.stderr)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

@@ -74,6 +74,7 @@ def test_spike_of_one_step_is_in_the_picture(tmp_path: Path) -> None:
     (band,) = axes.collections
     assert 500.0 == max(y for path in band.get_paths() for _, y in path.vertices)
     assert 1.0 < max(axes.lines[0].get_ydata()) < 500.0
+    assert 19_900 < max(axes.lines[0].get_xdata()) < 20_000
     assert axes.get_ylim()[1] > 500.0
 
 
