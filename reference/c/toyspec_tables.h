@@ -42,7 +42,12 @@ static const struct field fields_toy_v1_run_start_model[] = {
     {.name = "image_size", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "patch_size", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "num_classes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
-    {.name = "shape", .form = STRING}};
+    {.name = "shape", .form = STRING},
+    {.name = "d_in", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "n_blocks", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "n_nodes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "attn_mask", .form = STRING},
+    {.name = "readout", .form = STRING}};
 static const struct field fields_toy_v1_run_start_tags[] = {
     {.name = "", .form = STRING}};
 static const struct field fields_toy_v1_run_start_argv[] = {
@@ -62,7 +67,9 @@ static const struct field fields_toy_v1_run_start_data[] = {
 static const struct field fields_toy_v1_run_start_cost[] = {
     {.name = "total_params", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "active_params", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
-    {.name = "flops_per_token", .form = NUMBER, .nullable = true}};
+    {.name = "flops_per_token", .form = NUMBER, .nullable = true},
+    {.name = "graph_nodes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "graph_bytes", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
 static const struct field fields_toy_v1_run_start[] = {
     {.name = "kind", .form = STRING, .required = true, .values = values_0},
     {.name = "schema", .form = STRING, .values = values_1},
@@ -74,7 +81,7 @@ static const struct field fields_toy_v1_run_start[] = {
     {.name = "host", .form = OBJECT, .inner = fields_toy_v1_run_start_host, .count = 5},
     {.name = "backend", .form = OBJECT, .inner = fields_toy_v1_run_start_backend, .count = 4},
     {.name = "git", .form = OBJECT, .inner = fields_toy_v1_run_start_git, .count = 4},
-    {.name = "model", .form = OBJECT, .inner = fields_toy_v1_run_start_model, .count = 19},
+    {.name = "model", .form = OBJECT, .inner = fields_toy_v1_run_start_model, .count = 24},
     {.name = "config", .form = OPEN_MAP},
     {.name = "compare_to", .form = STRING, .characters = &characters_2},
     {.name = "name", .form = STRING},
@@ -87,9 +94,10 @@ static const struct field fields_toy_v1_run_start[] = {
     {.name = "world_size", .form = INTEGER, .limited = true, .least = 1, .greatest = INFINITY},
     {.name = "parent", .form = OBJECT, .inner = fields_toy_v1_run_start_parent, .count = 3},
     {.name = "data", .form = ARRAY, .inner = fields_toy_v1_run_start_data, .count = 1},
-    {.name = "cost", .form = OBJECT, .inner = fields_toy_v1_run_start_cost, .count = 3},
+    {.name = "cost", .form = OBJECT, .inner = fields_toy_v1_run_start_cost, .count = 5},
     {.name = "franken", .form = OPEN_MAP},
-    {.name = "franken_moe", .form = OPEN_MAP}};
+    {.name = "franken_moe", .form = OPEN_MAP},
+    {.name = "dfa", .form = OPEN_MAP}};
 static const char *const values_5[] = {"step", NULL};
 static const struct field fields_toy_v1_step_extra[] = {
     {.name = "", .form = NUMBER, .nullable = true}};
@@ -112,7 +120,9 @@ static const struct field fields_toy_v1_step[] = {
     {.name = "logprob", .form = NUMBER, .nullable = true},
     {.name = "extra", .form = MAP, .inner = fields_toy_v1_step_extra, .count = 1},
     {.name = "mtp_loss", .form = NUMBER, .nullable = true},
-    {.name = "nonfinite", .form = MAP, .inner = fields_toy_v1_step_nonfinite, .count = 1}};
+    {.name = "nonfinite", .form = MAP, .inner = fields_toy_v1_step_nonfinite, .count = 1},
+    {.name = "train_acc", .form = NUMBER, .nullable = true},
+    {.name = "samples", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
 static const char *const values_7[] = {"tap", NULL};
 static const struct field fields_toy_v1_tap_shape[] = {
     {.name = "", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY}};
@@ -231,7 +241,9 @@ static const struct field fields_toy_v1_eval[] = {
     {.name = "ppl", .form = NUMBER, .nullable = true},
     {.name = "samples", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "extra", .form = OPEN_MAP},
-    {.name = "nonfinite", .form = MAP, .inner = fields_toy_v1_eval_nonfinite, .count = 1}};
+    {.name = "nonfinite", .form = MAP, .inner = fields_toy_v1_eval_nonfinite, .count = 1},
+    {.name = "n", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "accuracy", .form = NUMBER, .nullable = true}};
 static const char *const values_13[] = {"compare", NULL};
 static const char *const values_14[] = {"ahead", "behind", "par", "abort", NULL};
 static const struct field fields_toy_v1_compare[] = {
@@ -304,7 +316,10 @@ static const struct field fields_toy_v1_run_end[] = {
     {.name = "final_mtp_loss", .form = NUMBER, .nullable = true},
     {.name = "mtp_sig", .form = NUMBER, .nullable = true},
     {.name = "stats", .form = OBJECT, .inner = fields_toy_v1_run_end_stats, .count = 3},
-    {.name = "energy_joules", .form = NUMBER, .nullable = true, .limited = true, .least = 0, .greatest = INFINITY}};
+    {.name = "energy_joules", .form = NUMBER, .nullable = true, .limited = true, .least = 0, .greatest = INFINITY},
+    {.name = "val_acc", .form = NUMBER, .nullable = true},
+    {.name = "achieved_ce", .form = NUMBER, .nullable = true},
+    {.name = "checkpoint", .form = STRING}};
 static const char *const values_21[] = {"run_resume", NULL};
 static const struct field fields_toy_v1_run_resume[] = {
     {.name = "kind", .form = STRING, .required = true, .values = values_21},
@@ -463,19 +478,19 @@ static const struct field fields_toy_v1_run_config[] = {
     {.name = "step", .form = INTEGER, .limited = true, .least = 0, .greatest = INFINITY},
     {.name = "config", .form = OPEN_MAP, .required = true}};
 static const struct kind kinds_toy_v1[] = {
-    {"run_start", true, fields_toy_v1_run_start, 26},
-    {"step", true, fields_toy_v1_step, 16},
+    {"run_start", true, fields_toy_v1_run_start, 27},
+    {"step", true, fields_toy_v1_step, 18},
     {"tap", true, fields_toy_v1_tap, 19},
     {"grad", true, fields_toy_v1_grad, 17},
     {"op_timing", true, fields_toy_v1_op_timing, 6},
     {"drift", true, fields_toy_v1_drift, 10},
     {"sample", true, fields_toy_v1_sample, 14},
-    {"eval", true, fields_toy_v1_eval, 10},
+    {"eval", true, fields_toy_v1_eval, 12},
     {"compare", true, fields_toy_v1_compare, 8},
     {"region_enter", true, fields_toy_v1_region_enter, 5},
     {"region_exit", true, fields_toy_v1_region_exit, 5},
     {"note", true, fields_toy_v1_note, 9},
-    {"run_end", true, fields_toy_v1_run_end, 15},
+    {"run_end", true, fields_toy_v1_run_end, 18},
     {"run_resume", true, fields_toy_v1_run_resume, 9},
     {"system", true, fields_toy_v1_system, 8},
     {"scalars", true, fields_toy_v1_scalars, 8},

@@ -49,7 +49,7 @@ var profileTables = map[Profile]profileTable{
 			{name: "host", form: formObject, fields: []field{{name: "name", form: formString}, {name: "os", form: formString}, {name: "arch", form: formString}, {name: "cpus", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "memory_bytes", form: formInteger, limits: &limits{0, math.Inf(1)}}}},
 			{name: "backend", form: formObject, fields: []field{{name: "kind", form: formString, required: true}, {name: "device", form: formString}, {name: "compute", form: formString}, {name: "count", form: formInteger, limits: &limits{0, math.Inf(1)}}}},
 			{name: "git", form: formObject, fields: []field{{name: "sha", form: formString, required: true}, {name: "branch", form: formString}, {name: "dirty", form: formBoolean}, {name: "remote", form: formString}}},
-			{name: "model", form: formObject, fields: []field{{name: "arch", form: formString}, {name: "name", form: formString}, {name: "vocab", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_model", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_layers", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_heads", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_kv", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_head", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_ff", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "rope_base", form: formNumber, nullable: true}, {name: "weight_type", form: formString, values: []string{"f32", "f16", "bf16"}}, {name: "is_moe", form: formBoolean}, {name: "n_experts", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_experts_used", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "swa_window", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "image_size", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "patch_size", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "num_classes", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "shape", form: formString}}},
+			{name: "model", form: formObject, fields: []field{{name: "arch", form: formString}, {name: "name", form: formString}, {name: "vocab", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_model", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_layers", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_heads", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_kv", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_head", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "d_ff", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "rope_base", form: formNumber, nullable: true}, {name: "weight_type", form: formString, values: []string{"f32", "f16", "bf16"}}, {name: "is_moe", form: formBoolean}, {name: "n_experts", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_experts_used", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "swa_window", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "image_size", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "patch_size", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "num_classes", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "shape", form: formString}, {name: "d_in", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_blocks", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "n_nodes", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "attn_mask", form: formString}, {name: "readout", form: formString}}},
 			{name: "config", form: formOpen, isMap: true},
 			{name: "compare_to", form: formString, characters: &characters{1, 255, [][2]rune{{47, 47}, {0, 31}, {127, 159}}}},
 			{name: "name", form: formString},
@@ -62,9 +62,10 @@ var profileTables = map[Profile]profileTable{
 			{name: "world_size", form: formInteger, limits: &limits{1, math.Inf(1)}},
 			{name: "parent", form: formObject, fields: []field{{name: "run_id", form: formString, characters: &characters{1, 255, [][2]rune{{47, 47}, {0, 31}, {127, 159}}}, required: true}, {name: "step", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "path", form: formString}}},
 			{name: "data", form: formArray, of: &field{form: formObject, fields: []field{{name: "name", form: formString, required: true}, {name: "uri", form: formString}, {name: "version", form: formString}, {name: "sha256", form: formString}, {name: "rows", form: formInteger, limits: &limits{0, math.Inf(1)}}}}},
-			{name: "cost", form: formObject, fields: []field{{name: "total_params", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "active_params", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "flops_per_token", form: formNumber, nullable: true}}},
+			{name: "cost", form: formObject, fields: []field{{name: "total_params", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "active_params", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "flops_per_token", form: formNumber, nullable: true}, {name: "graph_nodes", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "graph_bytes", form: formInteger, limits: &limits{0, math.Inf(1)}}}},
 			{name: "franken", form: formOpen, isMap: true},
 			{name: "franken_moe", form: formOpen, isMap: true},
+			{name: "dfa", form: formOpen, isMap: true},
 		},
 		"step": {
 			{name: "kind", form: formString, values: []string{"step"}, required: true},
@@ -83,6 +84,8 @@ var profileTables = map[Profile]profileTable{
 			{name: "extra", form: formMap, of: &field{form: formNumber, nullable: true}},
 			{name: "mtp_loss", form: formNumber, nullable: true},
 			{name: "nonfinite", form: formMap, of: &field{form: formString, values: []string{"nan", "inf", "-inf"}}},
+			{name: "train_acc", form: formNumber, nullable: true},
+			{name: "samples", form: formInteger, limits: &limits{0, math.Inf(1)}},
 		},
 		"tap": {
 			{name: "kind", form: formString, values: []string{"tap"}, required: true},
@@ -171,6 +174,8 @@ var profileTables = map[Profile]profileTable{
 			{name: "samples", form: formInteger, limits: &limits{0, math.Inf(1)}},
 			{name: "extra", form: formOpen, isMap: true},
 			{name: "nonfinite", form: formMap, of: &field{form: formString, values: []string{"nan", "inf", "-inf"}}},
+			{name: "n", form: formInteger, limits: &limits{0, math.Inf(1)}},
+			{name: "accuracy", form: formNumber, nullable: true},
 		},
 		"compare": {
 			{name: "kind", form: formString, values: []string{"compare"}, required: true},
@@ -223,6 +228,9 @@ var profileTables = map[Profile]profileTable{
 			{name: "mtp_sig", form: formNumber, nullable: true},
 			{name: "stats", form: formObject, fields: []field{{name: "requests", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "tokens_out", form: formInteger, limits: &limits{0, math.Inf(1)}}, {name: "errors", form: formInteger, limits: &limits{0, math.Inf(1)}}}},
 			{name: "energy_joules", form: formNumber, nullable: true, limits: &limits{0, math.Inf(1)}},
+			{name: "val_acc", form: formNumber, nullable: true},
+			{name: "achieved_ce", form: formNumber, nullable: true},
+			{name: "checkpoint", form: formString},
 		},
 		"run_resume": {
 			{name: "kind", form: formString, values: []string{"run_resume"}, required: true},

@@ -69,7 +69,7 @@ let profiles =
               field "host" (value (Object [ field "name" (value String); field "os" (value String); field "arch" (value String); field "cpus" (value ~least:0.0 Integer); field "memory_bytes" (value ~least:0.0 Integer) ]));
               field "backend" (value (Object [ field ~required:true "kind" (value String); field "device" (value String); field "compute" (value String); field "count" (value ~least:0.0 Integer) ]));
               field "git" (value (Object [ field ~required:true "sha" (value String); field "branch" (value String); field "dirty" (value Boolean); field "remote" (value String) ]));
-              field "model" (value (Object [ field "arch" (value String); field "name" (value String); field "vocab" (value ~least:0.0 Integer); field "d_model" (value ~least:0.0 Integer); field "n_layers" (value ~least:0.0 Integer); field "n_heads" (value ~least:0.0 Integer); field "n_kv" (value ~least:0.0 Integer); field "d_head" (value ~least:0.0 Integer); field "d_ff" (value ~least:0.0 Integer); field "rope_base" (value ~nullable:true Number); field "weight_type" (value ~allowed:[ "f32"; "f16"; "bf16" ] String); field "is_moe" (value Boolean); field "n_experts" (value ~least:0.0 Integer); field "n_experts_used" (value ~least:0.0 Integer); field "swa_window" (value ~least:0.0 Integer); field "image_size" (value ~least:0.0 Integer); field "patch_size" (value ~least:0.0 Integer); field "num_classes" (value ~least:0.0 Integer); field "shape" (value String) ]));
+              field "model" (value (Object [ field "arch" (value String); field "name" (value String); field "vocab" (value ~least:0.0 Integer); field "d_model" (value ~least:0.0 Integer); field "n_layers" (value ~least:0.0 Integer); field "n_heads" (value ~least:0.0 Integer); field "n_kv" (value ~least:0.0 Integer); field "d_head" (value ~least:0.0 Integer); field "d_ff" (value ~least:0.0 Integer); field "rope_base" (value ~nullable:true Number); field "weight_type" (value ~allowed:[ "f32"; "f16"; "bf16" ] String); field "is_moe" (value Boolean); field "n_experts" (value ~least:0.0 Integer); field "n_experts_used" (value ~least:0.0 Integer); field "swa_window" (value ~least:0.0 Integer); field "image_size" (value ~least:0.0 Integer); field "patch_size" (value ~least:0.0 Integer); field "num_classes" (value ~least:0.0 Integer); field "shape" (value String); field "d_in" (value ~least:0.0 Integer); field "n_blocks" (value ~least:0.0 Integer); field "n_nodes" (value ~least:0.0 Integer); field "attn_mask" (value String); field "readout" (value String) ]));
               field "config" (value Open_map);
               field "compare_to" (value ~characters:{ fewest = 1; most = 255; excluded = [ (47, 47); (0, 31); (127, 159) ] } String);
               field "name" (value String);
@@ -82,9 +82,10 @@ let profiles =
               field "world_size" (value ~least:1.0 Integer);
               field "parent" (value (Object [ field ~required:true "run_id" (value ~characters:{ fewest = 1; most = 255; excluded = [ (47, 47); (0, 31); (127, 159) ] } String); field "step" (value ~least:0.0 Integer); field "path" (value String) ]));
               field "data" (value (Array ((value (Object [ field ~required:true "name" (value String); field "uri" (value String); field "version" (value String); field "sha256" (value String); field "rows" (value ~least:0.0 Integer) ])), None)));
-              field "cost" (value (Object [ field "total_params" (value ~least:0.0 Integer); field "active_params" (value ~least:0.0 Integer); field "flops_per_token" (value ~nullable:true Number) ]));
+              field "cost" (value (Object [ field "total_params" (value ~least:0.0 Integer); field "active_params" (value ~least:0.0 Integer); field "flops_per_token" (value ~nullable:true Number); field "graph_nodes" (value ~least:0.0 Integer); field "graph_bytes" (value ~least:0.0 Integer) ]));
               field "franken" (value Open_map);
               field "franken_moe" (value Open_map);
+              field "dfa" (value Open_map);
             ] );
           ( "step",
             [
@@ -104,6 +105,8 @@ let profiles =
               field "extra" (value (Map (value ~nullable:true Number)));
               field "mtp_loss" (value ~nullable:true Number);
               field "nonfinite" (value (Map (value ~allowed:[ "nan"; "inf"; "-inf" ] String)));
+              field "train_acc" (value ~nullable:true Number);
+              field "samples" (value ~least:0.0 Integer);
             ] );
           ( "tap",
             [
@@ -198,6 +201,8 @@ let profiles =
               field "samples" (value ~least:0.0 Integer);
               field "extra" (value Open_map);
               field "nonfinite" (value (Map (value ~allowed:[ "nan"; "inf"; "-inf" ] String)));
+              field "n" (value ~least:0.0 Integer);
+              field "accuracy" (value ~nullable:true Number);
             ] );
           ( "compare",
             [
@@ -255,6 +260,9 @@ let profiles =
               field "mtp_sig" (value ~nullable:true Number);
               field "stats" (value (Object [ field "requests" (value ~least:0.0 Integer); field "tokens_out" (value ~least:0.0 Integer); field "errors" (value ~least:0.0 Integer) ]));
               field "energy_joules" (value ~nullable:true ~least:0.0 Number);
+              field "val_acc" (value ~nullable:true Number);
+              field "achieved_ce" (value ~nullable:true Number);
+              field "checkpoint" (value String);
             ] );
           ( "run_resume",
             [

@@ -1553,6 +1553,44 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
         "types": [
          "string"
         ]
+       },
+       {
+        "name": "d_in",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
+       },
+       {
+        "name": "n_blocks",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
+       },
+       {
+        "name": "n_nodes",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
+       },
+       {
+        "name": "attn_mask",
+        "required": false,
+        "types": [
+         "string"
+        ]
+       },
+       {
+        "name": "readout",
+        "required": false,
+        "types": [
+         "string"
+        ]
        }
       ]
      },
@@ -1756,6 +1794,22 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
          "number",
          "null"
         ]
+       },
+       {
+        "name": "graph_nodes",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
+       },
+       {
+        "name": "graph_bytes",
+        "required": false,
+        "types": [
+         "integer"
+        ],
+        "minimum": 0
        }
       ]
      },
@@ -1769,6 +1823,14 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
      },
      {
       "name": "franken_moe",
+      "required": false,
+      "types": [
+       "object"
+      ],
+      "values": null
+     },
+     {
+      "name": "dfa",
       "required": false,
       "types": [
        "object"
@@ -1927,6 +1989,22 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
         "-inf"
        ]
       }
+     },
+     {
+      "name": "train_acc",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ]
+     },
+     {
+      "name": "samples",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
      }
     ]
    },
@@ -2716,6 +2794,22 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
         "-inf"
        ]
       }
+     },
+     {
+      "name": "n",
+      "required": false,
+      "types": [
+       "integer"
+      ],
+      "minimum": 0
+     },
+     {
+      "name": "accuracy",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ]
      }
     ]
    },
@@ -3216,6 +3310,29 @@ export const PROFILES: Record<ProfileName, ProfileTable> = {
        "null"
       ],
       "minimum": 0
+     },
+     {
+      "name": "val_acc",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ]
+     },
+     {
+      "name": "achieved_ce",
+      "required": false,
+      "types": [
+       "number",
+       "null"
+      ]
+     },
+     {
+      "name": "checkpoint",
+      "required": false,
+      "types": [
+       "string"
+      ]
      }
     ]
    },

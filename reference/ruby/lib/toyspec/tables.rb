@@ -41,7 +41,7 @@ module Toyspec
           {"name" => "host", "required" => false, "types" => ["object"], "title" => "Host", "fields" => [{"name" => "name", "required" => false, "types" => ["string"]}, {"name" => "os", "required" => false, "types" => ["string"]}, {"name" => "arch", "required" => false, "types" => ["string"]}, {"name" => "cpus", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "memory_bytes", "required" => false, "types" => ["integer"], "minimum" => 0}]},
           {"name" => "backend", "required" => false, "types" => ["object"], "title" => "Backend", "fields" => [{"name" => "kind", "required" => true, "types" => ["string"]}, {"name" => "device", "required" => false, "types" => ["string"]}, {"name" => "compute", "required" => false, "types" => ["string"]}, {"name" => "count", "required" => false, "types" => ["integer"], "minimum" => 0}]},
           {"name" => "git", "required" => false, "types" => ["object"], "title" => "Git", "fields" => [{"name" => "sha", "required" => true, "types" => ["string"]}, {"name" => "branch", "required" => false, "types" => ["string"]}, {"name" => "dirty", "required" => false, "types" => ["boolean"]}, {"name" => "remote", "required" => false, "types" => ["string"]}]},
-          {"name" => "model", "required" => false, "types" => ["object"], "title" => "Model", "fields" => [{"name" => "arch", "required" => false, "types" => ["string"]}, {"name" => "name", "required" => false, "types" => ["string"]}, {"name" => "vocab", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_model", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_layers", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_heads", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_kv", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_head", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_ff", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "rope_base", "required" => false, "types" => ["number", "null"]}, {"name" => "weight_type", "required" => false, "types" => ["string"], "enum" => ["f32", "f16", "bf16"]}, {"name" => "is_moe", "required" => false, "types" => ["boolean"]}, {"name" => "n_experts", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_experts_used", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "swa_window", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "image_size", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "patch_size", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "num_classes", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "shape", "required" => false, "types" => ["string"]}]},
+          {"name" => "model", "required" => false, "types" => ["object"], "title" => "Model", "fields" => [{"name" => "arch", "required" => false, "types" => ["string"]}, {"name" => "name", "required" => false, "types" => ["string"]}, {"name" => "vocab", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_model", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_layers", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_heads", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_kv", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_head", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "d_ff", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "rope_base", "required" => false, "types" => ["number", "null"]}, {"name" => "weight_type", "required" => false, "types" => ["string"], "enum" => ["f32", "f16", "bf16"]}, {"name" => "is_moe", "required" => false, "types" => ["boolean"]}, {"name" => "n_experts", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_experts_used", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "swa_window", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "image_size", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "patch_size", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "num_classes", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "shape", "required" => false, "types" => ["string"]}, {"name" => "d_in", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_blocks", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "n_nodes", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "attn_mask", "required" => false, "types" => ["string"]}, {"name" => "readout", "required" => false, "types" => ["string"]}]},
           {"name" => "config", "required" => false, "types" => ["object"], "values" => nil},
           {"name" => "compare_to", "required" => false, "types" => ["string"], "pattern" => "^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])"},
           {"name" => "name", "required" => false, "types" => ["string"]},
@@ -54,9 +54,10 @@ module Toyspec
           {"name" => "world_size", "required" => false, "types" => ["integer"], "minimum" => 1},
           {"name" => "parent", "required" => false, "types" => ["object"], "title" => "Parent", "fields" => [{"name" => "run_id", "required" => true, "types" => ["string"], "pattern" => "^[^/\\u0000-\\u001f\\u007f-\\u009f]{1,255}(?![\\s\\S])"}, {"name" => "step", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "path", "required" => false, "types" => ["string"]}]},
           {"name" => "data", "required" => false, "types" => ["array"], "items" => {"types" => ["object"], "title" => "Dataset", "fields" => [{"name" => "name", "required" => true, "types" => ["string"]}, {"name" => "uri", "required" => false, "types" => ["string"]}, {"name" => "version", "required" => false, "types" => ["string"]}, {"name" => "sha256", "required" => false, "types" => ["string"]}, {"name" => "rows", "required" => false, "types" => ["integer"], "minimum" => 0}]}},
-          {"name" => "cost", "required" => false, "types" => ["object"], "title" => "Cost", "fields" => [{"name" => "total_params", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "active_params", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "flops_per_token", "required" => false, "types" => ["number", "null"]}]},
+          {"name" => "cost", "required" => false, "types" => ["object"], "title" => "Cost", "fields" => [{"name" => "total_params", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "active_params", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "flops_per_token", "required" => false, "types" => ["number", "null"]}, {"name" => "graph_nodes", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "graph_bytes", "required" => false, "types" => ["integer"], "minimum" => 0}]},
           {"name" => "franken", "required" => false, "types" => ["object"], "values" => nil},
-          {"name" => "franken_moe", "required" => false, "types" => ["object"], "values" => nil}
+          {"name" => "franken_moe", "required" => false, "types" => ["object"], "values" => nil},
+          {"name" => "dfa", "required" => false, "types" => ["object"], "values" => nil}
         ],
         "step" => [
           {"name" => "kind", "required" => true, "types" => ["string"], "const" => "step"},
@@ -74,7 +75,9 @@ module Toyspec
           {"name" => "logprob", "required" => false, "types" => ["number", "null"]},
           {"name" => "extra", "required" => false, "types" => ["object"], "values" => {"types" => ["number", "null"]}},
           {"name" => "mtp_loss", "required" => false, "types" => ["number", "null"]},
-          {"name" => "nonfinite", "required" => false, "types" => ["object"], "values" => {"types" => ["string"], "enum" => ["nan", "inf", "-inf"]}}
+          {"name" => "nonfinite", "required" => false, "types" => ["object"], "values" => {"types" => ["string"], "enum" => ["nan", "inf", "-inf"]}},
+          {"name" => "train_acc", "required" => false, "types" => ["number", "null"]},
+          {"name" => "samples", "required" => false, "types" => ["integer"], "minimum" => 0}
         ],
         "tap" => [
           {"name" => "kind", "required" => true, "types" => ["string"], "const" => "tap"},
@@ -162,7 +165,9 @@ module Toyspec
           {"name" => "ppl", "required" => false, "types" => ["number", "null"]},
           {"name" => "samples", "required" => false, "types" => ["integer"], "minimum" => 0},
           {"name" => "extra", "required" => false, "types" => ["object"], "values" => nil},
-          {"name" => "nonfinite", "required" => false, "types" => ["object"], "values" => {"types" => ["string"], "enum" => ["nan", "inf", "-inf"]}}
+          {"name" => "nonfinite", "required" => false, "types" => ["object"], "values" => {"types" => ["string"], "enum" => ["nan", "inf", "-inf"]}},
+          {"name" => "n", "required" => false, "types" => ["integer"], "minimum" => 0},
+          {"name" => "accuracy", "required" => false, "types" => ["number", "null"]}
         ],
         "compare" => [
           {"name" => "kind", "required" => true, "types" => ["string"], "const" => "compare"},
@@ -214,7 +219,10 @@ module Toyspec
           {"name" => "final_mtp_loss", "required" => false, "types" => ["number", "null"]},
           {"name" => "mtp_sig", "required" => false, "types" => ["number", "null"]},
           {"name" => "stats", "required" => false, "types" => ["object"], "title" => "Stats", "fields" => [{"name" => "requests", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "tokens_out", "required" => false, "types" => ["integer"], "minimum" => 0}, {"name" => "errors", "required" => false, "types" => ["integer"], "minimum" => 0}]},
-          {"name" => "energy_joules", "required" => false, "types" => ["number", "null"], "minimum" => 0}
+          {"name" => "energy_joules", "required" => false, "types" => ["number", "null"], "minimum" => 0},
+          {"name" => "val_acc", "required" => false, "types" => ["number", "null"]},
+          {"name" => "achieved_ce", "required" => false, "types" => ["number", "null"]},
+          {"name" => "checkpoint", "required" => false, "types" => ["string"]}
         ],
         "run_resume" => [
           {"name" => "kind", "required" => true, "types" => ["string"], "const" => "run_resume"},

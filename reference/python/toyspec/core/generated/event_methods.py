@@ -38,9 +38,9 @@ class EventMethods(ABC):
         """Write an event of kind ``sample``: text that the model produced from a prompt."""
         self._log("sample", prompt=prompt, text=text, step=step, id=id, group=group, messages=messages, reward=reward, rewards=rewards, advantage=advantage, tokens=tokens, truncated=truncated, phase=phase)
 
-    def eval(self, name: str, *, step: SupportsIndex | None = None, loss: SupportsFloat | None = None, ppl: SupportsFloat | None = None, samples: SupportsIndex | None = None, extra: Mapping[str, Any] | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = "eval") -> None:
+    def eval(self, name: str, *, step: SupportsIndex | None = None, loss: SupportsFloat | None = None, ppl: SupportsFloat | None = None, samples: SupportsIndex | None = None, extra: Mapping[str, Any] | None = None, n: SupportsIndex | None = None, accuracy: SupportsFloat | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = "eval") -> None:
         """Write an event of kind ``eval``: one evaluation, or in phase serve, one request."""
-        self._log("eval", name=name, step=step, loss=loss, ppl=ppl, samples=samples, extra=extra, phase=phase)
+        self._log("eval", name=name, step=step, loss=loss, ppl=ppl, samples=samples, extra=extra, n=n, accuracy=accuracy, phase=phase)
 
     def compare(self, verdict: Literal["ahead", "behind", "par", "abort"], *, step: SupportsIndex, baseline_run_id: str, loss_delta: SupportsFloat | None = None, ppl_ratio: SupportsFloat | None = None, phase: Literal["train", "eval", "decode", "serve"] | None = None) -> None:
         """Write an event of kind ``compare``: the run compared with its baseline at a step."""

@@ -58,6 +58,11 @@ class Model(Struct, kw_only=True, forbid_unknown_fields=True):
     patch_size: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
     num_classes: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
     shape: str | UnsetType = UNSET
+    d_in: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    n_blocks: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    n_nodes: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    attn_mask: str | UnsetType = UNSET
+    readout: str | UnsetType = UNSET
 
 
 class Parent(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -84,6 +89,8 @@ class Cost(Struct, kw_only=True, forbid_unknown_fields=True):
     total_params: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
     active_params: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
     flops_per_token: float | None | UnsetType = UNSET
+    graph_nodes: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    graph_bytes: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
 
 
 class Message(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -147,6 +154,7 @@ class RunStart(Struct, kw_only=True, forbid_unknown_fields=True, tag_field="kind
     cost: Cost | UnsetType = UNSET
     franken: dict[str, Any] | UnsetType = UNSET
     franken_moe: dict[str, Any] | UnsetType = UNSET
+    dfa: dict[str, Any] | UnsetType = UNSET
 
 
 class Step(Struct, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="step"):
@@ -167,6 +175,8 @@ class Step(Struct, kw_only=True, forbid_unknown_fields=True, tag_field="kind", t
     extra: dict[str, Annotated[int, Meta(ge=-9007199254740991, le=9007199254740991)] | float | None] | UnsetType = UNSET
     mtp_loss: float | None | UnsetType = UNSET
     nonfinite: dict[str, Literal["nan", "inf", "-inf"]] | UnsetType = UNSET
+    train_acc: float | None | UnsetType = UNSET
+    samples: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
 
 
 class Tap(Struct, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="tap"):
@@ -267,6 +277,8 @@ class Eval(Struct, kw_only=True, forbid_unknown_fields=True, tag_field="kind", t
     samples: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
     extra: dict[str, Any] | UnsetType = UNSET
     nonfinite: dict[str, Literal["nan", "inf", "-inf"]] | UnsetType = UNSET
+    n: Annotated[int, Meta(ge=0, le=9007199254740991)] | UnsetType = UNSET
+    accuracy: float | None | UnsetType = UNSET
 
 
 class Compare(Struct, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="compare"):
@@ -329,6 +341,9 @@ class RunEnd(Struct, kw_only=True, forbid_unknown_fields=True, tag_field="kind",
     mtp_sig: float | None | UnsetType = UNSET
     stats: Stats | UnsetType = UNSET
     energy_joules: Annotated[float, Meta(ge=0)] | None | UnsetType = UNSET
+    val_acc: float | None | UnsetType = UNSET
+    achieved_ce: float | None | UnsetType = UNSET
+    checkpoint: str | UnsetType = UNSET
 
 
 class RunResume(Struct, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="run_resume"):

@@ -88,6 +88,16 @@ class Model(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """Number of classes of the classifier."""
     shape: str | None = None
     """Name of the model's shape, for example wide."""
+    d_in: Annotated[int, Meta(ge=0)] | None = None
+    """Width of the input."""
+    n_blocks: Annotated[int, Meta(ge=0)] | None = None
+    """Number of blocks."""
+    n_nodes: Annotated[int, Meta(ge=0)] | None = None
+    """Number of nodes of the graph that the model reads."""
+    attn_mask: str | None = None
+    """What masks the attention, for example adjacency."""
+    readout: str | None = None
+    """From what the output is read, for example node_pair."""
 
 
 class Parent(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
@@ -125,6 +135,10 @@ class Cost(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
     """Number of parameters that each token uses."""
     flops_per_token: float | None = None
     """Floating-point operations for each token."""
+    graph_nodes: Annotated[int, Meta(ge=0)] | None = None
+    """Number of nodes of the compute graph."""
+    graph_bytes: Annotated[int, Meta(ge=0)] | None = None
+    """Size of all tensors of the compute graph, in bytes."""
 
 
 class Message(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True):
@@ -220,6 +234,8 @@ class RunStart(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True
     """Settings of a run with direct feedback alignment, open: commonly policy, b_seed, b_dist, b_scale, b_sigma, mix_alpha and mask_tau."""
     franken_moe: dict[str, Any] | None = None
     """Settings of such a run with a mixture of experts, open: commonly routing, policy, aux_alpha, b_seed, b_dist, b_scale and b_sigma."""
+    dfa: dict[str, Any] | None = None
+    """Settings of direct feedback alignment in a model that is not a transformer, open: commonly policy, cut, b_seed, b_dist, b_scale, b_sigma, dfa_wired and frozen."""
 
 
 class Step(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True, tag_field="kind", tag="step"):
@@ -255,6 +271,10 @@ class Step(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True, ta
     """Loss of the prediction of further tokens; null where it was not finite."""
     nonfinite: dict[str, Literal['nan', 'inf', '-inf']] | None = None
     """What the null numbers of this record were, by name; a number in a map or a list of the record is named after it and its own key or index, for example extra/mfu or extra/recall/0."""
+    train_acc: float | None = None
+    """Share of the samples of this step that were classified right, from 0 to 1."""
+    samples: Annotated[int, Meta(ge=0)] | None = None
+    """Number of new samples in this step."""
 
 ShapeItem: TypeAlias = Annotated[int, Meta(ge=0)]
 
@@ -431,6 +451,10 @@ class Eval(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True, ta
     """Further results, open."""
     nonfinite: dict[str, Literal['nan', 'inf', '-inf']] | None = None
     """What the null numbers of this record were, by name; a number in a map or a list of the record is named after it and its own key or index, for example extra/mfu or extra/recall/0."""
+    n: Annotated[int, Meta(ge=0)] | None = None
+    """Number of samples evaluated, as some producers name it."""
+    accuracy: float | None = None
+    """Share of the samples that were classified right, from 0 to 1."""
 
 
 class Compare(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True, tag_field="kind", tag="compare"):
@@ -533,6 +557,12 @@ class RunEnd(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True, 
     stats: Stats | None = None
     energy_joules: Annotated[float, Meta(ge=0.0)] | None = None
     """Energy that the run used, in joules."""
+    val_acc: float | None = None
+    """Share of the samples of the last evaluation that were classified right, from 0 to 1."""
+    achieved_ce: float | None = None
+    """Cross-entropy that the run reached, for comparisons at the same one."""
+    checkpoint: str | None = None
+    """Path of the last checkpoint, or none."""
 
 
 class RunResume(Struct, kw_only=True, omit_defaults=True, repr_omit_defaults=True, tag_field="kind", tag="run_resume"):
