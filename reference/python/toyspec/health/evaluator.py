@@ -64,7 +64,7 @@ Those of level error are reported each time.
 _RAISING_INCIDENT: Final = 2
 # What was seen of a metric counts half after 2,000 values; it is looked at every ten.
 _FADING: Final = 0.5 ** (10 / 2000)
-_BEYOND_SEEN: Final = 1.4
+_BEYOND_SEEN: Final = 1.6
 
 # The last values that are compared with those before them, for what gets slower.
 _RECENT = 30

@@ -18,6 +18,8 @@ _SWINGS: Final = 100
 """Number of levels, one in ten values, among which the highest one before the best is."""
 _FLAT: Final = 0.1
 _RETURN: Final = 0.6
+_YOUNG: Final = 500
+"""Number of values after which a level may be away from the best one by no more than the rule says."""
 # How much farther than it fell, or swung, a metric has to rise.
 _FALLS: Final = 1.2
 # Swings count half after 2,000 values.
@@ -42,6 +44,7 @@ class BestLevel:
         self._until_refresh = _LEAST_VALUES
         self._first = self._best = self._spread = math.nan
         self._fall = self._swing = 0.0
+        self._age = 0
 
     def take(self, number: float) -> bool:
         """Take in a finite value; return whether the best level and the bounds were computed."""
@@ -50,6 +53,7 @@ class BestLevel:
         if self._until_refresh > 0:
             return False
         self._until_refresh = _REFRESH
+        self._age += _REFRESH
         self._refresh()
         return True
 
@@ -104,6 +108,9 @@ class BestLevel:
         """Return the worst level that *rule* accepts; with *part*, a level that is as much nearer to the best one."""
         amount = abs(self._best) if rule.goal == "min" else max(abs(self._best), self._first - self._best)
         reach = max(rule.share * amount + rule.ranges * self._spread, _FALLS * self._fall) + _FALLS * self._swing
+        if rule.goal == "min":
+            # Little is known of the waves of a young run.
+            reach *= 1 + max(0.0, 1 - self._age / _YOUNG)
         return self._sign * (self._best + part * reach)
 
     @property

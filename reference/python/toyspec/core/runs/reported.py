@@ -26,7 +26,7 @@ class Reported(NamedTuple):
     metric: str | None = None
     step: int | float | None = None
     rank: int | None = None
-    event: Literal["begun", "recovered"] | None = None
+    event: Literal["begun", "settled", "recovered"] | None = None
     """None for a finding, which has no end."""
     number: int = 1
     """How often it was reported, of which this is one."""
@@ -63,6 +63,9 @@ def grouped(reports: Iterable[Reported]) -> list[ReportedGroup]:
     at_incident: dict[tuple[str, str | None, int | None], ReportedGroup] = {}
     order: dict[int, int] = {}
     for at, each in enumerate(reports):
+        if each.event == "settled":
+            # The incident goes on.
+            continue
         subject = (each.rule, each.metric, each.rank)
         begun = at_incident.pop(subject, None) if each.event else None
         if begun is not None:
