@@ -28,6 +28,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "ls": ("sorts", "runs"),
     "digest": ("sorts/resumed", "sorts/broken", "sorts/diverged", _SETS[0]),
     "compare": _SETS[1:],
+    "samples": ("more/rich", "odd", "sorts/broken"),
     "bisect": ("sorts/ranks sorts/whole", "odd odd"),
     "evidence": ("sorts/broken", "odd"),
     "repair": ("sorts/whole", "more/torn", "more/damaged"),
@@ -52,6 +53,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "ls": ("more",),
     "digest": ("sorts/whole", "sorts/other/log.csv"),
     "compare": (_SETS[0],),
+    "samples": ("more/rich",),
     "bisect": ("sorts/resumed sorts/broken",),
     "tail": ("sorts/diverged", "more/rich", "more/others/log.jsonl", "ranks/missing"),
     "evidence": ("sorts/whole",),
@@ -137,6 +139,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--where": ("'loss < 1 and not state = damaged'", "'group ~ k or tags ~ kept'", "'loss <'", "'nothing = 1'"),
     "--number": ("1", "3"),
     "--since": ("x",),
+    "--step": ("4", "5"),
     "--tokens": ("200", "600"),
     "--name": ("first",),
     "--buckets": ("2",),
@@ -152,6 +155,7 @@ VALUES: dict[str, tuple[str, ...]] = {
 OF_COMMAND: dict[tuple[str, str], tuple[str, ...]] = {
     ("ls", "--columns"): ("lr,loss,best.val/acc,nan.loss,errors,alerts,config.opt.name", "nothing"),
     ("check", "--color"): ("always",),
+    ("samples", "--sort"): ("reward", "nothing"),
 }
 """What it is given with one command."""
 _FOREIGN = ("other", "parts", "entries", "whole")

@@ -98,6 +98,7 @@ CALLS = {
         "sorts/diverged sorts/ranks",
         "--metric nothing sorts/whole sorts/resumed",
     ],
+    "samples": ["more/rich --sort reward -n 1", "more/torn", "missing", "sorts/other/log.csv", "more/rich --sort no"],
     "doctor": ["sorts", "empty", "missing", "strange", "sorts/other", "sorts sorts/other"],
     "guard": [
         "sorts/whole",

@@ -465,6 +465,7 @@ def group_item(at: int, group: ReportedGroup) -> DigestItem:
     if first.event is not None:
         facts["event"] = first.event
         facts["open"] = len(group.open) if first.event == "begun" else None
+        facts["settled"] = group.settled or None
     if group.count > 1:
         facts["count"] = group.count
         facts |= {"last_line": last.line, "last_step": last.step} if last is not first else {}

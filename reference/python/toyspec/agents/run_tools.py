@@ -28,6 +28,7 @@ from toyspec.core.runs.curves import thinned
 from toyspec.core.runs.reported import LEVELS, grouped
 from toyspec.core.runs.run import Runs, list_runs
 from toyspec.core.runs.run_facts import MOST_ALIKE, differing, unknown_metric
+from toyspec.core.runs.samples import samples_of
 from toyspec.core.runs.summary import summarize_run
 from toyspec.core.workers.processes import TimedAnswers
 from toyspec.health.rules import rules_of
@@ -56,6 +57,7 @@ _RESULTS = ("state", "reason", "error", "last_step", "final_loss")
 _SHOWN_CHARS = 200
 _MOST_ERROR_CHARS = 1000
 _MOST_CURSOR_DIGITS = 10
+_MOST_SAMPLE_CHARS = 2000
 _LEAST_ROOM = 100
 DEFAULT_TOKENS = 4000
 """What an answer has at most, by the rule that digests count by."""
@@ -160,6 +162,20 @@ class RunTools:
         page = _Page(head, tokens, cursor)
         return page.of({"states": states, "alerts": alerts, "findings": found}, most=_within(limit, _MOST_ROWS))
 
+    def samples(  # noqa: PLR0913, PLR0917 - what an agent may ask
+        self,
+        run: str,
+        step: int | None = None,
+        sort: str = "",
+        most: int = 4,
+        tokens: int = DEFAULT_TOKENS,
+        cursor: str = "",
+    ) -> str:
+        """Return what the model wrote: of each group the lowest and highest by `sort`, as "reward", at most `most`."""
+        (path,) = self._within([run])
+        found = samples_of(path, step=step, sort=sort or None, most=max(1, most), dialect=self._choice)
+        return _Page({}, tokens, cursor).of({"samples": found}, chars=_MOST_SAMPLE_CHARS)
+
     def _alerts(self, path: str) -> Iterator[dict[str, Any]]:
         for group in grouped(reported_alerts(path, rules_of("default"), self._choice)):
             item = to_builtins(group_item(0, group))
@@ -215,7 +231,7 @@ class _Page:
         self._tokens = tokens
         self._head = {"untrusted": UNTRUSTED} | _plain(head)
 
-    def of(self, parts: dict[str, list[Any]], most: int | None = None) -> str:
+    def of(self, parts: dict[str, list[Any]], most: int | None = None, chars: int = _MOST_CHARS) -> str:
         """Return the answer with the items of *parts* that fit, and at most *most*; one that is too long is cut."""
         items = [(name, item) for name, each in parts.items() for item in each]
         lists: dict[str, list[Any]] = {name: [] for name in parts}
@@ -227,7 +243,7 @@ class _Page:
         end = self._start
         for name, item in items[self._start : None if most is None else self._start + most]:
             value = item() if callable(item) else item
-            fitted = _cut(value, room) if end == self._start else _plain(value)
+            fitted = _cut(value, room, chars) if end == self._start else _plain(value, chars)
             room -= count_tokens(_json(fitted)) + 1
             if room < 0:
                 break
@@ -237,9 +253,9 @@ class _Page:
         return _json(self._head | lists | ({"more": more, "cursor": str(end)} if more else {"more": 0}))
 
 
-def _cut(value: Any, room: int) -> Any:
+def _cut(value: Any, room: int, most: int) -> Any:
     """Return *value* with texts and lists so short that it has fewer than *room* tokens."""
-    for chars in (_MOST_CHARS, 60, 12):
+    for chars in (most, 60, 12):
         found = _plain(value, chars)
         if count_tokens(_json(found)) < room:
             return found
@@ -344,7 +360,7 @@ def tool_server(root: str) -> MCPServer[Any]:
     asked = TimedAnswers(partial(_answers, root), _MOST_SECONDS)
     server: MCPServer[Any] = MCPServer("toyspec", instructions=_INSTRUCTIONS, version=__version__, log_level="WARNING")
     reads = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
-    for tool in (tools.list_runs, tools.digest, tools.compare, tools.curve, tools.findings):
+    for tool in (tools.list_runs, tools.digest, tools.compare, tools.curve, tools.findings, tools.samples):
         server.add_tool(_answering(tool, asked), annotations=reads, structured_output=False)
     server.resource("toyspec://skill", mime_type="text/markdown")(skill)
     return server

@@ -18,7 +18,8 @@ def configure(parser: Parser) -> None:
     parser.usage = "toyspec mcp ROOT"
     parser.description = (
         "Serve the runs below ROOT to an agent, by the Model Context Protocol over\n"
-        "standard input and output. Tools: list_runs, digest, compare, curve, findings.\n"
+        "standard input and output. Tools: list_runs, digest, compare, curve, findings,\n"
+        "samples.\n"
         "Nothing is changed, and nothing outside of ROOT is read, through links neither.\n"
         "Each answer is bounded, counts what it leaves out, and marks texts of logs as\n"
         "untrusted data.\n"

@@ -48,6 +48,8 @@ class ReportedGroup:
     def __init__(self, first: Reported) -> None:
         self.first = self.last = first
         self.count = 0
+        self.settled = 0
+        """How often the level of an open incident was accepted."""
         self.open: dict[int | None, Reported] = {}
         """The incidents that have not ended, each by its rank."""
 
@@ -59,7 +61,7 @@ def grouped(reports: Iterable[Reported]) -> list[ReportedGroup]:
 
     The end of an incident closes it and is not counted. One whose begin is not among *reports* is a group of its own.
     """
-    groups: dict[tuple[str, str, str | None, bool], ReportedGroup] = {}
+    groups: dict[tuple[str, str, str | None, str | None], ReportedGroup] = {}
     at_incident: dict[tuple[str, str | None, int | None], ReportedGroup] = {}
     order: dict[int, int] = {}
     for at, each in enumerate(reports):
@@ -68,11 +70,15 @@ def grouped(reports: Iterable[Reported]) -> list[ReportedGroup]:
             continue
         subject = (each.rule, each.metric, each.rank)
         begun = at_incident.pop(subject, None) if each.event else None
+        if begun is not None and each.event == "settled":
+            begun.settled += 1
+            at_incident[subject] = begun
+            continue
         if begun is not None:
             begun.open.pop(each.rank, None)
             if each.event == "recovered":
                 continue
-        key = (each.rule, each.level, each.metric, each.event == "recovered")
+        key = (each.rule, each.level, each.metric, each.event)
         group = groups.setdefault(key, ReportedGroup(each))
         group.last = group.last if each.line is None else each
         group.count += each.number

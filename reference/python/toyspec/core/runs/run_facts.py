@@ -289,12 +289,16 @@ def near_names(name: str, known: Iterable[str]) -> str:
 
 def unknown_metric(name: str, known: Iterable[str], runs: int = 1) -> ExpressionError:
     """Return the error for a metric *name* that none of a number of *runs* has; their metrics are *known*."""
+    return unknown_name("the run has no metric" if runs == 1 else "no run has the metric", name, known)
+
+
+def unknown_name(fact: str, name: str, known: Iterable[str]) -> ExpressionError:
+    """Return the error that says *fact* of *name*, with those of *known* that are alike, or some of them."""
     names = list(dict.fromkeys(islice(known, MOST_ALIKE)))
     some = ", ".join(repr(shortened(each)) for each in losses_first(names)[:_MOST_NAMED])
     more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    hint = near_names(name, names) or (f"known are {some}{more}" if names else "it has no metric")
-    none = "the run has no metric" if runs == 1 else "no run has the metric"
-    return ExpressionError(f"{none} {shortened(name)!r}; {hint}")
+    hint = near_names(name, names) or (f"known are {some}{more}" if names else "it has none")
+    return ExpressionError(f"{fact} {shortened(name)!r}; {hint}")
 
 
 def loss_among(metrics: Container[str]) -> str | None:
