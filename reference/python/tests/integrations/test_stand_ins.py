@@ -63,6 +63,23 @@ WANDB: Final[dict[str, list[Any]]] = {
     INIT + 'wandb.log({"train": {"a": 1.0}, "b": True, "s": "text"})': [[0, {"b": 1.0, "train/a": 1.0}]],
     INIT
     + "assert isinstance(wandb.run, wandb.Run) and not isinstance(1, (wandb.Image, wandb.Molecule, wandb.Table))": [],
+    # As GRPOTrainer of TRL logs completions, and as its callback does, whose table grows.
+    INIT
+    + 'columns = ["step", "prompt", "completion", "exact", "advantage"]; t = wandb.Table(columns, [["3", "p", "c", 1, '
+    '0.5], ["3", "p", "d", float("nan"), None]]); wandb.log({"completions": t, "loss": 1.0})': [
+        [3, "p", "c", {"exact": 1.0}, 0.5],
+        [3, "p", "d", {"exact": None}, None],
+        [0, {"loss": 1.0}],
+    ],
+    INIT
+    + 'rows = [[1, "p", "c"]]; names = ["step", "prompt", "completion"]; wandb.log({"t": wandb.Table(names, rows)}); '
+    'rows.append([2, "q", "d"]); wandb.log({"t": wandb.Table(names, rows)})': [
+        [1, "p", "c", None, None],
+        [2, "q", "d", None, None],
+    ],
+    INIT + 'wandb.log({"t": wandb.Table(["prompt", "completion", "by"], [["p", "c", "me"]])}, step=4)': [
+        [4, "text/csv"]
+    ],
     "assert not hasattr(wandb, 'no_such_name') and not hasattr(wandb, 'summary') and wandb.run is None": [],
 }
 MLFLOW: Final[dict[str, list[Any]]] = {
@@ -105,11 +122,15 @@ def test_programs_go_on_and_each_value_is_there_or_counted(
 
 
 def what(line: str) -> Any:
-    """Return the values, the setting or the note of a record; None for another one."""
+    """Return the values, the sample, the setting or the note of a record; None for another one."""
     record = json.loads(line)
     match record["kind"]:
         case "scalars":
             return [record.get("step"), record["values"]]
+        case "sample":
+            return [record[name] for name in ("step", "prompt", "text")] + [*map(record.get, ("rewards", "advantage"))]
+        case "media":
+            return [record["step"], record["media_type"]]
         case "run_config":
             return record["config"]
         case "note":

@@ -17,10 +17,13 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal
 
 from toyspec.core.format.canonical import members_of
+from toyspec.core.format.scalars import attempt
 from toyspec.core.system_calls import SystemCalls, say
 from toyspec.core.writing import media
 from toyspec.core.writing.annotating import annotate
 from toyspec.core.writing.environment import TrainingProcess
+from toyspec.core.writing.logged_values import step_number
+from toyspec.core.writing.plain_values import plain_number
 from toyspec.core.writing.run_ids import run_id_from
 from toyspec.core.writing.written import Written
 from toyspec.integrations.left_out import Error, Unlogged, part_of, say_left_out, substitute
@@ -58,6 +61,8 @@ class Run(Logs):
         self._tags = tuple(training.options.tags)
         self._over: dict[str, str] = {}
         """By the name or pattern of a metric, the metric that counts its steps."""
+        self._samples: dict[str, list[dict[str, Any]]] = {}
+        """The samples in the last table of each name."""
 
     _name: str | None = None
     entity = url = group = job_type = sweep_id = None
@@ -127,9 +132,23 @@ class Run(Logs):
         for name, value in data.items():
             records.setdefault(self._step_of(str(name)), {})[name] = value
         for at, values in records.items():
-            self.training.log(values, step=at)
+            others = {name: value for name, value in values.items() if not self._has_samples(name, value, at)}
+            self.training.log(others, step=at)
         if commit or (commit is None and step is None):
             self._step += 1
+
+    def _has_samples(self, name: str, table: object, step: int) -> bool:
+        """Return whether *table* is one of completions, as TRL logs them; its rows are written as samples.
+
+        Rows of the table that was logged before are not written again: a callback logs a table that grows.
+        """
+        samples = _samples_in(table, step) if isinstance(table, Table) else None
+        if samples is None:
+            return False
+        before, self._samples[name] = self._samples.get(name, []), samples
+        for sample in samples[len(before) if samples[: len(before)] == before else 0 :]:
+            self._writer.sample(**sample)
+        return True
 
     def _step_of(self, name: str) -> int:
         """Return the step of the metric *name* now."""
@@ -345,8 +364,35 @@ class Table(media.Table):
         """Add a row."""
         self.data.append(list(cells))
 
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows, each by the names of its columns; those of a data frame of pandas or Polars."""
+        if self._frame is None:
+            return [dict(zip(self.columns, row, strict=False)) for row in self.data]
+        is_polars = hasattr(self._frame, "to_dicts")
+        found: list[dict[str, Any]] = self._frame.to_dicts() if is_polars else self._frame.to_dict("records")
+        return found
+
     def placed(self, directory: str, calls: SystemCalls) -> dict[str, Any]:
         """See Media."""
         if self._frame is not None:
             return media.Table(self._frame).placed(directory, calls)
         return media.Table(self.data, self.columns).placed(directory, calls)
+
+
+def _samples_in(table: Table, step: int) -> list[dict[str, Any]] | None:
+    """Return what the rows of *table* are as samples; None if they are not completions, or have more than those.
+
+    A row has the texts ``prompt`` and ``completion``, and may have its step, an advantage, and rewards by name.
+    """
+    samples = []
+    for row in attempt(Table.rows, table, []):
+        parts = dict(row)
+        prompt, text, at = (parts.pop(name, None) for name in ("prompt", "completion", "step"))
+        numbers = {str(name): plain_number(value) for name, value in parts.items() if value is not None}
+        if not isinstance(prompt, str) or not isinstance(text, str) or None in numbers.values():
+            return None
+        advantage, reward = numbers.pop("advantage", None), numbers.pop("reward", None)
+        own = step_number(at)
+        given = {"step": step if own is None else own, "advantage": advantage, "reward": reward}
+        samples.append({"prompt": prompt, "text": text, **given, "rewards": numbers or None})
+    return samples or None
