@@ -267,6 +267,7 @@ def conform(session: nox.Session) -> None:
         python(session, "-m", "conformance.frozen")
     python(session, "-m", "conformance", "locks", "--no-build", *page)
     python(session, "-m", "conformance", "faults")
+    python(session, "-m", "conformance", "costs", "--no-build")
     python(session, "-m", "conformance", "kill", *page)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -187,6 +188,12 @@ def _point(tag: str, scalar: Record) -> dict[str, Any]:
     }
 
 
+@cache
+def _types(profile: Profile, kind: str | None) -> dict[str, Any]:
+    """Return the type of each member of a *kind*; raise KeyError for a kind that *profile* does not have."""
+    return {field.encode_name: field.type for field in msgspec.structs.fields(event_types(profile)[kind])}
+
+
 def _valid(record: Record | None, key: str, default: Any = UNSET) -> Any:
     """Return the member *key* as its type, *default* if it is absent, unknown or invalid."""
     if record is None or record.profile is None or key not in record:
@@ -194,9 +201,7 @@ def _valid(record: Record | None, key: str, default: Any = UNSET) -> Any:
     if record[key] is None:
         return None if key in NULLABLE[record.profile].get(record.kind or "entry", ()) else default
     try:
-        fields = msgspec.structs.fields(event_types(record.profile)[record.kind])
-        (wanted,) = (each.type for each in fields if each.encode_name == key)
-        return msgspec.convert(record[key], wanted)
+        return msgspec.convert(record[key], _types(record.profile, record.kind)[key])
     except (KeyError, ValueError):  # the kind or the key is unknown, or the value is invalid
         return default
 
