@@ -55,6 +55,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "compare": (_SETS[0],),
     "samples": ("more/rich",),
     "bisect": ("sorts/resumed sorts/broken",),
+    "expect": ("write sorts/resumed -o made.json", "check sorts/resumed golden.json"),
     "tail": ("sorts/diverged", "more/rich", "more/others/log.jsonl", "ranks/missing"),
     "evidence": ("sorts/whole",),
     "doctor": ("more",),
@@ -79,6 +80,7 @@ NEEDED = {
 }  # fmt: skip
 """What comes with each line of a command."""
 PREPARED = {
+    "expect": "expect write sorts/whole -o golden.json",
     "catalog": "catalog build sorts --out made",
     "query": "catalog build sorts more --out made",
 }
@@ -132,6 +134,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--max-line-bytes": ("130",),
     "--metric": ("val/acc", "lr", "nothing"),
     "--rtol": ("1e-3", "-1"),
+    "--range": ("0.5",),
     "--atol": ("0.5", "x"),
     "--ulp": ("4",),
     "--noise": ("sorts/diverged", "nothing"),

@@ -47,7 +47,7 @@ OTHERS = {
     "report": "{} -o out.html", "emitter": None, "skill": None, "conform": None, "run": None,
     "completion": None, "schema": None, "explain": None, "query": "--catalog {} 'select 1'", "import": "{} --out in",
     "export": "tensorboard {} --out out", "catalog": "build --out made {}", "tail": "--once {}",
-    "plot": "{} -o out.svg", "repair": "--dry-run {}", "compare": "{} {}", "bisect": "{} {}",
+    "plot": "{} -o out.svg", "repair": "--dry-run {}", "compare": "{} {}", "bisect": "{} {}", "expect": "write {}",
 }  # fmt: skip
 """Arguments of commands that need more than a place; None for what reads no folder, or serves."""
 

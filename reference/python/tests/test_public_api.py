@@ -161,6 +161,7 @@ def test_import_costs_nothing_that_is_not_used() -> None:
 
 
 INTERNAL = {
+    "toyspec.expect.bands.ExpectationError": "ends `toyspec expect`",
     "toyspec.expect.partings.NotComparableError": "ends `toyspec bisect`",
     "toyspec.agents.digest.TooFewTokensError": "ends `toyspec digest`, or becomes an answer of `toyspec mcp`",
     "toyspec.core.workers.running.CrewEndedError": "ends a scan of the viewer that is being closed",

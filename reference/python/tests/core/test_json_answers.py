@@ -99,6 +99,15 @@ CALLS = {
         "--metric nothing sorts/whole sorts/resumed",
     ],
     "samples": ["more/rich --sort reward -n 1", "more/torn", "missing", "sorts/other/log.csv", "more/rich --sort no"],
+    "expect": [
+        "write sorts/whole sorts/resumed",
+        "check sorts/resumed golden.json",
+        "check missing golden.json",
+        "write missing",
+        "check sorts/whole sorts/whole/events.jsonl",
+        "write sorts/other/log.csv",
+        "check sorts/whole golden.json",
+    ],
     "doctor": ["sorts", "empty", "missing", "strange", "sorts/other", "sorts sorts/other"],
     "guard": [
         "sorts/whole",
@@ -130,6 +139,7 @@ def folder(tmp_path: Path) -> Path:
     folder = Path(shutil.copytree(fixed_runs(), tmp_path / "here"))
     (folder / "empty").mkdir()
     shutil.copytree(folder / "sorts/whole", os.fsdecode(os.fsencode(folder) + b"/strange/r\xff\n\x1b"))
+    toyspec_within("expect", "write", "sorts/whole", "-o", "golden.json", cwd=folder)
     toyspec_within("catalog", "build", "sorts", "--out", "catalog", cwd=folder)
     return folder
 

@@ -1,4 +1,4 @@
-"""Which metrics measure time or the machine: they differ between any two runs, and say nothing about the training."""
+"""Which metrics measure time or the machine, and which settings are seeds: they differ between runs of one program."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ _MEASURED = re.compile(
     re.IGNORECASE,
 )
 """The unit of a measurement is at the end of its name."""
+
+_SEEDS = frozenset(
+    ["seed", "random_seed", "rng_seed", "data_seed", "torch_seed", "numpy_seed", "b_seed", "random_state"]
+)
+
+
+def is_seed(name: str) -> bool:
+    """Return whether the setting *name* is a seed of random numbers."""
+    return name.rpartition(".")[2].lower() in _SEEDS
 
 
 def is_compared(name: str, globs: Sequence[str] = ()) -> bool:

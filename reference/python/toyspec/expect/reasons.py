@@ -9,6 +9,7 @@ import msgspec
 from toyspec.core.format.numbers import number
 from toyspec.core.runs.run import open_run
 from toyspec.core.runs.run_facts import cut, differing, flat
+from toyspec.expect.measurements import is_seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     _Events = dict[tuple[str, float, str], tuple[tuple[Any, ...], int]]
 
-_SEEDS = ("seed", "random_seed", "rng_seed", "data_seed", "torch_seed", "numpy_seed", "b_seed", "random_state")
 # The members of run_start that may be a reason, the likeliest first, and what each is about.
 _OF_START = {
     "config": "setting", "model": "setting", "franken": "setting", "franken_moe": "setting", "data": "data",
@@ -117,7 +117,7 @@ def _of_start(a: Circumstances, b: Circumstances) -> Iterator[Reason]:
             continue
         top, _, rest = name.partition(".")
         what = _OF_START[top]
-        if what == "setting" and name.rpartition(".")[2].lower() in _SEEDS:
+        if what == "setting" and is_seed(name):
             what = "seed"
         shown = rest if top in ("config", "packages") and rest else name
         yield Reason(what=what, name=shown, a=a.start.get(name), b=b.start.get(name), line_a=a.line, line_b=b.line)

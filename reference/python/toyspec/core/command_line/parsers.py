@@ -98,6 +98,22 @@ def number_from(minimum: int) -> Callable[[str], int]:
     return number
 
 
+def add_tolerance(parser: Parser, option: str, default: float, what: str) -> None:
+    """Add *option*, a number from 0 that says *what* is accepted."""
+    parser.add_argument(option, metavar="X", type=_tolerance, default=default, help=f"{what}; default: {default:g}")
+
+
+def _tolerance(text: str) -> float:
+    """Return the number in *text*, at least 0; raise ArgumentTypeError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number ≥ 0")
+    return value
+
+
 def seconds(text: str) -> float:
     """Return the number of seconds in *text*, above 0; raise ArgumentTypeError for anything else."""
     try:

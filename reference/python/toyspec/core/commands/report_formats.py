@@ -192,8 +192,13 @@ class GitHubFormat(ReportFormat):
         Terminal(self._stream, color="never").line(verdict.sentence(has_infos=self._options.has_infos))
 
     def _command(self, command: str, message: str, **properties: str) -> None:
-        listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-        self._stream.write(f"::{command} {listed}::{_data(message)}\n")
+        self._stream.write(workflow_command(command, message, **properties) + "\n")
+
+
+def workflow_command(command: str, message: str, **properties: str) -> str:
+    """Return the line that a GitHub workflow takes as an annotation: ``error``, ``warning`` or ``notice``."""
+    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{command} {listed}::{_data(message)}"
 
 
 def _data(text: str) -> str:

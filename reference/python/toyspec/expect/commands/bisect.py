@@ -12,7 +12,7 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice
 from toyspec.core.command_line.figures import cell, counted, shown
 from toyspec.core.command_line.objects import inert_json
-from toyspec.core.command_line.parsers import Parser, add_color, number_from
+from toyspec.core.command_line.parsers import Parser, add_color, add_tolerance, number_from
 from toyspec.core.command_line.run_tables import print_table
 from toyspec.core.command_line.tables import Side, cut_apart, some_of
 from toyspec.core.command_line.terminal import Terminal, tell
@@ -61,12 +61,8 @@ def configure(parser: Parser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("a", metavar="A", type=public, help="a run directory, or a stream, also s3://…")
     parser.add_argument("b", metavar="B", type=public, help="the run to compare with it")
-    parser.add_argument(
-        "--rtol", metavar="X", type=_tolerance, default=0.0, help="relative difference that is accepted; default: 0"
-    )
-    parser.add_argument(
-        "--atol", metavar="X", type=_tolerance, default=0.0, help="absolute difference that is accepted; default: 0"
-    )
+    add_tolerance(parser, "--rtol", 0.0, "relative difference that is accepted")
+    add_tolerance(parser, "--atol", 0.0, "absolute difference that is accepted")
     parser.add_argument(
         "--ulp",
         metavar="N",
@@ -118,20 +114,6 @@ def run(options: Namespace) -> int:
     return exit_codes.FINDINGS if found.partings else exit_codes.OK
 
 
-def _tolerance(text: str) -> float:
-    """Return the number in *text*, at least 0; raise ArgumentTypeError."""
-    # Imported here: start-up time counts.
-    from argparse import ArgumentTypeError
-
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not (isfinite(value) and value >= 0):
-        raise ArgumentTypeError(f"{text!r} is not a number ≥ 0")
-    return value
-
-
 def _answer(found: Comparison) -> dict[str, Any]:
     """Return *found* as ``schemas/answers/v1/bisect.json`` describes it."""
     answer: dict[str, Any] = msgspec.to_builtins(found)
@@ -167,8 +149,9 @@ def _print(found: Comparison, terminal: Terminal) -> None:
         print_table(rows, sides, terminal)
         if len(found.partings) > _MOST_ROWS:
             print(f"and {len(found.partings) - _MOST_ROWS} more; --json lists all")
-    print()
-    _print_names(found)
+    if found.equal or found.not_compared:
+        print()
+        _print_names(found)
 
 
 def _print_reasons(found: Comparison, terminal: Terminal) -> None:

@@ -1,0 +1,159 @@
+"""``toyspec expect``: bands made of runs, and what leaves them."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toyspec
+from command_line import toyspec_within
+from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.runs.history import PlacedCurve, _At
+from toyspec.expect import bands
+from toyspec.expect.bands import (
+    Departure,
+    ExpectationError,
+    Width,
+    departures,
+    expectation_of,
+    read_expectation,
+    written,
+)
+
+STEPS, SEEDS, FURTHER, ROUNDS = 64, 5, 50, 20
+
+
+def curve(seed: str, *, factor: float = 1.0, noise: float = 0.01) -> list[float]:
+    """Return a loss with noise, *factor* times as high in its second half."""
+    chance = random.Random(seed)
+    values = [1 + 4 * math.exp(-step / 20) + chance.gauss(0, noise) for step in range(STEPS)]
+    return values[: STEPS // 2] + [value * factor for value in values[STEPS // 2 :]]
+
+
+def logged(root: Path, run_id: str, values: list[float], name: str = "loss", **config: Any) -> str:
+    """Return a run that logged *values*."""
+    with toyspec.start_run(root, run_id=run_id, git=None, config=config) as run:
+        for step, value in enumerate(values, 1):
+            run.log({name: value, "step_ms": 1.0}, step=step)
+    return str(root / run_id)
+
+
+def found(run: str, expected: bands.Expectation, **options: Any) -> list[Departure]:
+    """Return where *run* is not as expected."""
+    return departures(run, expected, choice=DialectChoice(), **options)[1]
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> bands.Expectation:
+    """Return what is expected after one run of 16 values."""
+    run = logged(tmp_path, "one", [10.0 - step for step in range(16)], lr=0.1, seed=1)
+    return expectation_of([run], width=Width(rtol=0.01), choice=DialectChoice())
+
+
+@pytest.mark.parametrize(
+    ("values", "config", "expected"),
+    [
+        ([10.0 - step for step in range(16)], {}, set()),
+        ([10.0 - step for step in range(16)], {"lr": 0.2}, {"setting"}),
+        ([10.0 - step for step in range(16)], {"seed": 2, "more": 1}, set()),
+        ([10.0 - step + 0.5 * (step == 3) for step in range(16)], {}, {"above"}),
+        ([10.0 - step - 0.5 * (step == 3) for step in range(16)], {}, {"below"}),
+        ([10.0 - step for step in range(9)], {}, {"missing", "above"}),
+        ([math.nan if step == 9 else 10.0 - step for step in range(16)], {}, {"not finite"}),
+    ],
+)
+def test_departures_from_one_run(
+    tmp_path: Path, one: bands.Expectation, values: list[float], config: dict[str, Any], expected: set[str]
+) -> None:
+    """Each way in which a run is not as expected has a name."""
+    run = logged(tmp_path, "new", values, **{"lr": 0.1, "seed": 1, **config})
+    assert expected == {each.what for each in found(run, one)}
+
+
+def test_better_is_accepted_with_at_least(tmp_path: Path, one: bands.Expectation) -> None:
+    """A lower loss is better; a higher one is not."""
+    better = logged(tmp_path, "better", [9.0 - step for step in range(16)], lr=0.1)
+    worse = logged(tmp_path, "worse", [11.0 - step for step in range(16)], lr=0.1)
+    assert found(better, one)
+    assert found(better, one, at_least=True) == []
+    assert found(worse, one, at_least=True)
+
+
+def test_missing_metric_is_a_departure(tmp_path: Path, one: bands.Expectation) -> None:
+    """Times have no band; a metric with one must be there."""
+    assert list(one.metrics) == ["loss"]
+    run = logged(tmp_path, "other", [1.0] * 16, name="acc", lr=0.1)
+    assert [("metric", "loss")] == [(each.what, each.name) for each in found(run, one)]
+
+
+def test_bands_of_seeds_are_quiet_and_see_a_small_change() -> None:
+    """Of 1,000 further seeds at most one is outside; a loss 1 % higher for half of the steps is outside in 95 %."""
+
+    def values(numbers: list[float]) -> Any:
+        made = PlacedCurve()
+        for step, value in enumerate(numbers):
+            made.add(1, step, value, _At(step, step + 1, None))
+        return bands._Values(made)
+
+    false = seen = 0
+    for number in range(ROUNDS):
+        seeds = [values(curve(f"{number}/{seed}", noise=0.003)) for seed in range(SEEDS)]
+        made = bands._bands(seeds, Width())
+        for further in range(FURTHER):
+            seed = f"{number}/further/{further}"
+            false += _is_outside(made, values(curve(seed, noise=0.003)))
+            seen += _is_outside(made, values(curve(seed, noise=0.003, factor=1.01)))
+    assert false <= 1
+    assert seen >= 0.95 * ROUNDS * FURTHER
+
+
+def _is_outside(made: list[bands.Band], values: Any) -> bool:
+    return any(bands._departure("loss", band, values, None) for band in made)
+
+
+def test_file_is_small_and_read_back(tmp_path: Path, one: bands.Expectation) -> None:
+    """It has a line for each band, and is what was written."""
+    data = written(one)
+    assert len(data) < 2000
+    assert b"\n        [ 1, 16, 16, " in data
+    (tmp_path / "golden.json").write_bytes(data)
+    assert read_expectation(str(tmp_path / "golden.json")) == one
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{}", b"[" * 100_000, b'{"toyspec_expect":2,"runs":[],"settings":{},"metrics":{}}']
+)
+def test_other_files_are_refused(tmp_path: Path, data: bytes) -> None:
+    """The message says how to write one."""
+    (tmp_path / "golden.json").write_bytes(data)
+    with pytest.raises(ExpectationError, match="toyspec expect write"):
+        read_expectation(str(tmp_path / "golden.json"))
+
+
+def test_command_in_ci(tmp_path: Path) -> None:
+    """Status, annotations and Markdown; text of logs is inert."""
+    name = "loss\x1b[31m|::error::"
+    logged(tmp_path, "a", [1.0] * 16, name=name)
+    logged(tmp_path, "b", [1.0] * 8 + [2.0] * 8, name=name)
+    assert toyspec_within("expect", "write", "a", "-o", "golden.json", cwd=tmp_path).returncode == 0
+    assert toyspec_within("expect", "check", "a", "golden.json", cwd=tmp_path).returncode == 0
+    for form, shown in (
+        ("text", "above"),
+        ("github", "::error file=b/events.jsonl,line=2"),
+        ("markdown", "········▲▲▲▲▲▲▲▲"),
+    ):
+        result = toyspec_within("expect", "check", "--format", form, "b", "golden.json", cwd=tmp_path)
+        text = result.stdout.decode()
+        assert result.returncode == 1
+        assert shown in text
+        assert "\x1b" not in text
+        assert "\n::error::" not in text
+    answer = json.loads(toyspec_within("expect", "check", "--json", "b", "golden.json", cwd=tmp_path).stdout)
+    assert answer["status"] == "differs"
+    assert toyspec_within("expect", "check", "b", cwd=tmp_path).returncode == 2
+    assert toyspec_within("expect", "write", cwd=tmp_path).returncode == 2

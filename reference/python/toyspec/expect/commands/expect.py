@@ -1,0 +1,203 @@
+"""``toyspec expect``: what runs are expected to log, and whether a run does."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice
+from toyspec.core.command_line.figures import cell, counted, figure, shown
+from toyspec.core.command_line.objects import inert_json
+from toyspec.core.command_line.parsers import Parser, UsageError, add_color, add_tolerance, local_path
+from toyspec.core.command_line.run_tables import print_table
+from toyspec.core.command_line.tables import some_of
+from toyspec.core.command_line.terminal import Terminal, tell
+from toyspec.core.errors import ToyspecError
+from toyspec.core.escaping import printable, shortened
+from toyspec.core.places.addresses import public
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from toyspec.expect.bands import Departure, Expectation
+
+_MOST_ROWS = 20
+_MOST_NAMES = 8
+_MARKS = {"above": "▲", "below": "▼", "missing": "?", "not finite": "!"}
+
+_DESCRIPTION = """\
+Write what runs are expected to log, and check in CI that a new run logs it.
+
+  write RUN…          make a band for each metric, and list the settings
+  check RUN FILE      compare a run with the bands and settings of FILE
+
+A band is about the mean of a window of steps: the whole run, its halves,
+quarters, eighths and sixteenths. From several runs, such as five seeds, it is
+as wide as they differ; from one run, as --rtol, --atol and --range say. The file
+is a few kB of JSON with a line for each band; edit it where you know better.
+Seeds are not among its settings. Times and samples of the machine have no band,
+unless --metric names them."""
+_EPILOG = """\
+examples:
+  toyspec expect write runs/seed-1 runs/seed-2 runs/seed-3 -o golden.json
+  toyspec expect check runs/new golden.json
+  toyspec expect check --format github runs/new golden.json
+  toyspec expect check --at-least --format markdown runs/new golden.json
+
+exit status: 0 if the run is as expected, or the file is written, 1 if the run is
+not as expected, 2 if the command is wrong, or a path cannot be read"""
+
+
+def configure(parser: Parser) -> None:
+    """Add description, arguments and an example to *parser*."""
+    parser.usage = "toyspec expect [OPTION…] write|check RUN… [FILE]"
+    parser.description = _DESCRIPTION
+    parser.epilog = _EPILOG
+    parser.is_intermixed = True
+    parser.add_argument("action", choices=("write", "check"), help="what to do")
+    parser.add_argument("places", metavar="RUN|FILE", nargs="*", type=public, help="runs; with check, the file last")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", type=local_path, help="with write: the file; default: standard output"
+    )
+    add_tolerance(parser, "--rtol", 0.02, "with write, of one run: share of the value")
+    add_tolerance(parser, "--atol", 0.0, "with write, of one run: absolute difference")
+    add_tolerance(parser, "--range", 0.1, "with write, of one run: share of the range of values in the window")
+    parser.add_argument(
+        "--metric",
+        metavar="GLOB",
+        action="append",
+        default=[],
+        help="with write: these metrics alone, such as '*loss'; may be repeated",
+    )
+    parser.add_argument(
+        "--at-least", action="store_true", help="with check: metrics with a goal may be better than expected"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "github", "markdown"),
+        default="text",
+        help="with check: text, annotations of a GitHub workflow, or a summary in Markdown; default: text",
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_profile(parser)
+    add_dialect(parser)
+    add_color(parser)
+
+
+def run(options: Namespace) -> int:
+    """Write or check and return an exit code."""
+    try:
+        return _write(options) if options.action == "write" else _check(options)
+    except ToyspecError as error:
+        tell("expect", printable(str(error)))
+        return exit_codes.USAGE
+
+
+def _write(options: Namespace) -> int:
+    from toyspec.core.directories import write_output
+    from toyspec.expect.bands import Width, expectation_of, written
+
+    if not options.places:
+        raise UsageError("name the runs that the expectation is made of")
+    width = Width(options.rtol, options.atol, options.range)
+    made = expectation_of(options.places, width=width, globs=options.metric, choice=dialect_choice(options))
+    if options.output is None:
+        sys.stdout.write(inert_json(made) + "\n" if options.json else written(made).decode("ascii", "backslashreplace"))
+        return exit_codes.OK
+    data = written(made)
+    try:
+        write_output(options.output, data)
+    except OSError as error:
+        raise UsageError(f"{options.output}: {error.strerror or error}") from None
+    sys.stdout.write(inert_json(made) + "\n" if options.json else _written(options.output, made, len(data)))
+    return exit_codes.OK
+
+
+def _written(path: str, made: Expectation, size: int) -> str:
+    runs, metrics = counted(len(made.runs), "run"), counted(len(made.metrics), "metric")
+    return f"{shown(path)}: bands of {metrics} and {counted(len(made.settings), 'setting')} of {runs}, {size} bytes\n"
+
+
+def _check(options: Namespace) -> int:
+    from toyspec.expect.bands import departures, read_expectation
+
+    if len(options.places) != 2:
+        raise UsageError(f"check needs a run and a file, got {len(options.places)}")
+    run, path = options.places
+    expected = read_expectation(path)
+    stream, found = departures(run, expected, at_least=options.at_least, choice=dialect_choice(options))
+    if options.json:
+        answer = {"status": "differs" if found else "as expected", "run": stream, "expected": path, "departures": found}
+        sys.stdout.write(inert_json(answer) + "\n")
+    else:
+        {"text": _print_text, "github": _print_github, "markdown": _print_markdown}[options.format](
+            stream, expected, found, options
+        )
+    return exit_codes.FINDINGS if found else exit_codes.OK
+
+
+def _sentence(run: str, expected: Expectation, found: Sequence[Departure]) -> str:
+    if not found:
+        count = f"{counted(len(expected.metrics), 'metric')} and {counted(len(expected.settings), 'setting')}"
+        return f"{shown(run)} is as expected: {count}"
+    names = dict.fromkeys(shortened(each.name) for each in found)
+    return f"{shown(run)} is not as expected: {some_of(list(names), _MOST_NAMES)}"
+
+
+def _place(each: Departure) -> str:
+    return "" if each.first is None else f"{each.first} to {each.last}"
+
+
+def _print_text(run: str, expected: Expectation, found: Sequence[Departure], options: Namespace) -> None:
+    print(_sentence(run, expected, found))
+    if not found:
+        return
+    rows = [["", "", "steps", "expected", "found", "line"]]
+    rows += [
+        [each.what, shortened(each.name), _place(each), figure(each.expected), figure(each.found), cell(each.line, str)]
+        for each in found[:_MOST_ROWS]
+    ]
+    print_table(rows, ["left", "left", "right", "left", "left", "right"], Terminal(color=options.color), droppable=[5])
+    if len(found) > _MOST_ROWS:
+        print(f"and {len(found) - _MOST_ROWS} more; --json lists all")
+
+
+def _print_github(run: str, expected: Expectation, found: Sequence[Departure], options: Namespace) -> None:
+    from toyspec.core.commands.report_formats import workflow_command
+
+    del options
+    # Of the windows of a metric, the longest says enough.
+    for each in {(each.name, each.what): each for each in reversed(found)}.values():
+        what = "different" if each.what == "setting" else "missing" if each.what == "metric" else each.what
+        place = f" at steps {_place(each)}" if each.first is not None else ""
+        text = f"{shortened(each.name)} is {what}{place}: {figure(each.found)}, expected {figure(each.expected)}"
+        print(workflow_command("error", text, file=shown(run), line=str(each.line or 1), title="toyspec expect"))
+    print(_sentence(run, expected, found))
+
+
+def _print_markdown(run: str, expected: Expectation, found: Sequence[Departure], options: Namespace) -> None:
+    del options
+    print(f"### {'❌' if found else '✅'} {_markdown(_sentence(run, expected, found))}")
+    if not found:
+        return
+    print("\n| what | name | steps | expected | found |\n|---|---|---|---|---|")
+    for each in found[:_MOST_ROWS]:
+        cells = (each.what, shortened(each.name), _place(each), figure(each.expected), figure(each.found))
+        print("| " + " | ".join(map(_markdown, cells)) + " |")
+    if len(found) > _MOST_ROWS:
+        print(f"\nand {len(found) - _MOST_ROWS} more")
+    print("\n```text")
+    for name, metric in expected.metrics.items():
+        marks = {(each.first, each.last): _MARKS.get(each.what, " ") for each in found if each.name == name}
+        if marks:
+            # The shortest windows are last, as many as all others and one more.
+            finest = metric.bands[len(metric.bands) // 2 :]
+            print("".join(marks.get((each.first, each.last), "·") for each in finest), shortened(name))
+    print("```")
+
+
+def _markdown(text: str) -> str:
+    """Return *text* as Markdown that shows it."""
+    return "".join(f"\\{each}" if each in "\\`*_{}[]<>()#|!~&" else each for each in printable(text))
