@@ -32,8 +32,8 @@ Test an implementation in any language. You provide one small program, its
 adapter; conformance/PROTOCOL.md describes it.
 
   run         run the corpus for the roles of the adapter (default)
-  new         write an adapter to begin with into the folder PATH, in --language:
-              its loop and its hello; a question then says what is still to do
+  new         write an adapter to begin with into the folder PATH: its loop and
+              its hello in --language; a question then says what is still to do
   doctor      check the adapter step by step
   list        list the questions without running them
   registered  build and test the implementations of the registry
