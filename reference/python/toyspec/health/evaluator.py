@@ -155,41 +155,38 @@ class Incident:
 class PaceHistory:
     """Medians and means of the blocks of a metric since the run began, for what gets slower."""
 
-    def __init__(self) -> None:
+    def __init__(self, goal: str) -> None:
+        self._is_rate = goal == "max"
+        self._block: list[float] = []
         self._medians: list[float] = []
-        self._count = 0
-        self._sum = self._inverse = 0.0
         self._means: list[float] = []
-        self._rates: list[float] = []
+        self.best_median = math.nan
+        """The best tenth of the medians."""
+        self.later_mean = math.nan
+        """The second worst one of the last four means, since one has an evaluation in it."""
+        self.earlier_mean: float | None = None
+        """The worst tenth of the means before; None if there are few."""
 
-    def take(self, number: float, window: deque[float]) -> None:
-        """Take in *number*, which is the last one of *window*."""
-        self._count += 1
-        self._sum += number
+    def take(self, numbers: Sequence[float]) -> None:
+        """Take in some values."""
+        block = self._block
+        block += numbers
+        if len(block) < _RECENT:
+            return
+        self._medians.append(sorted(block)[len(block) // 2])
         # The mean of a throughput is that of its inverse: a pause counts with its time.
-        self._inverse += 1 / max(number, _LEAST_RATE)
-        if not self._count % _RECENT:
-            self._medians.append(sorted(list(window)[-_RECENT:])[_RECENT // 2])
-            self._means.append(self._sum / _RECENT)
-            self._rates.append(_RECENT / self._inverse)
-            self._sum = self._inverse = 0.0
-            for blocks in (self._medians, self._means, self._rates):
-                # Of too many, every second one is left out, but for the last ones.
-                if len(blocks) > _MOST_BLOCKS:
-                    del blocks[: _MOST_BLOCKS // 2 : 2]
-
-    def best_median(self, goal: str) -> float:
-        """Return the best tenth of the medians."""
-        return _tenth(self._medians, goal == "min")
-
-    def later_mean(self, goal: str) -> float:
-        """Return the second worst one of the last four means, since one has an evaluation in it."""
-        return sorted(self._means[-4:])[-2] if goal == "min" else sorted(self._rates[-4:])[1]
-
-    def earlier_mean(self, goal: str) -> float | None:
-        """Return the worst tenth of the means before the last four; None if there are few."""
-        before = self._means[:-4] if goal == "min" else self._rates[:-4]
-        return _tenth(before, is_lowest=goal == "max") if len(before) >= _LEAST_BLOCKS else None
+        seconds = [1 / max(number, _LEAST_RATE) for number in block] if self._is_rate else block
+        mean = sum(seconds) / len(block)
+        self._means.append(1 / mean if self._is_rate else mean)
+        block.clear()
+        for blocks in (self._medians, self._means):
+            # Of too many, every second one is left out, but for the last ones.
+            if len(blocks) > _MOST_BLOCKS:
+                del blocks[: _MOST_BLOCKS // 2 : 2]
+        self.best_median = _tenth(self._medians, is_lowest=not self._is_rate)
+        if len(self._means) >= _LEAST_BLOCKS + 4:
+            self.later_mean = sorted(self._means[-4:])[1 if self._is_rate else -2]
+            self.earlier_mean = _tenth(self._means[:-4], is_lowest=self._is_rate)
 
 
 def _tenth(values: Sequence[float], is_lowest: bool) -> float:
@@ -219,33 +216,31 @@ class WatchedSeries:
         self._of_values = [
             each for each in incidents if not isinstance(each.rule, PlateauRule | SlowerRule | DivergedRule)
         ]
-        needs = [rule for rule in rules if isinstance(rule, SpikeRule | PlateauRule | SlowerRule)]
+        needs = [rule for rule in rules if isinstance(rule, SpikeRule | PlateauRule | SlowerRule | DivergedRule)]
         size = _SLOWER_WINDOW if any(isinstance(rule, SlowerRule) for rule in needs) else WINDOW
         self._window: deque[float] | None = deque(maxlen=size) if needs else None
         self._steps: deque[float] = deque(maxlen=size)
         self._is_calm = True
         self._flagged = 0
+        self._until_refresh = self._behind = _FIRST_REFRESH
         self._first_step: float | None = None
         self._first_level: float | None = None
         self._highest_rise = 0.0
         self._seen_above = self._seen_below = 0.0
-        self._history = PaceHistory() if size == _SLOWER_WINDOW else None
+        goals = [rule.goal for rule in rules if isinstance(rule, SlowerRule)]
+        self._history = PaceHistory(goals[0]) if goals else None
         self._start_level()
 
     def take(self, value: float | None, step: float) -> Iterable[HealthAlert]:
         """Take in any value, also one that is not finite; None is not finite either. Return the alerts."""
         # Nearly every value of a log ends here.
         if self._is_calm and value is not None and self._low <= value <= self._high:
-            if self._levels:
-                self._take_level(value)
             return self._kept(value, step)
         number = _float(value)
         found: list[HealthAlert] = []
         is_flagged = False
         if self._levels and math.isfinite(number):
-            self._take_level(number)
-            for each, level in self._of_levels:
-                found += self._diverged(each, level, number, step)
+            found += self._levelled(number, step)
         for each in self._of_values:
             broken = self._breaks(each.rule, number)
             is_flagged = is_flagged or (isinstance(each.rule, SpikeRule) and broken is not None)
@@ -256,6 +251,9 @@ class WatchedSeries:
             if is_flagged and any(each.number >= _RAISING_INCIDENT for each in self._of_values):
                 self._see([number])
             if not is_flagged:
+                if self._levels:
+                    # They have this one.
+                    self._behind -= 1
                 found += self._kept(number, step)
             elif self._flagged > WINDOW:
                 found += self._settled(self._window, number, step)
@@ -264,9 +262,22 @@ class WatchedSeries:
         )
         return found
 
-    def _take_level(self, number: float) -> None:
-        if sum(level.take(number) for level in self._levels):
+    def _catch_up(self) -> None:
+        """Hand what the window got since the last time to the levels and to the history of the run."""
+        count, self._behind = self._behind - self._until_refresh, self._until_refresh
+        if count and self._window is not None and (self._levels or self._history is not None):
+            values = list(self._window)[-count:]
+            for level in self._levels:
+                level.take(values)
+            if self._history is not None:
+                self._history.take(values)
+
+    def _levelled(self, number: float, step: float) -> list[HealthAlert]:
+        """Take a number that is not a usual one into the levels; return their alerts."""
+        self._catch_up()
+        if sum(level.take((number,)) for level in self._levels):
             self._bound()
+        return [alert for each, level in self._of_levels for alert in self._diverged(each, level, number, step)]
 
     def _diverged(self, incident: Incident, level: BestLevel, number: float, step: float) -> list[HealthAlert]:
         """Return the alerts about the level of a metric beside its best one."""
@@ -297,8 +308,6 @@ class WatchedSeries:
             return ()
         self._window.append(number)
         self._steps.append(step)
-        if self._history is not None:
-            self._history.take(number, self._window)
         self._until_refresh -= 1
         return self._refresh(self._window, step) if self._until_refresh <= 0 else ()
 
@@ -306,7 +315,7 @@ class WatchedSeries:
         self._flagged = 0
         self._median = self._spread = math.nan
         self._farthest = math.inf
-        self._until_refresh = _FIRST_REFRESH
+        self._until_refresh = self._behind = _FIRST_REFRESH
         self._bound()
 
     def _settled(self, window: deque[float], number: float, step: float) -> list[HealthAlert]:
@@ -373,9 +382,8 @@ class WatchedSeries:
             reach = min(reach, rule.farthest * self._farthest)
         # Rounding must not make a constant metric spike.
         reach = max(reach, max(rule.share, 1e-9) * abs(self._median), rule.least, sys.float_info.min)
-        above, below = (
-            max(reach, _BEYOND_SEEN * abs(self._median) * seen) for seen in (self._seen_above, self._seen_below)
-        )
+        amount = _BEYOND_SEEN * abs(self._median)
+        above, below = max(reach, amount * self._seen_above), max(reach, amount * self._seen_below)
         low = -_LARGEST if rule.direction == "up" else self._median - below
         high = _LARGEST if rule.direction == "down" else self._median + above
         return low, high
@@ -389,6 +397,7 @@ class WatchedSeries:
 
     def _refresh(self, window: deque[float], step: float) -> list[HealthAlert]:
         """Compute median, range and bounds from the window; return the alerts of rules about the window as a whole."""
+        self._catch_up()
         ordered = sorted(window)
         size = len(ordered)
         if size >= LEAST_VALUES:
@@ -399,7 +408,7 @@ class WatchedSeries:
             self._farthest = max(ordered[-1] - self._median, self._median - ordered[0]) if known else math.inf
             self._see(list(window)[-_REFRESH:])
             self._bound()
-        self._until_refresh = _REFRESH if size >= WINDOW // 2 else 4
+        self._until_refresh = self._behind = _REFRESH if size >= WINDOW // 2 else 4
         if self._first_step is None:
             self._first_step = self._steps[0]
         found: list[HealthAlert] = []
@@ -444,7 +453,7 @@ class WatchedSeries:
         sign = 1 if rule.goal == "min" else -1
         assert self._history is not None
         if incident.is_open:
-            now = self._history.later_mean(rule.goal) if incident.is_of_mean else recent
+            now = self._history.later_mean if incident.is_of_mean else recent
             is_over = sign * (now - incident.reference) < rule.by / 2 * abs(incident.reference)
             return incident.end(f"{self._shown} is {now:.4g} again", now, **self._place(step)) if is_over else []
         before = sorted(values[:-_RECENT])
@@ -454,10 +463,10 @@ class WatchedSeries:
         least = max(rule.by * reference, spread)
         if sign * (now - reference) <= least:
             # What gets slower little by little is slow beside the best of the run.
-            reference, name = self._history.best_median(rule.goal), "the best tenth, {:.4g}"
+            reference, name = self._history.best_median, "the best tenth, {:.4g}"
             least = max(2 * rule.by * reference, spread)
-        if sign * (now - reference) <= least and (earlier := self._history.earlier_mean(rule.goal)) is not None:
-            now, reference, incident.is_of_mean = self._history.later_mean(rule.goal), earlier, True
+        if sign * (now - reference) <= least and (earlier := self._history.earlier_mean) is not None:
+            now, reference, incident.is_of_mean = self._history.later_mean, earlier, True
             least, name = 2 * rule.by * reference, "the worst tenth before, {:.4g}"
         worse = sign * (now - reference)
         if reference <= 0 or worse <= least:
@@ -481,10 +490,11 @@ class WatchedSeries:
         self._seen_above = self._seen_below = 0.0
         for level in self._levels:
             level.rewind()
+        self._behind = self._until_refresh
         if window:
             until = self._until_refresh
             self._refresh(window, step)
-            self._until_refresh = min(until, self._until_refresh)
+            self._until_refresh = self._behind = min(until, self._until_refresh)
 
     def _begun(
         self, incident: Incident, text: str, value: float, threshold: float | None, step: float

@@ -8,13 +8,15 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from toyspec.health.rules import DivergedRule
 
 WINDOW: Final = 101
 """Number of values of which the running median and ranges are."""
 _LEAST_VALUES: Final = 20
 _REFRESH: Final = 10
-_SWINGS: Final = 100
+_SWINGS: Final = 50
 """Number of levels, one in ten values, among which the highest one before the best is."""
 _FLAT: Final = 0.1
 _RETURN: Final = 0.6
@@ -46,10 +48,10 @@ class BestLevel:
         self._fall = self._swing = 0.0
         self._age = 0
 
-    def take(self, number: float) -> bool:
-        """Take in a finite value; return whether the best level and the bounds were computed."""
-        self._values.append(number)
-        self._until_refresh -= 1
+    def take(self, numbers: Sequence[float]) -> bool:
+        """Take in finite values; return whether the best level and the bounds were computed."""
+        self._values.extend(numbers)
+        self._until_refresh -= len(numbers)
         if self._until_refresh > 0:
             return False
         self._until_refresh = _REFRESH
