@@ -11,6 +11,9 @@
 -- standard error. No call waits for a lock or a thread. It calls the C library by `ffi`, which plain Lua does not have.
 -- SPDX-License-Identifier: Apache-2.0
 
+if not jit then
+  error("toyspec_emitter.lua needs LuaJIT 2.1, this is " .. _VERSION .. ": it calls the C library by ffi; run it by luajit", 0)
+end
 local bit, ffi = require("bit"), require("ffi")
 local C = ffi.C
 

@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 import toyspec
 from command_line import command, environment
 from command_line import toyspec_within as run_toyspec
-from toyspec.agents.digest import UNTRUSTED
+from toyspec.agents.digest import UNTRUSTED, count_tokens
 from toyspec.agents.run_tools import ContainedPaths, skill, tool_server
 
 if TYPE_CHECKING:
@@ -147,13 +147,14 @@ def test_examples_of_the_skill_run(tmp_path: Path) -> None:
     ended = run_toyspec("skill")
     assert 0 == ended.returncode
     text = ended.stdout.decode()
+    assert count_tokens(text) < 1000
     programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert 3 == len(programs)
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(programs)], cwd=tmp_path, check=False, capture_output=True, timeout=300
     )
     assert 0 == done.returncode, done.stderr
-    assert 120 == toyspec.history(tmp_path / "runs" / "mnist-001", "loss").rows
+    assert 101 == toyspec.history(tmp_path / "runs" / "mnist-001", "loss").rows
     for line in re.findall(r"^\$ toyspec (.*)$", text, re.MULTILINE):
         found = run_toyspec(*line.split(), cwd=tmp_path)
         assert 0 == found.returncode, (line, found.stderr)

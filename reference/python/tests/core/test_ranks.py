@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -186,3 +187,29 @@ def test_catalog_has_the_ranks_of_its_runs(tmp_path: Path, store: Store, place: 
     assert 1 == toyspec.update_catalog(tmp_path / "catalog").read
     [run] = toyspec.Catalog(tmp_path / "catalog").runs()
     assert [] == run.facts.warnings
+
+
+def test_check_of_a_file_checks_the_other_ranks_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The stream of another rank beside a file that is named is checked too, once where it is named as well."""
+    names = [str(tmp_path / name) for name in ("events.jsonl", "events.rank-1.jsonl")]
+    for name in names:
+        Path(name).write_bytes(b"{\n")
+    for named in (names[:1], names):
+        assert 1 == main(["check", "--format", "json", *named])
+        assert names == [each["path"] for each in json.loads(capsys.readouterr().out)["files"]]
+
+
+def test_hook_checks_streams_of_every_rank() -> None:
+    """What a commit has is checked where its name is that of a stream."""
+    hooks = Path(__file__).parents[4] / ".pre-commit-hooks.yaml"
+    if not hooks.is_file():
+        pytest.skip("the hook is part of the source tree")
+    (pattern,) = re.findall(r"files: (.*)", hooks.read_text(encoding="utf-8"))
+    names = [
+        "events.jsonl",
+        "runs/a/events.rank-12.jsonl",
+        "metrics.jsonl.gz",
+        "a/events.rank-x.jsonl",
+        "my-events.jsonl",
+    ]
+    assert names[:3] == [name for name in names if re.search(pattern, name)]

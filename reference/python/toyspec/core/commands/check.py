@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from toyspec.core.command_line.parsers import Parser, UsageError, add_color, num
 from toyspec.core.commands.report_formats import FORMATS, FORMS, FormatOptions
 from toyspec.core.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
 from toyspec.core.places.addresses import public
+from toyspec.core.reading.run_files import ranks_beside
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -23,7 +25,8 @@ records, and the files of the bundle.
 
 PATH is a run directory, a stream, a directory with runs below it, or - for
 standard input. A stream may be a gzip file. PATH may be in an object store or
-on a web server: s3://bucket/runs.
+on a web server: s3://bucket/runs. Streams of other ranks beside that of a run
+are checked with it.
 
 A file of another format is an error if PATH names it. In a directory it is
 skipped and counted; -v lists it."""
@@ -121,7 +124,9 @@ def run(options: Namespace) -> int:
     style = FormatOptions(color=options.color, has_infos=options.verbose, is_brief=options.quiet)
     output = FORMS[options.format](sys.stdout, style)
     verdict = Verdict(output)
-    check_paths(options.paths, wanted, verdict, workers=workers)
+    # The streams of other ranks are checked with that of the run, also where files are named, as a hook does.
+    beside = (each for path in options.paths if os.path.isfile(path) for each in ranks_beside(path).values())
+    check_paths(list(dict.fromkeys([*options.paths, *beside])), wanted, verdict, workers=workers)
     output.end(verdict)
     return verdict.exit_code(fail_on=options.fail_on, require_complete=options.require_complete)
 
