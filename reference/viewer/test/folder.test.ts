@@ -283,3 +283,11 @@ test("curves of other ranks and their lines have ids below that of the run", asy
   assert.deepEqual(values, [["run", 0.5], ["run/events.rank-1.jsonl", 1.5]]);
   assert.deepEqual(await catalog.bytes(runs[1]!, "", 0, 20), log(1).slice(0, 20));
 });
+
+test("a run that was imported from a log without an end has no end mark, until it goes on", () => {
+  const start = '{"kind":"run_start","schema":"toy/v1","t":0,"run_id":"a"}\n{"kind":"scalars","t":1,"step":1,"values":{"loss":2.5}}\n';
+  const note = '{"kind":"note","t":1,"text":"the source does not say how the run ended","topic":"end-unknown"}\n';
+  const more = '{"kind":"scalars","t":2,"step":2,"values":{"loss":2.25}}\n';
+  for (const [text, ended] of [[start, "no"], [start + note, "unknown"], [start + note + more, "no"]] as const)
+    assert.deepEqual(rowOf(scanned(new TextEncoder().encode(text), "a/events.jsonl"), "a").ended, ended, text);
+});

@@ -43,10 +43,10 @@ export function unreadableRow(id: string, message: string, bytes: number): Run {
   };
 }
 
-function endedOf({ end, profile, hasReached }: Scan): Run["ended"] {
+function endedOf({ end, profile, hasReached, isEndUnknown }: Scan): Run["ended"] {
   if (end !== null || hasReached) return "yes";
   if (hasReached === false) return "no";
-  return profile && PROFILES[profile].complete !== undefined ? "no" : "unknown";
+  return profile && PROFILES[profile].complete !== undefined && !isEndUnknown ? "no" : "unknown";
 }
 
 /** Returns the loss that the end of a run says, else that of its last step; NaN where it was not finite, null where it is unknown. */

@@ -82,6 +82,8 @@ export class Scan {
   /** Where the line begins. */
   private offset = 0;
   private lastKind: string | null = null;
+  /** Whether the last record is the note of an import that the end of the run is not known. */
+  isEndUnknown = false;
   private place: PlaceOf = { step: NaN, time: NaN, epoch: NaN };
   private endsStretch = true;
   hasSteps = false;
@@ -289,6 +291,7 @@ export class Scan {
     const written = isToy ? TIME : WALL;
     const time = numbers.has(written) ? (isToy ? values[TIME]! : values[WALL]! / 1000) : NaN;
     this.lastKind = isToy ? kind : null;
+    this.isEndUnknown = false;
     const isOld = isToy && !this.learns && numbers.has(STEP) && this.attempts.supersedes(this.line, kind, values[STEP]!, null);
     if (time === time && !isOld) this.takeTime(time);
     const isPlaced = numbers.has(STEP) && Number.isInteger(values[STEP]!) && values[STEP]! >= 0;
@@ -329,6 +332,7 @@ export class Scan {
   }
 
   private takeToy(kind: string | null, value: Members): void {
+    this.isEndUnknown = kind === "note" && value["topic"] === "end-unknown";
     const time = figure(value["t"]);
     const step = value["step"];
     this.isOld = !this.learns && typeof step === "number" && this.attempts.supersedes(this.line, kind, step, value["phase"]);
