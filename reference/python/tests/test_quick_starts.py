@@ -71,6 +71,15 @@ PROGRAMS = {
 }
 
 
+def quick_start(language: str) -> tuple[str, str]:
+    """Return the program in the README of *language*: what it imports, and its other lines."""
+    text = (REFERENCE / language / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL)
+    program = "".join(code for name, code in blocks if name == blocks[0][0])
+    imports, _, statements = program.partition("\n\n")
+    return (imports, statements) if statements else ("", program)
+
+
 @pytest.mark.parametrize("language", PROGRAMS)
 def test_quick_start(language: str, tmp_path: Path) -> None:
     """What a newcomer pastes first writes a valid run, with values by name, what they mean, and a file."""
@@ -78,9 +87,7 @@ def test_quick_start(language: str, tmp_path: Path) -> None:
     if not is_there:
         pytest.skip(f"{language} is not installed or not built")
     here = REFERENCE / language
-    blocks = re.findall(r"```(\w+)\n(.*?)```", (here / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    program = "".join(code for name, code in blocks if name == blocks[0][0])
-    imports, statements = program.split("\n\n", 1) if "\n\n" in program else ("", program)
+    imports, statements = quick_start(language)
     for name, text in files.items():
         (tmp_path / name).write_text(text.format(imports=imports, statements=statements))
     for command in commands:
