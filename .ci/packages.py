@@ -52,7 +52,7 @@ class Package:
     """What is published in one registry."""
 
     needs: Sequence[Sequence[str]]
-    """Commands that show that the toolchain is there."""
+    """Commands that show that the toolchain is there; the wheel of Python needs the engine, which cargo builds."""
     install: str
     build: Callable[[Path, Path], None]
     """Builds it into the first folder; the second one is empty."""
@@ -385,7 +385,7 @@ def unpack(archive: Path, folder: Path) -> None:
 
 PACKAGES: Mapping[str, Package] = {
     "engine": Package([["cargo", "--version"]], "apt install cargo", build_engine, test_engine),
-    "python": Package([], "", build_python, test_python),
+    "python": Package([["cargo", "--version"]], "apt install cargo", build_python, test_python),
     "rust": Package([["cargo", "--version"]], "apt install cargo", build_rust, test_rust),
     "npm": Package([["npm", "--version"]], "apt install npm", build_npm, test_npm),
     "gem": Package([["gem", "--version"]], "apt install ruby", build_gem, test_gem),

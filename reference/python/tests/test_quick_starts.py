@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +25,15 @@ class Program(NamedTuple):
     """Files by name; {imports} and {statements} are those of the README."""
     commands: list[str]
     """What builds and runs them; {here} is the folder of the language."""
+
+
+def quick_start(language: str) -> tuple[str, str]:
+    """Return the program in the README of *language*: what it imports, and its other lines."""
+    text = (REFERENCE / language / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL)
+    program = "".join(code for name, code in blocks if name == blocks[0][0])
+    imports, _, statements = program.partition("\n\n")
+    return (imports, statements) if statements else ("", program)
 
 
 def has_yojson() -> bool:
@@ -71,15 +82,6 @@ PROGRAMS = {
 }
 
 
-def quick_start(language: str) -> tuple[str, str]:
-    """Return the program in the README of *language*: what it imports, and its other lines."""
-    text = (REFERENCE / language / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```(\w+)\n(.*?)```", text, re.DOTALL)
-    program = "".join(code for name, code in blocks if name == blocks[0][0])
-    imports, _, statements = program.partition("\n\n")
-    return (imports, statements) if statements else ("", program)
-
-
 @pytest.mark.parametrize("language", PROGRAMS)
 def test_quick_start(language: str, tmp_path: Path) -> None:
     """What a newcomer pastes first writes a valid run, with values by name, what they mean, and a file."""
@@ -99,3 +101,18 @@ def test_quick_start(language: str, tmp_path: Path) -> None:
     assert "llama-001" == Path(checked[0].path).parent.name
     records = [record for file in checked for record in toyspec.read(file.path)]
     assert {"run_start", "scalars", "define", "artifact"} <= {record.kind for record in records}
+
+
+def test_packages_without_their_toolchain_are_left_out_by_name(tmp_path: Path) -> None:
+    """Where cargo is missing, what needs the engine is named, and nothing fails."""
+    program = REFERENCE.parent / ".ci/packages.py"
+    if not program.is_file():
+        pytest.skip("the program is part of the source tree")
+    path = os.pathsep.join([*sys.path, str(REFERENCE)])
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    environment |= {"PATH": str(tmp_path), "PYTHONPATH": path}
+    words = [sys.executable, str(program), "test", "engine", "python", "rust"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    assert 0 == done.returncode, done.stderr
+    expected = [f"left out: {name} (apt install cargo)" for name in ("engine", "python", "rust")]
+    assert expected == done.stdout.splitlines()

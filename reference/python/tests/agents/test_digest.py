@@ -187,6 +187,7 @@ def test_incidents_are_grouped_by_rule_level_and_metric() -> None:
         reported("b", "begun"), reported("b", "recovered", 0, "info"), reported("c", "recovered", 0, "info"),
         Reported("d", "error", "", number=7),
     ])  # fmt: skip
+    assert 1 == groups[1].settled
     assert [("d", 7, 0), ("a", 2, 1), ("b", 1, 0), ("c", 1, 0)] == [
         (group.first.rule, group.count, len(group.open)) for group in groups
     ]

@@ -213,3 +213,12 @@ def test_hook_checks_streams_of_every_rank() -> None:
         "my-events.jsonl",
     ]
     assert names[:3] == [name for name in names if re.search(pattern, name)]
+
+
+def test_compute_time_is_seen_among_the_metrics_of_a_step(tmp_path: Path) -> None:
+    """A rank that logs compute_us by run.log is compared by it, as one whose steps have it as a member."""
+    for rank in range(3):
+        write(tmp_path, rank, steps(4, extra={"compute_us": 3000.0 if rank == 1 else 1000.0}) + end(4))
+    slowest = toyspec.ranks_of(tmp_path).slowest
+    assert slowest is not None
+    assert (1, "compute_us", 3.0) == (slowest.rank, slowest.by, slowest.factor)

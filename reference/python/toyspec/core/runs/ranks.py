@@ -189,7 +189,8 @@ class _RankLog:
             self.step_times.append((time - self._step[1]) / (step - self._step[0]))
         if self._step is None or step > self._step[0]:
             self._step = (step, time)
-        compute = number(record.get("compute_us"))
+        # `run.log` has it among the metrics of a step.
+        compute = number(record.values.get("compute_us", record.get("compute_us")))
         if compute is not None:
             self.compute_times.append(compute / _MICROSECONDS)
 

@@ -59,15 +59,13 @@ def grouped(reports: Iterable[Reported]) -> list[ReportedGroup]:
 
     The newest alert comes first, and the first finding, which later ones may follow from.
 
-    The end of an incident closes it and is not counted. One whose begin is not among *reports* is a group of its own.
+    An incident that is settled goes on; its end closes it and is not counted. One without a begin among *reports* is a
+    group of its own.
     """
     groups: dict[tuple[str, str, str | None, str | None], ReportedGroup] = {}
     at_incident: dict[tuple[str, str | None, int | None], ReportedGroup] = {}
     order: dict[int, int] = {}
     for at, each in enumerate(reports):
-        if each.event == "settled":
-            # The incident goes on.
-            continue
         subject = (each.rule, each.metric, each.rank)
         begun = at_incident.pop(subject, None) if each.event else None
         if begun is not None and each.event == "settled":
