@@ -238,6 +238,23 @@ def test_runs_that_cannot_be_compared(tmp_path: Path) -> None:
         compared(a, tmp_path / "nothing")
 
 
+def test_numbers_beyond_any_float_are_compared(tmp_path: Path) -> None:
+    """Long integers and differences that are not finite end neither command with an exception."""
+    for name, digit, sign in (("a", 1, ""), ("b", 2, "-")):
+        values = f'"x":{digit}{"0" * 300},"z":{2**60 + digit},"h":{sign}1.5e308'
+        line = '{"kind":"scalars","t":1.0,"step":1,"values":{' + values + "}}\n"
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "events.jsonl").write_text(
+            '{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n' + line
+        )
+    found = compared(tmp_path / "a", tmp_path / "b", noise=[str(tmp_path / "b")], tolerance=Tolerance(ulp=1))
+    assert {"x", "h"} <= {each.metric for each in [*compared(tmp_path / "a", tmp_path / "b").partings]}
+    assert found.values
+    for words in (["bisect", "--json", "a", "b"], ["expect", "write", "a"], ["expect", "write", "a", "b"]):
+        result = toyspec_within(*words, cwd=tmp_path)
+        assert result.returncode in (0, 1), result.stderr
+
+
 def test_command_says_where_and_why(tmp_path: Path) -> None:
     """The status is that of the comparison, and the text has place, values and reasons; text of logs is inert."""
     for name, lr in (("a", 0.1), ("b", 0.2)):

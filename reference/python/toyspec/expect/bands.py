@@ -34,6 +34,7 @@ _MOST_WINDOWS = 16
 _TIMES_SPREAD = (20.0, 15.0, 13.0, 8.7, 6.9, 6.0, 5.5, 5.0)
 """Half the width of a band in standard deviations, for 2 runs and more: the t quantile of 1 in 2,000, bounded."""
 _NEAR = 2
+_TOO_LARGE = 1e150
 _DIGITS = 6
 _MOST_BYTES = 16 << 20
 _LIST = re.compile(r"\[[^\[\]{}]*\]")
@@ -231,7 +232,8 @@ def _bands(runs: Sequence[_Values], width: Width) -> list[Band]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return fmean(values) if values else inf
+    """Return the mean of *values*; an infinity without one, and where one has no finite square."""
+    return fmean(values) if values and max(map(abs, values)) < _TOO_LARGE else inf
 
 
 def _ceiling(value: float) -> int:
@@ -254,7 +256,7 @@ def _departure(name: str, band: Band, values: _Values, goal: Goal | None) -> Dep
     elif not all(map(isfinite, inside)):
         what, expected, found = "not finite", f"{band.low:g} to {band.high:g}", "nan"
     else:
-        mean = fmean(inside)
+        mean = _mean(inside)
         if (band.low <= mean or goal == "min") and (mean <= band.high or goal == "max"):
             return None
         what, expected, found = "below" if mean < band.low else "above", f"{band.low:g} to {band.high:g}", f"{mean:g}"

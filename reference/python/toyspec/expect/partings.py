@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate, islice
 from math import inf, isfinite, sqrt
 from operator import le
+from sys import float_info
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -315,7 +316,7 @@ class _Noise:
         for step, value in first.items():
             apart = [_apart(value, each[step]) for each in others if step in each]
             if apart:
-                squares[step] = max(apart) ** 2
+                squares[step] = max(apart) * max(apart)
         self._steps = sorted(squares)
         self._sums = [0.0, *accumulate(squares[step] for step in self._steps)]
 
@@ -342,12 +343,15 @@ def _differences(a: Cell, b: Cell) -> dict[str, Any]:
         return {}
     ulp, bits = _ulps(a, b)
     largest = max(abs(a), abs(b))
-    absolute = abs(float(a) - float(b)) if type(a) is float or type(b) is float else float(abs(a - b))
+    apart = abs(a - b)
+    absolute = float(apart) if apart <= float_info.max else inf
     return {"absolute": absolute, "relative": absolute / largest if largest else 0.0, "ulp": ulp, "bits": bits}
 
 
 def _ulps(a: float, b: float) -> tuple[int, Literal[32, 64]]:
     """Return how many values of the narrower type that has *a* and *b* are between them, and its width."""
+    # An integer of a log may have more digits than either type.
+    a, b = float(a), float(b)
     if binary32(a) == a and binary32(b) == b:
         return abs(_rank(a, _FLOAT32, _INTEGER32) - _rank(b, _FLOAT32, _INTEGER32)), 32
     return abs(_rank(a, _FLOAT, _INTEGER) - _rank(b, _FLOAT, _INTEGER)), 64
