@@ -42,9 +42,9 @@ adapter; conformance/PROTOCOL.md describes it.
               --adapter, those of the adapter, the oracle and each --only NAME
   faults      let the writer of --program meet failing calls, full disks and
               kills; without it, each one of the registry
-  costs       count what reading costs with --adapter: bytes that a follower reads
-              again, descriptors that it leaves open, seconds for many records;
-              without it, with each one of the registry
+  costs       count what reading costs with --adapter: bytes that a follower
+              reads again, descriptors that it leaves open, seconds for many
+              records; without it, with each one of the registry
   locks       let the writer of --adapter lock a stream while other programs
               try to write to it; without it, each one of the registry
   hunt        ask implementations of the registry about drawn streams, records

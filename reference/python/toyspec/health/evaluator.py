@@ -51,7 +51,9 @@ _PACE_SECONDS = 1.0
 NO_PROGRESS: Final = frozenset(["system", "alert", "note", "run_end", "define", "artifact", "reference"])
 """Kinds of records that are written beside the training, and say nothing of its progress."""
 LEAST_VALUES: Final = 50
-"""Number of values before which nothing is a spike."""
+"""Number of values before which only what is far away is a spike."""
+# How many times as far that is.
+_YOUNG_REACH: Final = 16.0
 CALM_VALUES: Final = 5
 """Number of good values in a row that end an incident."""
 _MOST_RANGES: Final = 1e6
@@ -229,6 +231,7 @@ class WatchedSeries:
         self._seen_above = self._seen_below = 0.0
         goals = [rule.goal for rule in rules if isinstance(rule, SlowerRule)]
         self._history = PaceHistory(goals[0]) if goals else None
+        self._reach = _YOUNG_REACH
         self._start_level()
 
     def take(self, value: float | None, step: float) -> Iterable[HealthAlert]:
@@ -381,7 +384,7 @@ class WatchedSeries:
             # Where most values are scattered, a range says little of how far the farthest ones are.
             reach = min(reach, rule.farthest * self._farthest)
         # Rounding must not make a constant metric spike.
-        reach = max(reach, max(rule.share, 1e-9) * abs(self._median), rule.least, sys.float_info.min)
+        reach = self._reach * max(reach, max(rule.share, 1e-9) * abs(self._median), rule.least, sys.float_info.min)
         amount = _BEYOND_SEEN * abs(self._median)
         above, below = max(reach, amount * self._seen_above), max(reach, amount * self._seen_below)
         low = -_LARGEST if rule.direction == "up" else self._median - below
@@ -400,13 +403,15 @@ class WatchedSeries:
         self._catch_up()
         ordered = sorted(window)
         size = len(ordered)
-        if size >= LEAST_VALUES:
+        if size >= _FIRST_REFRESH:
+            self._reach = 1.0 if size >= LEAST_VALUES else _YOUNG_REACH
             self._median = ordered[size // 2]
             self._spread = ordered[3 * size // 4] - ordered[size // 4]
             # Of few values, the farthest is not yet known.
             known = size >= WINDOW // 2
             self._farthest = max(ordered[-1] - self._median, self._median - ordered[0]) if known else math.inf
-            self._see(list(window)[-_REFRESH:])
+            if size >= LEAST_VALUES:
+                self._see(list(window)[-_REFRESH:])
             self._bound()
         self._until_refresh = self._behind = _REFRESH if size >= WINDOW // 2 else 4
         if self._first_step is None:

@@ -35,8 +35,9 @@ Write what runs are expected to log, and check in CI that a new run logs it.
 
 A band is about the mean of a window of steps: the whole run, its halves,
 quarters, eighths and sixteenths. From several runs, such as five seeds, it is
-as wide as they differ; from one run, as --rtol, --atol and --range say. The file
-is a few kB of JSON with a line for each band; edit it where you know better.
+as wide as they differ; from one run, as --rtol, --atol and --range say. The
+file is a few kB of JSON with a line for each band; edit it where you know
+better.
 Seeds are not among its settings. Times and samples of the machine have no band,
 unless --metric names them."""
 _EPILOG = """\
@@ -46,8 +47,8 @@ examples:
   toyspec expect check --format github runs/new golden.json
   toyspec expect check --at-least --format markdown runs/new golden.json
 
-exit status: 0 if the run is as expected, or the file is written, 1 if the run is
-not as expected, 2 if the command is wrong, or a path cannot be read"""
+exit status: 0 if the run is as expected, or the file is written, 1 if the run
+is not as expected, 2 if the command is wrong, or a path cannot be read"""
 
 
 def configure(parser: Parser) -> None:
