@@ -42,7 +42,7 @@ VALUES: list[tuple[Any, Any]] = [
     (None, None),
     ("text", ("text",)),
     ("\ud800", ("�",)),
-    ([1, 2], LEFT_OUT),
+    ([1, "x"], LEFT_OUT),
     (object(), LEFT_OUT),
 ]
 """Some of each sort; test_every_reader.py and test_run_values.py have them all."""

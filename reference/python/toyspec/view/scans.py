@@ -108,8 +108,7 @@ class Scan:
             curve = self._curve(name, where)
             if isinstance(curve, EnginePyramid):
                 curve.native.add_block(numbers, column, (block.offset, block.line), begin)
-        is_own = (numbers.phase or attempts.own_phase) == attempts.own_phase
-        place = numbers.last_place() if names and is_own else None
+        place = numbers.last_place() if names else None
         if place is not None:
             time = place[1] if begin is None else place[1] - begin
             self._place = place[0], time if isfinite(time) else nan, place[2]

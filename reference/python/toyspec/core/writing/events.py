@@ -79,6 +79,7 @@ class StartMembers(TypedDict, total=False):
     cost: Cost | Mapping[str, Any] | None
     franken: Mapping[str, Any] | None
     franken_moe: Mapping[str, Any] | None
+    dfa: Mapping[str, Any] | None
     started_at: str | None
     """The time, now unless given; an empty text leaves it out."""
 

@@ -23,6 +23,7 @@ from toyspec.core.format.canonical import (
     members_of,
 )
 from toyspec.core.format.redaction import Redaction
+from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.generated.toy_v1 import Scalars, Step
 from toyspec.core.reading.run_files import leaves_bundle
@@ -59,8 +60,9 @@ _INDISPENSABLE_KINDS: Final = frozenset(["run_start", "run_resume"])
 # What follows in a message is the value that was found.
 _FOUND_VALUE: Final = re.compile(r", (?:got|which is) | is (?=['\"])|(?<=\Astep) \d+ after step ")
 _encode = msgspec.json.Encoder().encode
-_MEASURES: Final = ("loss", "ppl", "lr", "grad_norm", "logprob", "mtp_loss")
-_COUNTS: Final = ("step", "tokens", "compute_us", "wall_us", "token_id")
+_OF_STEP: Final = FIELDS["toy/v1"]["step"]
+_MEASURES: Final = tuple(name for name, declared in _OF_STEP.items() if declared == "number" and name != "t")
+_COUNTS: Final = tuple(name for name, declared in _OF_STEP.items() if declared == "integer")
 _BEYOND_COUNTS: Final = 1 << 63
 
 
@@ -633,12 +635,14 @@ class RunStream:
             self.resumption.keep(msgspec.json.decode(line), is_counted=False)
         self._append(PlacedRecord(line, "step", progress.take_step, (event.t, event.step, phase, loss)), event)
         if texts:
-            values = Scalars(phase=event.phase, t=event.t, step=event.step, values={}, texts=texts)
+            # A note may have come after the step.
+            now = max(self._watch.seconds(), progress.time)
+            values = Scalars(phase=event.phase, t=now, step=event.step, values={}, texts=texts)
             found = None if self._is_early else _ready(values)
             if found is None:
                 self._write(values)
             else:
-                facts = (event.t, event.step if phase == "train" else None)
+                facts = (now, event.step if phase == "train" else None)
                 self._append(PlacedRecord(found, "scalars", progress.take_values, facts))
 
     def _append(self, record: PlacedRecord, step: Step | None = None) -> None:

@@ -287,6 +287,8 @@ class RunWriter(EventMethods):
         token_id: Count = None,
         logprob: Measure = None,
         mtp_loss: Measure = None,
+        train_acc: Measure = None,
+        samples: Count = None,
         phase: Phase = None,
         extra: Measures = None,
         **named: Value,
@@ -312,6 +314,8 @@ class RunWriter(EventMethods):
             token_id=token_id,
             logprob=logprob,
             mtp_loss=mtp_loss,
+            train_acc=train_acc,
+            samples=samples,
             extra=extra,
         )
         self._stream.write_step(event, "counted" if step is None else "given")
@@ -420,6 +424,9 @@ class RunWriter(EventMethods):
         quality_gate: QualityGate | Mapping[str, Any] | None = None,
         final_mtp_loss: Measure = None,
         mtp_sig: Measure = None,
+        val_acc: Measure = None,
+        achieved_ce: Measure = None,
+        checkpoint: str | None = None,
         stats: Stats | Mapping[str, Any] | None = None,
         energy_joules: Measure = None,
         ended_at: str | None = None,
@@ -441,6 +448,9 @@ class RunWriter(EventMethods):
                 "quality_gate": quality_gate,
                 "final_mtp_loss": final_mtp_loss,
                 "mtp_sig": mtp_sig,
+                "val_acc": val_acc,
+                "achieved_ce": achieved_ce,
+                "checkpoint": checkpoint,
                 "stats": stats,
                 "energy_joules": energy_joules,
             }
