@@ -73,6 +73,6 @@ pub use schema::{NumberPlace, Severity};
 pub use source::{open_regular, Source};
 pub use tables::{Rule, MAX_DEPTH, MAX_LINE_BYTES, RULES};
 pub use value::{Map, Number, Value};
-pub use views::{KaunViews, MetricsViews, Point, RankViews, Summary, TagViews, ToyViews, Views};
+pub use views::{KaunViews, MetricsViews, Point, RankViews, Summary, TagViews, ToyViews, Views, Whole};
 pub use walk::{Walk, Walked};
 pub use writer::{End, Exist, WriteError, Writer};

@@ -117,13 +117,35 @@ pub struct TagViews {
     minimize: Option<bool>,
 }
 
+/// A number of any size that is whole and not negative, in its digits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whole(String);
+
+impl std::fmt::Display for Whole {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Ord for Whole {
+    fn cmp(&self, other: &Whole) -> std::cmp::Ordering {
+        (self.0.len(), &self.0).cmp(&(other.0.len(), &other.0))
+    }
+}
+
+impl PartialOrd for Whole {
+    fn partial_cmp(&self, other: &Whole) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
 /// What views give of a scalar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// The step of the scalar.
-    pub step: i64,
+    pub step: Whole,
     /// Its epoch.
-    pub epoch: Option<i64>,
+    pub epoch: Option<Whole>,
     /// Its value; None was not finite.
     pub value: Option<f64>,
 }
@@ -267,11 +289,13 @@ impl<'r> Members<'r> {
     }
 
     /// Returns a number as the integer next to it towards zero, also where the schema wants an integer.
-    fn truncated(&self, name: &str) -> Option<i64> {
+    fn truncated(&self, name: &str) -> Option<Whole> {
         match self.record.value.get(name)? {
             Value::Number(number) => {
-                let count = number.as_i64().unwrap_or(number.as_f64() as i64);
-                (count >= 0 && number.as_f64() > -1.0).then_some(count)
+                let float = number.as_f64();
+                let digits = number.integer_text().unwrap_or_else(|| format!("{:.0}", float.trunc().abs()));
+                let digits = digits.trim_start_matches('-').to_string();
+                (float > -1.0 && float.is_finite()).then_some(Whole(digits))
             }
             _ => None,
         }
@@ -422,7 +446,7 @@ impl TagViews {
         if replaces(&self.largest, f64::gt) {
             self.largest = Some(point.clone());
         }
-        if (point.step, point.epoch) > (self.latest.step, self.latest.epoch) {
+        if (&point.step, &point.epoch) > (&self.latest.step, &self.latest.epoch) {
             self.latest = point;
         }
     }

@@ -106,5 +106,6 @@ fn kaun(views: &KaunViews) -> JsonMap<String, Json> {
 
 fn point(point: &Point) -> Json {
     let value = Some(point.value.map_or(Json::Null, float));
-    members([("step", Some(int(point.step))), ("epoch", point.epoch.map(int)), ("value", value)]).into()
+    let epoch = point.epoch.as_ref().map(int);
+    members([("step", Some(int(&point.step))), ("epoch", epoch), ("value", value)]).into()
 }
