@@ -45,13 +45,15 @@ def test_what_is_set_on_a_run_is_in_its_log_or_refused(tmp_path: Path) -> None:
         run.config.lr = 0.2
         run.config = {"hub_token": "hunter2"}
         assert (run.config["lr"], dict(run.config)["seed"]) == (0.2, 7)
+        assert ("first", ["x"], None) == (run.name, run.tags, run.notes)
         run.name, run.tags = "second", ["y"]
+        assert ("second", ["y"]) == (run.name, run.tags)
         for name in ("summary", "losses", "step"):
             with pytest.raises(AttributeError, match=name):
                 setattr(run, name, 1)
     assert "hunter2" not in (tmp_path / "a/events.jsonl").read_text(encoding="utf-8")
     found = toyspec.open_run(tmp_path / "a")
-    assert ({"lr": 0.2, "seed": 7, "hub_token": "***"}, "second", ["x", "y"]) == (
+    assert ({"lr": 0.2, "seed": 7, "hub_token": "***"}, "second", ["y"]) == (
         found.config,
         found.facts.name,
         list(found.facts.tags),

@@ -157,7 +157,8 @@ def test_no_sequence_of_calls_makes_an_invalid_stream(
     assert vars(learned) == vars(run._stream._progress)
 
 
-NUMBERS = st.none() | st.floats() | st.sampled_from([-0.0, 5e-324, 1e16, -1.5]) | st.integers(-3, 2**54)
+ODD = [-0.0, 5e-324, 1e16, -1.5, True, np.bool_(False), np.float32(0.1), "0.5"]
+NUMBERS = st.none() | st.floats() | st.sampled_from(ODD) | st.integers(-3, 2**54)
 COUNTS = st.integers(-2, 2**54) | st.sampled_from([10**307, 10**400, True, None, 1.0])
 
 

@@ -20,7 +20,6 @@ from toyspec.core.format.canonical import members_of
 from toyspec.core.format.scalars import attempt
 from toyspec.core.system_calls import SystemCalls, say
 from toyspec.core.writing import media
-from toyspec.core.writing.annotating import annotate
 from toyspec.core.writing.environment import TrainingProcess
 from toyspec.core.writing.logged_values import step_number
 from toyspec.core.writing.plain_values import plain_number
@@ -31,7 +30,7 @@ from toyspec.integrations.standing_in import ROOT, VERSIONS
 from toyspec.integrations.training_run import Logs, RunOptions, Start, TrainingRun
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 __version__ = VERSIONS["wandb"]
 run: Run | None = None
@@ -55,16 +54,15 @@ class Run(Logs):
         )
         """The last value of each metric; what the script sets is written by ``summary/<name>``."""
         self.project = project
-        self.resumed = self._writer.last_step is not None
+        last = self._writer.last_step
+        self.resumed = last is not None
         """Whether the log of an earlier program goes on."""
-        self.starting_step = self._step = (self._writer.last_step or -1) + 1 if self.resumed else 0
-        self._tags = tuple(training.options.tags)
+        self.starting_step = self._step = 0 if last is None else last + 1
         self._over: dict[str, str] = {}
         """By the name or pattern of a metric, the metric that counts its steps."""
         self._samples: dict[str, list[dict[str, Any]]] = {}
         """The samples in the last table of each name."""
 
-    _name: str | None = None
     entity = url = group = job_type = sweep_id = None
     disabled, offline = False, True
 
@@ -76,11 +74,12 @@ class Run(Logs):
     @property
     def name(self) -> str | None:
         """Name of the run for people."""
-        return self._name or self.training.options.name
+        name: str | None = self._writer.name
+        return self.training.options.name if name is None else name
 
     @name.setter
     def name(self, name: str) -> None:
-        self._name = annotate(self.dir, name=name).name
+        self._writer.name = name
 
     @property
     def notes(self) -> str | None:
@@ -90,17 +89,12 @@ class Run(Logs):
     @property
     def tags(self) -> tuple[str, ...]:
         """Tags of the run."""
-        return self._tags
+        tags: Sequence[str] | None = self._writer.tags
+        return tuple(self.training.options.tags if tags is None else tags)
 
     @tags.setter
     def tags(self, tags: Any) -> None:
-        wanted = tuple(map(str, tags))
-        annotate(
-            self.dir,
-            add_tags=[tag for tag in wanted if tag not in self._tags],
-            remove_tags=[tag for tag in self._tags if tag not in wanted],
-        )
-        self._tags = wanted
+        self._writer.tags = tags
 
     @property
     def dir(self) -> str:
@@ -127,10 +121,15 @@ class Run(Logs):
         del sync
         if step is not None:
             self._step = int(step)
-        self.summary.know(data)
+        # Converted once, and no tensor is kept with its graph.
+        numbers = {
+            name: value if isinstance(value, str | bool) else plain_number(value) for name, value in data.items()
+        }
+        known = {name: value for name, value in numbers.items() if value is not None}
+        self.summary.know(known)
         records: dict[int, dict[str, Any]] = {}
         for name, value in data.items():
-            records.setdefault(self._step_of(str(name)), {})[name] = value
+            records.setdefault(self._step_of(str(name)), {})[name] = known.get(name, value)
         for at, values in records.items():
             others = {name: value for name, value in values.items() if not self._has_samples(name, value, at)}
             self.training.log(others, step=at)

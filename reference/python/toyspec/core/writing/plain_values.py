@@ -61,16 +61,16 @@ def plain_values(values: Mapping[Any, Any]) -> tuple[dict[str, float], dict[str,
 
 
 def plain_number(value: Any) -> float | None:
-    """Return *value*, a number of any library, as binary64; None if it is odd."""
+    """Return *value*, a number of any library, as binary64; None if it is odd, as a boolean is without a name."""
     kind = type(value)
     try:
-        if kind is not int and kind is not bool and kind is not float:
+        if kind is not int and kind is not float:
             convert = _converters[kind] if kind in _converters else _converters.setdefault(kind, _converter(value))
             if convert is None:
                 return None
             value = convert(value)
             kind = type(value)
-        return float(value) if kind is float or kind is int or kind is bool else None
+        return float(value) if kind is float or kind is int else None
     except Exception as error:  # noqa: BLE001 - an object of another library may raise anything
         let_through(error)
         return None

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, SupportsIndex, Unpack, get_args
 
+import msgspec
 from msgspec import UNSET
 
 from toyspec.core.errors import StreamError
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
 _PARTS: Final = {"model": "arch", "backend": "kind", "host": "name", "git": "sha", "parent": "run_id"}
 """Objects of run_start that may be given as a text, by the member that it is then."""
-_REMARKS: Final = frozenset(["group", "name", "notes"])
+_REMARKS: Final = frozenset(["group", "name", "notes", "tags"])
 """What people say of a run, which may be set as an attribute."""
 _OWN: Final = frozenset(["config", "directory", "run_id"])
 _UNCHECKED_STEP: Callable[..., Step] = Step
@@ -123,6 +124,7 @@ class RunWriter(EventMethods):
         name = run_id if run_id is not None else os.path.basename(os.path.abspath(self.directory))
         self.run_id = check_run_id(name)
         self._clock = clock
+        self._said: dict[str, Any] = {}
         path = os.path.join(self.directory, stream_name)
         self._companions = Companions(companions)
         self._stream = RunStream(path, settings=settings, silent=silent)
@@ -228,20 +230,35 @@ class RunWriter(EventMethods):
 
         try:
             annotate(self.events_path, **said, calls=self._stream.settings.calls)
-        except (OSError, StreamError) as error:
+        except (OSError, StreamError, ValueError) as error:
             if self._stream.settings.on_error == "raise":
                 raise
             say(f"{self.events_path}: {', '.join(said)} could not be written ({cause_of(error)})")
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what people say of the run: what was set, else what its start says, None for nothing."""
+        if name not in _REMARKS:
+            raise AttributeError(f"a run has no {name!r}")
+        start: dict[str, Any] = msgspec.json.decode(self._stream.run_start or b"{}")
+        return self._said.get(name, start.get(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a setting or what people say of the run: ``name``, ``group``, ``notes`` and ``tags`` are annotations.
 
         Anything else raises AttributeError: it would not be in the log.
         """
-        if name in _REMARKS:
+        if name == "tags":
+            wanted, known = list(map(str, value)), self.tags or ()
+            self._annotate(
+                {
+                    "add_tags": [tag for tag in wanted if tag not in known],
+                    "remove_tags": [tag for tag in known if tag not in wanted],
+                }
+            )
+            self._said[name] = wanted
+        elif name in _REMARKS:
             self._annotate({name: str(value)})
-        elif name == "tags":
-            self._annotate({"add_tags": list(value)})
+            self._said[name] = str(value)
         elif name[:1] == "_" or name in _OWN:
             object.__setattr__(self, name, value)
         else:

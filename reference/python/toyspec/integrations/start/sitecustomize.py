@@ -14,13 +14,12 @@ def _begin() -> None:
     with contextlib.suppress(ImportError):
         importlib.import_module(__name__)
     sys.modules.setdefault(__name__, this)
-    trackers = os.environ.get("TOYSPEC_AS", "")
     try:
-        from toyspec.integrations.standing_in import take_places
+        from toyspec.integrations.standing_in import AS, take_places
     except ImportError as error:
-        sys.stderr.write(f"toyspec run: {sys.executable} has no toyspec, so {trackers} are the real ones: {error}\n")
+        sys.stderr.write(f"toyspec run: {sys.executable} has no toyspec, so all trackers are the real ones: {error}\n")
         return
-    take_places(name for name in trackers.split(",") if name)
+    take_places(os.environ[AS].split(","))
 
 
 _begin()
