@@ -88,7 +88,9 @@ def _parts(own: list[str], folders: dict[str, list[str]]) -> dict[str, str]:
         return {}
     found: list[tuple[tuple[float, float], str, str]] = []
     for folder, files in folders.items():
-        name, times = os.path.basename(folder), _span(files)
+        name = os.path.basename(folder)
+        # Most roots have many runs and no file of their own: none of them is opened for its times.
+        times = _span(files) if own or name in _PARTS else None
         if times is None:
             continue
         if name in _PARTS or (own and _is_of_add_scalars(name, files)):

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 # The members of run_start that may be a reason, the likeliest first, and what each is about.
 _OF_START = {
-    "config": "setting", "model": "setting", "franken": "setting", "franken_moe": "setting", "data": "data",
+    "config": "setting", "model": "setting", "franken": "setting", "franken_moe": "setting", "dfa": "setting",
+    "data": "data",
     "phase": "start", "step": "start", "parent": "start", "world_size": "ranks", "git": "code", "packages": "version",
     "argv": "command", "backend": "machine", "host": "machine",
 }  # fmt: skip

@@ -154,7 +154,7 @@ class RunSummary:
         """Path of the run: the directory of its stream, or the stream where that has a name of its own."""
         return run_of(self.path, STREAMS.get(self.profile or "", {}).get("file")) or "."
 
-    @property
+    @cached_property
     def ended(self) -> Ended:
         """Whether the run says that it ended; unknown where its format has no end, or the log has that fact."""
         if self.end is not None:
@@ -310,7 +310,7 @@ class RunSummary:
     def describe(self, profile: Profile | None, extent: Extent) -> None:
         """Take in what is known of the stream beyond its records; the manifest beside it, where its format has one."""
         self.profile, self.extent = profile, extent
-        for known in ("facts", "other_ranks"):
+        for known in ("ended", "facts", "other_ranks"):
             self.__dict__.pop(known, None)
         for name, goal in mapping_of(profile).goals.items():
             _keep(self.goals, name, goal)
