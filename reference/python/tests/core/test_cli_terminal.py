@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toyspec import Record, read
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.tables import cut, cut_apart, cut_middle, cut_start, padded, width, wrapped
 from toyspec.core.command_line.terminal import Terminal, columns, without_ci_commands
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 @pytest.mark.parametrize(
@@ -162,6 +164,25 @@ class _Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def test_records_show_how_far_they_reach() -> None:
+    """A reading shows the place of its records, gives each of them, and leaves a clean line, also when it fails."""
+
+    def failing() -> Iterator[Record]:
+        for record in read(b'{"step":1}\n' * 600):
+            clock.now += 0.01
+            yield record
+        raise OSError("a bad sector")
+
+    screen, clock = _Screen(), _Clock()
+    progress = Progress("reading", screen, clock=clock)
+    found: list[Any] = []
+    with pytest.raises(OSError, match="a bad sector"):
+        found.extend(progress.through(failing(), 11 * 600))
+    assert 600 == len(found)
+    assert ["42 % of 6.6 kB", "85 % of 6.6 kB"] == re.findall(r"\d+ % of 6.6 kB", screen.getvalue())
+    assert screen.getvalue().endswith("\r\x1b[K")
 
 
 def test_long_work_shows_and_erases() -> None:

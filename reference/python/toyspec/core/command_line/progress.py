@@ -11,12 +11,16 @@ from toyspec.core.command_line.tables import cut
 from toyspec.core.command_line.terminal import columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import TextIO
+
+    from toyspec.core.runs.summary import Taken
 
 
 _FIRST_SECONDS = 0.5
 _EVERY_SECONDS = 0.1
+# Reading this many records takes less time than that.
+_RECORDS = 256
 _ERASE = "\r\x1b[K"
 
 
@@ -52,6 +56,22 @@ class Progress:
         self._stream.write(_ERASE + cut(f"{self._work}  {text}", max(1, columns() - 1)))
         self._stream.flush()
         self._visible = True
+
+    def through(self, records: Iterable[Taken], total: int) -> Iterator[Taken]:
+        """Yield *records*, and show how much of a stream of *total* bytes they cover."""
+        try:
+            for count, record in enumerate(records):
+                # A block holds many records.
+                if not count % _RECORDS or not hasattr(record, "raw"):
+                    self.update(record.offset, total)
+                yield record
+        finally:
+            self.erase()
+
+    @property
+    def watch(self) -> Callable[[Iterable[Taken], int], Iterator[Taken]] | None:
+        """``through``, or None if nothing would be shown."""
+        return self.through if self.active else None
 
     def erase(self) -> None:
         """Remove what is shown, so that other output starts on a clean line."""

@@ -10,6 +10,7 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, runs_at
 from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color
+from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.run_tables import fact_cell, print_table
 from toyspec.core.command_line.tables import Side, cut, cut_apart
 from toyspec.core.command_line.terminal import Terminal, tell
@@ -64,7 +65,7 @@ def run(options: Namespace) -> int:
         found = runs_at(options.runs, choice)
         if len(found) < 2:
             raise UsageError(f"at least two runs are needed, got {len(found)}; name them, or a directory with runs")
-        runs = [summarize_run(each.place, dialect=choice) for each in found]
+        runs = [summarize_run(each.place, watch=Progress("reading").watch, dialect=choice) for each in found]
     except StreamError as error:
         tell("compare", str(error))
         return exit_codes.USAGE

@@ -96,7 +96,7 @@ def run(options: Namespace) -> int:
 def _show(options: Namespace, path: str) -> int:
     choice = dialect_choice(options)
     try:
-        summary = summarize_run(path, dialect=choice)
+        summary = summarize_run(path, watch=Progress("reading").watch, dialect=choice)
     except StreamError as error:
         return _show_another(options, path, choice, error)
     is_piped = options.run == STANDARD_INPUT

@@ -29,7 +29,7 @@ from toyspec.core.reading.records import Record, RecordFeed, Row, RowBlock, coun
 from toyspec.core.reading.run_files import run_of
 from toyspec.core.reading.sealed_files import has_seal
 from toyspec.core.reading.step_blocks import StepBlock, latest
-from toyspec.core.reading.stream_files import locate_stream, unpacked_head
+from toyspec.core.reading.stream_files import locate_stream, stream_size, unpacked_head
 from toyspec.core.runs.curves import Curve, Extremes, TagCurve
 from toyspec.core.runs.run_facts import (
     MetricFacts,
@@ -49,7 +49,7 @@ from toyspec.core.writing.clocks import utc_text
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import toyspec_engine
 
@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from toyspec.core.runs.run_facts import RankState
 
     Taken = Record | StepBlock | RowBlock
+
+    Watch = Callable[[Iterable[Taken], int], Iterable[Taken]]
 
 
 class Extent(NamedTuple):
@@ -493,10 +495,11 @@ def _descriptions(start: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found | {"tags": [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []}
 
 
-def summarize_run(path: str, *, dialect: DialectChoice | None = None) -> RunSummary:
+def summarize_run(path: str, *, watch: Watch | None = None, dialect: DialectChoice | None = None) -> RunSummary:
     """Return the summary of the run at *path*, a run directory or a stream.
 
-    The log of another program is read by a *dialect*, by default the one that is recognized.
+    *watch* is given the records and the size of the stream, and passes the records on. The log of another program is
+    read by a *dialect*, by default the one that is recognized.
     Raises StreamMissingError, StreamUnreadableError, and UnknownFormatError for what is not a run; damage is skipped
     and is in the summary's report.
     """
@@ -505,7 +508,7 @@ def summarize_run(path: str, *, dialect: DialectChoice | None = None) -> RunSumm
     summary = RunSummary(stream)
     reading = read(stream, mode="salvage", dialect=choice)
     reading.give_blocks()
-    summary.take(reading)
+    summary.take(reading if watch is None else watch(reading, _size(stream)))
     report = reading.report
     if report.dialect is None and (report.profile is None or (not report.records and _is_other(stream))):
         raise unknown_format(stream)
@@ -528,6 +531,13 @@ def _is_other(stream: str) -> bool:
         return is_other_document(stream, unpacked_head(stream, HEAD_BYTES)[0])
     except (OSError, StreamError):
         return False
+
+
+def _size(stream: str) -> int:
+    try:
+        return stream_size(stream)
+    except OSError:
+        return 0
 
 
 _CHANGES = re.compile(rb"run_(?:resume|config)")
