@@ -133,8 +133,8 @@ class _Costs:
         return min(found)
 
     def _follower(self, stage: Stage) -> Callable[..., Any]:
-        request = {"role": "follower", "follower": new_number(), "path": self.path}
-        return lambda **members: stage.answer({**request, **members})
+        request = {"role": "follower", "follower": new_number()}
+        return lambda **members: stage.answer({**request, **(members or {"path": self.path})})
 
     def _open_files(self) -> int:
         """Return how many descriptors of other processes are of files in the folder."""

@@ -21,7 +21,7 @@ pytestmark = [
 FOLLOWER = """
 files = {}
 def follow(request):
-    number, path = request["follower"], request["path"]
+    number, path = request["follower"], request.get("path")
     file = files.pop(number, None)
     if "stop" in request or (file and os.stat(path).st_ino != os.fstat(file.fileno()).st_ino):
         file.close()

@@ -48,7 +48,8 @@ class _Looks:
             sleep=self._sleep,
             stop=lambda: self._is_over,
         )
-        threading.Thread(target=self._run, daemon=True).start()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
 
     def look(self) -> list[Message]:
         """Return what is new."""
@@ -59,9 +60,10 @@ class _Looks:
         return seen
 
     def stop(self) -> None:
-        """End the follower."""
+        """End the follower; its file is closed when this returns."""
         self._is_over = True
         self._go.release()
+        self._thread.join()
 
     def _run(self) -> None:
         self._go.acquire()

@@ -44,10 +44,10 @@ export class Checking {
         listener.done(outcome);
         return;
       }
-      const { path } = streams[message.index]!;
+      const { path, earlier } = streams[message.index]!;
       if (message.type === "verdict") {
         outcome.verdicts.push(message.verdict);
-        outcome.entries.push({ type: "report", report: message.verdict.report });
+        outcome.entries.push({ type: "report", report: message.verdict.report, earlier });
       } else if (message.type !== "progress") outcome.entries.push(message);
       if (message.type === "progress") listener.progress(before + message.bytes, total, path);
       else listener.progress((before += sizes[message.index]!), total, path);

@@ -25,7 +25,7 @@ export function summarize(reports: readonly FileReport[]): Summary {
 }
 
 /** What came of one path. */
-export type Entry = { type: "report"; report: FileReport } | { type: "error"; error: ReadError } | { type: "skipped"; skipped: Skipped };
+export type Entry = { type: "report"; report: FileReport; earlier?: readonly string[] | undefined } | { type: "error"; error: ReadError } | { type: "skipped"; skipped: Skipped };
 
 /** Returns entries by what they are, each in order. */
 export function sorted(entries: readonly Entry[]): { reports: FileReport[]; errors: ReadError[]; skipped: Skipped[] } {

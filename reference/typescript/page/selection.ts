@@ -56,6 +56,8 @@ export interface Stream {
   annotations?: Blob;
   /** The report of the import that made the run, where there is one. */
   imported?: Blob;
+  /** Names of the logs that later starts of the run moved away, newest first; absent where there is none. */
+  earlier?: string[];
 }
 
 const EVENTS = "events.jsonl";
@@ -168,12 +170,23 @@ function streamIn(directory: Directory, file: PickedFile): Stream {
   if (annotations) stream.annotations = annotations.blob;
   const imported = streamName(name) === EVENTS ? directory.files.get(IMPORTED) : undefined;
   if (imported) stream.imported = imported.blob;
+  const earlier = earlierLogs(directory, name);
+  if (earlier.length > 0) stream.earlier = earlier;
   const sidecars = SIDECARS.flatMap((sidecar): SidecarFile[] => {
     const beside = directory.files.get(sidecar);
     if (beside) return [{ name: sidecar, blob: beside.blob }];
     return directory.directories.has(sidecar) ? [{ name: sidecar, blob: null }] : [];
   });
   return streamName(name) === EVENTS ? { ...stream, directory: directory.name, sidecars } : { ...stream, sidecars };
+}
+
+function earlierLogs(directory: Directory, stream: string): string[] {
+  const isThere = (name: string) => directory.files.has(name) || directory.directories.has(name);
+  const last = `${stream}.prev`;
+  if (!isThere(last)) return [];
+  const numbered: string[] = [];
+  while (isThere(`${last}-${numbered.length + 1}`)) numbered.push(`${last}-${numbered.length + 1}`);
+  return [last, ...numbered.reverse()];
 }
 
 function sealedBundle(bundle: Directory): SealedBundle | undefined {

@@ -10,6 +10,7 @@ const COLUMNS = 120;
 const INDENT = "    ";
 const EXCERPT_BYTES = LIMITS.excerpt_bytes;
 const EXCERPT_BEFORE = 60;
+const MOST_NAMED = 3;
 const STATES: readonly string[] = ["complete", "no end mark", "torn", "damaged"];
 /** Of the streams of one run, the last counts: one without an end mark says nothing where another has an end. */
 const RANKED: readonly string[] = ["no end mark", "complete", "torn", "damaged"];
@@ -33,9 +34,16 @@ export function sentence(entries: readonly Entry[]): string {
   const parts = foreign < reports.length || foreign === 0 ? [runs(reports)] : [];
   if (foreign > 0) parts.push(`${counted(foreign, "file")} of another format`);
   parts.push(findingsOf(reports));
+  const earlier = entries.flatMap((entry) => (entry.type === "report" ? (entry.earlier ?? []) : []));
+  if (earlier.length > 0) parts.push(`${counted(earlier.length, "earlier log")} not checked: ${some([...new Set(earlier)])}`);
   if (skipped.length > 0) parts.push(`${counted(skipped.length, "file")} of another format skipped`);
   if (errors.length > 0) parts.push(`${counted(errors.length, "path")} could not be read`);
   return parts.join(" · ");
+}
+
+function some(names: readonly string[]): string {
+  const more = names.length - MOST_NAMED;
+  return names.slice(0, MOST_NAMED).join(", ") + (more > 0 ? `, and ${more} more` : "");
 }
 
 /** Returns a number with a noun, in the plural unless it is one. */

@@ -22,8 +22,9 @@ for await (const line of createInterface({ input: process.stdin })) {
   const streams = streamsIn({ files: unpacked(request.files), folders });
   const entries: Entry[] = [];
   await checkAll(streams, (message) => {
-    if (message.type === "verdict") entries.push({ type: "report", report: message.verdict.report });
-    else if (message.type === "error" || message.type === "skipped") entries.push(message);
+    if (message.type === "verdict") {
+      entries.push({ type: "report", report: message.verdict.report, earlier: streams[message.index]!.earlier });
+    } else if (message.type === "error" || message.type === "skipped") entries.push(message);
   });
   entries.push(...emptyFolders(streams, sorted(entries).skipped));
   console.log(JSON.stringify({ json: jsonReport(entries), text: textReport(entries) }));
