@@ -86,7 +86,7 @@ def _restarts(numbers: Generator, steps: int) -> Values:
 
 def _curriculum(numbers: Generator, steps: int) -> Values:
     loss = _power_law(numbers, steps)
-    for part in range(1, 1 + numbers.integers(1, 4)):
+    for part in range(1, 1 + int(numbers.integers(1, 4))):
         at = int(steps * (part + numbers.uniform(0, 0.5)) / 4)
         later = np.arange(steps - at) / numbers.uniform(100, 1000)
         loss[at:] *= 1 + (numbers.uniform(1.3, 3) - 1) * (0.3 + 0.7 * (1 + later) ** -0.7)
