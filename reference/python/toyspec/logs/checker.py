@@ -143,6 +143,8 @@ class DialectChecker:
         """Return the report on everything fed; call it once, last."""
         if self._read_as.dialect.rank == "program" and not self._has_metric:
             self._report_left_out(self._feed.left_out)
+        for doubt in self._read_as.doubts:
+            self._collector.add(rules.VALUES_LEFT_OUT, Location(1, 0), doubt, advice=_METRIC_HELP)
         self._collector.findings.sort(key=lambda finding: finding.line)
         fragment = self._feed.fragment()
         if fragment is not None and fragment.all_nul:

@@ -57,6 +57,8 @@ class ReadAs(msgspec.Struct, frozen=True, kw_only=True):
     """True if the user named the dialect or the step."""
     notes: tuple[str, ...] = ()
     """What the user has to know of how it is read."""
+    doubts: tuple[str, ...] = ()
+    """Sentences on values that are left out since it is not known which curve they are of."""
     unread: tuple[str, ...] = ()
     """Members of the first records that are read as nothing, as a note says."""
 
@@ -194,7 +196,8 @@ class Mapping:
         return found
 
     def _metric(self, members: StrMapping[str, Any]) -> dict[str, float | int | None]:
-        name = members.get(self._values.name)
+        keys = (self._values.name, *self._values.names)
+        name = next((found for key in keys if (found := members.get(key)) is not None), None)
         is_there, metric = self._number(members.get(self._values.value))
         if name is None and self._read_as.dialect.rank != "program":
             # A value without a name, as in an empty cell, is one all the same.

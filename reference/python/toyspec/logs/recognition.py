@@ -27,7 +27,7 @@ from toyspec.logs.forms import (
     is_number_in_text,
     written_otherwise,
 )
-from toyspec.logs.mapping import ReadAs, not_finite, time_of
+from toyspec.logs.mapping import UNIX_SECONDS, ReadAs, not_finite, time_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -106,6 +106,9 @@ def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", keys:
     has_object = OBJECT.search(head) is not None
     is_lines = has_object and opening == b"{" and _is_json_lines(head, name)
     impossible = _impossible_forms(opening, has_object=has_object, is_lines=is_lines)
+    if is_lines and all(line[:1] == b"{" for line in head.split(b"\n") if line.strip()):
+        # What the message of a record quotes is not the record.
+        impossible |= {"pattern"}
     for dialect in sorted(dialects, key=lambda each: _order(each, name)):
         kind = dialect.form.type
         if kind in impossible or (kind == "csv" and not _may_be_table(head, dialect.form.delimiter)):
@@ -168,6 +171,9 @@ def read_as(
     if phase is None and dialect.rank == "guess":
         phase = next((key for key in _KIND_KEYS if key in texts and _names_phases(rows, key)), None)
     dialect = _pivoted(dialect, rows, keys) or dialect
+    doubts: tuple[str, ...] = ()
+    if dialect.rank == "guess" and keys == NO_KEYS:
+        dialect, doubts = _long_by_behaviour(dialect, rows, (chosen, phase, *(key.key for key in times)))
     if keys.time:
         dialect = msgspec.structs.replace(dialect, time=tuple(times))
     return ReadAs(
@@ -177,7 +183,8 @@ def read_as(
         epoch=epoch,
         phase=phase if phase not in (dialect.values.name, *dialect.values.names) else None,
         is_named=named or keys != NO_KEYS,
-        notes=_notes(dialect, head),
+        notes=(*_notes(dialect, head), *doubts),
+        doubts=doubts,
         unread=tuple(_unread(dialect, head)),
     )
 
@@ -241,6 +248,40 @@ def _pivoted(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Keys) -> Di
     return msgspec.structs.replace(dialect, values=msgspec.structs.replace(dialect.values, name=name, value=value))
 
 
+def _long_by_behaviour(
+    dialect: Dialect, rows: Sequence[dict[str, Any]], own: Sequence[str | None]
+) -> tuple[Dialect, tuple[str, ...]]:
+    """Return *dialect*, and what is in doubt: values are named by the text beside them, whatever its key.
+
+    The keys *own*, that of the step first, are not such texts. Of several, the one that the fewest records have is the
+    most exact. The values are left out where no text tells those of a step apart.
+    """
+    value = next((each for each in _VALUES if any(number(row.get(each)) is not None for row in rows)), "")
+    valued = [row for row in rows if number(row.get(value)) is not None]
+    others = {key for row in valued for key in row if key not in own and key != value}
+    texts = {key: [row[key] for row in valued if type(row.get(key)) is str] for key in others}
+    names = [key for key, found in texts.items() if len(found) > 1 and 2 * len(set(found)) <= len(found)]
+    names.sort(key=lambda key: (len(texts[key]), -len(set(texts[key]))))
+    has_more = any(type(row.get(key)) is float for row in valued for key in others)
+    if has_more or not any(len(set(texts[key])) > 1 for key in names):
+        return dialect, ()
+    counts = [
+        key
+        for key in others
+        if all(type(row.get(key, 0)) is int and row.get(key, 0) < UNIX_SECONDS[0] for row in valued)
+    ]
+    places = {
+        (row.get(own[0] or ""), next((row[key] for key in names if key in row), None), *map(row.get, counts))
+        for row in valued
+    }
+    values = msgspec.structs.replace(dialect.values, name=names[0], names=tuple(names[1:]), value=value)
+    if own[0] and 4 * len(places) < 3 * len(valued):
+        doubt = f"{value!r} is left out: no text beside it tells its values at one step apart; name one by --metric-key"
+        values = msgspec.structs.replace(dialect.values, exclude=(*dialect.values.exclude, value))
+        return msgspec.structs.replace(dialect, values=values), (doubt,)
+    return msgspec.structs.replace(dialect, values=values), ()
+
+
 def _is_long(dialect: Dialect, rows: Sequence[dict[str, Any]], step: str | None) -> bool:
     """Return whether *rows* have one metric each: several names occur, or there is no other number."""
     names = {row.get(dialect.values.name) for row in rows}
@@ -276,7 +317,7 @@ def _notes(dialect: Dialect, head: bytes) -> tuple[str, ...]:
     """Return what the user has to know of how the file that begins with *head* is read."""
     values = dialect.values
     notes = []
-    if values.name and dialect.long is not None:
+    if values.name and dialect.rank != "program" and dialect.form.type != "pattern":
         notes.append(f"one metric a record, its name in {values.name!r}, its value in {values.value!r}")
     if dialect.parts:
         notes.append("the program may write a log as several files: `toyspec import DIRECTORY` merges them")
