@@ -67,4 +67,4 @@ def test_core_is_asked_first(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     adapter = " ".join(program(tmp_path, "", head=crash))
     topic = first_questions.names()[0].partition(" [")[0].rpartition("/")[0]
     assert BAD == main(["--adapter", adapter, "--mode", "oneshot", "--select", topic, "--jobs", "1"])
-    assert capsys.readouterr().err.splitlines()[0].removeprefix("ERROR  ") in first_questions.names()
+    assert capsys.readouterr().out.splitlines()[0].removeprefix("ERROR  ") in first_questions.names()

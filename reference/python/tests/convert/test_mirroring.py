@@ -223,6 +223,7 @@ mirroring.BATCH = 5
 Mirror.destination = lambda _: RowService(sys.argv[2], path=Path(sys.argv[3]))
 print("ready", flush=True)
 mirroring.mirror_run(sys.argv[1], Mirror(to="wandb", select=Selecting(every=int(sys.argv[4]))), timing=FAST)
+sys.stdin.read()
 """
 
 
@@ -232,20 +233,26 @@ mirroring.mirror_run(sys.argv[1], Mirror(to="wandb", select=Selecting(every=int(
 def test_mirror_killed_at_any_moment_sends_every_row_once(knowledge: Knowledge, every: str, tmp_path: Path) -> None:
     """After SIGKILL at random moments, each time with a longer run, nothing is double and nothing is missing."""
     chance, run = random.Random(f"{knowledge}{every}"), tmp_path / "a"
+    kept = tmp_path / "kept"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent)])}
-    command = [sys.executable, "-c", KILLED, str(run), knowledge, str(tmp_path / "kept"), every]
-    kills = 0
+    command = [sys.executable, "-c", KILLED, str(run), knowledge, str(kept), every]
     for count in range(100, 600, 100):
         is_last = count == 500
         write_steps(run, [float(at) for at in range(count)], seconds=0.5, ending="completed" if is_last else None)
-        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as process:
+        there = kept.stat().st_size if kept.exists() else 0
+        with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             process.stdout.readline()
             if not is_last:
-                time.sleep(chance.uniform(0.0, 0.15))
+                # It is killed when it has sent some rows, most of the time before it has sent all.
+                deadline = time.monotonic() + 120
+                while not kept.exists() or kept.stat().st_size <= there:
+                    assert process.poll() is None
+                    assert time.monotonic() < deadline
+                time.sleep(chance.uniform(0.0, 0.01))
                 process.send_signal(signal.SIGKILL)
-            kills += process.wait() == -signal.SIGKILL
-    service = RowService(path=tmp_path / "kept")
-    assert kills
+            process.communicate()
+        assert process.returncode == (0 if is_last else -signal.SIGKILL)
+    service = RowService(path=kept)
     assert [step + 1 for step in range(1, 501) if step % int(every) == 0] == lines(service)
     assert ["completed"] == service.endings
