@@ -52,7 +52,8 @@ NOX = $(BIN)/nox --no-error-on-missing-interpreters -s
 ##@ Start here
 
 .PHONY: environment
-environment: $(DEV) ## install what developing needs into .venv
+environment: $(DEV) ## install what developing needs into .venv, the compiled engine too where cargo is
+	@if cargo --version >/dev/null 2>&1; then $(MAKE) -s $(ENGINE); fi
 
 .PHONY: demo
 demo: $(DEMO_VENV)/installed-$(PYTHON_VERSION) ## show complete, torn, damaged and live runs

@@ -22,6 +22,7 @@ import tracker_cost
 import viewer_speed
 import viewer_starts
 import writing_cost
+from toyspec.core import engine
 
 if TYPE_CHECKING:
     from measuring import Row
@@ -48,11 +49,12 @@ def main() -> int:
     if not modules:
         return 0
     count = options.rows or _ROWS.get(options.part, _USUAL_ROWS)
-    described = machine.describe() | {"records": f"{count:,}", "load before": machine.load()}
-    print(", ".join(f"{name} {value}" for name, value in described.items()), flush=True)
     if options.part not in ("viewer", "pixels"):
         # The engine is one of two sides in its own part; the figures of the others are those of plain Python.
         os.environ["TOYSPEC_ENGINE"] = "python"
+    chosen = {} if options.part == "engine" else {"engine": engine.choice().name}
+    described = machine.describe() | chosen | {"records": f"{count:,}", "load before": machine.load()}
+    print(", ".join(f"{name} {value}" for name, value in described.items()), flush=True)
     found: list[Row] = []
     started = time.monotonic()
     for module in modules:

@@ -109,6 +109,8 @@ class Shown(NamedTuple):
 
     listening: float
     table: float
+    first: float
+    """When the first curve was drawn."""
     curves: float
     sent: int
     """Bytes that the server sent until the curves were drawn."""
@@ -204,13 +206,14 @@ def show(page: Page, server: Server, runs: int) -> Shown:
     session.on("Network.dataReceived", lambda event: sent.append(event["encodedDataLength"]))
     page.goto(f"{server.url}#charts")
     seen = until_drawn(page, runs=runs)
-    drawn = next(each["at"] for each in seen["drawn"] if int(each["runs"]) >= runs)
+    first, drawn = (next(each["at"] for each in seen["drawn"] if int(each["runs"]) >= most) for most in (1, runs))
     bytes_sent = sum(sent)
     session.send("HeapProfiler.collectGarbage")
     heap = session.send("Runtime.getHeapUsage")["usedSize"]
     session.detach()
     began = server.started
-    return Shown(server.listening - began, seen["table"] / 1000 - began, drawn / 1000 - began, bytes_sent, int(heap))
+    table, first, drawn = (at / 1000 - began for at in (seen["table"], first, drawn))
+    return Shown(server.listening - began, table, first, drawn, bytes_sent, int(heap))
 
 
 def show_text(page: Page, server: Server) -> float:

@@ -8,6 +8,7 @@ warm start. A table is shown when it has rows: of very many runs, their facts fo
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from contextlib import ExitStack, suppress
@@ -16,6 +17,7 @@ from urllib.parse import urlsplit
 
 import viewer_runs
 from measuring import Row, browser_of, single, spread
+from toyspec.core.engine import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,6 +89,7 @@ def _starts(
             yield spread(_STARTS, f"{name}: a page of one line of text, warm", "s", floors)
             if name == "A":
                 yield from _costs(cold, server_sizes)
+                yield from _plain(browser, root, folder)
 
 
 def _start(browser: Browser, root: Path, cache: Path, *, checks: bool = False) -> tuple[Shown, float, list[Row]]:
@@ -120,9 +123,22 @@ def _times(name: str, cold: Sequence[Shown], warm: Sequence[Shown]) -> Iterator[
     goal: dict[str, Any] = {} if table is None else {"most": table}
     yield spread(_STARTS, f"{name}: address printed, cold", "s", [each.listening for each in cold])
     yield spread(_STARTS, f"{name}: run table, cold", "s", [each.table for each in cold], **goal)
+    yield spread(_STARTS, f"{name}: first loss curve, cold", "s", [each.first for each in cold])
     yield spread(_STARTS, f"{name}: all loss curves, cold", "s", [each.curves for each in cold], most=curves)
     yield spread(_STARTS, f"{name}: run table, warm", "s", [each.table for each in warm], **goal)
     yield spread(_STARTS, f"{name}: all loss curves, warm", "s", [each.curves for each in warm], most=_WARM_SECONDS)
+
+
+def _plain(browser: Browser, root: Path, folder: Path) -> Iterator[Row]:
+    """Yield when a cold start without the compiled engine shows curves."""
+    was = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = "python"
+    try:
+        shown = [_start(browser, root, folder / f"cache-plain-{number}")[0] for number in range(_ROUNDS)]
+    finally:
+        os.environ.pop(VARIABLE) if was is None else os.environ.update({VARIABLE: was})
+    yield spread(_STARTS, "A: first loss curve, cold, plain Python", "s", [each.first for each in shown], most=2.0)
+    yield spread(_STARTS, "A: all loss curves, cold, plain Python", "s", [each.curves for each in shown])
 
 
 def _costs(cold: Sequence[Shown], server_sizes: Sequence[float]) -> Iterator[Row]:

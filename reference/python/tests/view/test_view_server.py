@@ -584,3 +584,22 @@ def test_look_at_an_unchanged_run_tells_no_one(root: Path, tmp_path: Path) -> No
         assert entry.was_running is False
     finally:
         catalog.close()
+
+
+def test_runs_are_answered_in_the_order_in_which_their_scans_end(root: Path, tmp_path: Path) -> None:
+    """A run that is read late keeps no other one from the first picture; a scan that fails or is cancelled ends too."""
+    catalog = LiveRuns(str(root), store=CurveStore(str(tmp_path / "cache")))
+    try:
+        catalog._watches[0].walk()
+        entries = [*catalog._entries.values()][:3]
+        scans: list[Future[None]] = [Future(), Future(), Future()]
+        catalog._pending = {entry.path: scan for entry, scan in zip(entries, scans, strict=True)}
+        answered = catalog.as_read([*entries, None])
+        assert next(answered) == 3
+        for at, end in ((2, scans[2].cancel), (0, lambda: scans[0].set_exception(OSError())), (1, scans[1].cancel)):
+            end()
+            assert next(answered) == at
+        assert [] == list(answered)
+    finally:
+        catalog._pending.clear()
+        catalog.close()

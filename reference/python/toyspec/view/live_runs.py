@@ -9,6 +9,7 @@ import time
 from collections import OrderedDict, deque
 from contextlib import suppress
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.errors import StreamError
@@ -29,7 +30,7 @@ from toyspec.view.viewed_runs import ViewedRun
 from toyspec.view.watching import RootWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
     from toyspec.view.curve_store import Curves
@@ -448,6 +449,27 @@ class LiveRuns:
                 entry.reads_ends = False
         if unknown := [entry.work() for entry in wanted if self.store.load(entry.path, entry.identity) is None]:
             self._scan(unknown)
+
+    def as_read(self, entries: Sequence[ViewedRun | None]) -> Iterator[int]:
+        """Yield the places of *entries*: of those that nothing scans, then of each as soon as its scan has ended."""
+        ended: SimpleQueue[int] = SimpleQueue()
+
+        def end(at: int, _: Future[None]) -> None:
+            ended.put(at)
+
+        with self._lock:
+            scans = [None if entry is None or entry.file else self._pending.get(entry.path) for entry in entries]
+        for at, scan in enumerate(scans):
+            if scan is None:
+                yield at
+            else:
+                scan.add_done_callback(partial(end, at))
+        left = {at for at, scan in enumerate(scans) if scan is not None}
+        with suppress(Empty):
+            while left:
+                left.remove(at := ended.get(timeout=_SCAN_WAIT_SECONDS))
+                yield at
+        yield from left
 
     def curves(self, entry: ViewedRun, metrics: Sequence[str] = ()) -> Curves | None:
         """Return the curves of a run as it is now, of *metrics* and of tokens at least; None if it cannot be read.

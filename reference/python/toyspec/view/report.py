@@ -47,6 +47,8 @@ DEFAULT_BUCKETS = 1000
 # A page of more is slow to open and to send.
 _MOST_MEDIA_BYTES = 24 << 20
 _LARGEST_MEDIA_BYTES = 1 << 20
+# The highest level takes 25 times as long for numbers, and saves half a per cent.
+_LEVEL = 4
 _POLICY = re.compile(r'(<meta http-equiv="Content-Security-Policy" content=")[^"]*(">)')
 
 
@@ -83,7 +85,7 @@ def html_report(
     listing = {"revision": "1", "complete": True, "root": "report", "version": __version__, "runs": rows}
     header = {"report": 1, "written": utc_text(now), "listing": listing, "details": details}
     header |= {"ranks": ranks, "media": media.files}
-    packed = gzip.compress(b"".join([frame(header), *frames]), mtime=0)
+    packed = gzip.compress(b"".join([frame(header), *frames]), _LEVEL, mtime=0)
     return _page(files, base64.b64encode(packed).decode()), len(rows)
 
 

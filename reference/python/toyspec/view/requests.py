@@ -111,7 +111,8 @@ class Answers:
     def _frames(self, metrics: Sequence[str], runs: Sequence[str], request: Request) -> Iterator[bytes]:
         entries = self.catalog.entries(runs)
         self.catalog.want([entry for entry in entries if entry is not None])
-        for run, entry in zip(runs, entries, strict=True):
+        for at in self.catalog.as_read(entries):
+            run, entry = runs[at], entries[at]
             try:
                 yield b"".join(self._frames_of(run, entry, metrics, request))
             except (StreamError, OSError) as error:
