@@ -29,7 +29,8 @@ def test_backfill_sends_every_run_below_a_directory(tmp_path: Path) -> None:
         write_steps(tmp_path / "runs" / name, [3.0, 2.0], ending="completed")
     for _ in range(2):
         done = toyspec("mirror", "--backfill", "runs", "--to", "tensorboard", "--into", "tb", cwd=tmp_path)
-        assert (0, b"", b"") == (done.returncode, done.stdout, done.stderr)
+        assert (0, b"") == (done.returncode, done.stderr)
+        assert [b"4 items, 4 carried unchanged"] * 2 == [line.split(b": ")[1] for line in done.stdout.splitlines()]
     assert {"a": [3.0, 2.0], "b": [3.0, 2.0]} == sent(tmp_path / "tb", tmp_path / "back")
 
 

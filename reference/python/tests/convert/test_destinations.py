@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,9 +19,11 @@ import toyspec
 from conversions import exported, imported, losses, write_run
 from fake_wandb import FakeWandb
 from mirror_services import FAST, write_steps
+from toyspec.convert import RunConversion, export_runs
 from toyspec.convert.destinations.destination import TOOLS, RunHead
 from toyspec.convert.mirrors.mirroring import mirror_run
 from toyspec.convert.mirrors.settings import Mirror, Selecting
+from toyspec.convert.reports import text_of
 
 LOSSES = [3.0, None, 0.5]
 
@@ -296,9 +299,41 @@ def test_mirror_carries_what_an_export_does(
     (tmp_path / "into").mkdir()
     assert "ended" == mirror_run(run, Mirror(to=name, into=str(tmp_path / "into")), timing=FAST)
     assert expected == trackers.received(name, tmp_path / "into")
-    (state,) = (tmp_path / "runs" / ".mirrors").glob("*.json")
-    assert lost == json.loads(state.read_bytes())["losses"]
-    assert f"{name}: run a is there with items changed or dropped ({next(iter(lost))} " in capsys.readouterr().err
+    assert_reported(name, run, tmp_path, capsys)
+
+
+def assert_reported(name: Any, run: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Check that a mirror that has nothing left to send reports what an export of *run* does, item by item."""
+    found: list[RunConversion] = []
+    for keep in (None, found.append):
+        mirror_run(run, Mirror(to=name, into=str(folder / "into")), report=keep, timing=FAST)
+    said = capsys.readouterr().err
+    report = export_runs(name, [run], folder / "again", max_examples=0).runs[0]
+    (made,) = found
+    report.target, report.notes = made.target, []
+    assert all(f"toyspec: {line}\n" in said for line in text_of(report))
+    for each in (report, made):
+        each.losses.sort(key=str)
+    assert report == made
+
+
+@pytest.mark.parametrize("name", TOOLS)
+@pytest.mark.parametrize("seed", range(4))
+def test_mirror_reports_what_an_export_does(
+    name: Any, seed: int, trackers: Trackers, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However often it is called while the run grows: by cause and kind, with damaged lines and other ranks."""
+    chance = random.Random(seed)
+    start, *middle, end = RICH.splitlines()
+    drawn = chance.choices([*middle, '{"torn"'], k=20)
+    # MLflow has two equal points of one time once.
+    lines = [start, *(re.sub('"t":[0-9.]+', f'"t":{at}.0004', line) for at, line in enumerate(drawn)), end]
+    run = write_run(tmp_path / "runs" / "a", {})
+    (run / "events.rank-1.jsonl").write_text(start)
+    for count in sorted({*chance.sample(range(1, 22), 3), len(lines)}):
+        (run / "events.jsonl").write_text("".join(f"{line}\n" for line in lines[:count]))
+        mirror_run(run, Mirror(to=name, into=str(tmp_path / "into")), timing=FAST)
+    assert_reported(name, run, tmp_path, capsys)
 
 
 @pytest.mark.parametrize(

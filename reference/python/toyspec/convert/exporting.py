@@ -12,17 +12,18 @@ from toyspec.convert.destinations.destination import (
     RunHead,
     destination_of,
     exportable,
+    settle,
 )
 from toyspec.convert.formats import paths_of
 from toyspec.convert.reports import (
     CHANGED_SETTING,
     MAX_EXAMPLES,
-    OTHER_RANK,
     SUPERSEDED,
     ConversionReport,
     Ledger,
     RunConversion,
     drop_damage,
+    lose_ranks,
 )
 from toyspec.convert.run_items import ItemRow, items_of, setting_items, start_items
 from toyspec.core.directories import Directory, delete_tree, directory_of
@@ -32,16 +33,15 @@ from toyspec.core.findings import PathError
 from toyspec.core.reading.annotations import read_annotations
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.reader import read
-from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.stream_files import locate_stream, stream_size
 from toyspec.core.runs.discovery import Stream, find_streams
 from toyspec.core.runs.summary import start_after
 from toyspec.core.watching import Total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
-    from toyspec.convert.destinations.destination import Destination, Lost
+    from toyspec.convert.destinations.destination import Destination
     from toyspec.convert.run_items import Item
     from toyspec.core.reading.records import Record
     from toyspec.core.watching import Watch
@@ -83,23 +83,21 @@ class ExportedRun:
         """What a destination is opened with: the run_start with the settings that the run had in the end."""
 
     def rows(self, ledger: Ledger) -> Iterator[ItemRow]:
-        """Yield the row of every record in the order of the stream, its items counted in *ledger*.
+        """Yield the row of every record in the order of the stream.
 
         Settings that the run changed later, ends after which it went on, the logs of other ranks and damaged places are
-        dropped here.
+        dropped in *ledger*.
         """
-        for rank, path in ranks_beside(self.stream).items():
-            ledger.lose(OTHER_RANK, f"rank {rank}", os.path.basename(path))
+        lose_ranks(self.stream, ledger)
         settings = self.head.settings
         with read(self.stream, mode="salvage") as reading:
             for record in self._watched(reading, ledger):
                 kept = []
                 for item in self._items(record):
-                    ledger.items += 1
                     if item.kind == "setting" and settings.get(item.name, item) != item.value:
-                        ledger.drop(CHANGED_SETTING, item.place, item.shown)
+                        item.drop(CHANGED_SETTING, ledger)
                     elif item.kind == "end" and (self.end is None or record.offset != self.end.offset):
-                        ledger.drop(SUPERSEDED, item.place, item.shown)
+                        item.drop(SUPERSEDED, ledger)
                     else:
                         kept.append(item)
                 yield ItemRow(record, tuple(kept))
@@ -201,26 +199,6 @@ def _export(run: ExportedRun, run_id: str, destination: Destination, ledger: Led
         end = run.end
     finally:
         destination.close(end)
-
-
-def settle(ledger: Ledger, rows: Sequence[ItemRow], losses: Sequence[Lost]) -> None:
-    """Settle the items of *rows* in *ledger*: each is carried, but for the *losses* that a destination has returned."""
-    found: dict[int, list[Lost]] = {}
-    for lost in losses:
-        found.setdefault(id(lost.item), []).append(lost)
-    for row in rows:
-        for item in row.items:
-            dropped = None
-            for lost in found.get(id(item), ()):
-                value = item.shown if lost.value is None else lost.value
-                if lost.cause.effect == "dropped":
-                    dropped = dropped or (lost.cause, item.place, value)
-                else:
-                    ledger.changed(lost.cause, item.place, value, lost.became)
-            if dropped is None:
-                ledger.done()
-            else:
-                ledger.drop(*dropped)
 
 
 def _move_all(folder: str, target: str) -> None:

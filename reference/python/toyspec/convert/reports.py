@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -10,6 +11,7 @@ import msgspec
 
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.findings import PathError
+from toyspec.core.reading.run_files import ranks_beside
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
@@ -43,8 +45,8 @@ STEP_UNUSABLE = Cause("step-unusable", "changed", "the step is not an integer �
 WITHOUT_STEP = Cause("without-step", "changed", "a value without a step is written at step 0")
 MILLISECONDS = Cause("milliseconds", "changed", "the time is rounded to whole milliseconds")
 NO_PLACE = Cause("no-place", "dropped", "the target has no place for it")
-OTHER_RANK = Cause("other-rank", "dropped", "an export has the first rank; export the log of another one by its path")
-"""Of every export: the stream of a run is that of its first rank."""
+OTHER_RANK = Cause("other-rank", "dropped", "the log of the first rank is sent; name that of another one by its path")
+"""Of every export and mirror: the stream of a run is that of its first rank."""
 PART_DROPPED = Cause("part-dropped", "changed", "a part of the item has no place in the target")
 REPEATED = Cause("repeated-name", "dropped", "a later value in the same record has its name")
 SUPERSEDED = Cause("superseded", "dropped", "the run went on after this end, or has a later one")
@@ -76,6 +78,8 @@ class Loss(msgspec.Struct):
     meaning: str
     count: int = 0
     """Number of times; an item may be changed for several causes."""
+    kinds: dict[str, int] = {}
+    """The count by kind of items, for a run that is exported or mirrored: ``histogram``, ``media``, ``sample``, …"""
     examples: list[Example] = []
 
 
@@ -91,7 +95,9 @@ class Ledger:
         *,
         max_examples: int = MAX_EXAMPLES,
         watch: Callable[[int], None] | None = None,
+        before: RunConversion | None = None,
     ) -> None:
+        """Count from zero, or go on with the counts of *before*."""
         self.items = 0
         self.carried = 0
         self.changes = 0
@@ -102,9 +108,14 @@ class Ledger:
         """Number of dropped values by name."""
         self.dropped: Counter[str] = Counter()
         """Number of all other dropped items by cause."""
+        self.kind = ""
+        """Kind of the item at hand, of a run that is exported or mirrored."""
         self.notes: list[str] = []
         """Facts about the run as a whole."""
-        self._losses: dict[str, Loss] = {}
+        self._losses: dict[str, Loss] = {loss.cause: loss for loss in before.losses} if before is not None else {}
+        if before is not None:
+            self.items, self.carried = before.items, before.carried
+            self.changes, self.drops = before.changed, before.dropped
         self._max_examples = max_examples
         self._is_changed = False
         self._watch = watch
@@ -128,7 +139,7 @@ class Ledger:
         """Record that the item at hand, the first of *count*, is in the result."""
         self.changes += self._is_changed
         self.carried += count - self._is_changed
-        self._is_changed = False
+        self._is_changed, self.kind = False, ""
 
     def drop(self, cause: Cause, place: str, value: object, *, count: int = 1, name: str = "") -> None:
         """Record that *count* items are not in the result: values of the *name*, if it has one."""
@@ -139,6 +150,7 @@ class Ledger:
             counts, key = self.dropped, "values of other names"
         counts[key] += count
         self._add(cause, count, place, value, None)
+        self.kind = ""
 
     def carry(self, count: int = 1) -> None:
         """Count *count* items that are the same in the result."""
@@ -163,8 +175,10 @@ class Ledger:
     def _add(self, cause: Cause, count: int, place: str, value: object, became: object) -> None:
         loss = self._losses.get(cause.name)
         if loss is None:
-            loss = self._losses[cause.name] = Loss(cause.name, cause.effect, cause.meaning, 0, [])
+            loss = self._losses[cause.name] = Loss(cause.name, cause.effect, cause.meaning)
         loss.count += count
+        if self.kind:
+            loss.kinds[self.kind] = loss.kinds.get(self.kind, 0) + count
         if len(loss.examples) < self._max_examples:
             before, after = _said(value), None if became is None else _said(became)
             if after == before and isinstance(became, str) and not isinstance(value, str):
@@ -193,6 +207,12 @@ def drop_damage(report: ReadReport, ledger: Ledger) -> None:
     if report.fragment is not None:
         lost = f"{report.fragment.length} bytes after the last complete record"
         ledger.lose(DAMAGED, f"line {report.fragment.number}", lost)
+
+
+def lose_ranks(stream: str, ledger: Ledger) -> None:
+    """Drop the logs of the ranks beside *stream*, the log of the first one."""
+    for rank, path in ranks_beside(stream).items():
+        ledger.lose(OTHER_RANK, f"rank {rank}", os.path.basename(path))
 
 
 def is_number(value: Any) -> bool:
@@ -333,7 +353,8 @@ def text_of(run: RunConversion) -> Iterator[str]:
     counts += [f"{count} {word}" for count, word in _parts(run) if count]
     yield f"{route}: {', '.join(counts)}"
     for loss in run.losses:
-        yield f"  {loss.effect} {loss.count} ({loss.cause}): {printable(loss.meaning)}"
+        kinds = f" ({', '.join(f'{kind} {count}' for kind, count in loss.kinds.items())})" if loss.kinds else ""
+        yield f"  {loss.effect} {loss.count} ({loss.cause}): {printable(loss.meaning)}{kinds}"
         for example in loss.examples:
             became = "" if example.became is None else f" → {printable(example.became)}"
             yield f"      {printable(example.place)}: {printable(example.value)}{became}"

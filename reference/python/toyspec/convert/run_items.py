@@ -10,6 +10,7 @@ from toyspec.core.generated.fields import FIELDS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from toyspec.convert.reports import Cause, Ledger
     from toyspec.core.reading.attempts import Attempts
     from toyspec.core.reading.records import Record
 
@@ -60,6 +61,17 @@ class Item(NamedTuple):
     step: int | None
     place: str
     """For reports."""
+
+    @property
+    def of(self) -> str:
+        """What it is, for reports: its kind, and for a record the kind of that, where the format has it."""
+        kind = self.record.get("kind")
+        return str(kind) if self.kind == "record" and kind in FIELDS["toy/v1"] else self.kind
+
+    def drop(self, cause: Cause, ledger: Ledger) -> None:
+        """Count it in *ledger* as dropped before a destination gets it."""
+        ledger.kind = self.of
+        ledger.lose(cause, self.place, self.shown)
 
     @property
     def shown(self) -> Any:

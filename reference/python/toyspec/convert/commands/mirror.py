@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from toyspec.convert.destinations.destination import ServiceRefusedError
 from toyspec.convert.mirrors.settings import Mirror, Service
+from toyspec.convert.reports import text_of
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path, seconds
-from toyspec.core.command_line.terminal import tell
+from toyspec.core.command_line.terminal import tell, without_ci_commands
 from toyspec.core.errors import StreamError, ToyspecError
 from toyspec.core.runs.discovery import Stream, find_streams
 from toyspec.core.system_calls import cause_of
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from toyspec.convert.mirrors.mirroring import Outcome
+    from toyspec.convert.reports import RunConversion
 
 _DESCRIPTION = """\
 Send each RUN on to a service while it is written, and end when it has ended. A
@@ -28,7 +31,9 @@ as they come, until Ctrl-C. SERVICE is wandb, mlflow or tensorboard.
 
 The bundle stays the truth. A state file beside it keeps how far the service is,
 so that whatever is interrupted goes on with the next row, and nothing is sent
-twice. While the service does not answer, the mirror waits and tries again.
+twice. While the service does not answer, the mirror waits and tries again. Its
+end is a report, as that of `toyspec export`: what was carried, changed and
+dropped since the run began, by cause and kind.
 
 All is sent, or what a `Mirror` in the program has chosen before."""
 
@@ -133,7 +138,8 @@ class _Mirrors:
         try:
             outcome: Outcome = "replaced"
             while outcome == "replaced":
-                outcome = mirror_run(path, self._mirror, until="now" if is_backfill else "end", over=self._over)
+                until: Literal["now", "end"] = "now" if is_backfill else "end"
+                outcome = mirror_run(path, self._mirror, until=until, over=self._over, report=_show)
         except StreamError as error:
             self._fail(path, error.fact, exit_codes.USAGE)
         except (ToyspecError, ImportError) as error:
@@ -147,6 +153,12 @@ class _Mirrors:
     def _fail(self, path: str, fact: str, status: int) -> None:
         self._status = max(self._status, status)
         tell("mirror", f"{path}: {fact}")
+
+
+def _show(account: RunConversion) -> None:
+    # One write for each run: the mirrors of several runs end in threads.
+    sys.stdout.write("".join(f"{without_ci_commands(line)}\n" for line in text_of(account)))
+    sys.stdout.flush()
 
 
 def _streams(path: str) -> Iterator[Stream]:

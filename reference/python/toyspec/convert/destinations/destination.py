@@ -17,6 +17,7 @@ from toyspec.core.writing.run_ids import run_id_from
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
+    from toyspec.convert.reports import Ledger
     from toyspec.convert.run_items import Item, ItemRow
     from toyspec.core.reading.records import Record
 
@@ -173,6 +174,27 @@ class Destination:
 
     def complete(self) -> None:
         """Complete the files of an export before they are moved."""
+
+
+def settle(ledger: Ledger, rows: Sequence[ItemRow], losses: Sequence[Lost]) -> None:
+    """Count the items of *rows* in *ledger*: each is carried, but for the *losses* that a destination has returned."""
+    found: dict[int, list[Lost]] = {}
+    for lost in losses:
+        found.setdefault(id(lost.item), []).append(lost)
+    for row in rows:
+        for item in row.items:
+            ledger.items, ledger.kind = ledger.items + 1, item.of
+            dropped = None
+            for lost in found.get(id(item), ()):
+                value = item.shown if lost.value is None else lost.value
+                if lost.cause.effect == "dropped":
+                    dropped = dropped or (lost.cause, item.place, value)
+                else:
+                    ledger.changed(lost.cause, item.place, value, lost.became)
+            if dropped is None:
+                ledger.done()
+            else:
+                ledger.drop(*dropped)
 
 
 def without_step(item: Item) -> Iterator[Lost]:

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from toyspec.convert.destinations.destination import BATCH, Ending, RunHead, ServiceRefusedError
-from toyspec.convert.mirrors.settings import Selecting, Service
+from toyspec.convert.destinations.destination import BATCH, Ending, RunHead, ServiceRefusedError, settle
+from toyspec.convert.mirrors.settings import Selecting
+from toyspec.convert.reports import DAMAGED, Ledger, RunConversion, lose_ranks, text_of
 from toyspec.convert.run_items import Item, ItemRow, items_of, start_items
 from toyspec.core.directories import directory_of
 from toyspec.core.errors import ToyspecError
+from toyspec.core.escaping import encodable
 from toyspec.core.files import open_file
 from toyspec.core.reading.attempts import Attempts
 from toyspec.core.reading.follower import TailEvent, follow
@@ -64,19 +66,18 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
 class MirrorProgress(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The content of a state file: how far a mirror has come."""
 
-    run: str
-    to: Service
-    into: str | None = None
+    account: RunConversion
+    """What became of the items that were selected, the run, and where it is."""
     rows: int = 0
     """Number after the last row that the service has acknowledged."""
+    counted: int = 0
+    """Number after the last row that is in the account: rows that the service has lost are counted once."""
     place: Any = None
     """Where the next row goes, as the destination understands it."""
     ended: bool = False
     """Whether the end of the run was acknowledged too."""
     select: Selecting = Selecting()
     """Which points are sent."""
-    losses: dict[str, int] = {}
-    """How often each cause has changed or dropped an item."""
 
 
 class StateFile:
@@ -94,7 +95,7 @@ class StateFile:
             try_lock(SYSTEM_CALLS, self._lock)
         except BlockingIOError:
             self.close()
-            fact = f"another process mirrors this run to {progress.to}; wait until it has ended"
+            fact = f"another process mirrors this run to {progress.account.format}; wait until it has ended"
             raise MirrorBusyError(f"{path}: {fact}") from None
         self.progress = _read(path) or progress
 
@@ -147,6 +148,8 @@ class Delivery:
         self._start = start
         self._destination = mirror.destination()
         self._state = state
+        self._ledger = Ledger(max_examples=0, before=state.progress.account)
+        self._to = state.progress.account.format
         self._patience = patience
         self._waiting: list[ItemRow] = []
         self._is_open = False
@@ -165,7 +168,7 @@ class Delivery:
             self._until_done(self._send)
 
     def finish(self, end: Ending) -> None:
-        """Send what waits, and the end of the run; report what was not carried."""
+        """Send what waits, and the end of the run."""
         self.flush()
         progress = self._state.progress
         if progress.ended:
@@ -173,14 +176,12 @@ class Delivery:
         self._until_done(lambda: self._destination.close(end))
         progress.ended = True
         self._state.save()
-        if progress.losses:
-            causes = ", ".join(f"{cause} {number}" for cause, number in progress.losses.items())
-            say(f"{progress.to}: run {self.run.run_id} is there with items changed or dropped ({causes})")
 
-    def close(self) -> None:
-        """Leave the destination and the state."""
+    def close(self) -> RunConversion:
+        """Leave the destination and the state; return what became of the items that were sent."""
         self._leave()
         self._state.close()
+        return self._state.progress.account
 
     def _send(self) -> None:
         batch = self._waiting[:BATCH]
@@ -194,16 +195,16 @@ class Delivery:
         progress.place = self._destination.place
         progress.rows = batch[-1].number + 1
         progress.ended = False
-        self._count(lost)
+        self._count([row for row in batch if row.number >= progress.counted], lost)
+        progress.counted = max(progress.counted, progress.rows)
         self._state.save()
         self._patience.note(progress.rows)
         self._in_doubt = 0
         del self._waiting[: len(batch)]
 
-    def _count(self, lost: Sequence[Lost]) -> None:
-        for each in lost:
-            losses = self._state.progress.losses
-            losses[each.cause.name] = losses.get(each.cause.name, 0) + 1
+    def _count(self, rows: Sequence[ItemRow], lost: Sequence[Lost]) -> None:
+        settle(self._ledger, rows, lost)
+        self._state.progress.account.take(self._ledger)
 
     def _until_done(self, action: Callable[[], None]) -> None:
         failures = 0
@@ -217,14 +218,14 @@ class Delivery:
             except Exception as error:  # noqa: BLE001 - whatever a service raises, it may pass
                 if not failures:
                     what = f"{type(error).__name__}: {cause_of(error)}"
-                    say(f"{self._state.progress.to} failed ({what}); the mirror of run {self.run.run_id} tries again")
+                    say(f"{self._to} failed ({what}); the mirror of run {self.run.run_id} tries again")
                 if self._is_open:
                     self._leave()
                 self._patience.wait(failures)
                 failures += 1
             else:
                 if failures:
-                    say(f"{self._state.progress.to} answers again; the mirror of run {self.run.run_id} goes on")
+                    say(f"{self._to} answers again; the mirror of run {self.run.run_id} goes on")
                 return
 
     def _open(self) -> None:
@@ -232,15 +233,13 @@ class Delivery:
         received = self._destination.open(self.run, progress.place)
         self._is_open = True
         lost = self._destination.put([self._start])
-        if not progress.rows and not progress.losses:
-            self._count(lost)
+        if not self._ledger.items:
+            self._count([self._start], lost)
         # The last batch before may have arrived, in whole or in part.
         self._in_doubt = BATCH
         if received is None or received == progress.rows:
             return
         has_less = received < progress.rows
-        if not received:
-            progress.losses.clear()
         progress.rows = received
         self._state.save()
         if has_less:
@@ -252,22 +251,25 @@ class Delivery:
         try:
             self._destination.close(None)
         except Exception as error:  # noqa: BLE001 - the run there is left unchanged
-            say(f"{self._state.progress.to}: {type(error).__name__}: {cause_of(error)}")
+            say(f"{self._to}: {type(error).__name__}: {cause_of(error)}")
 
 
-def mirror_run(
+def mirror_run(  # noqa: PLR0913 - one call for all that a mirror may be asked
     path: str | os.PathLike[str],
     mirror: Mirror,
     *,
     until: Literal["end", "now"] = "now",
     over: threading.Event | None = None,
+    report: Callable[[RunConversion], object] | None = None,
     timing: Timing | None = None,
 ) -> Outcome:
     """Send what is missing of the run at *path*, a run directory or a stream, and return what became of it.
 
-    With *until* ``"end"``, follow the run until it has ended; once *over* is set nothing more is waited for. Raise
-    ImportError where the package of the service is not installed, MirrorBusyError where another process sends this run
-    there, ToyspecError for what is not a toy/v1 run, or has settings that exceed the budget.
+    With *until* ``"end"``, follow the run until it has ended; once *over* is set nothing more is waited for.
+    *report* gets at the end what became of the selected items since the run began, as an export reports it; None writes
+    to standard error what is not carried. Raise ImportError where the package of the service is not installed,
+    MirrorBusyError where another process sends this run there, ToyspecError for what is not a toy/v1 run, or has
+    settings that exceed the budget.
     """
     over = over or threading.Event()
     if until == "now":
@@ -275,13 +277,22 @@ def mirror_run(
     timing = timing or Timing()
     patience = Patience(mirror.patience, over, timing)
     while True:
+        reading = _Mirroring(os.fspath(path), mirror, over, timing, patience)
         try:
-            return _Mirroring(os.fspath(path), mirror, over, timing, patience).run()
+            outcome = reading.run()
         except Rewound:
             # The service has lost rows that it had acknowledged: they are made again from the start.
             continue
         except Abandoned:
-            return "abandoned"
+            outcome = "abandoned"
+        if reading.account is not None:
+            (report or _say_losses)(reading.account)
+        return outcome
+
+
+def _say_losses(account: RunConversion) -> None:
+    for line in text_of(account) if account.losses else ():
+        say(line)
 
 
 class _Mirroring:
@@ -299,6 +310,10 @@ class _Mirroring:
         self._end: Ending | None = None
         """The end of the run, until it goes on."""
         self._is_caught_up = False
+        self._unread: list[TailEvent] = []
+        self._stream = ""
+        self.account: RunConversion | None = None
+        """What became of the items, once it is over; None where the stream has no record."""
 
     def run(self) -> Outcome:
         outcome: Outcome = "sent"
@@ -309,6 +324,8 @@ class _Mirroring:
                 for item in follower:
                     if not isinstance(item, TailEvent):
                         self._take(item)
+                    elif item.kind == "gap":
+                        self._unread.append(item)
                     elif item.kind in _REPLACED:
                         outcome = "replaced"
                         break
@@ -319,8 +336,17 @@ class _Mirroring:
                     self._delivery.finish(self._end)
         finally:
             if self._delivery is not None:
-                self._delivery.close()
+                self.account = self._with_unread(self._delivery.close())
         return outcome
+
+    def _with_unread(self, account: RunConversion) -> RunConversion:
+        """Return *account* with what this reading had no items of: damaged lines, and the logs of other ranks."""
+        ledger = Ledger(max_examples=0, before=account)
+        for gap in self._unread:
+            ledger.lose(DAMAGED, f"line {gap.line}", gap.message)
+        lose_ranks(self._stream, ledger)
+        account.take(ledger)
+        return account
 
     def _take(self, record: Record) -> None:
         self._attempts.learn(record)
@@ -343,13 +369,14 @@ class _Mirroring:
             raise ToyspecError(
                 f"{self._path}: not a toy/v1 run; only these are mirrored. `toyspec import` makes a toy/v1 run of it"
             )
-        stream = locate_stream(self._path)
+        self._stream = stream = locate_stream(self._path)
         # Another run at the same path has another first line.
         identity = _digest(record.raw)
         value = record.value if record.kind == "run_start" else {}
         run = RunHead.of(stream, value, project=self._mirror.project, identity=identity)
-        progress = MirrorProgress(run=run.run_id, to=self._mirror.to, into=self._mirror.into)
-        state = StateFile(_state_path(stream, self._mirror, identity), progress)
+        to, target = self._mirror.to, self._mirror.into or self._mirror.to
+        account = RunConversion(format=to, source=encodable(stream), target=encodable(target), run_id=run.run_id)
+        state = StateFile(_state_path(stream, self._mirror, identity), MirrorProgress(account=account))
         state.progress.select = self._mirror.select or state.progress.select
         self._selection = Selection(state.progress.select, run.config)
         if self._selection.is_spent:
