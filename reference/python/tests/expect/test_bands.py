@@ -13,17 +13,17 @@ import pytest
 import toyspec
 from command_line import toyspec_within
 from toyspec.core.reading.log_detection import DialectChoice
-from toyspec.core.runs.history import PlacedCurve, _At
 from toyspec.expect import bands
 from toyspec.expect.bands import (
     Departure,
     ExpectationError,
-    Width,
     departures,
     expectation_of,
     read_expectation,
+    shape_of,
     written,
 )
+from toyspec.expect.ordered import Ordered
 
 STEPS, SEEDS, FURTHER, ROUNDS = 64, 5, 50, 20
 
@@ -43,16 +43,21 @@ def logged(root: Path, run_id: str, values: list[float], name: str = "loss", **c
     return str(root / run_id)
 
 
-def found(run: str, expected: bands.Expectation, **options: Any) -> list[Departure]:
+def found(run: str, expected: bands.Expectation) -> list[Departure]:
     """Return where *run* is not as expected."""
-    return departures(run, expected, choice=DialectChoice(), **options)[1]
+    return departures(run, expected, choice=DialectChoice())[1]
+
+
+def made(run: str, preset: str = "curve", **changes: Any) -> bands.Expectation:
+    """Return what is expected after *run*."""
+    return expectation_of([run], shape=shape_of(preset, **changes), choice=DialectChoice())
 
 
 @pytest.fixture
 def one(tmp_path: Path) -> bands.Expectation:
     """Return what is expected after one run of 16 values."""
     run = logged(tmp_path, "one", [10.0 - step for step in range(16)], lr=0.1, seed=1)
-    return expectation_of([run], width=Width(rtol=0.01), choice=DialectChoice())
+    return made(run, rtol=0.01)
 
 
 @pytest.mark.parametrize(
@@ -75,13 +80,40 @@ def test_departures_from_one_run(
     assert expected == {each.what for each in found(run, one)}
 
 
-def test_better_is_accepted_with_at_least(tmp_path: Path, one: bands.Expectation) -> None:
-    """A lower loss is better; a higher one is not."""
-    better = logged(tmp_path, "better", [9.0 - step for step in range(16)], lr=0.1)
-    worse = logged(tmp_path, "worse", [11.0 - step for step in range(16)], lr=0.1)
-    assert found(better, one)
-    assert found(better, one, at_least=True) == []
-    assert found(worse, one, at_least=True)
+@pytest.mark.parametrize(
+    ("preset", "changes", "factor", "expected"),
+    [
+        ("curve", {"at_least": True}, 0.5, set()),
+        ("curve", {"at_least": True}, 1.5, {"above"}),
+        ("exact", {}, 1.0, set()),
+        ("exact", {}, 1 + 2**-52, {"above"}),
+        ("steps", {}, 1.04, set()),
+        ("steps", {}, 0.94, {"below"}),
+        ("steps", {"windows": (3, 5, 99), "rtol": 1e-3}, 1.002, {"above"}),
+        ("final", {}, 0.1, set()),
+        ("final", {}, 1.05, {"above"}),
+        ("performance", {}, 0.5, set()),
+        ("performance", {}, 1.2, {"above"}),
+    ],
+)
+def test_presets(tmp_path: Path, preset: str, changes: dict[str, Any], factor: float, expected: set[str]) -> None:
+    """A gate accepts what it is there to accept, and better values where it is about the least."""
+    name = "took_ms" if preset == "performance" else "loss"
+    values = [20.0 - step for step in range(16)]
+    golden = made(logged(tmp_path, "golden", values, name), preset, **changes)
+    golden.metrics.pop("@seconds", None)
+    run = logged(tmp_path, "new", [value * factor for value in values], name)
+    assert expected == {each.what for each in found(run, golden)}
+
+
+def test_numbers_of_bands(tmp_path: Path) -> None:
+    """Presets differ in their windows: their number is that of the page."""
+    run = logged(tmp_path, "run", [float(step + 1) for step in range(100)])
+    numbers = {"curve": 31, "exact": 100, "steps": 40, "final": 1}
+    assert numbers == {each: len(made(run, each).metrics["loss"].bands) for each in numbers}
+    assert ["step_ms", "@seconds"] == list(made(run, "performance").metrics)
+    with pytest.raises(ExpectationError, match="'curve'"):
+        shape_of("other")
 
 
 def test_missing_metric_is_a_departure(tmp_path: Path, one: bands.Expectation) -> None:
@@ -95,25 +127,23 @@ def test_bands_of_seeds_are_quiet_and_see_a_small_change() -> None:
     """Of 1,000 further seeds at most one is outside; a loss 1 % higher for half of the steps is outside in 95 %."""
 
     def values(numbers: list[float]) -> Any:
-        made = PlacedCurve()
-        for step, value in enumerate(numbers):
-            made.add(1, step, value, _At(step, step + 1, None))
-        return bands._Values(made)
+        return Ordered(range(len(numbers)), numbers)
 
     false = seen = 0
     for number in range(ROUNDS):
         seeds = [values(curve(f"{number}/{seed}", noise=0.003)) for seed in range(SEEDS)]
-        made = bands._bands(seeds, Width())
+        golden = bands._bands(seeds, shape_of(), None)
         for further in range(FURTHER):
             seed = f"{number}/further/{further}"
-            false += _is_outside(made, values(curve(seed, noise=0.003)))
-            seen += _is_outside(made, values(curve(seed, noise=0.003, factor=1.01)))
+            false += _is_outside(golden, values(curve(seed, noise=0.003)))
+            seen += _is_outside(golden, values(curve(seed, noise=0.003, factor=1.01)))
     assert false <= 1
     assert seen >= 0.95 * ROUNDS * FURTHER
 
 
-def _is_outside(made: list[bands.Band], values: Any) -> bool:
-    return any(bands._departure("loss", band, values, None) for band in made)
+def _is_outside(golden: list[bands.Band], values: Ordered) -> bool:
+    windows = [(band, values.within(band.first, band.last)) for band in golden]
+    return any(bands.departure("loss", band, len(inside), bands._middle(inside, "mean")) for band, inside in windows)
 
 
 def test_file_is_small_and_read_back(tmp_path: Path, one: bands.Expectation) -> None:

@@ -1,41 +1,41 @@
-"""What runs are expected to log: for each metric, a band for the mean of each window of steps.
+"""What runs are expected to log: for each metric, bands for the values in windows of steps.
 
-Windows are the whole run, its halves, and so on: a drift shows in long ones, and a spike in short ones.
+By default windows are the whole run, its halves, and so on: a drift shows in long ones, and a spike in short ones.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from itertools import pairwise
 from math import floor, inf, isfinite, log10, sqrt
-from statistics import fmean, variance
+from statistics import fmean, median, variance
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.core.errors import ToyspecError
+from toyspec.core.errors import ToyspecError, must_be_one_of
 from toyspec.core.files import open_file
 from toyspec.core.runs.history import placed_curves
 from toyspec.core.runs.run import open_run
-from toyspec.core.runs.run_facts import goal_of
-from toyspec.expect.measurements import is_compared, is_seed
+from toyspec.expect.measurements import cost_goal, is_compared, is_seed
+from toyspec.expect.ordered import Ordered, ordered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from toyspec.core.reading.log_detection import DialectChoice
-    from toyspec.core.runs.history import PlacedCurve
+    from toyspec.core.runs.run import Run
 
-    Goal = Literal["min", "max"]
-
+SECONDS = "@seconds"
+"""The metric that has the seconds of the whole run, at its last step."""
 _MOST_WINDOWS = 16
 """Number of the shortest windows."""
 _TIMES_SPREAD = (20.0, 15.0, 13.0, 8.7, 6.9, 6.0, 5.5, 5.0)
 """Half the width of a band in standard deviations, for 2 runs and more: the t quantile of 1 in 2,000, bounded."""
 _NEAR = 2
 _TOO_LARGE = 1e150
-_DIGITS = 6
+_DIGITS = 3
+"""A bound is exact to so many digits of half the width of its band."""
 _MOST_BYTES = 16 << 20
 _LIST = re.compile(r"\[[^\[\]{}]*\]")
 
@@ -45,23 +45,23 @@ class ExpectationError(ToyspecError):
 
 
 class Band(msgspec.Struct, frozen=True, array_like=True):
-    """Where the mean of the values in a window must be."""
+    """Where the mean or median of the values in a window must be."""
 
     first: int | float
     """First step of the window."""
     last: int | float
     count: int
     """Number of values in it."""
-    low: float
-    high: float
+    low: float | None
+    """None where any lower value is accepted."""
+    high: float | None
 
 
 class MetricBands(msgspec.Struct, frozen=True, omit_defaults=True):
     """The bands of one metric, the longest window first."""
 
     bands: list[Band]
-    goal: Literal["min", "max"] | None = None
-    """Which values are better; None where that is unknown."""
+    of: Literal["mean", "median"] = "mean"
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,52 +90,80 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
     """Line of the first value in the window."""
 
 
-class Width(NamedTuple):
-    """How wide the bands of a single run are."""
+class Shape(NamedTuple):
+    """Which bands are made of runs, and how wide they are."""
 
+    windows: Literal["halves", "last", "settled"] | int | tuple[int, ...] = "halves"
+    """Halves and their halves; the last sixteenth; all but the first tenth; a number of single steps, or these."""
     rtol: float = 0.02
-    """Share of the value."""
+    """Of a single run: share of the value."""
     atol: float = 0.0
+    """Of a single run: absolute difference."""
     share: float = 0.1
-    """Share of the range of the values in the window."""
+    """Of a single run: share of the range of the values in the window."""
+    at_least: bool = False
+    """Whether a metric with a goal may be better than the runs."""
+    of: Literal["mean", "median"] = "mean"
+    costs: bool = False
+    """Whether the metrics are times, sizes and rates; otherwise these are left out."""
+
+
+PRESETS = {
+    "curve": Shape(),
+    "exact": Shape(1000, rtol=0.0, share=0.0),
+    "steps": Shape(40, rtol=0.05, share=0.0),
+    "final": Shape("last", share=0.0, at_least=True),
+    "performance": Shape("settled", rtol=0.1, share=0.0, at_least=True, of="median", costs=True),
+}
+"""What gates of public projects check: the curve, equal values, values at steps, the end, times and throughput."""
+
+
+def shape_of(preset: str = "curve", **changes: Any) -> Shape:
+    """Return the shape of a preset with those of *changes* that are not None; raise ExpectationError."""
+    if preset not in PRESETS:
+        raise ExpectationError(f"unknown preset {preset!r}; {must_be_one_of(PRESETS)}")
+    try:
+        return PRESETS[preset]._replace(**{name: each for name, each in changes.items() if each is not None})
+    except (TypeError, ValueError):
+        known = must_be_one_of(Shape._fields)
+        raise ExpectationError(f"unknown option among {', '.join(changes)}; each {known}") from None
 
 
 def expectation_of(
-    runs: Sequence[str], *, width: Width, globs: Sequence[str] = (), choice: DialectChoice
+    runs: Sequence[str], *, shape: Shape, globs: Sequence[str] = (), choice: DialectChoice
 ) -> Expectation:
     """Return what a run like *runs* is expected to log.
 
-    From several runs a band is as wide as they differ, from one as *width* says. Metrics are those that all of *runs*
-    have; those that measure time or the machine are left out unless *globs* match them. Raises ExpectationError if no
+    From several runs a band is as wide as they differ, from one as *shape* says. Metrics are those that all of *runs*
+    have and that *globs* match, without one those of *shape*. Raises ExpectationError if no
     metric is left, and StreamError.
     """
     opened = [open_run(run, dialect=choice) for run in runs]
-    curves = [placed_curves(run.path, dialect=choice)[0] for run in opened]
+    curves = [_values_of(run, choice) for run in opened]
     settings = opened[0].facts.settings or {}
     for run in opened[1:]:
         other = run.facts.settings or {}
         settings = {name: value for name, value in settings.items() if name in other and other[name] == value}
     metrics: dict[str, MetricBands] = {}
     for name in curves[0]:
-        if is_compared(name, globs) and all(name in each for each in curves):
-            bands = _bands([_Values(each[name]) for each in curves], width)
+        if is_compared(name, globs, costs=shape.costs) and all(name in each for each in curves):
+            goal = _goal(name, opened[0]) if shape.at_least else None
+            bands = _bands([each[name] for each in curves], shape, goal)
             if bands:
-                metrics[name] = MetricBands(bands, _goal(name))
+                metrics[name] = MetricBands(bands, shape.of)
     if not metrics:
-        raise ExpectationError("the runs have no metric of finite numbers in common; name others with --metric")
+        raise ExpectationError("the runs have no such metric of finite numbers in common; name others with --metric")
     settings = {name: value for name, value in settings.items() if not is_seed(name)}
     return Expectation(runs=[run.facts.name for run in opened], settings=settings, metrics=metrics)
 
 
-def departures(
-    run: str, expected: Expectation, *, at_least: bool = False, choice: DialectChoice
-) -> tuple[str, list[Departure]]:
+def departures(run: str, expected: Expectation, *, choice: DialectChoice) -> tuple[str, list[Departure]]:
     """Return the stream of *run*, and where it is not as *expected*: settings, then metrics in the order of the file.
 
-    With *at_least* a metric with a goal may be better than expected. Raises StreamError.
+    Raises StreamError.
     """
     opened = open_run(run, dialect=choice)
-    curves, _ = placed_curves(opened.path, dialect=choice)
+    curves = _values_of(opened, choice)
     settings = opened.facts.settings or {}
     found = [
         Departure(what="setting", name=name, expected=value, found=settings.get(name))
@@ -146,10 +174,30 @@ def departures(
         if name not in curves:
             found.append(Departure(what="metric", name=name, expected="values", found=None))
             continue
-        allowed = metric.goal if at_least else None
-        values = _Values(curves[name])
-        found += [each for band in metric.bands if (each := _departure(name, band, values, allowed)) is not None]
+        values = curves[name]
+        for band in metric.bands:
+            inside = values.within(band.first, band.last)
+            each = departure(name, band, len(inside), _middle(inside, metric.of), values.line_from(band.first))
+            found += [each] if each else []
     return opened.path, found
+
+
+def departure(name: str, band: Band, count: int, middle: float, line: int | None = None) -> Departure | None:
+    """Return how *count* values of a window, with this mean or median, leave its *band*; None if they do not."""
+    low, high = band.low, band.high
+    expected, found = _range(low, high), f"{middle:g}" if low != high else repr(middle)
+    if 2 * count < band.count:
+        what, expected, found = "missing", f"{band.count} values", f"{count} values"
+    elif not isfinite(middle):
+        what, found = "not finite", "nan"
+    elif low is not None and middle < low:
+        what = "below"
+    elif high is not None and middle > high:
+        what = "above"
+    else:
+        return None
+    made: Mapping[str, Any] = {"what": what, "expected": expected, "found": found, "line": line}
+    return Departure(name=name, first=band.first, last=band.last, **made)
 
 
 def written(expected: Expectation) -> bytes:
@@ -172,54 +220,52 @@ def read_expectation(path: str) -> Expectation:
         raise ExpectationError(f"{path}: {error}; write it with `toyspec expect write`") from None
 
 
-def _goal(name: str) -> Goal | None:
-    goal = goal_of(name, {})
-    return "min" if goal == "min" else "max" if goal == "max" else None
+def _goal(name: str, run: Run) -> Literal["min", "max"] | None:
+    facts = (run.facts.metrics or {}).get(name)
+    return (facts.goal if facts else None) or cost_goal(name)
 
 
-class _Values:
-    """The numbers of a curve in the order of steps."""
-
-    def __init__(self, curve: PlacedCurve) -> None:
-        numbers = [
-            (step, value, at)
-            for at, (step, value) in enumerate(zip(curve.steps, curve.values, strict=True))
-            if isinstance(value, float | int)
-        ]
-        numbers.sort(key=lambda each: each[0])
-        self.steps = [step for step, _, _ in numbers]
-        self.values = [value for _, value, _ in numbers]
-        self._lines = [at for _, _, at in numbers]
-        self._curve = curve
-
-    def within(self, first: float, last: float) -> Sequence[float]:
-        """Return the values from step *first* to *last*."""
-        return self.values[bisect_left(self.steps, first) : bisect_right(self.steps, last)]
-
-    def line_at(self, step: float) -> int | None:
-        """Return the line of the first value from *step* on; None without one."""
-        at = bisect_left(self.steps, step)
-        return abs(self._curve.line_of(self._lines[at])) if at < len(self.steps) else None
+def _values_of(run: Run, choice: DialectChoice) -> dict[str, Ordered]:
+    """Return the numbers of each metric of *run*."""
+    found = {name: ordered(curve) for name, curve in placed_curves(run.path, dialect=choice)[0].items()}
+    if run.facts.seconds is not None:
+        found[SECONDS] = Ordered([run.facts.last_step or 0], [run.facts.seconds])
+    return {name: each for name, each in found.items() if not isinstance(next(iter(each.values), ""), str)}
 
 
-def _bands(runs: Sequence[_Values], width: Width) -> list[Band]:
+def _levels(steps: Sequence[float], windows: str | int | Sequence[int]) -> list[list[tuple[float, float]]]:
+    """Return windows of *steps*, which are in order, by their length: the longest first."""
+    count = len(steps)
+    if windows == "halves":
+        parts = [1 << at for at in range(_MOST_WINDOWS.bit_length()) if 1 << at <= count]
+        edges = [[count * at // each for at in range(each + 1)] for each in parts]
+        return [[(steps[a], steps[b - 1]) for a, b in pairwise(each)] for each in edges]
+    if isinstance(windows, str):
+        first = count - max(1, count // _MOST_WINDOWS) if windows == "last" else count // 10
+        return [[(steps[first], steps[-1])]] if steps else []
+    if isinstance(windows, int):
+        named = list(dict.fromkeys(steps))
+        most = min(windows, len(named))
+        single = [named[at * (len(named) - 1) // max(1, most - 1)] for at in range(most)]
+    else:
+        single = [step for step in windows if step in steps]
+    return [[(step, step) for step in single]] if single else []
+
+
+def _bands(runs: Sequence[Ordered], shape: Shape, goal: Literal["min", "max"] | None) -> list[Band]:
     """Return the bands of a metric; none for one that has a window without finite numbers."""
-    first, levels = runs[0], []
-    parts = 1
-    while parts <= min(_MOST_WINDOWS, len(first.steps)):
-        edges = [len(first.steps) * at // parts for at in range(parts + 1)]
-        levels.append([(first.steps[a], first.steps[b - 1]) for a, b in pairwise(edges)])
-        parts *= 2
-    means = [[[_mean(run.within(*window)) for run in runs] for window in level] for level in levels]
-    if not levels or not all(isfinite(each) for level in means for window in level for each in window):
+    first = runs[0]
+    levels = _levels(first.steps, shape.windows)
+    middles = [[[_middle(run.within(*window), shape.of) for run in runs] for window in level] for level in levels]
+    if not all(isfinite(each) for level in middles for window in level for each in window):
         return []
-    spreads = [[variance(window) if len(runs) > 1 else 0.0 for window in level] for level in means]
+    spreads = [[variance(window) if len(runs) > 1 else 0.0 for window in level] for level in middles]
     found = []
     for level, windows in enumerate(levels):
-        for at, (window, values) in enumerate(zip(windows, means[level], strict=True)):
+        for at, (window, values) in enumerate(zip(windows, middles[level], strict=True)):
             inside = first.within(*window)
             if len(runs) == 1:
-                half = width.atol + width.rtol * abs(values[0]) + width.share * (max(inside) - min(inside))
+                half = shape.atol + shape.rtol * abs(values[0]) + shape.share * (max(inside) - min(inside))
             else:
                 count = len(levels[-1]) // len(windows)
                 # Of few windows the spread is a guess: as if those of the shortest were independent it is not less.
@@ -227,39 +273,25 @@ def _bands(runs: Sequence[_Values], width: Width) -> list[Band]:
                 apart = max(near, fmean(spreads[-1][at * count : (at + 1) * count]) / count)
                 half = _TIMES_SPREAD[min(len(runs), 9) - 2] * sqrt(apart * (1 + 1 / len(runs)))
             middle = fmean(values)
-            found.append(Band(*window, len(inside), _rounded(middle - half, floor), _rounded(middle + half, _ceiling)))
+            low = None if goal == "min" else _rounded(middle - half, half)
+            high = None if goal == "max" else _rounded(middle + half, half)
+            found.append(Band(*window, len(inside), low, high))
     return found
 
 
-def _mean(values: Sequence[float]) -> float:
-    """Return the mean of *values*; an infinity without one, and where one has no finite square."""
-    return fmean(values) if values and max(map(abs, values)) < _TOO_LARGE else inf
+def _middle(values: Sequence[float], of: str) -> float:
+    """Return the mean or median of *values*; an infinity without one, and where one has no finite square."""
+    if not values or not all(abs(each) < _TOO_LARGE for each in values):
+        return inf
+    return median(values) if of == "median" else fmean(values)
 
 
-def _ceiling(value: float) -> int:
-    return -floor(-value)
+def _rounded(value: float, half: float) -> float:
+    """Return *value* with some digits of *half*."""
+    return round(value, _DIGITS - floor(log10(half))) if 0 < half < inf else value
 
 
-def _rounded(value: float, way: Any) -> float:
-    """Return *value* with six digits, rounded away from the middle of its band."""
-    if not value or not isfinite(value):
-        return value
-    digits = _DIGITS - 1 - floor(log10(abs(value)))
-    # A decimal, read as text: ten to a negative power is not exact.
-    return float(f"{way(value * 10.0**digits)}e{-digits}") if abs(digits) < 300 else value
-
-
-def _departure(name: str, band: Band, values: _Values, goal: Goal | None) -> Departure | None:
-    inside = values.within(band.first, band.last)
-    if 2 * len(inside) < band.count:
-        what, expected, found = "missing", f"{band.count} values", f"{len(inside)} values"
-    elif not all(map(isfinite, inside)):
-        what, expected, found = "not finite", f"{band.low:g} to {band.high:g}", "nan"
-    else:
-        mean = _mean(inside)
-        if (band.low <= mean or goal == "min") and (mean <= band.high or goal == "max"):
-            return None
-        what, expected, found = "below" if mean < band.low else "above", f"{band.low:g} to {band.high:g}", f"{mean:g}"
-    line = values.line_at(band.first)
-    made: Mapping[str, Any] = {"what": what, "expected": expected, "found": found, "line": line}
-    return Departure(name=name, first=band.first, last=band.last, **made)
+def _range(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return "any number" if low is high else f"at least {low:g}" if high is None else f"at most {high:g}"
+    return f"{low:g} to {high:g}" if low != high else repr(low)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_MEASURED = re.compile(
-    r"(?:^|/)(?:system|op_timing|timing|perf|throughput)/"
-    r"|(?:^|[/_.])(?:time|times|runtime|duration|elapsed|throughput|mfu|tps|fps)(?:$|[/_.])"
-    r"|_(?:ns|us|ms|s|sec|secs|seconds|minutes|hours|bytes|mb|gb|mib|gib|watts|celsius)$"
-    r"|_per_(?:s|sec|second|gpu|device)$|_per_(?:s|sec|second)_"
-    r"|(?:^|[/_.])(?:(?:gpu|cpu|memory|mem|vram)_)",
+_RATE = re.compile(
+    r"(?:^|[/_.])(?:throughput|mfu|tps|fps)(?:$|[/_.])|_per_(?:s|sec|second|gpu|device)(?:$|_)", re.IGNORECASE
+)
+_COST = re.compile(
+    r"^@|(?:^|[/_.])(?:time|times|runtime|duration|elapsed)(?:$|[/_.])"
+    r"|_(?:ns|us|ms|s|sec|secs|seconds|minutes|hours|bytes|mb|gb|mib|gib)$",
     re.IGNORECASE,
 )
 """The unit of a measurement is at the end of its name."""
+_MACHINE = re.compile(
+    r"(?:^|/)(?:system|op_timing|timing|perf|throughput)/|_(?:watts|celsius)$"
+    r"|(?:^|[/_.])(?:gpu|cpu|memory|mem|vram)_",
+    re.IGNORECASE,
+)
 
 _SEEDS = frozenset(
     ["seed", "random_seed", "rng_seed", "data_seed", "torch_seed", "numpy_seed", "b_seed", "random_state"]
@@ -29,8 +34,17 @@ def is_seed(name: str) -> bool:
     return name.rpartition(".")[2].lower() in _SEEDS
 
 
-def is_compared(name: str, globs: Sequence[str] = ()) -> bool:
-    """Return whether the metric *name* matches one of *globs*; without one, whether it is about the training."""
+def cost_goal(name: str) -> Literal["min", "max"] | None:
+    """Return which values of a time, a size or a rate are better; None for other metrics."""
+    return "max" if _RATE.search(name) else "min" if _COST.search(name) else None
+
+
+def is_compared(name: str, globs: Sequence[str] = (), *, costs: bool = False) -> bool:
+    """Return whether the metric *name* matches one of *globs*; without one, whether it is about the training.
+
+    With *costs* it is instead whether it is a time, a size or a rate, which is not a sample of the machine.
+    """
     if globs:
         return any(fnmatchcase(name, each) for each in globs)
-    return _MEASURED.search(name) is None
+    is_cost = cost_goal(name) is not None
+    return is_cost and not name.startswith("system/") if costs else not is_cost and not _MACHINE.search(name)

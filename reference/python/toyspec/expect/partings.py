@@ -6,11 +6,9 @@ The values are those of ``history``: what a resumption superseded does not count
 from __future__ import annotations
 
 import struct
-from array import array
 from bisect import bisect_left, bisect_right
-from itertools import accumulate, islice
+from itertools import accumulate
 from math import inf, isfinite, sqrt
-from operator import le
 from sys import float_info
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -24,6 +22,7 @@ from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.stream_files import locate_stream
 from toyspec.core.runs.history import Cell, placed_curves
 from toyspec.expect.measurements import is_compared
+from toyspec.expect.ordered import Ordered, ordered
 from toyspec.expect.reasons import Circumstances, Reason, reasons_for
 
 if TYPE_CHECKING:
@@ -73,6 +72,7 @@ class Side(msgspec.Struct, frozen=True):
     line: int
     """Number of its line, counted from 1."""
     value: Cell
+    """A text such as ``nan`` where it was not finite."""
 
 
 class Parting(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,7 +209,7 @@ class _Pair:
 
     def __init__(self, name: str, rank: int, logs: tuple[_Log, _Log]) -> None:
         self._name, self._rank, self._logs = name, rank, logs
-        self._curves = [_ordered(each.curves.get(name)) for each in logs]
+        self._curves = [ordered(each.curves.get(name)) for each in logs]
         self.is_shared = all(each.curves.get(name) for each in logs)
         self.compared = 0
 
@@ -255,56 +255,27 @@ class _Pair:
             **_differences(*values),
         )
 
-    def _side(self, log: _Log, curve: _Ordered, place: int | None) -> Side | None:
+    def _side(self, log: _Log, curve: Ordered, place: int | None) -> Side | None:
         if place is None:
             return None
         line = log.curves[self._name].line_of(curve.place_of(place))
         if line < 0:
             line = _line_from(log, -line, self._name, curve, place)
-        return Side(log.stream, line, curve.values[place])
+        value = curve.values[place]
+        return Side(log.stream, line, str(value) if isinstance(value, float) and not isfinite(value) else value)
 
 
-class _Ordered(NamedTuple):
-    """The values of a curve in the order of steps; those of one step are in the order of the log."""
-
-    steps: Sequence[Step]
-    values: Sequence[Cell]
-    order: Sequence[int] | None
-    """Where each value is in the curve; None if that is in order."""
-
-    def place_of(self, place: int) -> int:
-        """Return where a value is in the curve."""
-        return place if self.order is None else self.order[place]
-
-
-def _ordered(curve: PlacedCurve | None) -> _Ordered:
-    if curve is None:
-        return _Ordered((), (), None)
-    steps, values = curve.steps, curve.values
-    if all(map(le, steps, islice(steps, 1, None))):
-        return _Ordered(steps, values, None)
-    order = sorted(range(len(steps)), key=steps.__getitem__)
-    return _Ordered([steps[at] for at in order], [values[at] for at in order], order)
-
-
-def _same_begin(a: _Ordered, b: _Ordered) -> int:
-    """Return for how many values the steps and bytes of two curves are the same; 0 where that is not known at once."""
-    most = min(len(a.steps), len(b.steps))
-    if not all(isinstance(each, array) for each in (a.steps, b.steps, a.values, b.values)):
-        return 0
-    found = most
-    for left, right in ((a.steps, b.steps), (a.values, b.values)):
-        one, two = (memoryview(each).cast("B") for each in (left, right))  # type: ignore[arg-type]
-        # Bytes are compared at once, pieces of an array one by one.
-        low, high = 0, found
-        while low < high:
-            middle = (low + high + 1) // 2
-            if one[8 * low : 8 * middle] == two[8 * low : 8 * middle]:
-                low = middle
-            else:
-                high = middle - 1
-        found = low
-    return found
+def _same_begin(a: Ordered, b: Ordered) -> int:
+    """Return for how many values two curves are the same at once; they may be for more, such as NaN."""
+    low, high = 0, min(len(a.steps), len(b.steps))
+    while low < high:
+        middle = (low + high + 1) // 2
+        part = slice(low, middle)
+        if a.steps[part] == b.steps[part] and a.values[part] == b.values[part]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 class _Noise:
@@ -363,7 +334,7 @@ def _rank(value: float, number: struct.Struct, integer: struct.Struct) -> int:
     return -found if value < 0 else found
 
 
-def _line_from(log: _Log, line: int, name: str, curve: _Ordered, place: int) -> int:
+def _line_from(log: _Log, line: int, name: str, curve: Ordered, place: int) -> int:
     """Return the line of a value that is in *line* or after it: records in which each has one value."""
     step, attempts = curve.steps[place], Attempts()
     # Of several at one step, the last ones are in later blocks.

@@ -98,9 +98,16 @@ def number_from(minimum: int) -> Callable[[str], int]:
     return number
 
 
-def add_tolerance(parser: Parser, option: str, default: float, what: str) -> None:
-    """Add *option*, a number from 0 that says *what* is accepted."""
-    parser.add_argument(option, metavar="X", type=_tolerance, default=default, help=f"{what}; default: {default:g}")
+def add_metrics(parser: Parser, use: str) -> None:
+    """Add ``--metric``, patterns of names, one at a time; *use* says what for."""
+    use = f"{use}, such as '*loss'; may be repeated"
+    parser.add_argument("--metric", metavar="GLOB", action="append", default=[], help=use)
+
+
+def add_tolerance(parser: Parser, option: str, default: float | None, what: str) -> None:
+    """Add *option*, a number from 0 that says *what* is accepted; without *default* that of a preset is."""
+    use = f"{what}; default: {'by --preset' if default is None else f'{default:g}'}"
+    parser.add_argument(option, metavar="X", type=_tolerance, default=default, help=use)
 
 
 def _tolerance(text: str) -> float:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,7 +11,7 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice
 from toyspec.core.command_line.figures import cell, counted, shown
 from toyspec.core.command_line.objects import inert_json
-from toyspec.core.command_line.parsers import Parser, add_color, add_tolerance, number_from
+from toyspec.core.command_line.parsers import Parser, add_color, add_metrics, add_tolerance, number_from
 from toyspec.core.command_line.run_tables import print_table
 from toyspec.core.command_line.tables import Side, cut_apart, some_of
 from toyspec.core.command_line.terminal import Terminal, tell
@@ -70,13 +69,7 @@ def configure(parser: Parser) -> None:
         default=0,
         help="difference in units in the last place that is accepted; default: 0",
     )
-    parser.add_argument(
-        "--metric",
-        metavar="GLOB",
-        action="append",
-        default=[],
-        help="compare these metrics alone, such as '*loss'; may be repeated",
-    )
+    add_metrics(parser, "compare these metrics alone")
     parser.add_argument(
         "--noise",
         metavar="C",
@@ -108,24 +101,12 @@ def run(options: Namespace) -> int:
         tell("bisect", str(error))
         return exit_codes.USAGE
     if options.json:
-        sys.stdout.write(inert_json(_answer(found)) + "\n")
+        sys.stdout.write(
+            inert_json({"status": "parted" if found.partings else "equal", **msgspec.structs.asdict(found)}) + "\n"
+        )
     else:
         _print(found, Terminal(color=options.color))
     return exit_codes.FINDINGS if found.partings else exit_codes.OK
-
-
-def _answer(found: Comparison) -> dict[str, Any]:
-    """Return *found* as ``schemas/answers/v1/bisect.json`` describes it."""
-    answer: dict[str, Any] = msgspec.to_builtins(found)
-    for each, made in zip(found.partings, answer["partings"], strict=True):
-        for name, side in (("a", each.a), ("b", each.b)):
-            if side is not None:
-                made[name]["value"] = side.value if not _is_special(side.value) else str(side.value)
-    return {"status": "parted" if found.partings else "equal", **answer}
-
-
-def _is_special(value: object) -> bool:
-    return isinstance(value, float) and not isfinite(value)
 
 
 def _print(found: Comparison, terminal: Terminal) -> None:

@@ -9,7 +9,15 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice
 from toyspec.core.command_line.figures import cell, counted, figure, shown
 from toyspec.core.command_line.objects import inert_json
-from toyspec.core.command_line.parsers import Parser, UsageError, add_color, add_tolerance, local_path
+from toyspec.core.command_line.parsers import (
+    Parser,
+    UsageError,
+    add_color,
+    add_metrics,
+    add_tolerance,
+    local_path,
+    number_from,
+)
 from toyspec.core.command_line.run_tables import print_table
 from toyspec.core.command_line.tables import some_of
 from toyspec.core.command_line.terminal import Terminal, tell
@@ -30,22 +38,29 @@ _MARKS = {"above": "▲", "below": "▼", "missing": "?", "not finite": "!"}
 _DESCRIPTION = """\
 Write what runs are expected to log, and check in CI that a new run logs it.
 
-  write RUN…          make a band for each metric, and list the settings
+  write RUN…          make bands for each metric, and list the settings
   check RUN FILE      compare a run with the bands and settings of FILE
 
-A band is about the mean of a window of steps: the whole run, its halves,
-quarters, eighths and sixteenths. From several runs, such as five seeds, it is
-as wide as they differ; from one run, as --rtol, --atol and --range say. The
-file is a few kB of JSON with a line for each band; edit it where you know
-better.
-Seeds are not among its settings. Times and samples of the machine have no band,
-unless --metric names them."""
+From several runs, such as five seeds, a band is as wide as they differ; from
+one run, as --rtol, --atol and --range say. The file is a few kB of JSON with a
+line for each band; edit it where you know better. Seeds are not among its
+settings.
+
+presets:
+  curve        means of the whole run, its halves, quarters, eighths and
+               sixteenths (default)
+  exact        the value of each step, up to 1,000 of them
+  steps        the value of 40 steps, or of --steps, within 5 %
+  final        the mean of the last sixteenth, or a better one
+  performance  times, sizes and rates, and @seconds of the whole run: the median
+               after the first tenth, within 10 %, or a better one"""
 _EPILOG = """\
 examples:
   toyspec expect write runs/seed-1 runs/seed-2 runs/seed-3 -o golden.json
+  toyspec expect write --preset performance runs/seed-1 -o speed.json
+  toyspec expect write --steps 1,10,100 --rtol 1e-3 runs/seed-1 -o golden.json
   toyspec expect check runs/new golden.json
   toyspec expect check --format github runs/new golden.json
-  toyspec expect check --at-least --format markdown runs/new golden.json
 
 exit status: 0 if the run is as expected, or the file is written, 1 if the run
 is not as expected, 2 if the command is wrong, or a path cannot be read"""
@@ -62,18 +77,24 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", type=local_path, help="with write: the file; default: standard output"
     )
-    add_tolerance(parser, "--rtol", 0.02, "with write, of one run: share of the value")
-    add_tolerance(parser, "--atol", 0.0, "with write, of one run: absolute difference")
-    add_tolerance(parser, "--range", 0.1, "with write, of one run: share of the range of values in the window")
     parser.add_argument(
-        "--metric",
-        metavar="GLOB",
-        action="append",
-        default=[],
-        help="with write: these metrics alone, such as '*loss'; may be repeated",
+        "--preset",
+        choices=("curve", "exact", "steps", "final", "performance"),
+        default="curve",
+        help="with write: which bands; default: curve",
     )
+    add_tolerance(parser, "--rtol", None, "with write, of one run: share of the value")
+    add_tolerance(parser, "--atol", None, "with write, of one run: absolute difference")
+    add_tolerance(parser, "--range", None, "with write, of one run: share of the range of values in the window")
     parser.add_argument(
-        "--at-least", action="store_true", help="with check: metrics with a goal may be better than expected"
+        "--steps", metavar="N[,N…]", type=_steps, help="with write: a band for the value of each of these steps alone"
+    )
+    add_metrics(parser, "with write: bands for these metrics alone")
+    parser.add_argument(
+        "--at-least",
+        action="store_true",
+        default=None,
+        help="with write: accept better values too, of metrics with a goal: a loss, or as the run defines it",
     )
     parser.add_argument(
         "--format",
@@ -87,6 +108,10 @@ def configure(parser: Parser) -> None:
     add_color(parser)
 
 
+def _steps(text: str) -> tuple[int, ...]:
+    return tuple(map(number_from(0), text.split(",")))
+
+
 def run(options: Namespace) -> int:
     """Write or check and return an exit code."""
     try:
@@ -98,27 +123,25 @@ def run(options: Namespace) -> int:
 
 def _write(options: Namespace) -> int:
     from toyspec.core.directories import write_output
-    from toyspec.expect.bands import Width, expectation_of, written
+    from toyspec.expect.bands import expectation_of, shape_of, written
 
     if not options.places:
         raise UsageError("name the runs that the expectation is made of")
-    width = Width(options.rtol, options.atol, options.range)
-    made = expectation_of(options.places, width=width, globs=options.metric, choice=dialect_choice(options))
-    if options.output is None:
-        sys.stdout.write(inert_json(made) + "\n" if options.json else written(made).decode("ascii", "backslashreplace"))
-        return exit_codes.OK
+    changes = {"rtol": options.rtol, "atol": options.atol, "share": options.range}
+    shape = shape_of(options.preset, windows=options.steps, at_least=options.at_least, **changes)
+    made = expectation_of(options.places, shape=shape, globs=options.metric, choice=dialect_choice(options))
     data = written(made)
-    try:
-        write_output(options.output, data)
-    except OSError as error:
-        raise UsageError(f"{options.output}: {error.strerror or error}") from None
-    sys.stdout.write(inert_json(made) + "\n" if options.json else _written(options.output, made, len(data)))
+    if options.output is None:
+        text = data.decode("ascii", "backslashreplace")
+    else:
+        text = f"{shown(options.output)}: bands of {counted(len(made.metrics), 'metric')} and "
+        text += f"{counted(len(made.settings), 'setting')} of {counted(len(made.runs), 'run')}, {len(data)} bytes\n"
+        try:
+            write_output(options.output, data)
+        except OSError as error:
+            raise UsageError(f"{options.output}: {error.strerror or error}") from None
+    sys.stdout.write(inert_json(made) + "\n" if options.json else text)
     return exit_codes.OK
-
-
-def _written(path: str, made: Expectation, size: int) -> str:
-    runs, metrics = counted(len(made.runs), "run"), counted(len(made.metrics), "metric")
-    return f"{shown(path)}: bands of {metrics} and {counted(len(made.settings), 'setting')} of {runs}, {size} bytes\n"
 
 
 def _check(options: Namespace) -> int:
@@ -128,7 +151,7 @@ def _check(options: Namespace) -> int:
         raise UsageError(f"check needs a run and a file, got {len(options.places)}")
     run, path = options.places
     expected = read_expectation(path)
-    stream, found = departures(run, expected, at_least=options.at_least, choice=dialect_choice(options))
+    stream, found = departures(run, expected, choice=dialect_choice(options))
     if options.json:
         answer = {"status": "differs" if found else "as expected", "run": stream, "expected": path, "departures": found}
         sys.stdout.write(inert_json(answer) + "\n")
@@ -148,7 +171,7 @@ def _sentence(run: str, expected: Expectation, found: Sequence[Departure]) -> st
 
 
 def _place(each: Departure) -> str:
-    return "" if each.first is None else f"{each.first} to {each.last}"
+    return "" if each.first is None else str(each.first) if each.first == each.last else f"{each.first} to {each.last}"
 
 
 def _print_text(run: str, expected: Expectation, found: Sequence[Departure], options: Namespace) -> None:
@@ -172,7 +195,7 @@ def _print_github(run: str, expected: Expectation, found: Sequence[Departure], o
     # Of the windows of a metric, the longest says enough.
     for each in {(each.name, each.what): each for each in reversed(found)}.values():
         what = "different" if each.what == "setting" else "missing" if each.what == "metric" else each.what
-        place = f" at steps {_place(each)}" if each.first is not None else ""
+        place = f" at step{'s' * (each.first != each.last)} {_place(each)}" if each.first is not None else ""
         text = f"{shortened(each.name)} is {what}{place}: {figure(each.found)}, expected {figure(each.expected)}"
         print(workflow_command("error", text, file=shown(run), line=str(each.line or 1), title="toyspec expect"))
     print(_sentence(run, expected, found))
@@ -193,8 +216,9 @@ def _print_markdown(run: str, expected: Expectation, found: Sequence[Departure],
     for name, metric in expected.metrics.items():
         marks = {(each.first, each.last): _MARKS.get(each.what, " ") for each in found if each.name == name}
         if marks:
-            # The shortest windows are last, as many as all others and one more.
-            finest = metric.bands[len(metric.bands) // 2 :]
+            # The shortest windows are last, from the first step on.
+            begin = max(at for at, each in enumerate(metric.bands) if each.first == metric.bands[0].first)
+            finest = metric.bands[begin:]
             print("".join(marks.get((each.first, each.last), "·") for each in finest), shortened(name))
     print("```")
 
