@@ -18,7 +18,7 @@ from toyspec.core.reading.records import Row
 SETTINGS = b"I1120 10:00:00 pyconfig.py:591] Config param checkpoint {'period': 0}\n" * 1500
 
 
-@pytest.mark.parametrize("name", ["maxtext-console", "nanogpt-console", "key-value-console", "mllog"])
+@pytest.mark.parametrize("name", ["maxtext-console", "nanogpt-console", "console", "mllog"])
 def test_metrics_after_many_settings_are_found(name: str, tmp_path: Path) -> None:
     """A program is known by its first metrics, however far within the first part of the output they are."""
     path = sample_of(name)
@@ -93,7 +93,7 @@ def test_log_after_a_long_preamble_is_imported_as_it_is_read(tmp_path: Path) -> 
     log.write_text(f"{preamble}train Epoch 1, loss: 0.5\nval Epoch 1, loss: 0.75\n")
     values = [row.values for row in read(log) if isinstance(row, Row)]
     assert [{"loss": 0.5}, {"val/loss": 0.75}] == values
-    named = [row.values for row in read(log, dialect="epoch-console") if isinstance(row, Row)]
+    named = [row.values for row in read(log, dialect="console") if isinstance(row, Row)]
     assert values == named
     assert 0 == toyspec("import", str(log), "--out", str(tmp_path / "runs")).returncode
     made = [record.values for record in read(tmp_path / "runs" / "train") if record.kind == "scalars"]
@@ -116,7 +116,7 @@ def test_a_long_progress_bar_is_read_to_its_end(tmp_path: Path) -> None:
     """However often a line was overwritten, what a terminal shows in the end is read."""
     states = [f"Epoch 1/2: {at:3}%|{'#' * 40:40}| loss: 0.{at:03}" for at in range(1, 300)]
     name, values = curves(tmp_path, "\r".join(states) + "\n")
-    assert ("epoch-console", {"loss": [(1, 0.299)]}) == (name, values)
+    assert ("console", {"loss": [(1, 0.299)]}) == (name, values)
 
 
 @pytest.mark.parametrize(

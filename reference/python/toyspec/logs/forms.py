@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
     # The first name in parentheses: (mean=0.5, max=2).
-    r"((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))[A-Za-z_][\w./()%@-]*)['\"]?(?:\s{0,6}[=:]\s{0,8}|\s{1,3}|(?:\sso\sfar)?\sis:?\s{1,3})['\"]?"
+    r"((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))[A-Za-z_][\w./()%@-]*)['\"]?(?:\s{0,6}[=:]\s{0,8}"
+    r"|\s{1,3}(?!(?:nan|inf)(?: \w{1,30}){0,2}\s?[=:])|(?:\sso\sfar)?\sis:?\s{1,3})['\"]?"
     # A duration, a date, a hexadecimal number and a progress bar begin with digits too: train: 40%|████      | 2/5.
     r"(?!\d+%\|[\s\u2588-\u258f#\d]*\||\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d|0x[\da-f])"
     r"([-+]?(?:\d+(?:[,_]\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))"
@@ -37,7 +38,9 @@ _PAIR = re.compile(
 )
 _SIGN = re.compile(r"[=:]|\bis\b")
 # What is before the last word of a name.
-_WORDS_BEFORE = re.compile(r"(?:[|;,>\][(){}]|\s-)\s*((?:[^\W\d_][\w/-]{0,30} ){1,3})$")
+_WORDS_BEFORE = re.compile(r"(?:[|;,>\][(){}\t]|\s-)\s*((?:[^\W\d_][\w/-]{0,30} ){1,3})$")
+# A number without a sign has all words before it as its name if nothing else follows it: ", Learning Rate 1e-05, ".
+_CLOSED = re.compile(r"\s?[A-Za-z%][\w%/]{0,11}(?=\s*(?:[|,;)\t]|$))|\s*(?:[|,;)\t]|$)", re.ASCII)
 # A line of nothing but pairs begins with a name, and so does what is after a headline: "Epoch 1: Average loss: 0.5".
 _START = re.compile(r"^(?:(?=[^\W\d_])|\s*[:-]\s+)")
 _PHASE_BEFORE = re.compile(
@@ -108,7 +111,27 @@ _NAMES_END = re.compile(r"[:=,\d]", re.ASCII)
 _BLANKS = " "
 _SEMICOLON = ";"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?", re.ASCII)
-_MULTIPLES = {"k": "e3", "K": "e3", "M": "e6"}
+_MULTIPLES = {"k": "e3", "K": "e3", "M": "e6", "B": "e9"}
+_STEP_WORD = r"(?:global_?)?(?:steps?|iter(?:ation)?s?|it|updates?|ep(?:och)?s?|episodes?|round|batch)"
+# Who writes a line, before it: "[rank1]:", "(TaskRunner pid=12)", "node3:", and the number of a task "3: step 10".
+_WRITER = re.compile(
+    r"\s*(?:[\[(]((?:rank|gpu|node|host|worker|proc(?:ess)?|pid|task)[ _:=-]?[\w.-]{0,30}\d"
+    r"|[\w.]{1,60} pid=\d+)[^\])]{0,60}[\])]:?"
+    rf"|((?:rank|gpu|node|host|worker|proc(?:ess)?)[ _-]?\d+|\d{{1,4}}(?=: .{{0,60}}\b{_STEP_WORD}\b)):)\s*",
+    re.ASCII | re.IGNORECASE,
+)
+_MOST_WRITERS = 256
+# What the words before that of a step say: it is one of an evaluation, or a plan.
+_STEP_OF_PHASE = re.compile(
+    r"\b(val(?:id(?:ation|ate|ating)?)?|eval(?:uation|uate|uating)?|test(?:ing)?|dev)\b[\]\s:|,()-]{1,6}"
+    rf"[\[(]?{_STEP_WORD}[\s:=#\[(]*$",
+    re.ASCII | re.IGNORECASE,
+)
+_PLANNED = re.compile(
+    r"\b(?:total|max(?:imum)?|num(?:ber)?|of|warm-?up|every|per|planned|remaining)[ _-]"
+    rf"(?:\w{{1,20}}[ _-]){{0,2}}{_STEP_WORD}[\s:=]*$",
+    re.ASCII | re.IGNORECASE,
+)
 _COMMENT = b"#"
 # Longer integers are not exact everywhere.
 _MAX_CELL = 10**18 - 1
@@ -116,6 +139,8 @@ _CELLS = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=-_MAX_CELL, le
 UNNAMED = "Unnamed: 0"
 """The column of an index whose name is empty, as pandas names it."""
 _JSON_GROUP = "json"
+_STEPS = ("step", "epoch", "episode")
+_BEFORE_STEP = 60
 _MEASURES = frozenset([int, float])
 _DECODER = msgspec.json.Decoder()
 _NUMBER_STARTS = frozenset([*"0123456789+-.", " "])
@@ -330,6 +355,8 @@ class PatternForm:
 
     def __init__(self, dialect: Dialect) -> None:
         form = dialect.form
+        self._dialect = dialect
+        self._writers: dict[str, PatternForm] = {}
         self._patterns = [re.compile(pattern) for pattern in form.patterns]
         self._separator = form.separator
         self._json = JsonForm(takes_bare=True, values=dialect.values)
@@ -348,7 +375,17 @@ class PatternForm:
     def read(self, data: bytes, *, first: bool) -> dict[str, Any] | None:  # noqa: ARG002 - forms have one signature
         """Return the named groups of the first pattern that matches; None if none does."""
         parts = self._parts(data)
-        return None if parts is None else self._record(parts)
+        if parts is None:
+            return None
+        writer = parts.pop("writer", "")
+        if writer and len(self._writers) < _MOST_WRITERS:
+            # The first writer has the plain names, as lines without one have.
+            self._writers.setdefault(writer, PatternForm(self._dialect) if self._writers else self)
+        form = self._writers.get(writer, self)
+        found = form.record(parts)
+        if found is not None and form is not self:
+            found["phase"] = "/".join(filter(None, [writer, found.get("phase")]))
+        return found
 
     def unnamed(self, data: bytes) -> str:
         """Return the first number with a unit among the pairs of a line that has no name; empty for none."""
@@ -375,14 +412,33 @@ class PatternForm:
         return _measured_in(text)
 
     def _parts(self, data: bytes) -> dict[str, str] | None:
-        for text in _states(data):
-            for pattern in self._patterns:
-                match = pattern.search(text)
-                if match:
-                    return {name: part for name, part in match.groupdict().items() if part is not None}
+        for state in _states(data):
+            labels, at = [], 0
+            while (label := _WRITER.match(state, at)) and label.end() < len(state):
+                labels.append(label[1] or label[2])
+                at = label.end()
+            for text in [state[at:], state] if at else [state]:
+                for pattern in self._patterns:
+                    match = pattern.search(text)
+                    parts = None if match is None else self._placed(match, text)
+                    if parts is not None:
+                        return parts | ({"writer": "/".join(labels)} if labels else {})
         return None
 
-    def _record(self, parts: dict[str, str]) -> dict[str, Any] | None:
+    def _placed(self, match: re.Match[str], text: str) -> dict[str, str] | None:
+        """Return the groups of *match* in *text*, with the phase of the step; None where it is that of a plan."""
+        parts = {name: part for name, part in match.groupdict().items() if part is not None}
+        step = next((name for name in _STEPS if name in parts), None)
+        if not self._follows or step is None:
+            return parts
+        before = text[max(0, match.start(step) - _BEFORE_STEP) : match.start(step)]
+        phase = _STEP_OF_PHASE.search(before)
+        if phase is not None:
+            parts.setdefault("phase", phase[1])
+        return None if _PLANNED.search(before) else parts
+
+    def record(self, parts: dict[str, str]) -> dict[str, Any] | None:
+        """Return the record of one writer in the groups *parts* of a line; None where it is a part of another."""
         if "columns" in parts:
             names = parts["columns"].split()
             self._columns[len(names)] = distinct(names)
@@ -391,9 +447,13 @@ class PatternForm:
         pairs, eval_pairs = parts.pop("pairs", None), parts.pop("eval_pairs", None)
         found: dict[str, Any] = {}
         for name, part in parts.items():
-            found |= self._listed(name, part) or {name: _cell(_SLASHED_DATE.sub(r"\1-\2-\3", part))}
+            plain = _figure(part[:-1], part[-1]) if name in _STEPS and part[-1:] in _MULTIPLES else _cell(part)
+            found |= self._listed(name, part) or {
+                name: _SLASHED_DATE.sub(r"\1-\2-\3", part) if plain == part else plain
+            }
         if self._place is not None:
             self._put_step(found, self._place)
+            found = {name: each for name, each in found.items() if name not in (self._place.inner, self._place.size)}
         own = set(found)
         if not self._carried(found):
             return None
@@ -679,8 +739,8 @@ def _named_pairs(text: str) -> list[tuple[str, str, str]]:
     for pair in _PAIR.finditer(text):
         before = text[at : pair.start(1)]
         before = before if at else _START.sub("|", before, count=1)
-        has_sign = _SIGN.search(text, pair.end(1), pair.start(2)) is not None
-        words = (_WORDS_BEFORE.search(before) if has_sign else None) or _PHASE_BEFORE.search(before)
+        is_whole = _SIGN.search(text, pair.end(1), pair.start(2)) or _CLOSED.match(text, pair.end())
+        words = (_WORDS_BEFORE.search(before) if is_whole else None) or _PHASE_BEFORE.search(before)
         name = (words[1] if words else "") + pair[1]
         items = lists.get(pair.start(2))
         found += [(name, pair[2], pair[3])] if items is None else _indexed(name, items)

@@ -165,7 +165,7 @@ def read_as(
     if phase is None and dialect.form.type == "pattern":
         # An evaluation may come after more records than were looked at.
         groups = "".join(dialect.form.patterns)
-        phase = next((key for key in dialect.phase if f"(?P<{key}>" in groups), None)
+        phase = next((key for key in dialect.phase if f"(?P<{key}>" in groups), "phase" if "phase" in texts else None)
     elif phase is None and not is_exact:
         phase = _late_phase(dialect, head)
     if phase is None and dialect.rank == "guess":

@@ -1743,24 +1743,12 @@ export const NOT_READ: readonly { title: string; text: string }[] = [
   "text": "(?m)^(?:(?:\\[\\d\\d:\\d\\d:\\d\\d\\] )?\\[\\d{1,9}\\]\\s+[\\w' -]{1,60}:\\s?[-+\\dn]|\\d{1,9}:\\tlearn: )"
  },
  {
-  "title": "console output with episodes",
-  "text": "(?im)\\b(?:episode|ep)\\s*[:#=\\[(]*\\s*\\d{1,9}[\\s/\\d]{0,12}[\\])]*[\\s,:;|-].{0,200}?(?:score|reward|return)[\\w/ ]{0,40}['\\\"]?(?:\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d)"
- },
- {
-  "title": "console output with epochs",
-  "text": "(?im)(?:\\bep(?:och)?\\.?[\\s:\\[#=(]*\\d{1,9}.{0,200}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}['\\\"]?(?:(?:\\s[A-Z][a-z]{1,20})?\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d|(?:\\sso\\sfar)?\\sis:?\\s{1,3}[-+0-9n.])|\\bepoch[\\s:\\[#=(]*\\d{1,9}[^\\n\\x00]{0,60}\\n(?:[^\\n\\x00]{0,200}\\n){0,2}[^\\n\\d\\x00]{0,20}(?:[^\\n\\x00]{0,60}?\\d\\d:\\d\\d:\\d\\d[^\\n\\x00]{0,40}?)?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|^\\s*\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\]\\s?\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\][^\\n\\x00]{0,60}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])"
+  "title": "console output",
+  "text": "(?m)(?:(?:(?:(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,9}(?:\\.\\d{1,6})?(?:[kKMB]\\b|e\\+?\\d{1,2}\\b)|\\d{1,18})(?:\\s?/\\s?\\d{1,18})?(?:[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|[ \\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)|^\\s*\\[\\s*\\d{1,18}\\s?/\\s?\\d{1,18}\\s*\\]\\s*(?=[A-Za-z])[^\\n]{0,100}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])|(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+0-9n.][\\w.+-]{0,30},\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?\\d)|(?i:(?:\\bep(?:och)?\\.?[\\s:\\[#=(]*\\d{1,9}.{0,200}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}['\\\"]?(?:(?:\\s[A-Z][a-z]{1,20})?\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d|(?:\\sso\\sfar)?\\sis:?\\s{1,3}[-+0-9n.])|\\bepoch[\\s:\\[#=(]*\\d{1,9}[^\\n\\x00]{0,60}\\n(?:[^\\n\\x00]{0,200}\\n){0,2}[^\\n\\d\\x00]{0,20}(?:[^\\n\\x00]{0,60}?\\d\\d:\\d\\d:\\d\\d[^\\n\\x00]{0,40}?)?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|^\\s*\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\]\\s?\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\][^\\n\\x00]{0,60}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]))|(?i:(?:^|[\\s\\[({|:])(?:global_step|steps?|iterations?|iters?|update)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,9}(?:\\.\\d{1,6})?(?:[kKMB]\\b|e\\+?\\d{1,2}\\b)|\\d{1,18})(?:/\\d{1,18})?\\s*\\|.{0,300}?(?:loss|acc|reward|ppl)[\\w/]{0,40}\\s[-+0-9n.])|(?i:\\b(?:episode|ep)\\s*[:#=\\[(]*\\s*\\d{1,9}[\\s/\\d]{0,12}[\\])]*[\\s,:;|-].{0,200}?(?:score|reward|return)[\\w/ ]{0,40}['\\\"]?(?:\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d)))"
  },
  {
   "title": "JSON between other console output",
   "text": "(?m)^[^\\[{\\x00-\\x1f][^{\\r\\n\\x00]{0,200}\\{(?=\"(?!kind\"|type\"))[^\\r\\n]*\"(?:global_step|step|iteration|iter|update|epoch)\"\\s*:"
- },
- {
-  "title": "console output with key=value pairs",
-  "text": "(?m)(?:(?:(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:\\s?/\\s?\\d{1,18})?(?:[ \\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|[ \\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)|^\\s*\\[\\s*\\d{1,18}\\s?/\\s?\\d{1,18}\\s*\\]\\s*(?=[A-Za-z])[^\\n]{0,100}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])|(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+0-9n.][\\w.+-]{0,30},\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?\\d)"
- },
- {
-  "title": "console output with bars between pairs",
-  "text": "(?im)(?:^|[\\s\\[({|:])(?:global_step|steps?|iterations?|iters?|update)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:/\\d{1,18})?\\s*\\|.{0,300}?(?:loss|acc|reward|ppl)[\\w/]{0,40}\\s[-+0-9n.]"
  },
  {
   "title": "console output in sentences",

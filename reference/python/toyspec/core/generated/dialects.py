@@ -291,6 +291,46 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'non_finite': ['text'],
   'steps': 'any',
   'loses': 'Comet thins out long series.'},
+ {'name': 'console',
+  'title': 'console output',
+  'rank': 'shape',
+  'form': {'type': 'pattern',
+           'patterns': ['(?i)(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s:])(?=[\\w/.-]{0,30}(?:loss|acc|reward|ppl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?(?P<step>\\d{1,18})(?![\\d.]))(?P<pairs>.*)',
+                        '(?i)(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*[\\s,:;|-]+(?:\\[?(?:step|batch|iter(?:ation)?)\\s*[:\\[#=(]*|\\[)\\s*(?P<inner>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})\\s*/\\s*(?P<size>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})\\s*(?:\\([\\s\\d.]*%\\))?\\s*[\\])]*(?P<pairs>.*)',
+                        '(?i)(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*(?:[\\s,:;|-]|\\band\\b)+(?:(?:global_?)?(?:step|batch|iter)(?:s|_id|ations?|_?idx)?)\\s*[:\\[#=(]*\\s*(?P<inner>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})(?!\\d|,\\d{3}|\\s*/|\\.\\d)\\s*[\\])]*(?P<pairs>[\\s,:;|)].*)',
+                        '^\\s*\\[(?P<epoch>\\d{1,9})\\s?/\\s?\\d{1,9}\\]\\s?\\[(?P<inner>\\d{1,9})\\s?/\\s?(?P<size>\\d{1,9})\\]\\s*:?\\s*(?P<pairs>[A-Za-z].*)',
+                        '(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,9}(?:\\.\\d{1,6})?(?:[kKMB]\\b|e\\+?\\d{1,2}\\b)|\\d{1,18}))(?:(?:\\s?/\\s?|\\s+of\\s+)(?P<planned_steps>\\d{1,18}))?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)',
+                        '(?i)(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?\\bepisode\\s*[:#=\\[(]*\\s*(?P<step>\\d{1,9})\\s*(?:/\\s*(?P<planned_steps>\\d{1,9})\\s*)?[\\])]*(?P<pairs>[\\s,:;|-].*)',
+                        '^\\s*\\[\\s*(?P<step>\\d{1,18})\\s?/\\s?(?P<planned_steps>\\d{1,18})\\s*\\]\\s*(?P<pairs>[A-Za-z].*)',
+                        '(?i)(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*(?P<planned_steps>\\d{1,9})\\s*)?[\\])]*(?P<pairs>[\\s,:;|-].*|\\s*$)',
+                        '(?i)^(?:.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,12}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+-\\s+|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: '
+                        '[A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?(?:\\s?/\\s?\\d+\\s{1,2}\\(\\s*[\\d.]+\\s?%\\s*\\))?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10}(?:-\\s{1,4})?)+[^\\d]{0,40})$'],
+           'place': {'key': 'step', 'outer': 'epoch', 'size': 'size', 'inner': 'inner', 'first': 1},
+           'carry': ['epoch', 'step']},
+  'recognize': {'text': '(?m)(?:(?:(?:(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,9}(?:\\.\\d{1,6})?(?:[kKMB]\\b|e\\+?\\d{1,2}\\b)|\\d{1,18})(?:\\s?/\\s?\\d{1,18})?(?:[ '
+                        '\\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|[ '
+                        '\\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)|^\\s*\\[\\s*\\d{1,18}\\s?/\\s?\\d{1,18}\\s*\\]\\s*(?=[A-Za-z])[^\\n]{0,100}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])|(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+0-9n.][\\w.+-]{0,30},\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?\\d)|(?i:(?:\\bep(?:och)?\\.?[\\s:\\[#=(]*\\d{1,9}.{0,200}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}[\'\\"]?(?:(?:\\s[A-Z][a-z]{1,20})?\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d|(?:\\sso\\sfar)?\\sis:?\\s{1,3}[-+0-9n.])|\\bepoch[\\s:\\[#=(]*\\d{1,9}[^\\n\\x00]{0,60}\\n(?:[^\\n\\x00]{0,200}\\n){0,2}[^\\n\\d\\x00]{0,20}(?:[^\\n\\x00]{0,60}?\\d\\d:\\d\\d:\\d\\d[^\\n\\x00]{0,40}?)?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|^\\s*\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\]\\s?\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\][^\\n\\x00]{0,60}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]))|(?i:(?:^|[\\s\\[({|:])(?:global_step|steps?|iterations?|iters?|update)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,9}(?:\\.\\d{1,6})?(?:[kKMB]\\b|e\\+?\\d{1,2}\\b)|\\d{1,18})(?:/\\d{1,18})?\\s*\\|.{0,300}?(?:loss|acc|reward|ppl)[\\w/]{0,40}\\s[-+0-9n.])|(?i:\\b(?:episode|ep)\\s*[:#=\\[(]*\\s*\\d{1,9}[\\s/\\d]{0,12}[\\])]*[\\s,:;|-].{0,200}?(?:score|reward|return)[\\w/ '
+                        ']{0,40}[\'\\"]?(?:\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d)))'},
+  'step': ['step', 'epoch'],
+  'time': [{'key': 'logged_at', 'unit': 'date-time'}],
+  'epoch': ['epoch'],
+  'phase': ['phase'],
+  'planned': ['planned_steps'],
+  'values': {'except': ['planned_steps']},
+  'non_finite': ['text'],
+  'steps': 'any',
+  'loses': 'Values are rounded as printed; times without a zone are read as UTC. Where lines have a place in '
+           'the epoch, the step is (epoch − first epoch) × length + place; without the length, a place that '
+           'starts again with an epoch goes on after the last one of the epoch before. Metrics on a line of '
+           'their own are at the step before them. Of a count with its percentage, `90/100 (90%)`, the '
+           'percentage is read. Of a line that a progress bar overwrites, the last state is read.'},
  {'name': 'csv',
   'title': 'CSV table',
   'rank': 'guess',
@@ -438,52 +478,6 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'non_finite': ['bare'],
   'steps': 'increase',
   'loses': 'The members of a list are numbered; there are no times. DeiT and others write the same shape.'},
- {'name': 'episode-console',
-  'title': 'console output with episodes',
-  'rank': 'shape',
-  'form': {'type': 'pattern',
-           'patterns': ['(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
-                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?\\b(?:episode|ep)\\s*[:#=\\[(]*\\s*(?P<episode>\\d{1,9})\\s*(?:/\\s*(?P<planned>\\d{1,9})\\s*)?[\\])]*(?P<pairs>[\\s,:;|-].*)'],
-           'separator': '|'},
-  'recognize': {'text': '(?im)\\b(?:episode|ep)\\s*[:#=\\[(]*\\s*\\d{1,9}[\\s/\\d]{0,12}[\\])]*[\\s,:;|-].{0,200}?(?:score|reward|return)[\\w/ '
-                        ']{0,40}[\'\\"]?(?:\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d)'},
-  'step': ['episode'],
-  'time': [{'key': 'time', 'unit': 'date-time'}],
-  'planned': ['planned'],
-  'values': {'except': ['planned']},
-  'non_finite': ['text'],
-  'steps': 'any',
-  'loses': 'Values are rounded as printed; times without a zone are read as UTC.'},
- {'name': 'epoch-console',
-  'title': 'console output with epochs',
-  'rank': 'shape',
-  'form': {'type': 'pattern',
-           'patterns': ['(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
-                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*[\\s,:;|-]+(?:\\[?(?:step|batch|iter(?:ation)?)\\s*[:\\[#=(]*|\\[)\\s*(?P<inner>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})\\s*/\\s*(?P<size>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})\\s*(?:\\([\\s\\d.]*%\\))?\\s*[\\])]*(?P<pairs>.*)',
-                        '(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
-                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*(?:[\\s,:;|-]|\\band\\b)+(?:(?:global_?)?(?:step|batch|iter)(?:s|_id|ations?|_?idx)?)\\s*[:\\[#=(]*\\s*(?P<inner>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})(?!\\d|,\\d{3}|\\s*/|\\.\\d)\\s*[\\])]*(?P<pairs>[\\s,:;|)].*)',
-                        '^\\s*\\[(?P<epoch>\\d{1,9})\\s?/\\s?\\d{1,9}\\]\\s?\\[(?P<inner>\\d{1,9})\\s?/\\s?(?P<size>\\d{1,9})\\]\\s*:?\\s*(?P<pairs>[A-Za-z].*)',
-                        '(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
-                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*(?P<planned>\\d{1,9})\\s*)?[\\])]*(?P<pairs>[\\s,:;|-].*|\\s*$)',
-                        '(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
-                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,12}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+-\\s+|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: '
-                        '[A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?(?:\\s?/\\s?\\d+\\s{1,2}\\(\\s*[\\d.]+\\s?%\\s*\\))?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10}(?:-\\s{1,4})?)+[^\\d]{0,40})$'],
-           'place': {'key': 'step', 'outer': 'epoch', 'size': 'size', 'inner': 'inner', 'first': 1},
-           'carry': ['epoch', 'step']},
-  'recognize': {'text': '(?im)(?:\\bep(?:och)?\\.?[\\s:\\[#=(]*\\d{1,9}.{0,200}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}[\'\\"]?(?:(?:\\s[A-Z][a-z]{1,20})?\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d|(?:\\sso\\sfar)?\\sis:?\\s{1,3}[-+0-9n.])|\\bepoch[\\s:\\[#=(]*\\d{1,9}[^\\n\\x00]{0,60}\\n(?:[^\\n\\x00]{0,200}\\n){0,2}[^\\n\\d\\x00]{0,20}(?:[^\\n\\x00]{0,60}?\\d\\d:\\d\\d:\\d\\d[^\\n\\x00]{0,40}?)?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|^\\s*\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\]\\s?\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\][^\\n\\x00]{0,60}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])'},
-  'step': ['step', 'epoch'],
-  'time': [{'key': 'time', 'unit': 'date-time'}],
-  'epoch': ['epoch'],
-  'phase': ['phase'],
-  'planned': ['planned'],
-  'values': {'except': ['inner', 'size', 'planned']},
-  'non_finite': ['text'],
-  'steps': 'any',
-  'loses': 'Values are rounded as printed; times without a zone are read as UTC. Where lines have a place in '
-           'the epoch, the step is (epoch − first epoch) × length + place; without the length, a place that '
-           'starts again with an epoch goes on after the last one of the epoch before. Metrics on a line of '
-           'their own are at the step before them. Of a count with its percentage, `90/100 (90%)`, the '
-           'percentage is read. Of a line that a progress bar overwrites, the last state is read.'},
  {'name': 'fairseq-console',
   'title': 'fairseq console output',
   'source': {'program': 'fairseq', 'version': '0.12', 'where': 'SimpleProgressBar'},
@@ -762,32 +756,6 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'non_finite': ['text'],
   'steps': 'any',
   'loses': 'There are no times; epochs count from 0. The columns are those of the first epoch.'},
- {'name': 'key-value-console',
-  'title': 'console output with key=value pairs',
-  'rank': 'shape',
-  'form': {'type': 'pattern',
-           'patterns': ['(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
-                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s:])(?=[\\w/.-]{0,30}(?:loss|acc|reward|ppl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?(?P<step>\\d{1,18})(?![\\d.]))(?P<pairs>.*)',
-                        '(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
-                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18}))(?:\\s?/\\s?(?P<planned>\\d{1,18}))?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)',
-                        '^\\s*\\[\\s*(?P<step>\\d{1,18})\\s?/\\s?(?P<planned>\\d{1,18})\\s*\\]\\s*(?P<pairs>[A-Za-z].*)',
-                        '(?i)^(?:.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
-                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,12}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: '
-                        '[A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?(?:\\s?/\\s?\\d+\\s{1,2}\\(\\s*[\\d.]+\\s?%\\s*\\))?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10}(?:-\\s{1,4})?)+[^\\d]{0,40})$'],
-           'carry': ['step']},
-  'recognize': {'text': '(?m)(?:(?:(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:\\s?/\\s?\\d{1,18})?(?:[ '
-                        '\\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|[ '
-                        '\\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)|^\\s*\\[\\s*\\d{1,18}\\s?/\\s?\\d{1,18}\\s*\\]\\s*(?=[A-Za-z])[^\\n]{0,100}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])|(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+0-9n.][\\w.+-]{0,30},\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?\\d)'},
-  'step': ['step'],
-  'time': [{'key': 'time', 'unit': 'date-time'}],
-  'phase': ['phase'],
-  'planned': ['planned'],
-  'values': {'except': ['planned']},
-  'non_finite': ['text'],
-  'steps': 'any',
-  'loses': 'Values are rounded as printed; times without a zone are read as UTC. Of a count with its '
-           'percentage, `90/100 (90%)`, the percentage is read. Metrics on a line of their own are at the '
-           'step before them; lines before the first step are skipped.'},
  {'name': 'lightning-csv',
   'title': 'CSV with steps and epochs',
   'source': {'program': 'lightning', 'version': '2.6', 'where': 'CSVLogger.save'},
@@ -1605,20 +1573,6 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'loses': 'The step is the trial, its objectives are values/0, values/1, …; what it reported on the way is '
            'intermediate_value, at the step of the trial. Parameters, states and distributions are not '
            'read.'},
- {'name': 'piped-console',
-  'title': 'console output with bars between pairs',
-  'rank': 'shape',
-  'form': {'type': 'pattern',
-           'patterns': ['(?i)(?:^.{0,60}?(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
-                        'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:global_step|steps?|iterations?|iters?|update)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18}))(?:/\\d{1,18})?\\s*\\|(?P<pairs>.*\\d.*)'],
-           'separator': '|'},
-  'recognize': {'text': '(?im)(?:^|[\\s\\[({|:])(?:global_step|steps?|iterations?|iters?|update)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,18})(?:/\\d{1,18})?\\s*\\|.{0,300}?(?:loss|acc|reward|ppl)[\\w/]{0,40}\\s[-+0-9n.]'},
-  'step': ['step'],
-  'time': [{'key': 'time', 'unit': 'date-time'}],
-  'non_finite': ['text'],
-  'steps': 'any',
-  'loses': 'Values are rounded as printed; times without a zone are read as UTC; lines without a step are '
-           'skipped.'},
  {'name': 'pytorch-imagenet',
   'title': "console output of PyTorch's ImageNet example",
   'rank': 'program',
