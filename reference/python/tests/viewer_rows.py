@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sample_rows import SOURCES, sample_of
 from toyspec import read
-from toyspec.core.checker import CheckOptions, iter_reports
 from toyspec.core.errors import StreamError
-from toyspec.core.findings import FileReport
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import rank_file
 from toyspec.view.curve_store import CurveStore
@@ -104,7 +102,7 @@ def damaged(data: bytes) -> bytes:
 
 
 def said(source: Path) -> dict[str, Any] | None:
-    """Return what a log says by its dialect, and what a check finds in it; None where it is of none."""
+    """Return what a log says by its dialect; None where it is of none."""
     try:
         reading = read(source, mode="salvage")
         rows = list(reading)
@@ -115,26 +113,13 @@ def said(source: Path) -> dict[str, Any] | None:
         return None
     keys = {"name": use.name, "step": use.step, "time": use.time, "epoch": use.epoch, "phase": use.phase}
     gaps = [[gap.line, gap.offset, gap.length, gap.reason] for gap in reading.report.gaps]
-    return {"read_as": keys, "state": reading.report.state, "gaps": gaps, "findings": _found(source)} | {
-        "rows": list(map(_said_by, rows))
-    }
-
-
-def _found(source: Path) -> list[list[Any]]:
-    """Return what a check finds, in the order of the report; the numbers that it only counts come last."""
-    [report] = iter_reports([str(source)], options=CheckOptions())
-    assert isinstance(report, FileReport)
-    found: list[list[Any]] = [
-        [each.rule, each.severity, each.line, each.offset, each.pointer, each.message, each.help]
-        for each in report.findings
-    ]
-    return found + [[rule, count] for rule, count in sorted(report.suppressed.items())]
+    return {"read_as": keys, "state": reading.report.state, "gaps": gaps, "rows": list(map(_said_by, rows))}
 
 
 def _said_by(row: Any) -> dict[str, Any]:
     values = {name: value if value is None or isfinite(value) else str(value) for name, value in row.values.items()}
     said = {"step": row.step, "time": row.time, "epoch": row.epoch, "phase": row.phase}
-    return {"line": row.line, "offset": row.offset, "attempt": row.attempt, "values": values} | said
+    return {"line": row.line, "offset": row.offset, "values": values} | said
 
 
 def dialect_text(cache: Path) -> str:

@@ -116,7 +116,7 @@ class Site {
           "ul",
           { class: "open-facts" },
           html("li", {}, html("strong", {}, "Any depth. "), "Every ", html("code", {}, "events.jsonl"), " and ", html("code", {}, "metrics.jsonl"), " in the folder is a run, also when compressed with gzip."),
-          html("li", {}, html("strong", {}, "Logs of other programs. "), html("code", {}, "trainer_state.json"), ", tables with a step column, JSON Lines and console output are read in place."),
+          html("li", {}, html("strong", {}, "Logs of other programs. "), html("code", {}, "trainer_state.json"), ", tables with a step column and JSON Lines are read in place. ", html("code", {}, "toyspec view FOLDER"), " reads console output too."),
           html("li", {}, html("strong", {}, "Torn and damaged runs. "), "What can be read is shown, and what cannot is marked."),
           html("li", {}, html("strong", {}, "Live runs. "), "For runs that are being written, use ", html("code", {}, "toyspec view"), ", which shows new steps as they come."),
         ),

@@ -7,7 +7,6 @@ import { fileURLToPath } from "node:url";
 import { streamsIn } from "../../typescript/page/selection.js";
 import { namePattern } from "../src/dialects/dialect.js";
 import { recognize } from "../src/dialects/recognition.js";
-import { RowChecker } from "../src/dialects/row-checker.js";
 import { type Row, RowReader } from "../src/dialects/row-reader.js";
 import { HINTS } from "../src/dialects/usual-names.js";
 import { Catalog } from "../src/folder/catalog.js";
@@ -26,8 +25,7 @@ interface Said {
   gaps: [number, number, number, string][];
   /** What is in a log that was made for these tests. */
   bytes?: string;
-  findings: unknown[][];
-  rows: { line: number; offset: number; attempt: number; step: number | null; time: number | null; epoch: number | null; phase: string | null; values: { [name: string]: number | string | null } }[];
+  rows: { line: number; offset: number; step: number | null; time: number | null; epoch: number | null; phase: string | null; values: { [name: string]: number | string | null } }[];
   row?: { [name: string]: unknown };
 }
 
@@ -90,29 +88,12 @@ test("logs of other programs are read as Python reads them, whole, damaged, and 
       assert.equal(rows.rows.length, expected.rows.length, path);
       rows.rows.forEach((row, at) => {
         const own = expected.rows[at]!;
-        assert.deepEqual([row.step, row.time, row.epoch, row.phase, row.attempt], [own.step, own.time, own.epoch, own.phase, own.attempt], `${path}: row ${at}`);
+        assert.deepEqual([row.step, row.time, row.epoch, row.phase], [own.step, own.time, own.epoch, own.phase], `${path}: row ${at}`);
         const values = Object.fromEntries(Object.entries(own.values).map(([name, value]) => [name, value ?? "nan"]));
         assert.deepEqual(Object.fromEntries([...row.values].map(([name, value]) => [name, textOf(value)])), values, `${path}: row ${at}`);
       });
     }
   }
-});
-
-test("logs of other programs are checked as Python checks them, whole, damaged, and in pieces of any size", () => {
-  const rules = new Set<unknown>();
-  for (const [path, expected] of Object.entries(LOGS)) {
-    const data = bytesOf(path);
-    for (const size of [1 << 16, 7]) {
-      const checker = new RowChecker(path, recognize(data.subarray(0, 1 << 16), { name: nameOf(path) })!);
-      for (let at = 0; at < data.length; at += size) checker.feed(data.slice(at, at + size));
-      const { findings, suppressed, state, records } = checker.finish();
-      const found: unknown[][] = findings.map(({ rule, severity, line, offset, pointer, message, help }) => [rule, severity, line, offset, pointer, message, help]);
-      assert.deepEqual([...found, ...Object.entries(suppressed).sort()], expected.findings, path);
-      assert.deepEqual([state, records], [expected.state, expected.rows.length], path);
-      for (const [rule] of found) rules.add(rule);
-    }
-  }
-  assert.deepEqual([...rules].sort(), ["bad-format", "carriage-return", "duplicate-key", "invalid-json", "invalid-utf8", "not-an-object", "nul-bytes", "step-goes-backwards", "stream-empty", "unterminated-line"]);
 });
 
 test("logs of other programs have the rows that the server lists", () => {
@@ -147,23 +128,18 @@ test("a folder has the logs of other programs that its names point to, and nothi
   const seen = runs.map(({ id, name, dialect, last_step, final_loss }) => [id, name, dialect, last_step, final_loss]);
   assert.deepEqual(seen.sort(), [["csv", "csv", "csv", 2, 0.25], ["hf", "hf", "hf-trainer", 2, null], ["own", "own", null, null, null]]);
   const detail = await catalog.detail("hf");
-  assert.deepEqual([detail.account.records, detail.gaps, detail.findings, detail.row.findings], [2, [], [], { error: 0, warning: 0, info: 0 }]);
+  assert.deepEqual([detail.account.records, detail.gaps, detail.findings, detail.row.findings], [2, [], [], null]);
 });
 
-test("a log that is not read here is listed with what shows it", async () => {
-  const history = '{"loss": [0.5, 0.25], "acc": [0.5, 0.75]}';
+test("a log that is not read here is named with what shows it, and leaves no row", async () => {
   const console = "step 1: train loss 4.3, val loss 4.2\niter 1: loss 4.5, time 250.00ms, mfu 1.50%\n";
-  const files = [["history.json", history], ["log.txt", console], ["results.json", '{"a": 1}'], ["log.json", '{"a": 1}'], ["metrics.csv", "step,loss\n1,0.5\n"]].map(([name, text]) => ({ path: `a/${name}`, blob: new Blob([text!]) }));
-  const alone = [{ path: "slurm-7.out", blob: new Blob([console]) }];
+  const files = [["log.txt", console], ["results.json", '{"a": 1}'], ["metrics.csv", "step,loss\n1,0.5\n"]].map(([name, text]) => ({ path: `a/${name}`, blob: new Blob([text!]) }));
+  const alone = ["1.out", "2.out", "3.out", "4.out", "5.out"].map((path) => ({ path, blob: new Blob([console]) }));
   const catalog = new Catalog(1, "a", streamsIn({ files: alone, folders: [{ name: "a", files }] }, HINTS), () => undefined);
   await catalog.work();
-  const seen = (await catalog.runs()).runs.map(({ name, state, ended, message }) => [name, state, ended, message]);
-  assert.deepEqual(seen.sort(), [
-    ["history.json", "complete", "unknown", "JSON lists of metrics: this page does not read it; `toyspec view` does"],
-    ["log.txt", "complete", "unknown", "nanoGPT console output: this page does not read it; `toyspec view` does"],
-    ["metrics.csv", "complete", "unknown", null],
-    ["slurm-7.out", "complete", "unknown", "nanoGPT console output: this page does not read it; `toyspec view` does"],
-  ]);
+  const { runs, problems } = await catalog.runs();
+  assert.deepEqual(runs.map(({ name, state, findings }) => [name, state, findings]), [["metrics.csv", "complete", null]]);
+  assert.deepEqual(problems, ["Not read here: 1.out, 2.out, 3.out, 4.out, 5.out and 1 more. `toyspec view FOLDER` also reads console output and other formats."]);
 });
 
 test("a run of munin has what the file beside its log says", async () => {

@@ -91,12 +91,13 @@ def test_ranks_and_media_of_a_folder(disk: Watch, ranked: Path) -> None:
 
 
 def test_logs_of_other_programs(disk: Watch, tmp_path: Path) -> None:
-    """Logs by their usual names are runs like all others, with their curves, what a check finds, and the raw line."""
+    """Logs by their usual names are runs like all others, with their curves; what is not a table is named."""
     root = tmp_path / "others"
     texts = {
         "hf/checkpoint-2/trainer_state.json": '{"log_history":[{"step":1,"loss":2.5},{"step":2,"loss":NaN}]}',
         "table/metrics.csv": "step,loss\n1,0.5\n2,0.25\n3,0.125\n4\n",
         "none/report.csv": "name,city\na,b\n",
+        "text/log.txt": "iter 1: loss 4.5, time 250.00ms\n",
     }
     for name, text in texts.items():
         (root / name).parent.mkdir(parents=True)
@@ -106,15 +107,13 @@ def test_logs_of_other_programs(disk: Watch, tmp_path: Path) -> None:
     choose(page, root)
     drawn(page)
     expect(page.locator(".row")).to_have_count(2)
+    expect(page.get_by_text("Not read here: others/text/log.txt")).to_contain_text("toyspec view FOLDER")
     page.goto("#runs?cols=%5B%22name%22,%22profile%22,%22best.loss%22%5D&sort=best.loss")
     expect(page.locator(".row").first).to_contain_text("table")
     expect(page.locator(".row").first).to_contain_text("0.125")
     page.goto("#run/table")
-    finding = page.locator("#part-findings .finding-error")
-    expect(finding).to_contain_text("step 3")
-    expect(finding).to_contain_text("the row has 1 cell, the header has 2")
-    finding.get_by_role("button", name="Line 5").click()
-    expect(finding.locator(".raw")).to_have_text("4")
+    expect(page.locator("#part-findings")).to_contain_text("Run `toyspec check` on it")
+    expect(page.locator("#main")).to_contain_text("damaged")
     expect(page.locator(".facts")).to_contain_text("csv")
 
 

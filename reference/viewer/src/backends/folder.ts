@@ -49,7 +49,8 @@ export class Folder implements Backend {
   }
 
   async runs(since?: string): Promise<Listing> {
-    return { ...(await this.ask<Answer<"runs">>("runs", [since])), problems: [...this.problems] };
+    const listing = await this.ask<Answer<"runs">>("runs", [since]);
+    return { ...listing, problems: [...this.problems, ...listing.problems!] };
   }
 
   async curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,4 @@
-/** Dialects: how the logs of other programs are read, as data. See schemas/meta/dialect.json. */
+/** Dialects: how the tables of other programs are read, as data. See schemas/meta/dialect.json. */
 
 export type TimeUnit = "unix" | "unix-seconds" | "unix-milliseconds" | "run-seconds" | "run-clock" | "date-time" | "any";
 
@@ -11,7 +11,7 @@ export interface Dialect {
   name: string;
   rank: "program" | "shape" | "guess";
   files?: readonly string[];
-  form: { type: "lines" | "prefixed" | "document" | "csv"; prefix?: string; rows?: string; delimiter?: string; index?: string };
+  form: { type: "lines" | "document" | "csv"; rows?: string; delimiter?: string; index?: string };
   recognize: { keys?: readonly string[]; any?: readonly string[]; absent?: readonly string[]; text?: string; equals?: { readonly [key: string]: string | number } };
   step: readonly string[];
   time?: readonly TimeKey[];
@@ -20,7 +20,6 @@ export interface Dialect {
   values?: { prefix?: string; except?: readonly string[]; name?: string; value?: string; texts?: boolean; lists?: boolean };
   /** Keys of the name and the value of the one metric of a record, where there is a choice. */
   long?: { name: readonly string[]; value: readonly string[] };
-  restart?: { key: string; equals: string };
   /** A key that only intermediate results have: a record with it says nothing. */
   skip?: string;
   config?: string;
@@ -30,7 +29,6 @@ export interface Dialect {
   manifest?: { readonly [member: string]: string };
   end?: { key: string; equals: string; reason: string; reasons: { readonly [word: string]: string } };
   define?: { key: string; equals: string; name: string; goal: string; goals: { readonly [word: string]: string } };
-  steps?: "increase" | "any";
   planned?: readonly string[];
   non_finite?: readonly ("bare" | "text" | "null")[];
 }

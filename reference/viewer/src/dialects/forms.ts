@@ -1,22 +1,13 @@
 /** Turns a line of another program's log into an object: JSON or CSV. */
 
-import { parsedForSure, validateText } from "../../../typescript/src/line-validation.js";
-import { invalidJsonSecondRecord } from "../../../typescript/src/messages.js";
-import type { Problem } from "../../../typescript/src/scanner.js";
+import { parsedForSure, reasonOf, validateText } from "../../../typescript/src/line-validation.js";
 import { plainValue } from "../folder/plain-values.js";
 import type { Json } from "../protocol.js";
 import type { Dialect } from "./dialect.js";
 import { isMembers, type Members, MOST_LISTED, notFinite } from "./mapping.js";
 
-/** What is wrong with a line, in byte order. */
-export interface Verdict {
-  problems: readonly Problem[];
-  /** Number of further problems by rule. */
-  unlisted: ReadonlyMap<string, number>;
-}
-
-/** The object in a line, the rule by which it cannot be read, or null for what is not a record; each with what is wrong with it. */
-export type Found = { value: Members; verdict?: Verdict } | { reason: string; verdict: Verdict } | null;
+/** The object in a line, the rule by which it cannot be read, or null for what is not a record. */
+export type Found = { value: Members } | { reason: string } | null;
 
 /** How a line becomes a record; one object serves one pass over one file. */
 export interface RowForm {
@@ -38,35 +29,28 @@ const ABSENT: ReadonlySet<string> = new Set(["", "NA", "N/A", "n/a", "None", "nu
 /** A string, or a word for a number that is not finite; the strings are kept. */
 const WORD = /"(?:[^"\\]|\\.)*"|-?\b(?:NaN|Infinity)\b/g;
 const NO_BYTES = new Uint8Array();
-const NONE: ReadonlyMap<string, number> = new Map();
-/** A longer line is not looked at for a second record. */
-const LONG_LINE = 1 << 20;
-const SPACED_COLON = /"[ \t\r]+:/;
-const [COLON, OPENING, CLOSING, COMMENT, BLANK] = [0x3a, 0x7b, 0x7d, 0x23, 0x20];
+const [COMMENT, BLANK] = [0x23, 0x20];
 
 const exact = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** Returns the form of a dialect; *isForCheck* where keys that occur twice have to be known. */
-export function formOf(dialect: Dialect, isForCheck = false): RowForm {
-  const { form, non_finite, values = {} } = dialect;
+/** Returns the form of a dialect. */
+export function formOf({ form, non_finite, values = {} }: Dialect): RowForm {
   if (form.type === "csv") return new CsvForm(form.delimiter ?? ",", form.index);
-  return new JsonForm(new TextEncoder().encode(form.prefix ?? ""), non_finite?.includes("bare") ?? false, isForCheck, values.texts ?? false, values.lists ?? false);
+  return new JsonForm(non_finite?.includes("bare") ?? false, values.texts ?? false, values.lists ?? false);
 }
 
-/** A JSON object, alone on its line or after a prefix; bare NaN and Infinity are taken where the dialect has them. */
+/** A JSON object, alone on its line; bare NaN and Infinity are taken where the dialect has them. */
 export class JsonForm implements RowForm {
   constructor(
-    private readonly prefix: Uint8Array = NO_BYTES,
-    private readonly takesBare = false,
-    private readonly isForCheck = false,
-    private readonly texts = false,
-    private readonly lists = false,
+    private readonly takesBare: boolean,
+    private readonly texts: boolean,
+    private readonly lists: boolean,
   ) {}
 
   read(data: Uint8Array, isFirst: boolean): Found {
-    const found = this.lineOf(data, isFirst);
-    return found && "value" in found && (this.texts || this.lists) ? { ...found, value: this.unfolded(found.value) } : found;
+    const found = this.objectIn(data, isFirst);
+    return found && "value" in found && (this.texts || this.lists) ? { value: this.unfolded(found.value) } : found;
   }
 
   /** Returns an object with numbers in place of texts that spell them, and objects in place of lists of numbers. */
@@ -84,60 +68,19 @@ export class JsonForm implements RowForm {
     return isMembers(member) ? this.unfolded(member) : member;
   }
 
-  private lineOf(data: Uint8Array, isFirst: boolean): Found {
-    if (this.prefix.length === 0) return this.objectIn(data, isFirst);
-    const at = placeOf(data, this.prefix);
-    if (at < 0) return null;
-    const start = at + this.prefix.length;
-    const found = this.objectIn(data.subarray(start), false);
-    if (found?.verdict) found.verdict = { ...found.verdict, problems: found.verdict.problems.map((each) => ({ ...each, offset: each.offset + start })) };
-    return found;
-  }
-
   private objectIn(data: Uint8Array, isFirst: boolean): Found {
     const text = asciiText(data);
     const sure = text === null ? undefined : parsedForSure({ number: 0, offset: 0, length: data.length, data, text, isTidy: false, head: NO_BYTES });
-    if (sure && !(this.isForCheck && mayRepeatKeys(text!, sure as Members))) return { value: sure as Members };
+    if (sure) return { value: sure as Members };
     const validated = validateText(data, isFirst, text);
     if (validated.status === "blank") return null;
-    const verdict: Verdict = validated;
-    if (validated.value) return { value: plainValue(validated.value) as Members, verdict };
-    const found = this.takesBare ? withoutWords(verdict, data) : null;
-    if (found?.value) return { value: found.value, verdict: found.verdict };
-    const rest = found?.verdict ?? verdict;
-    return { reason: (rest.problems.find(({ rule }) => rule !== "duplicate-key") ?? verdict.problems[0]!).rule, verdict: explained(rest, data) };
+    if (validated.value) return { value: plainValue(validated.value) as Members };
+    const rules = new Set([...validated.problems.map(({ rule }) => rule), ...validated.unlisted.keys()]);
+    rules.delete("duplicate-key");
+    const hasWords = this.takesBare && rules.delete("non-finite-number");
+    const value = hasWords && rules.size === 0 ? withWords(lenient.decode(data)) : null;
+    return value ? { value } : { reason: [...rules][0] ?? reasonOf(validated) };
   }
-}
-
-/** Returns whether one of the objects of a line may have a key twice; false is certain. */
-function mayRepeatKeys(text: string, value: Members): boolean {
-  return SPACED_COLON.test(text) || text.split('":').length - 1 !== keysIn(value);
-}
-
-function keysIn(value: Json): number {
-  if (value === null || typeof value !== "object") return 0;
-  const members = Object.values(value) as Json[];
-  return members.reduce<number>((sum, member) => sum + keysIn(member), Array.isArray(value) ? 0 : members.length);
-}
-
-/** Returns the object of a line in which bare words for numbers are all that is wrong; else what else is wrong. */
-function withoutWords({ problems, unlisted }: Verdict, data: Uint8Array): { value: Members | null; verdict: Verdict } {
-  const isOther = (rule: string) => rule !== "non-finite-number";
-  const verdict = { problems: problems.filter(({ rule }) => isOther(rule)), unlisted: new Map([...unlisted].filter(([rule]) => isOther(rule))) };
-  const isReadable = [...verdict.problems.map(({ rule }) => rule), ...verdict.unlisted.keys()].every((rule) => rule === "duplicate-key");
-  const value = isReadable ? withWords(lenient.decode(data)) : null;
-  return { value, verdict: isReadable && !value ? { problems, unlisted } : verdict };
-}
-
-/** Returns a verdict whose message names the second record of a line, if there is one. */
-function explained(verdict: Verdict, data: Uint8Array): Verdict {
-  const [first] = verdict.problems;
-  if (first?.rule !== "invalid-json" || data.length > LONG_LINE) return verdict;
-  // The records of a log begin with the same key, or at least with a brace.
-  const start = data.subarray(0, data.indexOf(COLON) + 1);
-  const glue = Math.max(lastPlaceOf(data, start.length > 0 ? start : Uint8Array.of(OPENING)), lastPlaceOf(data, Uint8Array.of(CLOSING, OPENING)) + 1);
-  if (glue <= 0 || validateText(data.subarray(glue), false).value === null) return verdict;
-  return { problems: [{ ...first, message: invalidJsonSecondRecord({ at: glue }) }], unlisted: NONE };
 }
 
 /** Returns the object of a text in which bare words for numbers are all that is wrong; null where there is more. */
@@ -169,17 +112,14 @@ export class CsvForm implements RowForm {
   read(data: Uint8Array, isFirst: boolean): Found {
     const hasMark = isFirst && data[0] === 0xef && data[1] === 0xbb && data[2] === 0xbf;
     const cells = this.cells(hasMark ? data.subarray(3) : data);
-    if (cells === null) {
-      const bad = validateText(data, isFirst).problems.filter(({ rule }) => rule !== "invalid-json");
-      return unreadable(bad.length > 0 ? bad : [badRow("the line is not a row of cells")]);
-    }
+    if (cells === null) return { reason: validateText(data, isFirst).problems.find(({ rule }) => rule !== "invalid-json")?.rule ?? "bad-format" };
     if (cells.length === 0) return null;
     if (this.header === null && !this.takesHeader(cells, hasMark ? data.subarray(3) : data)) return null;
     if (this.header === null) return null;
     const { first, header } = this;
     if (cells.length === first.length && cells.every((cell, at) => cell === first[at])) return null;
     if (cells.length !== header.length && data[0] === COMMENT) return null;
-    if (cells.length !== header.length) return unreadable([badRow(`the row has ${cells.length} cell${cells.length === 1 ? "" : "s"}, the header has ${header.length}`)]);
+    if (cells.length !== header.length) return { reason: "bad-format" };
     // 1,234 may be less than two in a table with 0,5: it stays a text.
     if (this.delimiter !== ";") this.hasDecimalCommas ||= cells.some((cell) => DECIMAL_COMMA.test(cell) && !GROUPED.test(cell));
     const valueOf = this.delimiter === ";" ? cellWithComma : this.hasDecimalCommas ? cellWithoutComma : cellOf;
@@ -217,14 +157,6 @@ export class CsvForm implements RowForm {
       return null;
     }
   }
-}
-
-function badRow(message: string): Problem {
-  return { rule: "bad-format", offset: 0, pointer: "", message };
-}
-
-function unreadable(problems: readonly Problem[]): Found {
-  return { reason: problems[0]!.rule, verdict: { problems, unlisted: NONE } };
 }
 
 function quotedCells(text: string, delimiter: string): string[] {
@@ -281,16 +213,4 @@ function cellWithComma(text: string): number | string {
 function asciiText(data: Uint8Array): string | null {
   const text = lenient.decode(data);
   return text.length === data.length && !text.includes("\ufffd") ? text : null;
-}
-
-function placeOf(data: Uint8Array, part: Uint8Array): number {
-  let at = data.indexOf(part[0]!);
-  while (at >= 0 && !part.every((byte, index) => data[at + index] === byte)) at = data.indexOf(part[0]!, at + 1);
-  return at;
-}
-
-function lastPlaceOf(data: Uint8Array, part: Uint8Array): number {
-  let at = data.lastIndexOf(part[0]!);
-  while (at >= 0 && !part.every((byte, index) => data[at + index] === byte)) at = at === 0 ? -1 : data.lastIndexOf(part[0]!, at - 1);
-  return at;
 }

@@ -30,16 +30,13 @@ const DEPTH = 8;
 /** A list with more items is data, not metrics. */
 export const MOST_LISTED = 256;
 
-/** Returns the members of an object; those of inner ones after the outer key and a slash. Names that come again are added to *hidden*. */
-export function flattened(value: Members, hidden: string[] = []): Map<string, Json> {
+/** Returns the members of an object; those of inner ones after the outer key and a slash. */
+export function flattened(value: Members): Map<string, Json> {
   const found = new Map<string, Json>();
   const add = (inner: Members, prefix: string, depth: number): void => {
     for (const [key, member] of Object.entries(inner)) {
       if (depth > 0 && isMembers(member) && Object.keys(member).length > 0) add(member, `${prefix}${key}/`, depth - 1);
-      else {
-        if (found.has(prefix + key)) hidden.push(prefix + key);
-        found.set(prefix + key, member);
-      }
+      else found.set(prefix + key, member);
     }
   };
   add(value, "", DEPTH);
@@ -106,7 +103,7 @@ export class Mapping {
   }
 
   /** Returns the name of the metric in a flattened member; null where it is not one. */
-  metricName(key: string): string | null {
+  private metricName(key: string): string | null {
     const { prefix = "", except = [] } = this.readAs.dialect.values ?? {};
     const isExcepted = except.some((each) => (each.endsWith("/") ? key.startsWith(each) : key === each));
     return this.own.has(key) || isExcepted || !key.startsWith(prefix) ? null : key.slice(prefix.length);

@@ -8,7 +8,7 @@ import { type Dialect, expressionOf, namePattern, type ReadAs } from "./dialect.
 import { DocumentCutter } from "./documents.js";
 import { CsvForm, formOf } from "./forms.js";
 import { flattened, notFinite, numberIn, timeOf } from "./mapping.js";
-import { DIALECTS, NOT_READ } from "./tables.js";
+import { DIALECTS } from "./tables.js";
 
 /** Number of bytes by which a file is recognized. */
 export const HEAD_BYTES = 1 << 16;
@@ -52,12 +52,6 @@ export function recognize(head: Uint8Array, environment: Environment): ReadAs | 
     if (fits(dialect, rows)) return readAs(dialect, rows, head);
   }
   return null;
-}
-
-/** Returns what the log is that begins with *head*, if it is of a program whose logs are not read here; null for all else. */
-export function notReadOf(head: Uint8Array): string | null {
-  const text = plainText(head);
-  return NOT_READ.find((each) => expressionOf(each.text).test(text))?.title ?? null;
 }
 
 /** Returns bytes as letters, without a terminal's colours, which are between the words. */

@@ -5,14 +5,12 @@ import type { Environment } from "../../../typescript/src/profiles.js";
 import type { Json } from "../protocol.js";
 import type { ReadAs } from "./dialect.js";
 import { type Cut, DocumentCutter } from "./documents.js";
-import { formOf, type Found, type RowForm } from "./forms.js";
+import { formOf, type RowForm } from "./forms.js";
 import { isMembers, Mapping, memberAt, type Members, type Neutral, numberIn } from "./mapping.js";
 import { HEAD_BYTES, recognize } from "./recognition.js";
 
 /** One record, and what it says. */
 export interface Row extends Neutral {
-  /** Number of the attempt, counted from 1; a later one supersedes those before. */
-  attempt: number;
   config: Members | null;
   /** The name that the record has for its run. */
   run: string | null;
@@ -29,11 +27,10 @@ export class RowReader {
   private readonly form: RowForm;
   private readonly mapping: Mapping;
   private readonly cutter: DocumentCutter | null;
-  private restarts = 0;
 
-  constructor(readonly readAs: ReadAs, isForCheck = false) {
+  constructor(readonly readAs: ReadAs) {
     const { dialect } = readAs;
-    this.form = formOf(dialect, isForCheck);
+    this.form = formOf(dialect);
     this.mapping = new Mapping(readAs);
     this.cutter = dialect.form.type === "document" ? new DocumentCutter(dialect.form.rows ?? "", dialect.form.rows ? dialect.planned : []) : null;
   }
@@ -49,10 +46,8 @@ export class RowReader {
 
   /** True where a part of the file can be read without what is before it, but for a header. */
   get canBegin(): boolean {
-    const { form, restart } = this.readAs.dialect;
     // What is in one line may depend on the lines before.
-    const isAlone = form.index === undefined;
-    return this.cutter === null && restart === undefined && isAlone;
+    return this.cutter === null && this.readAs.dialect.form.index === undefined;
   }
 
   /** Returns the objects that a chunk of a document completes. */
@@ -62,18 +57,8 @@ export class RowReader {
 
   /** Returns the row of a line, the rule by which it cannot be read, or null for what is not a record. */
   read(data: Uint8Array, isFirst: boolean): Row | { reason: string } | null {
-    const found = this.find(data, isFirst);
+    const found = this.form.read(data, isFirst);
     return found === null || "reason" in found ? found : this.rowOf(found.value);
-  }
-
-  /** Returns the object of a line, with what is wrong with it. */
-  find(data: Uint8Array, isFirst: boolean): Found {
-    return this.form.read(data, isFirst);
-  }
-
-  /** Returns the name of the metric in a member; null where it is not one. */
-  metricName(key: string): string | null {
-    return this.mapping.metricName(key);
   }
 
   private plannedIn(value: Members): number | null {
@@ -81,16 +66,14 @@ export class RowReader {
     return planned.map((key) => numberIn(memberAt(value, key))).find((found) => found !== null) ?? null;
   }
 
-  /** Returns the row of an object that was found; call it once for each, in their order. */
-  rowOf(value: Members): Row {
-    const { config, config_except: except = [], run, restart, end, define } = this.readAs.dialect;
-    if (restart && value[restart.key] === restart.equals) this.restarts++;
+  private rowOf(value: Members): Row {
+    const { config, config_except: except = [], run, end, define } = this.readAs.dialect;
     const [settings, name] = [config === undefined ? undefined : memberAt(value, config), run === undefined ? undefined : memberAt(value, run)];
     const ending = end && value[end.key] === end.equals ? wordIn(end.reasons, memberAt(value, end.reason)) : null;
     const metric = define && value[define.key] === define.equals ? memberAt(value, define.name) : null;
     const goal = define && typeof metric === "string" ? wordIn(define.goals, memberAt(value, define.goal)) : null;
     return {
-      ...this.mapping.neutral(value), attempt: Math.max(1, this.restarts), config: isMembers(settings) ? without(settings, except) : null,
+      ...this.mapping.neutral(value), config: isMembers(settings) ? without(settings, except) : null,
       run: typeof name === "string" && name !== "" ? name : null, end: ending, planned: this.plannedIn(value), goal: goal === null ? null : [metric as string, goal],
     };
   }

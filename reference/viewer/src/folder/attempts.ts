@@ -22,15 +22,9 @@ export class Attempts {
   private readonly lines: number[] = [];
   private readonly fromSteps: number[] = [];
   private phase: string | null = null;
-  /** The number of the last attempt in a log of another program. */
-  lastAttempt = 1;
 
   get hasAny(): boolean {
-    return this.lines.length > 0 || this.lastAttempt > 1;
-  }
-
-  learnAttempt(attempt: number): void {
-    this.lastAttempt = Math.max(this.lastAttempt, attempt);
+    return this.lines.length > 0;
   }
 
   /** The phase of the run itself. */

@@ -10,10 +10,9 @@ import { detectProfile, streamName } from "../../../typescript/src/profiles.js";
 import { hasManifest, manifestIn, objectIn } from "../../../typescript/src/sidecars.js";
 import { PROFILES } from "../../../typescript/src/tables.js";
 import { memberAt } from "../dialects/mapping.js";
-import { RowChecker } from "../dialects/row-checker.js";
-import { HEAD_BYTES, notReadOf } from "../dialects/recognition.js";
+import { HEAD_BYTES } from "../dialects/recognition.js";
 import { headOf, RowReader, readAsOf } from "../dialects/row-reader.js";
-import type { AxisPlace, CurveRequest, Detail, Frame, Listing, Ranks, Run, Severity } from "../protocol.js";
+import type { CurveRequest, Detail, Frame, Listing, Ranks, Run, Severity } from "../protocol.js";
 import { isOfLatestAttempt } from "../run-fields.js";
 import { framesOf, MOST_FINE } from "./curves.js";
 import { detailOf } from "./details.js";
@@ -27,6 +26,8 @@ import { type Members, Scan } from "./scan.js";
 /** A part of a file that is read for one finer curve, in bytes. */
 const MOST_PART = 256 << 20;
 const PIECE = 1 << 20;
+/** Names of files that are not read; the others are counted. */
+const MOST_NAMED = 5;
 
 interface Entry {
   id: string;
@@ -35,9 +36,8 @@ interface Entry {
   row: Run;
   /** The revision in which the row last changed. */
   revision: number;
+  /** Null before the check, and for the log of another program. */
   report: FileReport | null;
-  /** Where the findings of another program's log are on each axis. */
-  places: ReadonlyMap<object, AxisPlace> | null;
 }
 
 export class Catalog {
@@ -46,6 +46,8 @@ export class Catalog {
   private readonly ranked = new Map<string, Entry>();
   /** Ids of what is not a run, with the revision in which that was found. */
   private readonly removed = new Map<string, number>();
+  /** Paths of files that are of no format which is read here. */
+  private readonly notRead: string[] = [];
   private revision = 1;
   private ready: () => void = () => undefined;
   /** Resolves when rows can be shown. */
@@ -88,7 +90,7 @@ export class Catalog {
     const known = serial === this.serial ? revision! : 0;
     const runs = [...this.entries.values()].filter((entry) => entry.revision > known).map(({ row }) => row);
     const removed = [...this.removed].filter(([, at]) => at > known).map(([id]) => id);
-    return { revision: `${this.serial}:${this.revision}`, complete: known === 0, root: this.root, version: "", runs, removed };
+    return { revision: `${this.serial}:${this.revision}`, complete: known === 0, root: this.root, version: "", runs, removed, problems: problemsOf(this.notRead) };
   }
 
   async curves(request: CurveRequest, take: (frame: Frame) => void): Promise<void> {
@@ -105,7 +107,7 @@ export class Catalog {
     const entry = this.entry(run);
     if (!entry.scan) throw new Error(entry.row.message ?? "the run was not read yet");
     if (!entry.report) await this.check(entry);
-    return detailOf(entry.stream, entry.scan, entry.row, entry);
+    return detailOf(entry.stream, entry.scan, entry.row, entry.report);
   }
 
   /** Returns what the ranks of a run have logged; null where only one has a stream. */
@@ -181,14 +183,8 @@ export class Catalog {
         this.put(entry, unreadableRow(entry.id, "it is not of a known format", scan.size));
         return;
       }
-      const title = notReadOf(await headOf(stream.blob!));
-      if (title !== null) {
-        entry.scan = null;
-        // It is not damaged: it was not looked at.
-        this.put(entry, { ...unreadableRow(entry.id, `${title}: this page does not read it; \`toyspec view\` does`, scan.size), state: "complete" });
-        return;
-      }
-      if (stream.isBelow) {
+      if (stream.isBelow || scan.records === 0) {
+        this.notRead.push(stream.path);
         this.entries.delete(entry.id);
         this.removed.set(entry.id, ++this.revision);
         this.changed(entry.id);
@@ -201,16 +197,16 @@ export class Catalog {
 
   private async check(entry: Entry): Promise<void> {
     const { stream } = entry;
-    const { rows } = entry.scan!;
-    const sidecars = rows ? [] : await Promise.all(stream.sidecars.map(readSidecar));
-    const checker = rows ? new RowChecker(stream.path, rows.readAs) : new StreamChecker({ path: stream.path, name: stream.name, hasManifest: hasManifest(sidecars), directory: stream.directory });
+    // The rules for logs of other programs are those of `toyspec check` alone.
+    if (entry.scan!.rows) return;
+    const sidecars = await Promise.all(stream.sidecars.map(readSidecar));
+    const checker = new StreamChecker({ path: stream.path, name: stream.name, hasManifest: hasManifest(sidecars), directory: stream.directory });
     for await (const chunk of chunks(stream.blob!, () => {})) {
       checker.feed(chunk);
       if (this.isClosed) return;
     }
     const report = checker.finish(streamName(stream.name) === PROFILES["toy/v1"].file ? sidecars : []);
     if (stream.sealed) await addSealFindings(report, stream.name, stream.sealed);
-    entry.places = checker instanceof RowChecker ? checker.places : null;
     entry.report = report;
     const findings: { [severity in Severity]: number } = { error: 0, warning: 0, info: 0 };
     for (const { severity } of report.findings) findings[severity]++;
@@ -229,7 +225,14 @@ export class Catalog {
 }
 
 function newEntry(id: string, stream: Stream): Entry {
-  return { id, stream, scan: null, row: unreadableRow(id, "", 0), revision: 0, report: null, places: null };
+  return { id, stream, scan: null, row: unreadableRow(id, "", 0), revision: 0, report: null };
+}
+
+/** Returns what is to be said about files that are not read here. */
+function problemsOf(paths: readonly string[]): string[] {
+  if (paths.length === 0) return [];
+  const more = paths.length > MOST_NAMED ? ` and ${paths.length - MOST_NAMED} more` : "";
+  return [`Not read here: ${paths.slice(0, MOST_NAMED).join(", ")}${more}. \`toyspec view FOLDER\` also reads console output and other formats.`];
 }
 
 /** Yields each stream with the shortest end of its path that no other has. */

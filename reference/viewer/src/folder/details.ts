@@ -22,18 +22,12 @@ const LISTS: { readonly [kind: string]: string } = {
 
 const NOWHERE: AxisPlace = { step: null, t: null, epoch: null, tokens: null };
 
-/** What a check found; of another program's log, where its findings are. */
-export interface Checked {
-  report: FileReport | null;
-  places: ReadonlyMap<object, AxisPlace> | null;
-}
-
-/** Returns what the page of a run shows. */
-export async function detailOf(stream: Stream, scan: Scan, row: Run, { report, places: known }: Checked): Promise<Detail> {
+/** Returns what the page of a run shows; *report* is null where nothing has checked it. */
+export async function detailOf(stream: Stream, scan: Scan, row: Run, report: FileReport | null): Promise<Detail> {
   const found = new Collected();
   const findings = (report?.findings ?? []).slice(0, MOST_ITEMS).map((each): Finding => {
     const { rule, severity, line, offset, pointer, message, help, sidecar } = each;
-    return { rule, severity, file: sidecar ?? stream.name, line, offset: scan.isPacked && sidecar === undefined ? null : offset, pointer, message, help, ...(known?.get(each) ?? NOWHERE) };
+    return { rule, severity, file: sidecar ?? stream.name, line, offset: scan.isPacked && sidecar === undefined ? null : offset, pointer, message, help, ...NOWHERE };
   });
   const places = new FindingPlaces(findings, tokensOf(scan));
   const account = scan.dialect === null ? await recordsOf(stream, scan, found, places) : accountOf(scan);

@@ -254,28 +254,24 @@ export class Scan {
     return this.lastPlace + this.interval > last ? null : false;
   }
 
-  private takeRow({ step, time, origin, epoch, values, attempt, config, run, end, planned, goal }: Row): void {
+  private takeRow({ step, time, origin, epoch, values, config, run, end, planned, goal }: Row): void {
     this.records++;
     this.takePlan(planned, values.size === 0 ? null : (step ?? epoch));
-    if (this.learns) this.attempts.learnAttempt(attempt);
-    this.isOld = !this.learns && attempt < this.attempts.lastAttempt;
     const figure = step ?? this.lastStep ?? 0;
-    if (!this.isOld) {
-      this.origin ??= origin;
-      if (time !== null && origin === this.origin) this.takeTime(time);
-      this.start ??= {};
-      if (config && Object.keys(config).length > 0) this.start["config"] ??= config;
-      if (run !== null) this.start["name"] ??= run;
-      if (end !== null) this.end = { reason: end };
-      if (goal !== null) this.goals.set(...goal);
-      if (step === null && values.size === 0) return;
-      // An evaluation may have an earlier step, or count epochs.
-      if (step !== null && Number.isSafeInteger(figure)) this.lastStep = Math.max(this.lastStep ?? figure, figure);
-    }
+    this.origin ??= origin;
+    if (time !== null && origin === this.origin) this.takeTime(time);
+    this.start ??= {};
+    if (config && Object.keys(config).length > 0) this.start["config"] ??= config;
+    if (run !== null) this.start["name"] ??= run;
+    if (end !== null) this.end = { reason: end };
+    if (goal !== null) this.goals.set(...goal);
+    if (step === null && values.size === 0) return;
+    // An evaluation may have an earlier step, or count epochs.
+    if (step !== null && Number.isSafeInteger(figure)) this.lastStep = Math.max(this.lastStep ?? figure, figure);
     if (!Number.isFinite(figure)) return;
     const seconds = time === null ? NaN : origin === "unix" ? time - (this.firstTime ?? time) : time;
     this.place = { step: figure, time: seconds, epoch: epoch ?? NaN };
-    for (const [name, value] of values) this.pyramid(name, this.isOld ? this.stretch() : this.latest)?.add(figure, seconds, this.place.epoch, Number.isFinite(value) ? value : NaN, this.offset, this.line);
+    for (const [name, value] of values) this.pyramid(name, this.latest)?.add(figure, seconds, this.place.epoch, Number.isFinite(value) ? value : NaN, this.offset, this.line);
   }
 
   private follow(profile: ProfileName | null): void {
