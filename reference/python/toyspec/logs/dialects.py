@@ -48,7 +48,6 @@ class Form(_Part, frozen=True, kw_only=True):
     delimiter: str = ","
     columns: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
-    separator: str = ""
     carry: tuple[str, ...] = ()
     index: str = ""
     place: EpochStep | None = None

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
     # The first name in parentheses: (mean=0.5, max=2).
-    r"((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))[A-Za-z_][\w./()%@-]*)['\"]?(?:\s{0,6}[=:]\s{0,8}"
+    r"((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))[A-Za-z_][\w./()%@-]*"
+    r"(?: \([A-Za-z/%]{1,8}\)(?=\s*[=:]))?)['\"]?(?:\s{0,6}[=:]\s{0,16}"
     r"|\s{1,3}(?!(?:nan|inf)(?: \w{1,30}){0,2}\s?[=:])|(?:\sso\sfar)?\sis:?\s{1,3})['\"]?"
     # A duration, a date, a hexadecimal number and a progress bar begin with digits too: train: 40%|████      | 2/5.
     r"(?!\d+%\|[\s\u2588-\u258f#\d]*\||\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d|0x[\da-f])"
@@ -38,7 +39,7 @@ _PAIR = re.compile(
 )
 _SIGN = re.compile(r"[=:]|\bis\b")
 # What is before the last word of a name.
-_WORDS_BEFORE = re.compile(r"(?:[|;,>\][(){}\t]|\s-)\s*((?:[^\W\d_][\w/-]{0,30} ){1,3})$")
+_WORDS_BEFORE = re.compile(r"(?:[|;,>\][(){}\t]|\s-)\s*((?:[^\W\d_][\w/'-]{0,30} ){1,3})$")
 # A number without a sign has all words before it as its name if nothing else follows it: ", Learning Rate 1e-05, ".
 _CLOSED = re.compile(r"\s?[A-Za-z%][\w%/]{0,11}(?=\s*(?:[|,;)\t]|$))|\s*(?:[|,;)\t]|$)", re.ASCII)
 # A line of nothing but pairs begins with a name, and so does what is after a headline: "Epoch 1: Average loss: 0.5".
@@ -87,10 +88,6 @@ _MOST_TEXT = 4096
 _MOST_STATES = 100
 _LONG_LINE = 1 << 20
 _ABSENT = ("", "NA", "N/A", "n/a", "None", "null")
-_FIRST_NUMBER = re.compile(
-    r"\s*['\"]?([-+]?(?:\d+(?:,\d{3})*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan(?:\b|(?=m?s\b))|inf(?:inity)?\b))",
-    re.ASCII | re.IGNORECASE,
-)
 # A name of what a training measures, and a number with a decimal point soon after it: what is worth a closer look.
 _MEASURE = (
     r"(?<![a-z])(?:loss(?:es)?|acc(?:uracy)?|rewards?|returns?|error|err|scores?|perplexity|ppl|precision|recall|f1"
@@ -106,8 +103,6 @@ _SETTING = re.compile(
 )
 _LONGEST_MEASURED = 1000
 _UNNAMED = re.compile(r"(?<![\w.:/;-])\d+(?:[.,]\d+)*\s?[A-Za-z]+(?:/[A-Za-z]+)?(?![\w=:])", re.ASCII)
-# In what is before the last mark of a part that has several pairs.
-_NAMES_END = re.compile(r"[:=,\d]", re.ASCII)
 _BLANKS = " "
 _SEMICOLON = ";"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?", re.ASCII)
@@ -358,7 +353,6 @@ class PatternForm:
         self._dialect = dialect
         self._writers: dict[str, PatternForm] = {}
         self._patterns = [re.compile(pattern) for pattern in form.patterns]
-        self._separator = form.separator
         self._json = JsonForm(takes_bare=True, values=dialect.values)
         self._carry = dict.fromkeys(form.carry)
         self._place = form.place
@@ -389,7 +383,7 @@ class PatternForm:
 
     def unnamed(self, data: bytes) -> str:
         """Return the first number with a unit among the pairs of a line that has no name; empty for none."""
-        parts = None if self._separator else self._parts(data)
+        parts = self._parts(data)
         found = _UNNAMED.search(_PAIR.sub(";", parts.get("pairs", ""))) if parts else None
         return "" if found is None else found[0]
 
@@ -467,8 +461,7 @@ class PatternForm:
         columns = self._columns.get(len(cells), [])
         found |= {name: _cell(cell.removesuffix("G")) for name, cell in zip(columns, cells, strict=False)}
         found = self._with_own_places(found, own, pairs)
-        found = _with_pairs(found, pairs, separator=self._separator)
-        found = _with_pairs(found, eval_pairs, prefix="eval/", separator=self._separator)
+        found = _with_pairs(_with_pairs(found, pairs), eval_pairs, prefix="eval/")
         if self._index:
             found.setdefault(self._index, self._rows)
             self._rows += 1
@@ -492,7 +485,7 @@ class PatternForm:
     def _with_own_places(self, found: dict[str, Any], own: set[str], pairs: str | None) -> dict[str, Any]:
         """Return *found* with the step or epoch that a pair of the line says in place of one that was carried."""
         carried = [name for name in self._carry if name not in own and name in (pairs or "")]
-        if pairs is None or self._separator or not carried:
+        if pairs is None or not carried:
             return found
         said = {name: _figure(figure, glued) for name, figure, glued in _pairs_in(pairs)}
         for name in carried:
@@ -686,15 +679,9 @@ def is_number_in_text(value: Any) -> bool:
     return type(value) is str and type(_number_in(value)) is not str
 
 
-def _with_pairs(groups: dict[str, Any], text: Any, *, prefix: str = "", separator: str = "") -> dict[str, Any]:
-    """Return *groups* and the numbers in *text* by *prefix* and the names before them, each under a name of its own.
-
-    Where *separator* is not empty, it is between the pairs, and names may have blanks.
-    """
-    pairs: list[tuple[str, str, str]] = []
-    if isinstance(text, str):
-        pairs = _separated(text, separator) if separator else _pairs_in(text)
-    figures = [(prefix + name, _figure(figure, glued)) for name, figure, glued in pairs]
+def _with_pairs(groups: dict[str, Any], text: str | None, *, prefix: str = "") -> dict[str, Any]:
+    """Return *groups* and the numbers in *text* by *prefix* and the names before them, each under a name of its own."""
+    figures = [(prefix + name, _figure(figure, glued)) for name, figure, glued in _pairs_in(text or "")]
     # A pattern may name a part of the pairs, such as the epoch.
     figures = [(name, figure) for name, figure in figures if not _is_same(groups.get(name, _ABSENT), figure)]
     names = distinct([*groups, *(name for name, _ in figures)])[len(groups) :]
@@ -777,32 +764,6 @@ def _items_of(found: re.Match[str]) -> list[str] | None:
 
 def _indexed(name: str, items: Sequence[str]) -> list[tuple[str, str, str]]:
     return [(f"{name}/{index}", item, "") for index, item in enumerate(items)]
-
-
-def _separated(text: str, separator: str) -> list[tuple[str, str, str]]:
-    """Return name and number of each part of *text* between separators that has both."""
-    found = []
-    for part in text.split(separator):
-        listed = _LIST.search(part)
-        items = None if listed is None else _items_of(listed)
-        if listed is not None and items is not None:
-            name, after = part[: listed.start()].strip(" \t,;'\""), part[listed.end() :]
-            is_alone = _NAMES_END.search(name) is None and _PAIR.search(after) is None
-            found += _indexed(name, items) if is_alone else _named_pairs(part)
-            continue
-        several = _PAIR.findall(part)
-        place = max(part.rfind(":"), part.rfind("="))
-        # A name of words may have one of a number that is none: "number of nan iterations: 0".
-        is_one = place >= 0 and _NAMES_END.search(part[:place]) is None and _FIRST_NUMBER.match(part, place + 1)
-        if len(several) > 1 and not is_one:
-            found += several
-            continue
-        if place < 0:
-            place = part.rstrip().rfind(" ")
-        name, number = part[:place].strip(" \t,;"), _FIRST_NUMBER.match(part, place + 1)
-        if place > 0 and name and number is not None:
-            found.append((name, number[1], ""))
-    return found
 
 
 def _figure(figure: str, glued: str) -> Any:

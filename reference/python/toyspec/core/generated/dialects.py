@@ -229,7 +229,6 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'title': 'XGBoost and LightGBM console output',
   'rank': 'shape',
   'form': {'type': 'pattern',
-           'separator': '\t',
            'patterns': ['^(?:\\[\\d\\d:\\d\\d:\\d\\d\\] '
                         ')?\\[(?P<step>\\d{1,9})\\]\\s+(?P<pairs>\\S.*:\\s?[-+\\dn].*)$',
                         '^(?P<step>\\d{1,9}):\\t(?P<pairs>learn: .*)$']},
@@ -1195,7 +1194,6 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'source': {'program': 'Megatron-LM', 'version': 'core 0.14', 'where': 'training_log'},
   'rank': 'program',
   'form': {'type': 'pattern',
-           'separator': '|',
            'patterns': ['^(?:\\S+:)?\\s*(?:samples/sec: (?P<samples_per_sec>[\\d.]+) '
                         '\\|)?\\s*(?:\\[(?P<time>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d+)?)\\])?\\s*iteration\\s+(?P<step>\\d+)/\\s*(?P<planned>\\d+) '
@@ -1515,7 +1513,6 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'source': {'program': 'OLMo', 'version': '0.6', 'where': 'Trainer.log_metrics_to_console'},
   'rank': 'program',
   'form': {'type': 'pattern',
-           'separator': '|',
            'patterns': ['\\[(?:train '
                         ')?step=(?P<step>\\d+)/(?P<planned>[\\d,]+)(?:,epoch=(?P<epoch>\\d+))?[^\\]]*\\]\\s*$',
                         '^\\s{2,}(?P<pairs>[A-Za-z][\\w/ '
