@@ -223,6 +223,7 @@ def test_hostile_argument_is_inert(words: tuple[str, ...], capsys: pytest.Captur
 def test_start_imports_nothing_heavy() -> None:
     """Checking a regular stream loads none of the modules that cost as much as msgspec."""
     heavy = "jsonschema rich click dataclasses shtab difflib shutil hashlib json urllib concurrent.futures subprocess"
+    heavy += " pytest"
     code = (
         "import sys; from toyspec.core.command_line.main import main; code = main(['check', '-']); "
         f"print(sorted(set({heavy.split()!r}) & set(sys.modules)), code)"

@@ -112,7 +112,7 @@ def test_numbers_of_bands(tmp_path: Path) -> None:
     numbers = {"curve": 31, "exact": 100, "steps": 40, "final": 1}
     assert numbers == {each: len(made(run, each).metrics["loss"].bands) for each in numbers}
     assert ["step_ms", "@seconds"] == list(made(run, "performance").metrics)
-    with pytest.raises(ExpectationError, match="'curve'"):
+    with pytest.raises(ValueError, match="'curve'"):
         shape_of("other")
 
 

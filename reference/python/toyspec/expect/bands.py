@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.core.errors import ToyspecError, must_be_one_of
+from toyspec.core.command_line.figures import figure
+from toyspec.core.errors import ToyspecError, check_choice
+from toyspec.core.escaping import shortened
 from toyspec.core.files import open_file
 from toyspec.core.runs.history import placed_curves
 from toyspec.core.runs.run import open_run
+from toyspec.core.runs.run_facts import differing
 from toyspec.expect.measurements import cost_goal, is_compared, is_seed
 from toyspec.expect.ordered import Ordered, ordered
 
@@ -89,6 +92,19 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
     line: int | None = None
     """Line of the first value in the window."""
 
+    @property
+    def place(self) -> str:
+        """The steps of the window; nothing for a setting."""
+        last = "" if self.first == self.last else f" to {self.last}"
+        return "" if self.first is None else f"{self.first}{last}"
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, with what was found and expected."""
+        what = {"setting": "different", "metric": "missing"}.get(self.what, self.what)
+        place = f" at step{'s' * (self.first != self.last)} {self.place}" if self.place else ""
+        return f"{shortened(self.name)} is {what}{place}: {figure(self.found)}, expected {figure(self.expected)}"
+
 
 class Shape(NamedTuple):
     """Which bands are made of runs, and how wide they are."""
@@ -119,14 +135,9 @@ PRESETS = {
 
 
 def shape_of(preset: str = "curve", **changes: Any) -> Shape:
-    """Return the shape of a preset with those of *changes* that are not None; raise ExpectationError."""
-    if preset not in PRESETS:
-        raise ExpectationError(f"unknown preset {preset!r}; {must_be_one_of(PRESETS)}")
-    try:
-        return PRESETS[preset]._replace(**{name: each for name, each in changes.items() if each is not None})
-    except (TypeError, ValueError):
-        known = must_be_one_of(Shape._fields)
-        raise ExpectationError(f"unknown option among {', '.join(changes)}; each {known}") from None
+    """Return the shape of a preset with those of *changes* that are not None; raise ValueError."""
+    check_choice("preset", preset, PRESETS)
+    return PRESETS[preset]._replace(**{name: each for name, each in changes.items() if each is not None})
 
 
 def expectation_of(
@@ -140,21 +151,20 @@ def expectation_of(
     """
     opened = [open_run(run, dialect=choice) for run in runs]
     curves = [_values_of(run, choice) for run in opened]
-    settings = opened[0].facts.settings or {}
-    for run in opened[1:]:
-        other = run.facts.settings or {}
-        settings = {name: value for name, value in settings.items() if name in other and other[name] == value}
+    known = opened[0].facts.metrics or {}
     metrics: dict[str, MetricBands] = {}
     for name in curves[0]:
         if is_compared(name, globs, costs=shape.costs) and all(name in each for each in curves):
-            goal = _goal(name, opened[0]) if shape.at_least else None
-            bands = _bands([each[name] for each in curves], shape, goal)
+            goal = (known[name].goal if name in known else None) or cost_goal(name)
+            bands = _bands([each[name] for each in curves], shape, goal if shape.at_least else None)
             if bands:
                 metrics[name] = MetricBands(bands, shape.of)
     if not metrics:
         raise ExpectationError("the runs have no such metric of finite numbers in common; name others with --metric")
-    settings = {name: value for name, value in settings.items() if not is_seed(name)}
-    return Expectation(runs=[run.facts.name for run in opened], settings=settings, metrics=metrics)
+    settings = [run.facts.settings or {} for run in opened]
+    differ = differing(settings)
+    equal = {name: value for name, value in settings[0].items() if name not in differ and not is_seed(name)}
+    return Expectation(runs=[run.facts.name for run in opened], settings=equal, metrics=metrics)
 
 
 def departures(run: str, expected: Expectation, *, choice: DialectChoice) -> tuple[str, list[Departure]]:
@@ -218,11 +228,6 @@ def read_expectation(path: str) -> Expectation:
         raise ExpectationError(f"{path}: {error.strerror or error}") from None
     except msgspec.DecodeError as error:
         raise ExpectationError(f"{path}: {error}; write it with `toyspec expect write`") from None
-
-
-def _goal(name: str, run: Run) -> Literal["min", "max"] | None:
-    facts = (run.facts.metrics or {}).get(name)
-    return (facts.goal if facts else None) or cost_goal(name)
 
 
 def _values_of(run: Run, choice: DialectChoice) -> dict[str, Ordered]:

@@ -5,10 +5,9 @@ The values are those of ``history``: what a resumption superseded does not count
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
-from math import inf, isfinite, sqrt
+from math import inf, isfinite, sqrt, ulp
 from sys import float_info
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -37,8 +36,6 @@ _TIMES_NOISE = 6.0
 """A difference is beyond the noise where it is larger than so many times the noise around its step."""
 _NOISE_SHARE, _NOISE_STEPS = 20, 5
 """The noise of a step is that of a twentieth of all steps on each side of it, and of at least five."""
-_INTEGER, _FLOAT = struct.Struct("<q"), struct.Struct("<d")
-_INTEGER32, _FLOAT32 = struct.Struct("<i"), struct.Struct("<f")
 
 
 class NotComparableError(ToyspecError):
@@ -210,58 +207,55 @@ class _Pair:
     def __init__(self, name: str, rank: int, logs: tuple[_Log, _Log]) -> None:
         self._name, self._rank, self._logs = name, rank, logs
         self._curves = [ordered(each.curves.get(name)) for each in logs]
-        self.is_shared = all(each.curves.get(name) for each in logs)
         self.compared = 0
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether both runs have the metric."""
+        return all(each.steps for each in self._curves)
 
     def parting(self, tolerance: Tolerance, noise: _Noise | None) -> Parting | None:
         """Return the first place at which the curves differ; None if they are equal."""
         a, b = self._curves
-        at = _same_begin(a, b)
-        other = at
-        while at < len(a.steps) and other < len(b.steps):
-            step = a.steps[at]
-            if step != b.steps[other]:
-                break
-            if not tolerance.accepts(a.values[at], b.values[other], noise.at(step) if noise else 0.0):
-                self.compared = at + 1
-                return self._found(at, other)
-            at, other = at + 1, other + 1
+        at, most = _same_begin(a, b), min(len(a.steps), len(b.steps))
+        while (
+            at < most
+            and a.steps[at] == b.steps[at]
+            and tolerance.accepts(a.values[at], b.values[at], noise.at(a.steps[at]) if noise else 0.0)
+        ):
+            at += 1
         self.compared = at
-        if at < len(a.steps) and (other == len(b.steps) or a.steps[at] < b.steps[other]):
-            return self._found(at, None)
-        return self._found(None, other) if other < len(b.steps) else None
-
-    def _found(self, *places: int | None) -> Parting:
-        """Return the parting at *places* of both curves, None where one lacks it."""
-        sides = [self._side(*each) for each in zip(self._logs, self._curves, places, strict=True)]
-        owner = 0 if places[0] is not None else 1
-        curve, place = self._curves[owner], places[owner]
-        assert place is not None
-        original = self._logs[owner].curves[self._name]
-        phase = original.phase_of(curve.place_of(place)) or self._logs[owner].events.phase
+        left = [each.steps[at] for each in (a, b) if at < len(each.steps)]
+        if not left:
+            return None
+        step = min(left)
+        sides = [
+            self._side(log, curve, at) if at < len(curve.steps) and curve.steps[at] == step else None
+            for log, curve in zip(self._logs, self._curves, strict=True)
+        ]
+        owner = 0 if sides[0] else 1
+        log = self._logs[owner]
         what: Literal["value", "step", "metric", "rank"] = "value"
-        if None in places:
+        if None in sides:
             lacking = self._logs[1 - owner]
             what = "step" if self._name in lacking.curves else "metric" if lacking.stream else "rank"
-        values = [None if each is None else each.value for each in sides]
+        values = [each.value if each else None for each in sides]
         return Parting(
             metric=self._name,
             rank=self._rank,
-            phase=phase,
-            step=curve.steps[place],
+            phase=log.curves[self._name].phase_of(self._curves[owner].place_of(at)) or log.events.phase,
+            step=step,
             what=what,
             a=sides[0],
             b=sides[1],
             **_differences(*values),
         )
 
-    def _side(self, log: _Log, curve: Ordered, place: int | None) -> Side | None:
-        if place is None:
-            return None
-        line = log.curves[self._name].line_of(curve.place_of(place))
+    def _side(self, log: _Log, curve: Ordered, at: int) -> Side:
+        line = log.curves[self._name].line_of(curve.place_of(at))
         if line < 0:
-            line = _line_from(log, -line, self._name, curve, place)
-        value = curve.values[place]
+            line = _line_from(log, -line, self._name, curve.steps[at])
+        value = curve.values[at]
         return Side(log.stream, line, str(value) if isinstance(value, float) and not isfinite(value) else value)
 
 
@@ -320,23 +314,17 @@ def _differences(a: Cell, b: Cell) -> dict[str, Any]:
 
 
 def _ulps(a: float, b: float) -> tuple[int, Literal[32, 64]]:
-    """Return how many values of the narrower type that has *a* and *b* are between them, and its width."""
+    """Return the difference in units in the last place of the larger one, of the narrower type that has both values."""
     # An integer of a log may have more digits than either type.
     a, b = float(a), float(b)
-    if binary32(a) == a and binary32(b) == b:
-        return abs(_rank(a, _FLOAT32, _INTEGER32) - _rank(b, _FLOAT32, _INTEGER32)), 32
-    return abs(_rank(a, _FLOAT, _INTEGER) - _rank(b, _FLOAT, _INTEGER)), 64
+    is_narrow = binary32(a) == a and binary32(b) == b
+    unit = ulp(max(abs(a), abs(b))) * (2.0**29 if is_narrow else 1)
+    return round(abs(a / unit - b / unit)), 32 if is_narrow else 64
 
 
-def _rank(value: float, number: struct.Struct, integer: struct.Struct) -> int:
-    """Return the place of *value* among all numbers of its type, 0 for zero."""
-    found: int = integer.unpack(number.pack(abs(value)))[0]
-    return -found if value < 0 else found
-
-
-def _line_from(log: _Log, line: int, name: str, curve: Ordered, place: int) -> int:
+def _line_from(log: _Log, line: int, name: str, step: Step) -> int:
     """Return the line of a value that is in *line* or after it: records in which each has one value."""
-    step, attempts = curve.steps[place], Attempts()
+    attempts = Attempts()
     # Of several at one step, the last ones are in later blocks.
     with read(log.stream, mode="salvage", dialect=log.choice) as reading:
         for record in reading:

@@ -156,62 +156,48 @@ def _check(options: Namespace) -> int:
         answer = {"status": "differs" if found else "as expected", "run": stream, "expected": path, "departures": found}
         sys.stdout.write(inert_json(answer) + "\n")
     else:
-        {"text": _print_text, "github": _print_github, "markdown": _print_markdown}[options.format](
-            stream, expected, found, options
-        )
+        print_departures(stream, expected, found, options.format, Terminal(color=options.color))
     return exit_codes.FINDINGS if found else exit_codes.OK
 
 
-def _sentence(run: str, expected: Expectation, found: Sequence[Departure]) -> str:
-    if not found:
-        count = f"{counted(len(expected.metrics), 'metric')} and {counted(len(expected.settings), 'setting')}"
-        return f"{shown(run)} is as expected: {count}"
-    names = dict.fromkeys(shortened(each.name) for each in found)
-    return f"{shown(run)} is not as expected: {some_of(list(names), _MOST_NAMES)}"
-
-
-def _place(each: Departure) -> str:
-    return "" if each.first is None else str(each.first) if each.first == each.last else f"{each.first} to {each.last}"
-
-
-def _print_text(run: str, expected: Expectation, found: Sequence[Departure], options: Namespace) -> None:
-    print(_sentence(run, expected, found))
-    if not found:
+def print_departures(
+    run: str, expected: Expectation, found: Sequence[Departure], form: str, terminal: Terminal
+) -> None:
+    """Print where *run* is not as *expected*: as text, as annotations of a workflow, or in Markdown."""
+    if form == "github":
+        _print_annotations(run, found)
+    names = some_of(list(dict.fromkeys(shortened(each.name) for each in found)), _MOST_NAMES)
+    counts = f"{counted(len(expected.metrics), 'metric')} and {counted(len(expected.settings), 'setting')}"
+    sentence = f"{shown(run)} is {f'not as expected: {names}' if found else f'as expected: {counts}'}"
+    print(f"### {'❌' if found else '✅'} {_markdown(sentence)}\n" if form == "markdown" else sentence)
+    if not found or form == "github":
         return
     rows = [["", "", "steps", "expected", "found", "line"]]
     rows += [
-        [each.what, shortened(each.name), _place(each), figure(each.expected), figure(each.found), cell(each.line, str)]
+        [each.what, shortened(each.name), each.place, figure(each.expected), figure(each.found), cell(each.line, str)]
         for each in found[:_MOST_ROWS]
     ]
-    print_table(rows, ["left", "left", "right", "left", "left", "right"], Terminal(color=options.color), droppable=[5])
+    if form == "markdown":
+        rows[1:1] = [["---"] * len(rows[0])]
+        print("\n".join("| " + " | ".join(map(_markdown, each)) + " |" for each in rows))
+    else:
+        print_table(rows, ["left", "left", "right", "left", "left", "right"], terminal, droppable=[5])
     if len(found) > _MOST_ROWS:
-        print(f"and {len(found) - _MOST_ROWS} more; --json lists all")
+        print(f"\nand {len(found) - _MOST_ROWS} more; --json lists all")
+    if form == "markdown":
+        _print_pictures(expected, found)
 
 
-def _print_github(run: str, expected: Expectation, found: Sequence[Departure], options: Namespace) -> None:
+def _print_annotations(run: str, found: Sequence[Departure]) -> None:
     from toyspec.core.commands.report_formats import workflow_command
 
-    del options
     # Of the windows of a metric, the longest says enough.
     for each in {(each.name, each.what): each for each in reversed(found)}.values():
-        what = "different" if each.what == "setting" else "missing" if each.what == "metric" else each.what
-        place = f" at step{'s' * (each.first != each.last)} {_place(each)}" if each.first is not None else ""
-        text = f"{shortened(each.name)} is {what}{place}: {figure(each.found)}, expected {figure(each.expected)}"
-        print(workflow_command("error", text, file=shown(run), line=str(each.line or 1), title="toyspec expect"))
-    print(_sentence(run, expected, found))
+        line = str(each.line or 1)
+        print(workflow_command("error", each.sentence, file=shown(run), line=line, title="toyspec expect"))
 
 
-def _print_markdown(run: str, expected: Expectation, found: Sequence[Departure], options: Namespace) -> None:
-    del options
-    print(f"### {'❌' if found else '✅'} {_markdown(_sentence(run, expected, found))}")
-    if not found:
-        return
-    print("\n| what | name | steps | expected | found |\n|---|---|---|---|---|")
-    for each in found[:_MOST_ROWS]:
-        cells = (each.what, shortened(each.name), _place(each), figure(each.expected), figure(each.found))
-        print("| " + " | ".join(map(_markdown, cells)) + " |")
-    if len(found) > _MOST_ROWS:
-        print(f"\nand {len(found) - _MOST_ROWS} more")
+def _print_pictures(expected: Expectation, found: Sequence[Departure]) -> None:
     print("\n```text")
     for name, metric in expected.metrics.items():
         marks = {(each.first, each.last): _MARKS.get(each.what, " ") for each in found if each.name == name}
