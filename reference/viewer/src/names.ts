@@ -1,87 +1,70 @@
-/** Names that are cut to fit and stay different. */
+/** What each of several runs is called, and how names that are too long are cut: as toyspec.core.runs.names, with the same vectors. */
+
+import type { Run } from "./protocol.js";
+import { plain } from "./text.js";
 
 const ELLIPSIS = "…";
 /** A point is part of a number. */
-const WORDS = /([-_/ ]+)/;
-const LEAST = 8;
-/** Fewer letters of a start say nothing. */
-const LEAST_KEPT = 3;
+const WORDS = /([-_/ ,=:]+)/;
 
-/** Returns *text*, cut in its middle to *limit* characters. */
-export function cutMiddle(text: string, limit: number): string {
-  const letters = [...text];
-  if (letters.length <= limit) return text;
-  const end = Math.floor((limit - 1) / 2);
-  return letters.slice(0, limit - 1 - end).join("") + ELLIPSIS + letters.slice(letters.length - end).join("");
+/** By id, among all runs: a filter changes no name. */
+let called: ReadonlyMap<string, { own: string; shown: string }> = new Map();
+
+/** Gives names to the runs of a place, which are all that it has. */
+export function callRuns(runs: Iterable<Run>): void {
+  const all = [...runs];
+  const names = namesAmong(all.map(({ name }) => name), all.map(({ id }) => id));
+  called = new Map(all.map(({ id, name }, at) => [id, { own: name, shown: names[at]! }]));
+}
+
+/** Returns what a run is called everywhere, inert; the mean of a group and a rank have the names that they came with. */
+export function nameOf({ id, name }: Run, limit?: number): string {
+  const known = called.get(id);
+  return plain(known?.own === name ? known.shown : name, limit);
+}
+
+/** Returns what to call each of several runs: its own name, or its path where the name ends that, or another has it. */
+export function namesAmong(names: readonly string[], paths: readonly string[]): string[] {
+  const taken = new Map<string, number>();
+  for (const each of [...names, ...paths]) taken.set(each, (taken.get(each) ?? 0) + 1);
+  return names.map((name, at) => (taken.get(name)! > 1 || `/${paths[at]!}`.endsWith(`/${name}`) ? paths[at]! : name));
 }
 
 /**
- * Returns the cut of each of *names* to *limit* characters, at least 8; those that cuts would make alike are whole. If one
- * does not fit, the folder that all share is left out, and each is cut in its middle; where that makes two alike, what
- * all names share is cut, word by word, or else what the alike ones share.
+ * Returns each of *names* whole, or, where one is longer than *limit*, without words that all have at the same place. An
+ * ellipsis is where words were. As few as suffice are cut, those at the end first. What differs is never cut: a name may
+ * stay longer. *measure* returns the length of a text.
  */
-export function cutApart(names: Iterable<string>, limit: number): Map<string, string> {
-  const most = Math.max(limit, LEAST);
+export function cutShared(names: Iterable<string>, limit: number, measure = (text: string) => [...text].length): Map<string, string> {
   const whole = [...new Set(names)];
-  if (whole.every((name) => [...name].length <= most)) return new Map(whole.map((name) => [name, name]));
-  const folder = sharedFolder(whole);
-  const cuts = cutNames(whole.map((name) => name.slice(folder)), most);
-  return new Map(whole.map((name) => [name, cuts.get(name.slice(folder))!]));
-}
-
-/** Returns the length of the folder that all names begin with. */
-function sharedFolder(names: readonly string[]): number {
-  const first = names[0]!;
-  let end = first.lastIndexOf("/") + 1;
-  while (end > 0 && !names.every((name) => name.startsWith(first.slice(0, end)))) end = end < 2 ? 0 : first.lastIndexOf("/", end - 2) + 1;
-  return end;
-}
-
-function cutNames(different: readonly string[], most: number): Map<string, string> {
-  const middle = new Map(different.map((name) => [name, cutMiddle(name, most)]));
-  if (isApart(middle)) return middle;
-  const shorter = withoutSharedWords(different, most);
-  if (shorter && isApart(shorter)) return shorter;
-  for (const group of alikeOf(middle)) for (const [name, cut] of withoutSharedWords(group, most) ?? group.map((name) => [name, name])) middle.set(name!, cut!);
-  return isApart(middle) ? middle : new Map(different.map((name) => [name, name]));
-}
-
-/** Returns the names whose cuts are alike, together. */
-function alikeOf(cuts: ReadonlyMap<string, string>): string[][] {
-  const found = new Map<string, string[]>();
-  for (const [name, cut] of cuts) {
-    const known = found.get(cut);
-    if (known) known.push(name);
-    else found.set(cut, [name]);
-  }
-  return [...found.values()].filter(({ length }) => length > 1);
-}
-
-function isApart(cuts: ReadonlyMap<string, string>): boolean {
-  return new Set(cuts.values()).size === cuts.size;
-}
-
-/** Returns the cuts of names that differ in some of equally many words; null if they do not fit so. */
-function withoutSharedWords(names: readonly string[], limit: number): Map<string, string> | null {
-  const words = names.map((name) => name.split(WORDS));
-  const first = words[0]!;
-  if (words.some(({ length }) => length !== first.length)) return null;
-  const shared = first.map((word, at) => words.every((each) => each[at] === word));
-  // The start of a name says most; a date and a number at its end say least.
-  for (let end = shared.length; end > 0; end--) {
+  let best = whole;
+  const words = aligned(whole.map((name) => name.split(WORDS)));
+  const columns = words.length > 1 ? words[0]!.length : 0;
+  const isShared = (at: number) => words.every((each) => each[at] === words[0]![at]);
+  const shared = Array.from({ length: columns }, (_, at) => isShared(at));
+  for (let end = columns; end > 0 && best.some((name) => measure(name) > limit); end--) {
     if (!shared[end - 1]) continue;
-    let begin = end - 1;
-    while (begin > 0 && shared[begin - 1]) begin--;
-    const cut = [...first.slice(begin, end).join("")];
-    if (cut.length > 1) {
-      for (const each of words) each.fill(ELLIPSIS, begin, begin + 1).fill("", begin + 1, end);
-      const found = words.map((each) => each.join(""));
-      const room = limit - Math.max(...found.map((each) => [...each].length));
-      // Of a shared start as much is kept as fits.
-      const kept = begin > 0 || room < LEAST_KEPT ? "" : cut.slice(0, room).join("");
-      if (room >= 0) return new Map(names.map((name, at) => [name, kept + found[at]!]));
-    }
+    const begin = shared.lastIndexOf(false, end - 1) + 1;
+    if ([...words[0]!.slice(begin, end).join("")].length > 1) for (const each of words) each.fill("", begin, end).splice(begin, 1, ELLIPSIS);
+    const shorter = words.map((each) => each.join(""));
+    if (new Set(shorter).size === whole.length) best = shorter;
     end = begin + 1;
   }
-  return null;
+  return new Map(whole.map((name, at) => [name, best[at]!]));
+}
+
+/** Returns words, as many of each name: what is between those that all begin and end with is one, where it is not. */
+function aligned(words: string[][]): string[][] {
+  const least = Math.min(...words.map(({ length }) => length));
+  if (words.every(({ length }) => length === least)) return words;
+  const begin = alike(words, least - 1);
+  const end = alike(words.map((each) => [...each].reverse()), least - 1 - begin);
+  return words.map((each) => [...each.slice(0, begin), each.slice(begin, each.length - end).join(""), ...each.slice(each.length - end)]);
+}
+
+/** Returns the number of words, *most* at most, that all begin with. */
+function alike(words: readonly (readonly string[])[], most: number): number {
+  let at = 0;
+  while (at < most && words.every((each) => each[at] === words[0]![at])) at++;
+  return at;
 }

@@ -9,6 +9,7 @@ import { sorted } from "./columns.js";
 import { questionOf } from "./run-fields.js";
 import { plain } from "./text.js";
 import { hashOf, stateIn, type ViewState } from "./view-state.js";
+import { callRuns } from "./names.js";
 
 /** What has changed since the listener was last called. */
 export interface Changed {
@@ -220,6 +221,7 @@ export class Store {
     const grown = this.isCatchingUp ? listing.runs.flatMap(({ id, bytes }) => (this.all.has(id) && this.all.get(id)!.bytes !== bytes ? id : [])) : [];
     if (listing.complete) this.all.clear();
     for (const run of listing.runs) this.all.set(run.id, run);
+    callRuns(this.all.values());
     for (const run of grown) for (const listener of this.growing) listener(run);
     this.isCatchingUp = false;
     for (const id of listing.removed ?? []) this.all.delete(id);

@@ -2,7 +2,7 @@
 
 import { button, html } from "../../typescript/page/elements.js";
 import type { Pointing } from "./charts/cursor.js";
-import { cutApart } from "./names.js";
+import { cutShared, nameOf } from "./names.js";
 import { type Column, columnOf, usualColumns } from "./columns.js";
 import type { Run } from "./protocol.js";
 import { warningsOf } from "./run-fields.js";
@@ -21,14 +21,6 @@ const NARROW_WIDTH = 90;
 const SPARE = 8;
 /** Pixels of the cell of a name that its swatch and padding take. */
 const BESIDE_NAME = { wide: 46, narrow: 40 };
-/** Names whose width is measured. */
-const MEASURED = 50;
-/** The letters that a cut leaves may be wider than those of the whole name. */
-const WIDER = 1.08;
-/** Of more names the room that narrow letters leave is not looked for. */
-const MOST_TRIED = 200;
-const MOST_TRIES = 8;
-
 /** A row that exists, and the run in it. */
 interface Drawn {
   element: HTMLElement;
@@ -97,7 +89,7 @@ export class RunTable {
     const room = ((this.head.children[at + 1] as HTMLElement | undefined)?.offsetWidth ?? 0) - (this.isNarrow ? BESIDE_NAME.narrow : BESIDE_NAME.wide);
     if (room <= 0 || (room === this.cut.room && listed === this.cut.listed)) return false;
     this.cut = { room, listed };
-    this.cuts = cutToRoom(listed.map(shownName), room, this.element);
+    this.cuts = cutToRoom(listed.map((run) => nameOf(run)), room, this.element);
     return true;
   }
 
@@ -208,7 +200,7 @@ export class RunTable {
   private write({ element, run }: Drawn): void {
     const isSelected = this.store.isSelected(run.id);
     const isShown = isSelected || this.store.state.selected.length === 0;
-    const box = html("input", { type: "checkbox", tabindex: -1, "aria-label": `Select ${plain(run.name)}` });
+    const box = html("input", { type: "checkbox", tabindex: -1, "aria-label": `Select ${nameOf(run)}` });
     const mark = isShown ? swatch(this.store.look(run.id), this.store.isGrey(run.id)) : html("span", { class: "swatch is-off" });
     refill(element, html("div", { class: "cell cell-box", role: "gridcell" }, box), ...this.columns.map((column, at) => this.cell(run, column, at === 0 ? mark : null)));
     element.querySelector("input")!.checked = isSelected;
@@ -218,7 +210,7 @@ export class RunTable {
 
   private cell(run: Run, column: Column, mark: HTMLElement | null): HTMLElement {
     const kind = column.isNumber ? "cell cell-number" : "cell";
-    if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, this.store.state.top.includes(run.id) && pin(run), nameLink(run, this.cuts.get(shownName(run))));
+    if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, this.store.state.top.includes(run.id) && pin(run), nameLink(run, this.cuts.get(nameOf(run))));
     const text = column.text(run);
     if (column.id === "state") return html("div", { class: kind, role: "gridcell" }, stateChip(run));
     if (column.id === "progress" && run.progress !== null) return html("div", { class: kind, role: "gridcell" }, html("progress", { max: 1, value: run.progress, "aria-label": text }));
@@ -313,38 +305,22 @@ function refill(element: Element, ...children: readonly Element[]): void {
 
 /** The mark of a pinned run; a click on it unpins the run. */
 function pin(run: Run): HTMLElement {
-  return html("button", { type: "button", class: "tc-button plain pin", tabindex: -1, title: "Pinned: listed first. Click to unpin", "aria-label": `Unpin ${plain(run.name, 80)}` }, "▲");
-}
-
-/** Returns the name of a run in a list: its id, which says in which folder it is, if the name ends the id. */
-export function shownName(run: Run): string {
-  return plain(run.id === "." || !run.id.endsWith(run.name) ? run.name : run.id);
+  return html("button", { type: "button", class: "tc-button plain pin", tabindex: -1, title: "Pinned: listed first. Click to unpin", "aria-label": `Unpin ${nameOf(run)}` }, "▲");
 }
 
 /** Returns a link to a run, whose text may be a cut of its name. */
 export function nameLink(run: Run, text?: string): HTMLElement {
-  const name = shownName(run);
+  const name = nameOf(run);
   const shown = text ?? name;
   const label = shown === name ? undefined : name;
   return html("a", { href: `#run/${encodeURIComponent(run.id)}`, class: "name", title: plain(run.id === "." ? run.name : run.id, 1000), "aria-label": label, tabindex: -1 }, html("span", { class: "name-text" }, shown));
 }
 
-/** Returns the cuts of names that take at most *room* pixels in an element. */
+/** Returns the cuts of names that take at most *room* pixels in an element, or without all that they share. */
 function cutToRoom(names: readonly string[], room: number, element: HTMLElement): ReadonlyMap<string, string> {
   const pen = document.createElement("canvas").getContext("2d")!;
   pen.font = getComputedStyle(element).font;
-  const widths = names.filter((name) => name !== "").slice(0, MEASURED).map((name) => pen.measureText(name).width / [...name].length);
-  const limit = Math.floor(room / (WIDER * Math.max(...widths, 1)));
-  const fits = (cuts: ReadonlyMap<string, string>) => [...cuts.values()].slice(0, MOST_TRIED).every((cut) => pen.measureText(cut).width <= room);
-  let best = cutApart(names, limit);
-  // The letters that are left may be the widest of the name; what is cut off once more could be what tells two names apart.
-  for (let fewer = 1; fewer <= MOST_TRIES && !fits(best); fewer++) best = cutApart(names, limit - fewer);
-  // That many of the widest letters fit in any case; the cuts may have narrow ones.
-  for (let more = 1; more <= MOST_TRIES && names.length <= MOST_TRIED; more++) {
-    const cuts = cutApart(names, limit + more);
-    if (fits(cuts)) best = cuts;
-  }
-  return best;
+  return cutShared(names, room, (text) => pen.measureText(text).width);
 }
 
 const STATES = { running: "writing now", complete: "ended", torn: "stopped without an end", damaged: "some lines cannot be read", unread: "not read yet" } as const;

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +16,9 @@ from hypothesis import strategies as st
 
 from toyspec import Record, read
 from toyspec.core.command_line.progress import Progress
-from toyspec.core.command_line.tables import cut, cut_apart, cut_middle, cut_start, padded, width, wrapped
+from toyspec.core.command_line.tables import cut, cut_apart, cut_start, padded, width, wrapped
 from toyspec.core.command_line.terminal import Terminal, columns, without_ci_commands
+from toyspec.core.runs.names import cut_shared, names_among
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -129,25 +132,27 @@ def test_wrapped_counts_columns() -> None:
     assert ["  損失", "> 曲線", "> abcdefgh"] == wrapped("  損失 曲線 abcdefgh", 6, "> ")
 
 
-def test_names_that_differ_stay_different() -> None:
-    """A name loses its middle, or the words that all begin and end with; where that does not fit, all are whole."""
-    assert ("llama-…1-001", "run") == (cut_middle("llama-20261121-001", 12), cut_middle("run", 12))
-    dates = [f"{name}-20261121-001" for name in ("llama", "llava", "gemma")]
-    assert ["llama-…1-001", "llava-…1-001", "gemma-…1-001"] == cut_apart(dates, 12)
-    assert ["…a…", "…b…"] == cut_apart(["run-a-and-more-last", "run-b-and-more-last"], 8)
-    whole = ["run-a-and-more-last", "run-b-and-yet-more-last", "mlp"]
-    assert whole == cut_apart(whole, 9)
-    sweep = [f"llama-lr-{lr}-wd-{wd}-20261121" for lr in (1, 2) for wd in (1, 2)]
-    assert ["…1-wd-1…", "…1-wd-2…", "…2-wd-1…", "…2-wd-2…"] == cut_apart(sweep, 14)
-    assert ["same", "same"] == cut_apart(["same", "same"], 8)
+VECTORS: dict[str, list[dict[str, Any]]] = json.loads(Path(__file__).parents[1].joinpath("names.json").read_bytes())
+
+
+def test_runs_have_the_names_of_the_shared_vectors() -> None:
+    """The browser passes the same: what a run is called, and how names are cut."""
+    for case in VECTORS["called"]:
+        assert case["called"] == names_among(case["names"], case["paths"]), case["why"]
+    for case in VECTORS["cut"]:
+        assert case["cut"] == cut_shared(case["names"], case["limit"]), case["why"]
 
 
 @given(st.lists(st.text(alphabet="ab-損", max_size=30), max_size=12), st.integers(0, 20))
-def test_cut_names_are_distinct_and_fit_or_whole(names: list[str], limit: int) -> None:
-    """Whatever the names are, different ones stay different, and all are whole if one is wider than the limit."""
-    found = cut_apart(names, limit)
-    assert len(set(names)) == len(set(found))
-    assert found == names or all(width(name) <= max(limit, 8) for name in found)
+def test_cut_names_differ_by_all_that_differs(names: list[str], limit: int) -> None:
+    """Different names stay different, and a cut is a part of its name; in columns all fit, or none is cut more."""
+    shared = cut_shared(names, limit)
+    for name, short in zip(names, shared, strict=True):
+        assert re.fullmatch(".*".join(map(re.escape, short.split("…"))), name)
+        assert len(short) <= len(name)
+    fitting = cut_apart(names, limit)
+    assert len(set(names)) == len(set(shared)) == len(set(fitting))
+    assert fitting == cut_shared(names, max(limit, 8), width) or all(width(name) <= max(limit, 8) for name in fitting)
 
 
 class _Screen(io.StringIO):

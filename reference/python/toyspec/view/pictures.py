@@ -24,6 +24,8 @@ MOST_NAMED = 20
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5D5D5D")
 _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)))
 _NAME_CHARS = 60
+_BESIDE_NAME = 0.6
+_LEGEND_SIZE = 8.0
 _PANEL = (3.6, 2.5)
 _ALONE = (6.0, 3.4)
 _DOTS_PER_INCH = 200
@@ -43,7 +45,7 @@ _STYLE = {
     "ytick.color": "#444444",
     "lines.linewidth": 1.2,
     "legend.frameon": False,
-    "legend.fontsize": 8.0,
+    "legend.fontsize": _LEGEND_SIZE,
     "figure.constrained_layout.use": True,
     # What would differ from one drawing to the next.
     "svg.hashsalt": "toyspec",
@@ -181,15 +183,21 @@ def _mark_not_finite(axes: Any, stretch: Stretch, color: Any, unit: float) -> No
 
 
 def _add_legend(figure: Any, axes: Sequence[Any], names: Sequence[str]) -> None:
+    from matplotlib.font_manager import FontProperties
     from matplotlib.lines import Line2D
+    from matplotlib.textpath import text_to_path
 
     if len(names) > MOST_NAMED:
         return
     handles = [Line2D([], [], **_line(index, len(names))) for index in range(len(names))]
     inside = len(axes) == 1 and len(names) <= 4
     place: dict[str, Any] = {"loc": "best"} if inside else {"loc": "outside lower center"}
-    longest = max(map(len, names), default=1)
-    columns = 1 if inside else max(1, min(len(names), int(figure.get_size_inches()[0] * 13 / (longest + 6))))
+    # In inches: the text, as it is drawn, its line and the gap after it.
+    font = FontProperties(size=_LEGEND_SIZE)
+    widths = [text_to_path.get_text_width_height_descent(name, font, ismath=False)[0] for name in names]
+    longest = max(widths) / 72 + _BESIDE_NAME
+    figure.set_figwidth(max(figure.get_figwidth(), longest + 0.2))
+    columns = 1 if inside else max(1, min(len(names), int(figure.get_figwidth() / longest)))
     # The names are put in afterwards: matplotlib leaves out those that begin with an underscore.
     legend = (axes[0] if inside else figure).legend(handles, ["name"] * len(names), ncols=columns, **place)
     for text, name in zip(legend.get_texts(), names, strict=True):

@@ -18,12 +18,13 @@ from textual.widgets import Input, Static
 from toyspec.core.command_line.exit_codes import INTERRUPTED, TERMINATED
 from toyspec.core.command_line.figures import cell, counted, duration
 from toyspec.core.command_line.run_tables import colored_as
-from toyspec.core.command_line.tables import cut, cut_apart, padded, width
+from toyspec.core.command_line.tables import cut, padded, width
 from toyspec.core.errors import ExpressionError, StreamError
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.findings import state_text
 from toyspec.core.runs.columns import asks_for_hidden, meets
 from toyspec.core.runs.expressions import expression
+from toyspec.core.runs.names import cut_shared, names_among
 from toyspec.core.runs.run_facts import losses_first
 from toyspec.view.charts import NO_PLACE, chart, drawn_curve
 from toyspec.view.rows import facts_of_row
@@ -78,6 +79,8 @@ class RunList(Widget):
     def __init__(self) -> None:
         super().__init__()
         self.rows: Sequence[dict[str, Any]] = ()
+        self.names: dict[str, str] = {}
+        """What each run is called, by its id."""
         self.selected: dict[str, int] = {}
         """The index of the colour of each selected run, by its id."""
         self.metric = ""
@@ -111,7 +114,7 @@ class RunList(Widget):
         titles = ["run", "state", "step", shortened(self.metric, _TITLE_COLUMNS), "best", "took", "left"]
         cells = [titles, *map(self._cells, rows)]
         widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
-        names = cut_apart([row[0] for row in cells[1:]], max(self._left(widths), _LEAST_NAME_COLUMNS))
+        names = cut_shared([row[0] for row in cells[1:]], max(self._left(widths), _LEAST_NAME_COLUMNS), width)
         widths[0] = max([3, *map(width, names)])
         # A narrow screen does without the last columns.
         while len(widths) > 2 and widths[0] > self._left(widths):
@@ -139,7 +142,7 @@ class RunList(Widget):
     def _cells(self, row: dict[str, Any]) -> list[str]:
         facts = row["metrics"].get(self.metric, {})
         return [
-            shortened(row["name"], _NAME_CHARS) + (" *" if row["starred"] else ""),
+            shortened(self.names[row["id"]], _NAME_CHARS) + (" *" if row["starred"] else ""),
             end_of(row)[0],
             cell(row["last_step"]),
             # The one before a value that is not finite would look healthy.
@@ -395,6 +398,8 @@ class WatchApp(App[int]):
         rows = listed(known.values(), self._filter)
         if not self._metric and known:
             self._metric = next(iter(metrics_of(rows[:_MOST_CURVES])), "")
+        names = names_among([row["name"] for row in known.values()], list(known))
+        self._list.names = dict(zip(known, names, strict=True))
         self._list.show(rows, self._metric)
         self._list.styles.height = min(len(rows) + 1, max(self.size.height // 2, 4))
         runs = self._runs_in_sight()
@@ -405,7 +410,7 @@ class WatchApp(App[int]):
     def _update_chart(self, runs: Sequence[str]) -> None:
         rows, wanted = self._snapshot.rows, self._snapshot.wanted
         drawn = [run for run in runs if wanted.metric == self._metric and run in self._snapshot.curves and run in rows]
-        names = cut_apart([shortened(rows[run]["name"]) for run in drawn], _NAME_COLUMNS)
+        names = cut_shared([shortened(self._list.names[run]) for run in drawn], _NAME_COLUMNS, width)
         note = f"no values of {shortened(self._metric, 40)} here; m shows another metric" if rows else ""
         self.query_one(ChartPane).show(
             Drawn(

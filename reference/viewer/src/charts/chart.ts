@@ -25,6 +25,7 @@ import { averageBefore, smoothedOnce } from "./smoothing.js";
 import { colours } from "./theme.js";
 import { placeText } from "./ticks.js";
 import { anomalyText, Tooltip } from "./tooltip.js";
+import { nameOf } from "../names.js";
 
 /** What charts have in common. */
 export interface Setting {
@@ -196,7 +197,7 @@ export class Chart {
   async chooseAnomaly(anomaly: Anomaly): Promise<void> {
     const { store } = this.setting;
     const { series: { run, kin, rankOf }, line } = anomaly;
-    const link = html("a", { href: `#run/${encodeURIComponent(kin === "rank" ? (rankOf ?? this.one!).id : run.id)}` }, plain(run.name));
+    const link = html("a", { href: `#run/${encodeURIComponent(kin === "rank" ? (rankOf ?? this.one!).id : run.id)}` }, nameOf(run));
     const said = html("p", { class: "count" }, link, `: ${anomalyText(anomaly, this.state.x)}`, line && `, line ${grouped(line.line)}`);
     const text = html("pre", { class: "raw", tabindex: 0 });
     const isAtHand = line !== undefined && store.backend.kind !== "embedded";
@@ -614,7 +615,7 @@ export class Chart {
       const low = curve.min.reduce((least, value) => (value < least ? value : least), Infinity);
       const high = curve.max.reduce((most, value) => (value > most ? value : most), -Infinity);
       const cells = [last, best, low, high].map((value) => html("td", {}, value === undefined || !Number.isFinite(value) ? "–" : short(value)));
-      return html("tr", {}, html("th", { scope: "row" }, plain(run.name)), ...cells);
+      return html("tr", {}, html("th", { scope: "row" }, nameOf(run)), ...cells);
     });
     const heads = ["run", "last", "best", "lowest", "highest"].map((text) => html("th", { scope: "col" }, text));
     fill(this.table, html("table", {}, html("caption", {}, plain(this.metric)), html("thead", {}, html("tr", {}, ...heads)), html("tbody", {}, ...rows)));
@@ -622,7 +623,7 @@ export class Chart {
 
   /** Says for screen readers what is under the cursor. */
   read(cursor: Cursor): string {
-    const values = this.dots(cursor).slice(0, 8).map(({ series, at }) => `${plain(series.run.name)} ${short(drawn(series, at))}`);
+    const values = this.dots(cursor).slice(0, 8).map(({ series, at }) => `${nameOf(series.run)} ${short(drawn(series, at))}`);
     return `${placeText(cursor.place, this.state.x)}: ${values.join(", ")}`;
   }
 }

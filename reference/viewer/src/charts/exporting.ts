@@ -1,7 +1,7 @@
 /** Writes a chart as PNG, SVG or CSV. */
 
 import { button, fill, html } from "../../../typescript/page/elements.js";
-import { cutApart } from "../names.js";
+import { cutShared } from "../names.js";
 import { plain, short } from "../text.js";
 import type { Look } from "../palette.js";
 import { AXIS_TITLES } from "../view-state.js";
@@ -11,7 +11,7 @@ import { draw, type Manner, type Pen } from "./drawing.js";
 import type { Curve } from "../frames.js";
 import { spanOf } from "./anomalies.js";
 import { isGroup } from "./grouping.js";
-import { nameOf, type Plot, type Series } from "./plot.js";
+import { type Plot, seriesName, type Series } from "./plot.js";
 import { SvgPen } from "./svg-pen.js";
 import { coloursOnPaper } from "./theme.js";
 
@@ -106,7 +106,7 @@ function layOut(chart: Chart): Made | null {
   const { scale = null, groups = [] } = chart.colouring ?? {};
   const means = first.series.filter(({ run }) => isGroup(run));
   const listed = first.hasGroups && means.length > 0 ? means : first.series.filter(({ isQuiet }) => !isQuiet);
-  const names: Named[] = scale ? [] : groups.length > 0 ? [...groups] : listed.map((series) => ({ text: nameOf(series), look: series.look }));
+  const names: Named[] = scale ? [] : groups.length > 0 ? [...groups] : listed.map((series) => ({ text: seriesName(series), look: series.look }));
   const longest = scale ? 8 : Math.max(0, ...names.map(({ text }) => [...text].length));
   const beside = longest === 0 || (names.length === 1 && means.length === 0) ? 0 : Math.min(width * BESIDE, longest * size * LETTER + MARK + 8);
   const left = 20 + 5 * size * LETTER;
@@ -171,7 +171,7 @@ function beside(pen: Pen, { plot: { box }, manner: { colours, size }, names, sca
   const line = 1.5 * size;
   const most = Math.max(1, Math.floor(box.height / line));
   const shown = names.length > most ? names.slice(0, most - 1) : names;
-  const cuts = cutApart(shown.map(({ text }) => text), Math.floor((room - MARK) / (size * LETTER)));
+  const cuts = cutShared(shown.map(({ text }) => text), Math.floor((room - MARK) / (size * LETTER)));
   shown.forEach(({ text, look }, at) => {
     const y = box.top + line * (at + 0.5);
     pen.strokeStyle = look.tint ?? colours.runs[look.colour] ?? colours.text;

@@ -4,6 +4,7 @@ import type { AxisPlace, Detail, Run } from "../protocol.js";
 import type { Store } from "../store.js";
 import type { XAxis } from "../view-state.js";
 import type { Flag } from "./plot.js";
+import { nameOf } from "../names.js";
 
 /** A flag before its place on the axis of a chart is known. */
 export interface PlacedFlag extends Omit<Flag, "place">, AxisPlace {
@@ -56,7 +57,7 @@ export class SelectedFlags {
     // What is written now is asked for when it has ended: each answer reads the run whole.
     if (!found || (found.bytes !== run.bytes && run.state !== "running")) void this.ask(run, found?.flags ?? []);
     const flags = found?.flags ?? [];
-    return isNamed ? flags.map((flag) => ({ ...flag, text: `${run.name}: ${flag.text}` })) : flags;
+    return isNamed ? flags.map((flag) => ({ ...flag, text: `${nameOf(run)}: ${flag.text}` })) : flags;
   }
 
   private async ask(run: Run, flags: readonly PlacedFlag[]): Promise<void> {

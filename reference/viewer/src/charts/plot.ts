@@ -1,6 +1,7 @@
 /** Where curves are on a chart: ranges, places in pixels, and what is near a point. */
 
 import { type Curve, firstAt } from "../frames.js";
+import { nameOf } from "../names.js";
 import type { Look } from "../palette.js";
 import type { Run } from "../protocol.js";
 import { plain } from "../text.js";
@@ -204,8 +205,8 @@ export function nearest(curve: Curve, place: number): number {
 }
 
 /** Returns the name of a series: that of its run, with the metric in a chart of two. */
-export function nameOf({ run, metric, isSecond }: Series): string {
-  return isSecond ? `${plain(run.name, 80)} · ${plain(metric, 60)}` : plain(run.name, 80);
+export function seriesName({ run, metric, isSecond }: Series): string {
+  return isSecond ? `${nameOf(run)} · ${plain(metric, 60)}` : nameOf(run);
 }
 
 /** Returns the value that is drawn at a bucket. */

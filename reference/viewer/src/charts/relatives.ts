@@ -10,6 +10,7 @@ import { spanOf } from "./anomalies.js";
 import { GROUP, lookOf, resampled } from "./grouping.js";
 import type { Curves, Pair, Wanted } from "./loading.js";
 import { drawn, type Series } from "./plot.js";
+import { nameOf } from "../names.js";
 
 /** A run that this one started from, directly or through others. */
 export interface Ancestor {
@@ -158,9 +159,9 @@ export function withOtherRanks(own: readonly Series[], pairOf: (metric: string, 
     const ranked = { kin: "rank", rankOf: run, isQuiet } as const;
     const others = run.other_ranks.flatMap((rank): Series[] => {
       const pair = pairOf(metric, rankId(run, rank));
-      return pair?.latest ? [{ ...each, ...ranked, run: { ...run, id: rankId(run, rank), name: `${run.name}, rank ${rank}` }, curve: pair.latest, abandoned: pair.abandoned, smooth: null, shift }] : [];
+      return pair?.latest ? [{ ...each, ...ranked, run: { ...run, id: rankId(run, rank), name: `${nameOf(run)}, rank ${rank}` }, curve: pair.latest, abandoned: pair.abandoned, smooth: null, shift }] : [];
     });
-    return [{ ...each, ...ranked, run: { ...run, name: `${run.name}, rank 0` } }, ...others];
+    return [{ ...each, ...ranked, run: { ...run, name: `${nameOf(run)}, rank 0` } }, ...others];
   });
 }
 

@@ -8,6 +8,7 @@ import { counted, plain, short } from "../text.js";
 import { colourKeys, GRADIENT } from "./colouring.js";
 import { groupKeys, groupsOf, lookOf, MOST_GROUPS } from "./grouping.js";
 import { AXES, AXIS_TITLES, START, type ViewState, type XAxis } from "../view-state.js";
+import { nameOf } from "../names.js";
 
 /** The slider has equal steps in the length of the average: 1 - 10^-place. */
 const FINEST = 3;
@@ -93,11 +94,11 @@ export class Toolbar {
     this.legend.hidden = (!colouring && !isByGroup && !isGrey) || this.isOfOneRun;
     if (this.legend.hidden) return;
     if (isGrey) {
-      const choose = (key: string) => button(nameOf(key), { class: "button" }, () => this.store.update({ colour: key }, { isSmall: true }));
+      const choose = (key: string) => button(keyName(key), { class: "button" }, () => this.store.update({ colour: key }, { isSmall: true }));
       fill(this.legend, html("span", { class: "label" }, `${counted(this.store.listed.length, "run")} in grey. Colour them by`), ...this.offers.map(choose));
       return;
     }
-    const name = html("span", { class: "label" }, nameOf(isByGroup ? state.group : state.colour));
+    const name = html("span", { class: "label" }, keyName(isByGroup ? state.group : state.colour));
     if (isByGroup) {
       this.fillWithGroups(name);
       return;
@@ -131,13 +132,13 @@ export class Toolbar {
     if (this.groupRuns !== shown) {
       this.groupRuns = shown;
       const bases = [...new Map([...shown.slice(0, MOST_KEYS), ...shown.filter(({ id }) => id === state.base)].map((run) => [run.id, run])).values()];
-      fill(this.base, html("option", { value: "" }, "no run"), ...bases.map(({ id, name }) => html("option", { value: id }, plain(name, 40))));
+      fill(this.base, html("option", { value: "" }, "no run"), ...bases.map((run) => html("option", { value: run.id }, nameOf(run))));
       const known = colourKeys(shown);
       const { metric } = rankingOf(shown);
       this.offers = [...known.filter((key) => key === `best.${metric}`), ...known.filter((key) => key.startsWith("config."))].slice(0, MOST_OFFERS);
       const colours = known.slice(0, MOST_KEYS);
       const fields = state.colour === "" || colours.includes(state.colour) ? colours : [state.colour, ...colours];
-      fill(this.colour, html("option", { value: "" }, "run"), ...fields.map((key) => html("option", { value: key }, nameOf(key))));
+      fill(this.colour, html("option", { value: "" }, "run"), ...fields.map((key) => html("option", { value: key }, keyName(key))));
       const keys = groupKeys(shown).slice(0, MOST_KEYS);
       const groups = state.group === "" || keys.includes(state.group) ? keys : [state.group, ...keys];
       fill(this.group, html("option", { value: "" }, "no group"), ...groups.map((key) => html("option", { value: key }, plain(key.replace(/^config\./, ""), 40))));
@@ -158,7 +159,7 @@ function legendGroup(look: Look, text: string): HTMLElement {
   return html("span", { class: "legend-group" }, html("span", { class: `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : 1}` }), text);
 }
 
-function nameOf(key: string): string {
+function keyName(key: string): string {
   return plain(key.replace(/^config\./, "").replace(/^(best|last)\./, "$1 "), 40);
 }
 

@@ -1,7 +1,7 @@
 /** The values of all runs beside the pointer. */
 
 import { fill, html } from "../../../typescript/page/elements.js";
-import { cutApart } from "../names.js";
+import { cutShared, nameOf } from "../names.js";
 import { swatch } from "../swatch.js";
 import { grouped, plain, short } from "../text.js";
 import type { XAxis } from "../view-state.js";
@@ -9,7 +9,7 @@ import type { Anomaly } from "./anomalies.js";
 import type { Cursor } from "./cursor.js";
 import { isGrey } from "./drawing.js";
 import { isGroup } from "./grouping.js";
-import { drawn, nameOf, placer, type Plot, type Series } from "./plot.js";
+import { drawn, placer, type Plot, type Series, seriesName } from "./plot.js";
 import { placeText } from "./ticks.js";
 
 const MOST_ROWS = 6;
@@ -50,7 +50,7 @@ export class Tooltip {
     const near = dots[0];
     const place = near && dots.length === 1 ? near.series.curve.place[near.at]! + near.series.shift : cursor.place;
     const title = placeText(place, axis);
-    fill(this.element, html("div", { class: "tooltip-title" }, title), shown.anomaly && html("div", { class: "tooltip-anomaly" }, html("span", { class: "name" }, plain(shown.anomaly.series.run.name, MOST_LETTERS)), ` ${anomalyText(shown.anomaly, axis)}${shown.anomaly.line ? " · click for its line" : ""}`), ...flagged(shown), ...rows, more > 0 && html("div", { class: "tooltip-more" }, `and ${grouped(more)} more`));
+    fill(this.element, html("div", { class: "tooltip-title" }, title), shown.anomaly && html("div", { class: "tooltip-anomaly" }, html("span", { class: "name" }, nameOf(shown.anomaly.series.run)), ` ${anomalyText(shown.anomaly, axis)}${shown.anomaly.line ? " · click for its line" : ""}`), ...flagged(shown), ...rows, more > 0 && html("div", { class: "tooltip-more" }, `and ${grouped(more)} more`));
     this.element.hidden = false;
     this.put(shown);
   }
@@ -62,8 +62,8 @@ export class Tooltip {
     const distance = ({ value }: { value: number }) => (Number.isNaN(value) ? Infinity : Math.abs(down(value) - (cursor.pointer?.y ?? 0)));
     const near = [...valued].sort((a, b) => distance(a) - distance(b)).slice(0, MOST_ROWS);
     near.sort((a, b) => (Number.isNaN(a.value) ? 1 : Number.isNaN(b.value) ? -1 : b.value - a.value));
-    const names = cutApart(near.map(({ series }) => nameOf(series)), MOST_LETTERS);
-    return { rows: near.map((dot) => row(dot, { name: names.get(nameOf(dot.series))!, isHovered: dot.series.run.id === hovered, isGrey: isGrey(dot.series, { isColoured }), isBrief: valued.length > MOST_SPANS })), more: valued.length - near.length };
+    const names = cutShared(near.map(({ series }) => seriesName(series)), MOST_LETTERS);
+    return { rows: near.map((dot) => row(dot, { name: names.get(seriesName(dot.series))!, isHovered: dot.series.run.id === hovered, isGrey: isGrey(dot.series, { isColoured }), isBrief: valued.length > MOST_SPANS })), more: valued.length - near.length };
   }
 
   private put({ plot, cursor }: Shown): void {
@@ -82,8 +82,8 @@ export class Tooltip {
 /** Flags that the pointer is nearer to than this are spelled out, in pixels. */
 const REACH = 9;
 const MOST_FLAGS = 3;
-/** A longer name is cut. */
-const MOST_LETTERS = 24;
+/** Longer names do without what the others beside them have too. */
+const MOST_LETTERS = 36;
 
 function flagged({ plot, cursor }: Shown): HTMLElement[] {
   const x = placer(plot.x, plot.box.left, plot.box.width);

@@ -8,15 +8,15 @@ import type { MetricFacts, Run, Scalar } from "../protocol.js";
 import type { Store } from "../store.js";
 import { swatch } from "../swatch.js";
 import { Relations } from "./relations.js";
-import { cutApart } from "../names.js";
-import { nameLink, shownName, stateChip } from "../table.js";
+import { cutShared, nameOf } from "../names.js";
+import { nameLink, stateChip } from "../table.js";
 import { counted, duration, grouped, plain, short, valueText } from "../text.js";
 
 /** More columns do not fit on any page. */
 const MOST_RUNS = 24;
 const MOST_ROWS = 400;
-/** A longer name is cut. */
-const MOST_LETTERS = 20;
+/** Longer names do without what the others have too. */
+const MOST_LETTERS = 28;
 
 export class CompareView implements Showing {
   readonly element = html("div", { class: "compare-view" });
@@ -50,7 +50,7 @@ export class CompareView implements Showing {
 
   /** Leads to the charts of what each run has above the first one. */
   private differences(first: Run): HTMLElement {
-    return button(`Chart differences to ${plain(first.name, 40)}`, { class: "button" }, () => this.store.update({ view: "charts", base: first.id, group: "" }));
+    return button(`Chart differences to ${nameOf(first)}`, { class: "button" }, () => this.store.update({ view: "charts", base: first.id, group: "" }));
   }
 
   private metrics(runs: readonly Run[]): HTMLElement {
@@ -88,9 +88,9 @@ export class CompareView implements Showing {
 }
 
 function table(runs: readonly Run[], store: Store, rows: readonly HTMLElement[]): HTMLElement {
-  const cuts = cutApart(runs.map(shownName), MOST_LETTERS);
+  const cuts = cutShared(runs.map((run) => nameOf(run)), MOST_LETTERS);
   const heads = runs.map((run) => {
-    const link = nameLink(run, cuts.get(shownName(run)));
+    const link = nameLink(run, cuts.get(nameOf(run)));
     link.removeAttribute("tabindex");
     return html("th", { scope: "col" }, html("span", { class: "compare-head" }, swatch(store.look(run.id)), link));
   });

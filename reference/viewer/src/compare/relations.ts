@@ -8,7 +8,7 @@ import { columnOf, isNamed } from "../columns.js";
 import type { Run } from "../protocol.js";
 import { dataTable } from "../run/lists.js";
 import { fitted } from "../fitted.js";
-import { cutMiddle } from "../names.js";
+import { nameOf } from "../names.js";
 import { fieldOf } from "../run-fields.js";
 import type { Look } from "../palette.js";
 import type { Store } from "../store.js";
@@ -130,7 +130,7 @@ export class Relations {
     this.drawings.classList.toggle("is-long", axes.length > SHORT_AXES);
     const shown = [...new Map([x, ...axes].map((scale) => [scale.id, scale])).values()];
     const path = this.runs.some(isNamed) ? [(run: Run) => plain(run.id, 80)] : [];
-    const rows = this.runs.map((run) => [html("a", { href: `#run/${encodeURIComponent(run.id)}` }, plain(run.name)), ...path.map((text) => text(run)), ...shown.map(({ id }) => cell(run, id))]);
+    const rows = this.runs.map((run) => [html("a", { href: `#run/${encodeURIComponent(run.id)}` }, nameOf(run)), ...path.map((text) => text(run)), ...shown.map(({ id }) => cell(run, id))]);
     fill(this.table, dataTable(["run", ...path.map(() => "path"), ...shown.map(({ title }) => title)], rows));
   }
 
@@ -199,7 +199,7 @@ export class Relations {
       svg(
         "g", {},
         svg("line", { class: "axis-line", x1: at(index), x2: at(index), y1: top, y2: height - bottom }),
-        svg("text", { class: "axis-title", x: at(index), y: 18, "text-anchor": index === 0 ? "start" : index === axes.length - 1 ? "end" : "middle" }, cutMiddle(plain(title), MOST_LETTERS)),
+        svg("text", { class: "axis-title", x: at(index), y: 18, "text-anchor": index === 0 ? "start" : index === axes.length - 1 ? "end" : "middle" }, svg("title", {}, plain(title)), cutMiddle(plain(title))),
         ...marks.map(({ value, text }) => svg("text", { x: at(index) + (index === axes.length - 1 ? 7 : -7), y: places[index]!(value) + 4, "text-anchor": index === axes.length - 1 ? "start" : "end" }, text)),
       ),
     );
@@ -232,9 +232,16 @@ export class Relations {
   }
 
   private link(run: Run, at: number, shapes: SVGElement[], text: string): SVGElement {
-    const name = `${plain(run.name, 80)}: ${text}`;
+    const name = `${nameOf(run)}: ${text}`;
     return svg("a", { class: "run-mark", href: `#run/${encodeURIComponent(run.id)}`, tabindex: at < MOST_FOCUSED ? 0 : -1, "aria-label": name }, svg("title", {}, name), ...shapes);
   }
+}
+
+/** Returns a title whose middle is cut: the whole one is under the pointer. */
+function cutMiddle(text: string): string {
+  const letters = [...text];
+  const end = Math.floor((MOST_LETTERS - 1) / 2);
+  return letters.length <= MOST_LETTERS ? text : `${letters.slice(0, MOST_LETTERS - 1 - end).join("")}…${letters.slice(letters.length - end).join("")}`;
 }
 
 function cell(run: Run, id: string): string {

@@ -5,6 +5,7 @@ import type { Ancestor } from "../charts/relatives.js";
 import type { Detail, Json, Run } from "../protocol.js";
 import type { Store } from "../store.js";
 import { grouped, plain } from "../text.js";
+import { nameOf } from "../names.js";
 
 /** Forks of forks beyond these are not followed: each is read whole. */
 const MOST_ANCESTORS = 8;
@@ -57,7 +58,7 @@ export function forkOf(detail: Detail, store: Store): HTMLElement | null {
   const at = parent.step === null ? "" : ` at step ${grouped(parent.step)}`;
   const run = listed(store, parent.run_id);
   if (!run) return html("span", {}, `${plain(parent.run_id, 200)}${at}, which is not listed here`);
-  const link = html("a", { href: `#run/${encodeURIComponent(run.id)}` }, plain(run.name, 200));
+  const link = html("a", { href: `#run/${encodeURIComponent(run.id)}` }, nameOf(run, 200));
   link.addEventListener("click", (event) => {
     event.preventDefault();
     store.open("run", run.id);

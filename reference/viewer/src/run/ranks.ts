@@ -11,6 +11,7 @@ import { brief, counted, duration, grouped, plain } from "../text.js";
 import type { RankManner } from "../view-state.js";
 import { dataTable } from "./lists.js";
 import type { Part } from "./run-view.js";
+import { nameOf } from "../names.js";
 
 const MOST_RANKS = 1024;
 const MOST_MISSING = 20;
@@ -123,7 +124,7 @@ export class RelativesLine {
       ...(ranks !== null && manner === "each" ? ranks.ranks.slice(0, MOST_KEYS).map(({ rank }, at) => key(lookOf(at), `rank ${rank}${rank === ranks.slowest?.rank ? ", the slowest" : ""}`)) : []),
       ranks !== null && manner === "each" && ranks.ranks.length > MOST_KEYS && html("span", { class: "count" }, `and ${counted(ranks.ranks.length - MOST_KEYS, "rank")} more`),
       slowest && key(SLOWEST_LOOK, `rank ${slowest.rank}, the slowest: ${slowestText(slowest)}`),
-      nearest && (x === "step" ? key(ANCESTOR_LOOK, `${plain(nearest.run.name, 80)} up to step ${grouped(nearest.step)}, where this run was forked from it`) : html("span", { class: "count" }, "The run before the fork is drawn by step alone.")),
+      nearest && (x === "step" ? key(ANCESTOR_LOOK, `${nameOf(nearest.run)} up to step ${grouped(nearest.step)}, where this run was forked from it`) : html("span", { class: "count" }, "The run before the fork is drawn by step alone.")),
     );
   }
 }

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from itertools import repeat
 from typing import TYPE_CHECKING, Literal
 
 from toyspec.core.escaping import printable
+from toyspec.core.runs.names import ELLIPSIS, cut_shared
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
-
-
-_ELLIPSIS = "…"
-# A point is part of a number.
-_WORDS = re.compile(r"([-_/ ]+)")
+    from collections.abc import Iterator, Sequence
 
 
 def width(text: str) -> int:
@@ -34,14 +29,14 @@ def cut(text: str, limit: int) -> str:
     """Return *text*, cut at its end to *limit* columns; a cut shows as an ellipsis."""
     if width(text) <= limit:
         return text
-    return _fitting(text, limit - 1) + _ELLIPSIS
+    return _fitting(text, limit - 1) + ELLIPSIS
 
 
 def cut_start(text: str, limit: int) -> str:
     """Return *text*, cut at its start to *limit* columns; a cut shows as an ellipsis."""
     if width(text) <= limit:
         return text
-    return _ELLIPSIS + _fitting(text[::-1], limit - 1)[::-1]
+    return ELLIPSIS + _fitting(text[::-1], limit - 1)[::-1]
 
 
 def cut_middle(text: str, limit: int) -> str:
@@ -49,32 +44,19 @@ def cut_middle(text: str, limit: int) -> str:
     if width(text) <= limit:
         return text
     end = (limit - 1) // 2
-    return _fitting(text, limit - 1 - end) + _ELLIPSIS + _fitting(text[::-1], end)[::-1]
+    return _fitting(text, limit - 1 - end) + ELLIPSIS + _fitting(text[::-1], end)[::-1]
 
 
 def cut_apart(texts: Sequence[str], limit: int) -> list[str]:
     """Return *texts*, cut to *limit* columns, at least 8; all are whole where cuts would make different ones alike.
 
-    Each is cut in its middle. Where that makes two alike, the words that all begin and end with are cut before that.
+    The words that all have are cut first; a text that is still too wide loses its middle.
     """
     limit = max(limit, 8)
-    words = {text: _WORDS.split(text) for text in texts}
-    begin, end = _shared(words.values()), _shared([each[::-1] for each in words.values()])
-    kept = {
-        text: "".join(["…" * (begin > 1), *each[begin : len(each) - end], "…" * (end > 1)])
-        for text, each in words.items()
-    }
-    for shown in (words.keys(), kept.values()):
-        cuts = {text: cut_middle(each, limit) for text, each in zip(words, shown, strict=True)}
-        if len(set(cuts.values())) == len(words):
-            return [cuts[text] for text in texts]
-    return list(texts)
-
-
-def _shared(words: Collection[Sequence[str]]) -> int:
-    """Return the number of words that all begin with; at least one word of each is not among them."""
-    columns = list(zip(*words, strict=False))[: min(map(len, words), default=1) - 1]
-    return next((at for at, column in enumerate(columns) if len(set(column)) > 1), len(columns))
+    shared = dict(zip(texts, cut_shared(texts, limit, width), strict=True))
+    cuts = {text: cut_middle(each, limit) for text, each in shared.items()}
+    found = cuts if len(set(cuts.values())) == len(cuts) else shared
+    return [found[text] for text in texts]
 
 
 def some_of(names: Sequence[str], most: int) -> str:
@@ -151,7 +133,8 @@ def fitted(table: list[list[str]], room: int, droppable: Sequence[int]) -> list[
     are no more.
     """
     widths = [max(map(width, column)) for column in zip(*table, strict=True)]
-    least = min(widths[0], _LEAST_NAME_COLUMNS)
+    shortest = map(width, cut_shared([row[0] for row in table[1:]], 0, width))
+    least = max(min(widths[0], _LEAST_NAME_COLUMNS), *shortest)
     hidden: list[int] = []
 
     def left() -> int:

@@ -12,13 +12,14 @@ from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.run_tables import fact_cell, print_table
-from toyspec.core.command_line.tables import Side, cut, cut_apart
+from toyspec.core.command_line.tables import Side, cut, cut_apart, width
 from toyspec.core.command_line.terminal import Terminal, tell
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.generated.runs import TITLES
 from toyspec.core.places.addresses import public
-from toyspec.core.runs.run_facts import differing, distinct_names, flat
+from toyspec.core.runs.names import cut_shared, names_of
+from toyspec.core.runs.run_facts import differing, flat
 from toyspec.core.runs.summary import summarize_run
 
 if TYPE_CHECKING:
@@ -70,20 +71,23 @@ def run(options: Namespace) -> int:
         tell("compare", str(error))
         return exit_codes.USAGE
     facts = [each.facts for each in runs]
-    names = distinct_names([each.run for each in facts], [each.path for each in facts])
-    head = ["", *cut_apart(list(map(shown, names)), _VALUE_COLUMNS)]
+    names = names_of(facts)
+    head = ["", *cut_shared(list(map(shown, names)), _VALUE_COLUMNS, width)]
     sides: list[Side] = ["left"]
     sides += ["right"] * len(runs)
-    table = [head, *_results(facts), *_settings(runs)]
+    table = [head, *_results(facts, names), *_settings(runs)]
     print_table(table, sides, Terminal(color=options.color), droppable=range(len(runs), 1, -1))
     return exit_codes.OK
 
 
-def _results(runs: Sequence[RunFacts]) -> Iterator[list[str]]:
+def _results(runs: Sequence[RunFacts], names: Sequence[str]) -> Iterator[list[str]]:
     """Yield the row of each result that a run has."""
     for name in _RESULTS:
-        # A name that is the id is in the title.
-        cells = ["" if name == "name" and each.name == each.run else fact_cell(each, name) for each in runs]
+        # A name that is in the title is not written again.
+        cells = [
+            "" if name == "name" and each.name in (title, each.run) else fact_cell(each, name)
+            for title, each in zip(names, runs, strict=True)
+        ]
         if any(cells):
             yield [TITLES[name], *(cut(text, _VALUE_COLUMNS) for text in cells)]
 

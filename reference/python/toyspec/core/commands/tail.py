@@ -20,7 +20,8 @@ from toyspec.core.format.profiles import tag_of
 from toyspec.core.places.addresses import public
 from toyspec.core.reading.records import Record, Row
 from toyspec.core.reading.run_files import rank_file, ranks_beside, run_of
-from toyspec.core.runs.run_facts import distinct_names, flat
+from toyspec.core.runs.names import below_all
+from toyspec.core.runs.run_facts import flat
 from toyspec.core.system_calls import cause_of
 
 if TYPE_CHECKING:
@@ -232,8 +233,7 @@ def _name(tails: Sequence[_Tail], runs: Sequence[NamedRun]) -> None:
     if len(runs) == 1:
         return
     places = [run_of(each.path.rstrip("/")) or each.path for each in runs]
-    names = distinct_names([place.rpartition("/")[2] for place in places], places)
-    names = cut_apart([shown(name) for name in names], _NAME_COLUMNS)
+    names = cut_apart(list(map(shown, below_all(places))), _NAME_COLUMNS)
     room = max(map(width, names))
     for index, (tail, name) in enumerate(zip(tails, names, strict=True)):
         tail.prefix = tail.terminal.curve(padded(name, room), index) + "  "

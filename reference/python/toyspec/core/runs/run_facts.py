@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from functools import lru_cache
 from itertools import islice
 from math import isfinite
@@ -252,23 +250,6 @@ def differing(each: Sequence[Mapping[str, Any]]) -> set[str]:
     telling = [members for members in each if members]
     names = {name for members in telling for name in members}
     return {name for name in names if len({repr(members.get(name, differing)) for members in telling}) > 1}
-
-
-def distinct_names(names: Sequence[str], paths: Sequence[str]) -> list[str]:
-    """Return what to call each of several runs: its name, or its path where another one has the same name."""
-    numbers = Counter(names)
-    return [path if numbers[name] > 1 else name for name, path in zip(names, paths, strict=True)]
-
-
-def titles_of(runs: Sequence[RunFacts]) -> list[str]:
-    """Return what to call *runs* where a short text counts: by annotation, as they call themselves, or by path.
-
-    The path is that from the directory that all have in common.
-    """
-    paths = [run.path for run in runs]
-    common = os.path.commonprefix(paths)  # noqa: RUF071 - the last slash of it counts, and addresses have no common path
-    start = 1 + max(common.rfind("/"), common.rfind(os.sep))
-    return distinct_names([run.name for run in runs], [path[start:] for path in paths])
 
 
 Meaning = TypeVar("Meaning")

@@ -12,13 +12,13 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, dialect_choice, run_filter
 from toyspec.core.command_line.figures import counted, shown
 from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean
-from toyspec.core.command_line.tables import cut_apart, some_of
+from toyspec.core.command_line.tables import some_of
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.directories import write_output
 from toyspec.core.errors import ExpressionError, StreamError
 from toyspec.core.escaping import shortened
 from toyspec.core.places.addresses import public
-from toyspec.core.runs.run_facts import titles_of
+from toyspec.core.runs.names import cut_shared, names_of
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -115,12 +115,12 @@ def run(options: Namespace) -> int:
         metrics = list(dict.fromkeys(options.metric)) or [_loss_of([each.summary for each in runs])]
         _require(metrics, runs)
         panels = [_panel(metric, runs, options.x, notes) for metric in metrics]
-        names = list(map(shown, titles_of([each.summary.facts for each in runs])))
+        names = list(map(shown, names_of([each.summary.facts for each in runs])))
         if options.mean_by:
             panels, names = _means(panels, runs, options.mean_by)
         for panel in panels:
             _require_points(panel, options.log, notes)
-        data = _picture(panels, cut_apart(names, _NAME_COLUMNS), options, form)
+        data = _picture(panels, cut_shared(names, _NAME_COLUMNS), options, form)
     except ExpressionError as error:
         raise UsageError(str(error)) from None
     except (StreamError, ImportError) as error:
