@@ -98,8 +98,8 @@ def pages() -> dict[str, str]:
 
     return {
         api_page.PAGE: api_page.api_page(),
-        cli_page.PAGE: cli_page.cli_page(),
         formats_page.PAGE: formats_page.formats_page(),
+        **cli_page.cli_pages(),
     } | diagrams()
 
 

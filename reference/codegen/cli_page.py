@@ -1,4 +1,4 @@
-"""Makes the reference page of the command line from its argument parsers."""
+"""Makes the reference pages of the command line from its argument parsers: an overview, and a page for each room."""
 
 from __future__ import annotations
 
@@ -7,14 +7,28 @@ import re
 from typing import TYPE_CHECKING
 
 from codegen import sources
-from codegen.report_page import report_section
+from codegen.report_page import report_page
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.commands import ANSWERS, COMMANDS, command_parser
+from toyspec.core.command_line.commands import ANSWERS, COMMANDS, command_parser, room_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PAGE = "docs/reference/cli.md"
+_MADE = "<!-- Made by `make generate` from toyspec/core/command_line/; do not edit. -->"
+_TITLES = {
+    "core": "Check, list and fix",
+    "view": "See and plot",
+    "health": "Watch over",
+    "catalog": "Catalog",
+    "expect": "Expect and bisect",
+    "convert": "Import and export",
+    "integrations": "Run and capture",
+    "trainer": "Train",
+    "stores": "Sync with a bucket",
+    "agents": "Agents and evidence",
+}
+"""What people do with the commands of each room, in the order of the pages."""
 
 _HEAD = """\
 ---
@@ -22,12 +36,10 @@ description: "Every command of toyspec with its options, what it prints, and its
 ---
 # Command line
 
-<!-- Made by `make generate` from toyspec/core/command_line/; do not edit. -->
+{made}
 
-What each command of `toyspec` takes, prints and returns, as its own help says it.
+What each command of `toyspec` takes, prints and returns, as its own help says it, on a page for each kind of work.
 
-| command | what it does |
-|---|---|
 {rows}
 
 Every command takes `--help`. `toyspec --version` prints the version.
@@ -44,7 +56,8 @@ Every command takes `--help`. `toyspec --version` prints the version.
 
 With `--json` a command prints what it says as JSON, in ASCII, on standard output; what it cannot read is also on
 standard error. Where the status is 2 and nothing could be answered, standard output is empty. Facts of a run have the
-names of [one table](../schemas/answers/v1/facts.json) everywhere. `toyspec schema COMMAND` prints a schema.
+names of [one table](../schemas/answers/v1/facts.json) everywhere. `check` has [its own report](cli/json-report.md).
+`toyspec schema COMMAND` prints a schema.
 
 | command | what it prints, with its schema |
 |---|---|
@@ -54,19 +67,37 @@ names of [one table](../schemas/answers/v1/facts.json) everywhere. `toyspec sche
 """
 
 
-def cli_page() -> str:
-    """Return the page: every command with its arguments, options and examples."""
-    rows = "\n".join(f"| [`toyspec {name}`](#toyspec-{name}) | {summary} |" for name, summary in COMMANDS.items())
-    sections = (_section(command_parser(name)) for name in COMMANDS)
+def cli_pages() -> dict[str, str]:
+    """Return the pages by their paths: every command of a room with its arguments, options and examples."""
+    rooms = {room: [name for name in COMMANDS if room_of(name) == room] for room in _TITLES}
+    made = {f"docs/reference/cli/{room}.md": _room(room, names) for room, names in rooms.items()}
     codes = "\n".join(f"| {code} | {meaning} |" for code, meaning in sorted(exit_codes.MEANINGS.items()))
-    head = _HEAD.format(rows=rows, codes=codes, answers="\n".join(map(_answer, ANSWERS)))
-    return "\n".join([head, *sections, report_section()])
+    rows = "\n".join(_overview(room, names) for room, names in rooms.items())
+    head = _HEAD.format(made=_MADE, rows=rows, codes=codes, answers="\n".join(map(_answer, ANSWERS)))
+    return {PAGE: head, **made, "docs/reference/cli/json-report.md": report_page()}
+
+
+def _overview(room: str, names: list[str]) -> str:
+    rows = "".join(f"| [`toyspec {name}`]({_place(name)}) | {COMMANDS[name]} |\n" for name in names)
+    return f"## [{_TITLES[room]}](cli/{room}.md)\n\n| command | what it does |\n|---|---|\n{rows}"
+
+
+def _room(room: str, names: list[str]) -> str:
+    listed = ", ".join(f"`{name}`" for name in names)
+    about = f"The commands {listed}: options, output, examples." if names[1:] else f"The command {listed}."
+    head = f'---\ndescription: "{about.replace("`", "")}"\n---\n# {_TITLES[room]}\n\n{_MADE}\n\n{about}\n'
+    return "\n".join([head, *(_section(command_parser(name)) for name in names)])
+
+
+def _place(command: str) -> str:
+    """Return where the section of *command* is, from the overview."""
+    return f"cli/{room_of(command)}.md#toyspec-{command}"
 
 
 def _answer(command: str) -> str:
     path = ANSWERS[command]
     about = sources.load(sources.ROOT / path)["description"].partition(": `toyspec")[0].removesuffix(".")
-    return f"| [`{command} --json`](#toyspec-{command.split(maxsplit=1)[0]}) | {about}<br>[`{path}`](../{path}) |"
+    return f"| [`{command} --json`]({_place(command.split(maxsplit=1)[0])}) | {about}<br>[`{path}`](../{path}) |"
 
 
 def _section(parser: argparse.ArgumentParser) -> str:

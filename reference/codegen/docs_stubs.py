@@ -150,24 +150,23 @@ def _description(page: str) -> str:
 
 
 def _navigation(spec: Path) -> list[str]:
-    """Return the sections Specification and Rules as lines of YAML, every page of *spec* in one of them."""
-    specification = _entries(_chapters(spec))
+    """Return every page of *spec* as lines of YAML: chapters, a section for each profile, and the section Rules."""
+    lines = _entries(_chapters(spec))
     for profile in sources.PROFILES:
-        specification += _section(profile, _ordered(spec, profile, list(sources.kinds(profile))))
+        lines += _section(profile, _entries(_ordered(spec, profile, list(sources.kinds(profile)))))
     rules: list[str] = []
     for layer, title in _LAYER_TITLES.items():
         names = [f"rules/{rule['id']}.md" for rule in sources.rules() if rule["layer"] == layer]
-        rules += _section(title, [name for name in names if (spec / name).exists()])
-    sections = {"Specification": specification, "Rules": [f"    - {RULES_INDEX}", *rules] if rules else []}
-    return [line for title, entries in sections.items() if entries for line in (f"- {title}:", *entries)]
+        rules += _section(title, _entries([name for name in names if (spec / name).exists()]))
+    return lines + (_section("Rules", [f"- {RULES_INDEX}", *rules]) if rules else [])
 
 
-def _section(title: str, pages: list[str]) -> list[str]:
-    return [f"    - {title}:", *_entries(pages, depth=2)] if pages else []
+def _section(title: str, entries: list[str]) -> list[str]:
+    return [f"- {title}:", *(f"    {entry}" for entry in entries)] if entries else []
 
 
-def _entries(pages: list[str], *, depth: int = 1) -> list[str]:
-    return [f"{'    ' * depth}- spec/{page}" for page in pages]
+def _entries(pages: list[str]) -> list[str]:
+    return [f"- spec/{page}" for page in pages]
 
 
 def _chapters(spec: Path) -> list[str]:

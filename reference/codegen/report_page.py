@@ -1,4 +1,4 @@
-"""Makes the section on the report of the checker, from its schema and from a report."""
+"""Makes the page on the report of the checker, from its schema and from a report."""
 
 from __future__ import annotations
 
@@ -24,12 +24,17 @@ _STREAM = """\
 """
 
 _HEAD = """\
-## The JSON report
+---
+description: "What `toyspec check --format json` prints, key by key, with an example."
+---
+# The JSON report
 
-What `toyspec check --format json` prints, as its schema [`report.json`](../schemas/report/v1/report.json) describes it.
-In Python, `toyspec.check` gives the same as [objects](python.md#check).
+<!-- Made by `make generate` from schemas/report/; do not edit. -->
 
-### Example
+What `toyspec check --format json` prints, as its schema [`report.json`](../../schemas/report/v1/report.json) describes
+it. In Python, `toyspec.check` gives the same as [objects](../python.md#check).
+
+## Example
 
 A run in which the second line is
 
@@ -47,8 +52,8 @@ REPORT
 _PARTS = {"The document": "", "An entry of `files`": "file", "A finding": "finding"}
 
 
-def report_section() -> str:
-    """Return the section: an example report from the current checker, and the meaning of every key."""
+def report_page() -> str:
+    """Return the page: an example report from the current checker, and the meaning of every key."""
     head = _HEAD.replace("LINE", _STREAM.splitlines()[1]).replace("REPORT", _example())
     return "\n".join([head, *_sections()])
 
@@ -67,7 +72,7 @@ def _sections() -> Iterator[str]:
     document = sources.load(sources.SCHEMAS / "report/v1/report.json")
     for title, name in _PARTS.items():
         schema = document["$defs"][name] if name else document
-        yield f"### {title}\n\n{_fields(schema, document)}"
+        yield f"## {title}\n\n{_fields(schema, document)}"
         for key, value in schema["properties"].items():
             for inner in (value, value.get("items", {})):
                 if "properties" in inner:

@@ -39,20 +39,22 @@ def _list(made: Mapping[str, str]) -> Iterator[str]:
         "its data under [Downloads](downloads/).\n"
     )
     optional: list[str] = []
-    held: list[str] | None = None
+    depth: int | None = None
     for indent, title, path in _ENTRY.findall(configuration.partition("\nnav:\n")[2]):
+        if depth is not None and len(indent) <= depth:
+            depth = None
         if not path:
+            if title == _OPTIONAL:
+                depth = len(indent)
             if len(indent) == _OUTERMOST:
-                held = optional if title == _OPTIONAL else None
-                if held is None:
-                    yield f"\n## {title}\n"
+                yield f"\n## {title}\n"
             continue
         text = _source(path, made)
         line = f"- [{title or _title(text, path)}]({_address(path)}): {_about(text)}"
-        if held is None:
+        if depth is None:
             yield line
         else:
-            held.append(line)
+            optional.append(line)
     yield "\n## Optional\n"
     yield from optional
 

@@ -13,10 +13,10 @@ import pytest
 import toyspec
 from codegen import sources
 from codegen.api_page import api_page
-from codegen.cli_page import _escaped, cli_page
+from codegen.cli_page import _escaped, cli_pages
 from codegen.docs_stubs import navigation, stubs
 from codegen.reference_pages import reference_pages, rules_page
-from codegen.report_page import report_section
+from codegen.report_page import report_page
 from codegen.rule_texts import sections
 from toyspec.core.command_line.commands import COMMANDS, command_parser
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def cli() -> str:
-    """Return the page of the command line."""
-    return cli_page()
+    """Return the pages of the command line."""
+    return "\n".join(text for name, text in cli_pages().items() if not name.endswith("json-report.md"))
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +53,7 @@ def test_library_page_has_every_public_name(python: str) -> None:
 
 def test_tables_are_tables(cli: str, python: str) -> None:
     """Every row has two cells: what looks like a further bar is escaped."""
-    commands = cli.partition("\n## The JSON report\n")[0]
-    rows = [line for line in (commands + python).splitlines() if line.startswith("| ")]
+    rows = [line for line in (cli + python).splitlines() if line.startswith("| ")]
     assert [] == [row for row in rows if row.replace("\\|", "").count("|") != 3]
 
 
@@ -63,9 +62,9 @@ def test_markup_is_escaped_outside_of_code() -> None:
     assert r"run\_end, `run_end`, &lt;x>, a \| b" == _escaped("run_end, `run_end`, <x>, a | b")
 
 
-def test_report_section_shows_a_report_that_its_schema_takes() -> None:
+def test_report_page_shows_a_report_that_its_schema_takes() -> None:
     """The example is a report by the schema, and a table explains each of its keys."""
-    page = report_section()
+    page = report_page()
     shown = json.loads(page.partition("```json\n")[2].partition("```")[0])
     schema = sources.load(sources.SCHEMAS / "report/v1/report.json")
     jsonschema.Draft202012Validator(schema).validate(shown)
@@ -119,7 +118,8 @@ def test_markdown(page: str, lines: list[str]) -> None:
 
 
 CONFIGURATION = (
-    "site_name: x\nnav:\n  - Start: index.md\n  # generated:nav\n  - old.md\n  # /generated:nav\n"
+    "site_name: x\nnav:\n  - Start: index.md\n  - Specification:\n"
+    "      # generated:nav\n      - old.md\n      # /generated:nav\n"
     "  - Last:\n      - conformance/PROTOCOL.md\n"
     "      # generated:implementations\n      # /generated:implementations\n"
 )
@@ -156,8 +156,8 @@ def test_navigation_follows_the_index_and_the_schemas(tree: Path) -> None:
 site_name: x
 nav:
   - Start: index.md
-  # generated:nav
   - Specification:
+      # generated:nav
       - spec/README.md
       - spec/second.md
       - spec/first.md
@@ -165,11 +165,11 @@ nav:
       - toy/v1:
           - spec/toy/v1/run_start.md
           - spec/toy/v1/step.md
-  - Rules:
-      - spec/rules/index.md
-      - JSON:
-          - spec/rules/invalid-json.md
-  # /generated:nav
+      - Rules:
+          - spec/rules/index.md
+          - JSON:
+              - spec/rules/invalid-json.md
+      # /generated:nav
   - Last:
       - conformance/PROTOCOL.md
       # generated:implementations

@@ -48,7 +48,7 @@ FAULT_INJECTION = (
     "conformance/schema/report.json",
     "conformance/tests/test_faults.py",
     "conformance/tests/test_commands.py",
-    "docs/reference/cli.md",  # generated from the help of the command `faults`, whose sources are above
+    "docs/reference/cli/core.md",  # generated from the help of the command `faults`, whose sources are above
     "reference/c/Makefile",
     "reference/emitters/conform/",
     "reference/python/bench/health_alarms.py",

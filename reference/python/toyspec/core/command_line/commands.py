@@ -119,7 +119,12 @@ def load(name: str) -> Command:
     """Return the module of the command *name*; raise ImportError if another package brings it and it does not load."""
     if name not in COMMANDS:
         return cast("Command", brought(entry_points_of(GROUP)[name]))
-    return cast("Command", import_module(f"toyspec.{_ROOMS.get(name, 'core')}.commands.{name}"))
+    return cast("Command", import_module(f"toyspec.{room_of(name)}.commands.{name}"))
+
+
+def room_of(name: str) -> str:
+    """Return the room that has our command *name*."""
+    return _ROOMS.get(name, "core")
 
 
 def command_parser(name: str) -> Parser:
