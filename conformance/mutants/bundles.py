@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from conformance import locking
 from conformance.mutants.mutant import Mutant
 from conformance.oracle.adapter import Oracle
-from conformance.oracle.bundles import Bundles
+from conformance.oracle.bundles import Bundles, content
 from conformance.oracle.writing import RefusedError, Writing
 
 if TYPE_CHECKING:
@@ -161,6 +162,60 @@ class KeepsEmptyStreams(Oracle):
     class bundles_type(Bundles):
         def is_worth_keeping(self, stream: Stream) -> bool:
             return True
+
+
+class LeavesRanks(Oracle):
+    """Leaves the streams of the other ranks of the run that it replaces."""
+
+    class bundles_type(Bundles):
+        def move_ranks(self, directory: str, profile: str) -> None:
+            pass
+
+
+class LeavesOpenRanks(Oracle):
+    """Leaves the streams of other ranks that have no run_end, as if a process still wrote them."""
+
+    class bundles_type(Bundles):
+        def move_rank(self, path: str) -> None:
+            if b'"run_end"' in (content(path) or b""):
+                super().move_rank(path)
+
+
+class OverwritesRanks(Oracle):
+    """Overwrites the log of another rank that was kept earlier."""
+
+    class bundles_type(Bundles):
+        def move_rank(self, path: str) -> None:
+            os.replace(path, f"{path}.prev")
+
+
+class MovesRanksOfAnyRun(Oracle):
+    """Moves the streams of other ranks of a run that is resumed, or beside an empty stream, too."""
+
+    class bundles_type(Bundles):
+        def written(self, path: str, descriptor: int | None, kept: bytes, lines: bytes) -> int:
+            self.move_ranks(os.path.dirname(path), "toy/v1")
+            return super().written(path, descriptor, kept, lines)
+
+
+class MovesRanksBeforeItStarts(Oracle):
+    """Moves the streams of other ranks, and is refused then."""
+
+    class bundles_type(Bundles):
+        def lines(self, request: Mapping[str, Any], writer: Writing) -> bytes:
+            if request["exist"] == "replace" and os.path.isdir(request["directory"]):
+                self.move_ranks(request["directory"], request["profile"])
+            return super().lines(request, writer)
+
+
+class TakesAnyNumberForARank(Oracle):
+    """Moves files whose names are almost those of ranks."""
+
+    class bundles_type(Bundles):
+        def move_ranks(self, directory: str, profile: str) -> None:
+            for name in os.listdir(directory):
+                if re.fullmatch(r"events\.rank-[0-9]+\.jsonl", name):
+                    self.move_rank(os.path.join(directory, name))
 
 
 class GluesToFragments(Oracle):
@@ -399,6 +454,12 @@ ALL: tuple[Mutant, ...] = (
     _mutant(OverwritesThePreviousRun, "writing/nothing-overwritten", r"the file events.jsonl.prev-1 is missing"),
     _mutant(NumbersOnFromTheLast, "writing/replaced-kept", r"the file events.jsonl.prev-1 is missing"),
     _mutant(KeepsEmptyStreams, "writing/empty-not-kept", r"events.jsonl.prev-1 was not expected"),
+    _mutant(LeavesRanks, "ranks/replaced-together", r"events.rank-1.jsonl was not expected"),
+    _mutant(LeavesOpenRanks, "ranks/replaced-together", r"events.rank-2.jsonl was not expected"),
+    _mutant(OverwritesRanks, "writing/nothing-overwritten", r"the file events.rank-2.jsonl.prev-1 is missing"),
+    _mutant(MovesRanksOfAnyRun, "ranks/replaced-together", r"events.rank-1.jsonl.prev was not expected"),
+    _mutant(MovesRanksBeforeItStarts, "writing/refused-start", r"events.rank-1.jsonl"),
+    _mutant(TakesAnyNumberForARank, "ranks/replaced-together", r"the file events.rank-01.jsonl is missing"),
     _mutant(OpensBeforeItValidates, "writing/refused-start", "the file 'events.jsonl' changed: "),
     _mutant(MovesBeforeItValidates, "writing/refused-start", "the file 'events.jsonl.prev' changed: "),
     _mutant(WritesAnyInteger, "writing/invalid-input", "outcome is written"),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from conformance.oracle.reading import Reading, Stream
     from conformance.oracle.stream_rules import Seen
 
+RANK = re.compile(r"events\.rank-[1-9][0-9]{0,8}\.jsonl")
 _RUN_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_SAFE_RUN_ID_CHARS - 1}}}(?![\s\S])")
 
 
@@ -63,6 +64,7 @@ class Bundles:
                 self.move_away(path)
                 self.closed(descriptor)
                 descriptor = None
+                self.move_ranks(request["directory"], profile)
             elif stream is not None:
                 self.move_fragment(stream, path)
             return self.written(path, descriptor, kept, lines)
@@ -191,6 +193,22 @@ class Bundles:
             numbers = (f"{previous}-{number}" for number in itertools.count(1))
             os.rename(previous, next(name for name in numbers if not os.path.lexists(name)))
         os.rename(path, previous)
+
+    def move_ranks(self, directory: str, profile: str) -> None:
+        """Move the streams of the other ranks of a replaced run, but those that are empty or that a writer holds."""
+        for name in sorted(os.listdir(directory)) if profile == "toy/v1" and tables.has("1.4") else ():
+            if RANK.fullmatch(name) is not None:
+                self.move_rank(os.path.join(directory, name))
+
+    def move_rank(self, path: str) -> None:
+        """Move the stream of one rank at *path*."""
+        try:
+            descriptor = self.existing(path)
+        except RefusedError:
+            return
+        if os.path.getsize(path):
+            self.move_away(path)
+        self.closed(descriptor)
 
     def move_fragment(self, stream: Stream, path: str) -> None:
         """Keep the fragment of a stream in a side file."""

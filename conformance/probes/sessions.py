@@ -171,7 +171,8 @@ def _differences(session: Session, before: Mapping[str, bytes], after: Mapping[s
         if name not in after:
             yield f"the file {name} is missing"
         yield from _stream_differences(session, stream, len(committed) if last["exist"] in {"resume", "append"} else 0)
-    for beside in sorted({found for found in after if found.startswith(f"{name}.")} - session.beside.keys()):
+    streams = (f"{name}.", "events.rank-")
+    for beside in sorted({found for found in after if found.startswith(streams)} - session.beside.keys()):
         yield f"{beside} was not expected"
     wanted = {"previous": old, "fragment": old[len(committed) :]}
     media = {name: data for name, data in after.items() if name.startswith(("media/", "outside/"))}

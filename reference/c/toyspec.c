@@ -2494,6 +2494,33 @@ static void look(struct toyspec_writer *w) {
     toyspec_warn(message);
 }
 
+/* Moves the streams of the other ranks of the run that was replaced, each as that of rank 0. One that a writer holds is of a
+ * process of the new run, which began before this one. */
+static void move_ranks(struct toyspec_writer *w) {
+    char *directory = directory_of(w->path), name[32];
+    uint32_t *ranks = NULL;
+    size_t count = 0;
+    forget(&w->moved);
+    if (directory) toyspec_ranks(directory, &ranks, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct moved moved = {0};
+        struct stat status;
+        int descriptor = -1;
+        toyspec_rank_file(ranks[i], name);
+        char *path = joined(directory, name);
+        if (path && open_locked(path, &descriptor, &moved.created) == 0) {
+            bool has_bytes = fstat(descriptor, &status) == 0 && status.st_size > 0;
+            if (has_bytes) move_to_previous(path, &moved);
+            else if (moved.created) unlink(path);
+            close(descriptor);
+        }
+        forget(&moved);
+        free(path);
+    }
+    free(ranks);
+    free(directory);
+}
+
 static const char *write_record(struct toyspec_writer *w, struct toyspec_value *record) {
     const char *reason = is_toy(w) ? toyspec_admit(&w->sequence, record) : NULL;
     w->line.length = 0;
@@ -2501,6 +2528,7 @@ static const char *write_record(struct toyspec_writer *w, struct toyspec_value *
     /* Not before a record is about to follow: a start that is refused leaves the stream as it was. */
     if (!reason && w->fragment) reason = reason_of(move_fragment(w));
     if (!reason) reason = append_line(w);
+    if (!reason && w->moved.previous) move_ranks(w);
     if (!reason && is_toy(w)) toyspec_note(&w->sequence, record);
     return reason;
 }

@@ -97,6 +97,24 @@ func openReplacing(path string) (opened, error) {
 	return opened{}, fmt.Errorf("%s: %w: other writers replace it again and again", path, ErrLocked)
 }
 
+// moveRanks moves the streams of the other ranks of a run that was replaced, each as openReplacing does. One that a writer
+// holds is of a process of the new run, which began before this one.
+func moveRanks(directory string) {
+	ranks, _ := Ranks(directory)
+	for _, rank := range ranks {
+		path := filepath.Join(directory, RankFile(rank))
+		stream, err := openLocked(path)
+		if err != nil {
+			continue
+		}
+		if info, err := stream.file.Stat(); err == nil && info.Size() > 0 {
+			_, _ = moveToPrevious(path)
+		}
+		_ = stream.undo()
+		stream.file.Close()
+	}
+}
+
 // restored moves back what was moved, unless another writer has begun a stream at path.
 func restored(path string, restore func() error) error {
 	if _, err := os.Lstat(path); restore == nil || !errors.Is(err, fs.ErrNotExist) {

@@ -52,6 +52,7 @@ type Writer struct {
 	dropped    int
 	unreported int   // of the dropped records, those that no note in the stream speaks of
 	cause      error // why the last of them was dropped
+	replaces   bool  // a run, whose other ranks move with the first record
 }
 
 // Open opens a toy/v1 stream in a directory, which it makes.
@@ -82,6 +83,7 @@ func open(path string, profile Profile, exist Exist) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{stream: newStreamFile(stream.file, path), profile: profile, start: time.Now(), now: time.Now}
+	w.replaces = stream.restore != nil && profile == Toy && filepath.Base(path) == RankFile(0)
 	w.stream.abandon = func() error {
 		defer removeDirectories()
 		return stream.undo()
@@ -178,6 +180,10 @@ func (w *Writer) write(record map[string]any) error {
 		return err
 	}
 	w.stream.abandon = nil
+	if w.replaces {
+		w.replaces = false
+		moveRanks(filepath.Dir(w.stream.path))
+	}
 	if w.profile == Toy {
 		w.sequence.Note(record)
 	}

@@ -176,6 +176,23 @@ let settle f line start ~committed =
   if written >= String.length line && ends_with f line then committed ()
   else if not (written < String.length line && take_back f line written) then close_for_good f "a write was interrupted"
 
+(* Moves the streams of the other ranks of a run that was replaced, as its own was. One that a writer holds is of a process of
+   the new run, which began before this one. *)
+let move_ranks f =
+  let move directory rank =
+    let path = Filename.concat directory (Bundle_files.rank_file rank) in
+    match open_file f.calls path with
+    | exception (Refused _ | Unix.Unix_error _) -> ()
+    | other ->
+      Fun.protect
+        ~finally:(fun () -> close other)
+        (fun () ->
+          try if size other > 0 then ignore (Side_files.keep_previous path : Side_files.moved) with Unix.Unix_error _ -> ())
+  in
+  f.replaced <- None;
+  let directory = Filename.dirname f.path in
+  try List.iter (move directory) (Bundle_files.ranks directory) with Sys_error _ -> ()
+
 let append f line ~committed =
   let bytes = Bytes.unsafe_of_string line in
   let start = position f in
@@ -187,7 +204,8 @@ let append f line ~committed =
    with
   | Unix.Unix_error (code, call, _) as error -> fail f line !written error; raise (Unix.Unix_error (code, call, f.path))
   | interruption -> settle f line start ~committed; raise interruption);
-  committed ()
+  committed ();
+  if f.replaced <> None then move_ranks f
 
 let move_fragment f offset =
   with_path f.path (fun () ->
@@ -206,6 +224,7 @@ let sync f =
 
 let copy_from f other =
   with_path f.path (fun () -> Side_files.copy f.calls (descriptor other) 0 (descriptor f));
+  f.replaced <- None;
   sync f
 
 let abandon f =

@@ -1,9 +1,10 @@
 /** A file of lines that is open for appending, and its one writer: see spec/writing.md. */
 
-import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, statSync, unlinkSync } from "node:fs";
-import { dirname } from "node:path";
+import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, mkdirSync, openSync, readdirSync, statSync, unlinkSync } from "node:fs";
+import { dirname, join } from "node:path";
 
 import { hasLocks, lock, unlock } from "./locks.js";
+import { rankOf } from "./profiles.js";
 import { chunksOf, codeOf, moveEarlier, moveFragment, syncDirectory, takeBack, writeAll, writeSome } from "./side-files.js";
 
 /** Thrown where a stream cannot be written to although the system would allow it; it is as it was. */
@@ -108,6 +109,7 @@ export class AppendFile {
     try {
       while (written < line.length) written += writeSome(descriptor, line, written);
       this.isCreated = false;
+      if (this.restore !== null) moveRanks(dirname(this.path));
       this.restore = null;
     } catch (error) {
       const failure = new StreamWriteError(this.path, "a record could not be written", error);
@@ -228,6 +230,26 @@ function openLocked(path: string): Opened {
     release(descriptor);
   }
   throw new StreamRefusedError(`${path}: other processes replace the file again and again`);
+}
+
+/**
+ * Moves the logs of the other ranks of a run that was replaced, as that of rank 0 was. One that a writer holds is of a process
+ * of the new run, which began before this one.
+ */
+function moveRanks(directory: string): void {
+  for (const name of readdirSync(directory)) {
+    if (!rankOf(name)) continue;
+    const path = join(directory, name);
+    let opened: Opened | null = null;
+    try {
+      opened = openLocked(path);
+      if (fstatSync(opened.descriptor).size > 0) moveEarlier(path);
+    } catch {
+      // It stays, and belongs to the new run.
+    } finally {
+      if (opened) release(opened.descriptor);
+    }
+  }
 }
 
 /** Returns a file without content at a path, locked; a log that is there moves to a side file. */

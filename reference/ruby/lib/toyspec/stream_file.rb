@@ -115,6 +115,7 @@ module Toyspec
     # Appends all bytes of another stream's file, and forces them to the disk.
     def copy(other)
       SideFiles.copy_from(other.file, 0, @file)
+      @moved = []
       sync
     end
 
@@ -140,6 +141,7 @@ module Toyspec
         raise
       end
       yield
+      move_ranks
     end
 
     # Forces the file and its directory to the disk. A failure closes the file for good: what was written may be lost,
@@ -190,6 +192,24 @@ module Toyspec
     attr_reader :file
 
     private
+
+    # Moves the streams of the other ranks of a run that was replaced, as its own was. One that a writer holds is of a process
+    # of the new run, which began before this one.
+    def move_ranks
+      return if @moved.empty?
+
+      @moved, directory = [], File.dirname(@path)
+      BundleFiles.ranks(directory).each { |rank| move_rank(File.join(directory, BundleFiles.rank_file(rank))) }
+    end
+
+    def move_rank(path)
+      file = StreamFile.open(path)
+      StreamFile.send(:move_away, path, file) unless file.size.zero?
+    rescue SystemCallError, StreamRefusedError
+      nil
+    ensure
+      file&.close
+    end
 
     def refuse(reason)
       raise StreamRefusedError, "#{@path}: #{reason}"

@@ -204,7 +204,12 @@ impl Writer {
 
     fn append_line(&mut self, line: &[u8], undo: Undo) -> Result<(), WriteError> {
         let Some(file) = self.file.as_mut() else { return Err(WriteError::Closed(self.path.clone())) };
-        let Err(failure) = file.append(line) else { return Ok(()) };
+        let Err(failure) = file.append(line) else {
+            if matches!(undo, Undo::MoveBack(..)) {
+                self.move_ranks();
+            }
+            return Ok(());
+        };
         let (can_pass, cause) = (failure.can_pass(), cause_of(&failure.error));
         self.dropped += 1;
         match undo {

@@ -1,9 +1,10 @@
 //! Opens streams, and does what comes before the first record; a start that is refused changes no file.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{WriteError, Writer};
+use crate::bundle_files::{rank_file, ranks};
 use crate::looks::known_start;
 use crate::profile::Hints;
 use crate::reader::{Mode, Options, Reader, Report};
@@ -130,6 +131,20 @@ impl Writer {
         };
         self.start = Start::Done;
         Ok(undo)
+    }
+
+    /// Moves the streams of the other ranks of the run that was replaced, as its own was. One that a writer holds is of a
+    /// process of the new run, which began before this one.
+    pub(super) fn move_ranks(&self) {
+        let directory = self.path.parent().unwrap_or(Path::new("."));
+        for rank in ranks(directory).unwrap_or_default() {
+            if let Ok(Some(file)) = StreamFile::open(&directory.join(rank_file(rank))) {
+                if file.len().is_ok_and(|size| size > 0) {
+                    // Where that fails, it stays.
+                    let _ = file.move_to_previous();
+                }
+            }
+        }
     }
 
     /// Takes back what the start has done, since the first record was not written.

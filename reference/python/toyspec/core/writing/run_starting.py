@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args
 from toyspec.core import rooms
 from toyspec.core.format.canonical import members_of
 from toyspec.core.format.profiles import EVENTS_FILE
-from toyspec.core.reading.run_files import rank_file, rank_streams
-from toyspec.core.system_calls import SYSTEM_CALLS, say
-from toyspec.core.writing import open_runs, opening
+from toyspec.core.reading.run_files import rank_file
+from toyspec.core.system_calls import say
+from toyspec.core.writing import open_runs
 from toyspec.core.writing.clocks import SYSTEM_CLOCK, Clock
 from toyspec.core.writing.companions import synced
 from toyspec.core.writing.environment import (
@@ -126,8 +126,6 @@ def start_run(  # noqa: PLR0913 - each is an option of its own
         open_runs.start_again(os.path.join(directory, stream_name))
         run = RunWriter(directory, resuming="by-itself", stream_name=stream_name, **access)
         undoing.callback(run.abandon)
-        if at.rank == 0 and run.has_replaced:
-            _move_ranks(directory)
         known: dict[str, Any] = {"rank": at.rank, "world_size": at.size} if at.size > 1 else {}
         if run.lacks_start:
             # A resumed stream lacks it if its first line was cut away: whose run it is would stay unknown.
@@ -192,20 +190,6 @@ def _backend() -> Backend | None:
         return backend_in_use()
     except Exception:  # noqa: BLE001 - a driver may raise anything, and the run must begin
         return None
-
-
-def _move_ranks(directory: str) -> None:
-    """Move the streams of the other ranks of a replaced run, as a replaced stream is: ranks/replaced-together.
-
-    One that a writer holds is of a process of the new run, which began before this one. Where rank 0 has replaced none,
-    so are those that have ended.
-    """
-    ranks: list[int] = []
-    with contextlib.suppress(OSError):
-        ranks += filter(None, rank_streams(directory))
-    for rank in ranks:
-        with contextlib.suppress(OSError):
-            opening.move(os.path.join(directory, rank_file(rank)), SYSTEM_CALLS)
 
 
 def _silent(root: str, run_id: str | None, at: TrainingProcess) -> RunWriter:

@@ -22,11 +22,12 @@ from toyspec.core.format.canonical import (
     encode_record,
     members_of,
 )
+from toyspec.core.format.profiles import EVENTS_FILE
 from toyspec.core.format.redaction import Redaction
 from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.generated.toy_v1 import Scalars, Step
-from toyspec.core.reading.run_files import leaves_bundle
+from toyspec.core.reading.run_files import leaves_bundle, ranks_beside
 from toyspec.core.system_calls import cause_of, named, say
 from toyspec.core.writing import opening
 from toyspec.core.writing.append_file import OF_THE_PARENT, AppendFile
@@ -403,11 +404,6 @@ class RunStream:
         resumption.settle(is_decided=first is not None)
 
     @property
-    def has_replaced(self) -> bool:
-        """True while the stream is open for which an earlier one moved away."""
-        return self._file is not None and bool(self._file.moves)
-
-    @property
     def _is_early(self) -> bool:
         """True between a resumption and the first train step after it, which may go back further."""
         return self._resumes_by_itself and self.resumption.is_early(self._progress)
@@ -684,6 +680,18 @@ class RunStream:
             if file.moves:
                 kept = ", ".join(f"{old} is now {new}" for old, new in reversed(file.moves))
                 say(f"an earlier log was kept: {kept}")
+            if os.path.basename(self.path) == EVENTS_FILE and self.path in dict(file.moves):
+                self._move_ranks()
+
+    def _move_ranks(self) -> None:
+        """Move the streams of the other ranks of the run that this one has replaced: ranks/replaced-together.
+
+        One that a writer holds is of a process of the new run, which began before this one. Where rank 0 has replaced
+        none, so are those that have ended.
+        """
+        for path in ranks_beside(self.path).values():
+            with contextlib.suppress(OSError):
+                opening.move(path, self.settings.calls)
 
     def _go_on_after_truncation(self, lost_bytes: int) -> None:
         """Make the stream readable again after another program has cut it: run_start first, and no joined lines.

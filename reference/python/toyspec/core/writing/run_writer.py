@@ -175,11 +175,6 @@ class RunWriter(EventMethods):
         return self._stream.progress.run_id is None
 
     @property
-    def has_replaced(self) -> bool:
-        """True if an earlier log moved away for the stream."""
-        return self._stream.has_replaced
-
-    @property
     def events_path(self) -> str:
         """Path of the stream."""
         return self._stream.path
