@@ -12,11 +12,12 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.random import Generator, default_rng
 
 from toyspec.health.evaluator import HealthEvaluator
-from toyspec.health.rules import HealthAlert, preset_rules
+from toyspec.health.rules import HealthAlert, SpikeRule, preset_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -277,9 +278,15 @@ QUICK = (
 )
 
 
-def alerts(run: Run, preset: str) -> list[HealthAlert]:
-    """Return what the rules of *preset* report."""
-    evaluator = HealthEvaluator(preset_rules(preset))
+def alerts(run: Run, preset: str, spike_share: float | None = None) -> list[HealthAlert]:
+    """Return what the rules of *preset* report; those on spikes may have another share."""
+    rules = [
+        msgspec.structs.replace(rule, share=spike_share)
+        if spike_share is not None and isinstance(rule, SpikeRule)
+        else rule
+        for rule in preset_rules(preset)
+    ]
+    evaluator = HealthEvaluator(rules)
     found: list[HealthAlert] = []
     times = np.cumsum(run.seconds).tolist()
     rates = None if run.throughput is None else run.throughput.tolist()
@@ -296,7 +303,7 @@ def healthy(name: str, kind: Kind, options: argparse.Namespace, metric: str, pre
     for number in range(options.runs):
         numbers = default_rng([options.seed, number, *name.encode()])
         values = kind(numbers, options.steps)
-        found = alerts(Run(metric, values, _times(numbers, len(values))), preset)
+        found = alerts(Run(metric, values, _times(numbers, len(values))), preset, options.spike_share)
         begun = [alert for alert in found if alert.event == "begun"]
         wrong.update(alert.rule for alert in begun)
         stops += any(alert.stop for alert in begun)
@@ -319,7 +326,7 @@ def found(problem: Problem, options: argparse.Namespace) -> bool:
         planted = problem.plant(run, at, numbers)
         grows = options.steps - at if "8 times" in problem.name or "an eighth" in problem.name else 450
         within = max(options.steps // 10, grows) if problem.within is None else problem.within
-        reported = alerts(planted, problem.preset)
+        reported = alerts(planted, problem.preset, options.spike_share)
         first = next(
             (
                 a
@@ -344,10 +351,12 @@ def main() -> int:
     parser.add_argument("--problems", type=int, default=40, help="runs with each problem")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--spike-share", type=float, help="the share of a spike, instead of that of the preset")
+    parser.add_argument("--only", default="", help="a part of the names of what is drawn")
     options = parser.parse_args()
-    is_good = [healthy(name, kind, options, "loss", "default") for name, kind in KINDS.items()]
-    is_good += [healthy(name, kind, options, "reward", "rl") for name, kind in REWARDS.items()]
-    is_good += [found(problem, options) for problem in (*SLOW, *QUICK)]
+    is_good = [healthy(name, kind, options, "loss", "default") for name, kind in KINDS.items() if options.only in name]
+    is_good += [healthy(name, kind, options, "reward", "rl") for name, kind in REWARDS.items() if options.only in name]
+    is_good += [found(problem, options) for problem in (*SLOW, *QUICK) if options.only in problem.name]
     print(f"{sum(is_good)} of {len(is_good)} bars are met")
     return 0 if all(is_good) else 1
 

@@ -293,20 +293,25 @@ SCENARIOS: dict[str, tuple[dict[str, Any], Callable[[HealthEvaluator], Iterable[
     ),
     "level that stays, and comes back": (
         {"type": "diverged", "ranges": 1},
-        _values(*SPREAD, *[6.0] * 200, *SPREAD),
+        _values(*SPREAD, *[6.0] * 350, *SPREAD),
         [
-            ("loss is 6 over 11 values, above 4.153; its best level is 2", 6.0, 4.15343, 66, 66.0, None),
-            (f"settled: loss stays near 6, {_GOES_ON}", 6.0, None, 170, 170.0, None),
-            ("recovered: loss is 2.2 again, near its best level", 2.2, None, 266, 266.0, None),
+            ("loss is 6 over 11 values, above 3.817; its best level is 2", 6.0, 3.81696, 216, 216.0, None),
+            (f"settled: loss stays near 6, {_GOES_ON}", 6.0, None, 317, 317.0, None),
+            ("recovered: loss is 2.2 again, near its best level", 2.2, None, 416, 416.0, None),
         ],
+    ),
+    "level that falls again after a jump, as on harder data": (
+        {"type": "diverged"},
+        _values(*SPREAD, *(6 * 0.999**at for at in range(400))),
+        [],
     ),
     "level after a wave as high": (
         {"type": "diverged", "share": 0.1, "ranges": 0},
-        _values(*SPREAD, *[3.0] * 15, *SPREAD, *[3.0] * 20, *SPREAD, *[6.0] * 20),
+        _values(*SPREAD, *[9.0] * 15, *SPREAD, *[9.0] * 20, *SPREAD, *[30.0] * 20),
         [
-            ("loss is 3 over 11 values, above 2.384; its best level is 2", 3.0, 2.384, 66, 66.0, None),
+            ("loss is 9 over 11 values, above 2.384; its best level is 2", 9.0, 2.384, 66, 66.0, None),
             ("recovered: loss is 2.1 again, near its best level", 2.1, None, 82, 82.0, None),
-            ("loss is 6 over 11 values, above 4.235; its best level is 2", 6.0, 4.2346, 221, 221.0, None),
+            ("loss is 30 over 11 values, above 15.7; its best level is 2", 30.0, 15.6982, 221, 221.0, None),
         ],
     ),
     "reward of noise that collapses": (

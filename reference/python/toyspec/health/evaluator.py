@@ -80,6 +80,10 @@ _LEAST_RATE = 1e-9
 _MOST_BLOCKS = 400
 # What a plateau takes for an improvement, in interquartile ranges.
 _NOISE = 0.1
+# A jump has landed after 30 values; by the 150th it is known whether it falls again, as a loss on harder data does.
+_LANDED = 30
+_TRIAL = 150
+_RISES = 1.1
 _NEW_LEVEL = "which counts as its level from now on; the incident goes on"
 _LARGEST = sys.float_info.max
 _MILESTONES: Final = frozenset(10**power for power in range(1, 16))
@@ -261,7 +265,7 @@ class WatchedSeries:
             elif self._flagged > WINDOW:
                 found += self._settled(self._window, number, step)
         self._is_calm = not any(each.broken or each.is_open for each in self._of_values) and not any(
-            each.is_open for each, _ in self._of_levels
+            each.broken or each.is_open for each, _ in self._of_levels
         )
         return found
 
@@ -280,12 +284,11 @@ class WatchedSeries:
         self._catch_up()
         if sum(level.take((number,)) for level in self._levels):
             self._bound()
-        return [alert for each, level in self._of_levels for alert in self._diverged(each, level, number, step)]
+        known = [(each, level) for each, level in self._of_levels if level.is_known]
+        return [alert for each, level in known for alert in self._diverged(each, level, number, step)]
 
     def _diverged(self, incident: Incident, level: BestLevel, number: float, step: float) -> list[HealthAlert]:
         """Return the alerts about the level of a metric beside its best one."""
-        if not level.is_known:
-            return []
         rule, place = incident.rule, self._place(step)
         if incident.back is not None and incident.is_open:
             incident.since += 1
@@ -298,13 +301,38 @@ class WatchedSeries:
                 return incident.settle(f"{self._shown} stays near {now:.4g}, {_NEW_LEVEL}", now, **place)
             return []
         low, high = _side(rule, level.bound(rule))
-        if low <= number <= high or low <= (now := level.level) <= high:
+        if low <= (now := level.level) <= high:
+            incident.broken = 0
+            return []
+        if self._is_on_trial(incident, level, now) or low <= number <= high:
             return []
         bound, best = level.bound(rule), level.best
         side = "above" if rule.goal == "min" else "below"
         text = f"{self._shown} is {now:.4g} over {rule.values} values, {side} {bound:.4g}; its best level is {best:.4g}"
         incident.back = _side(rule, level.bound(rule, 0.5))
         return self._begun(incident, text, now, bound, step)
+
+    def _is_on_trial(self, incident: Incident, level: BestLevel, now: float) -> bool:
+        """Return whether the level, *now*, came by one jump, as harder data bring it, and may yet fall again.
+
+        If it does, the training learns: its level counts from then on.
+        """
+        if not incident.broken and not level.has_jumped_to(now):
+            return False
+        incident.broken += 1
+        if incident.broken == _LANDED:
+            incident.reference = level.recent
+        if incident.broken > _LANDED:
+            if level.recent > _RISES * incident.reference:
+                incident.broken = 0
+            elif incident.broken > 2 * _LANDED and level.has_fallen(incident.reference):
+                level.accept()
+                self._bound()
+                incident.broken = 0
+                return True
+        if incident.broken > _TRIAL:
+            incident.broken = 0
+        return incident.broken > 0
 
     def _kept(self, number: float, step: float) -> Iterable[HealthAlert]:
         if self._window is None:

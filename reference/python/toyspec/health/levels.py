@@ -22,6 +22,8 @@ _FLAT: Final = 0.1
 _RETURN: Final = 0.6
 _YOUNG: Final = 500
 """Number of values after which a level may be away from the best one by no more than the rule says."""
+# The least and the most that harder data multiply a loss by.
+_JUMP: Final = (1.2, 4.0)
 # How much farther than it fell, or swung, a metric has to rise.
 _FALLS: Final = 1.2
 # Swings count half after 2,000 values.
@@ -123,9 +125,26 @@ class BestLevel:
         before, now = self._levels[-1 - WINDOW // _REFRESH], self._levels[-1]
         return now - before <= _FLAT * abs(now)
 
+    @property
+    def recent(self) -> float:
+        """The mean of the last three levels, with the sign of the goal."""
+        return sum(list(self._levels)[-3:]) / 3
+
+    def has_jumped_to(self, level: float) -> bool:
+        """Return whether *level* is above that of 20 values ago by what harder data make of a loss."""
+        before = self._levels[-3] if len(self._levels) > 2 else math.nan
+        return self._sign > 0 and 0 < _JUMP[0] * before < level < _JUMP[1] * before
+
+    def has_fallen(self, level: float) -> bool:
+        """Return whether the recent level is below *level* by more than noise."""
+        return level - self.recent > self._spread * self.recent / self._best
+
     def accept(self) -> None:
         """Let the present level count as the best one from now on."""
-        self._best = self._levels[-1]
+        level = self._levels[-1]
+        if self._best > 0:
+            self._spread *= level / self._best
+        self._best = level
 
     def rewind(self) -> None:
         """Forget the last values; the best level stays."""
