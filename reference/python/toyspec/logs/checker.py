@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from itertools import islice, repeat
+from itertools import islice
 from operator import le
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,6 @@ _NAME_HELP = "the members of an inner object follow its key and a slash; rename 
 _HELPS = {rules.BAD_FORMAT: _CELLS_HELP, rules.NUL_BYTES: _NUL_HELP}
 _TIME_HELP = "the clock was set, or two programs write the log; `toyspec import` moves on the times after it"
 _METRIC_HELP = "name the keys with --metric-key and --value-key, or describe the log as a dialect in toyspec.toml"
-_MOST_PHASES = 100
 # Threads that write at once are this far apart.
 _JUMP_SECONDS = 1.0
 _TIME_RULE = rules.WALL_TIME_GOES_BACKWARDS
@@ -72,8 +71,6 @@ class DialectChecker:
         self._collector.profile = "metrics/v1"
         self._feed = RowFeed(read_as, max_line_bytes=options.max_line_bytes)
         self._is_json = read_as.dialect.form.type not in {"csv", "pattern"}
-        self._keeps_order = read_as.dialect.steps == "increase"
-        self._steps: dict[str | None, int | float] = {}
         self._numbers = NumbersAsText(read_as)
         self._unread = UnreadValues(read_as)
         self._time: float | None = None
@@ -101,11 +98,11 @@ class DialectChecker:
             return False
         if b"\r" in text and not self._collector.has_carriage_return:
             return False
-        before = self._time, self._steps
-        is_plain = self._unread.takes(block) and self._are_times_plain(block.times) and self._are_steps_plain(block)
+        before = self._time
+        is_plain = self._unread.takes(block) and self._are_times_plain(block.times)
         if not (is_plain and self._numbers.takes(block)):
             # Its lines are checked one by one, after the records that precede the block.
-            self._time, self._steps = before
+            self._time = before
             return False
         self._has_metric = self._has_metric or bool(block.metrics)
         return True
@@ -119,21 +116,6 @@ class DialectChecker:
         self._time = times[-1]
         return True
 
-    def _are_steps_plain(self, block: RowBlock) -> bool:
-        """Return whether no step goes back; the steps are taken in then."""
-        if block.steps is None:
-            return True
-        before: dict[str | None, int | float] = dict(self._steps)
-        for step, phase in zip(block.steps, block.phases or repeat(None), strict=False):
-            last = before.get(phase)
-            if self._keeps_order and last is not None and step < last:
-                return False
-            before[phase] = step
-        if len(before) > _MOST_PHASES:
-            return False
-        self._steps = before
-        return True
-
     @property
     def size(self) -> int:
         """Number of bytes fed so far."""
@@ -143,6 +125,7 @@ class DialectChecker:
         """Return the report on everything fed; call it once, last."""
         if self._read_as.dialect.rank == "program" and not self._has_metric:
             self._report_left_out(self._feed.left_out)
+        self._report_order()
         for doubt in self._read_as.doubts:
             self._collector.add(rules.VALUES_LEFT_OUT, Location(1, 0), doubt, advice=_METRIC_HELP)
         self._collector.findings.sort(key=lambda finding: finding.line)
@@ -193,7 +176,7 @@ class DialectChecker:
             self._collector.add_carriage_return(line)
         if read is not None:
             row = self._feed.row(read)
-            self._observe(row)
+            self._observe_missing_step(row)
             self._observe_time(row)
             self._observe_texts(row)
             self._observe_unread(row)
@@ -205,8 +188,7 @@ class DialectChecker:
         self._collector.add_validation(line, verdict, _HELPS)
         if verdict.status == "unreadable":
             self._gaps += 1
-            # What was lost may have been the reason why the step goes back.
-            self._steps.clear()
+            self._feed.order.clear()
 
     def _report_left_out(self, lines: Sequence[LeftOutLine]) -> None:
         """Report values in lines that no pattern matches, each name once: what reads the log leaves them out."""
@@ -215,6 +197,18 @@ class DialectChecker:
             fact = f"`{names}` is left out: no pattern of the dialect matches this line"
             place = Location(each.number, each.offset, 0, each.data)
             self._collector.add(rules.VALUES_LEFT_OUT, place, fact, advice=_LINE_HELP)
+
+    def _report_order(self) -> None:
+        """Report where steps start again or go back, and that most records share theirs."""
+        order, pointer = self._feed.order, pointer_to([self._read_as.step or ""])
+        found = [(*order.starts[0], order.again)] if order.starts else []
+        found += [(1, 0, order.shared)] if order.shared else []
+        # Lines of a console may be of several writers.
+        most = None if self._read_as.dialect.steps == "increase" else 1
+        for line, offset, step, before in order.returns[:most]:
+            found.append((line, offset, messages.step_goes_backwards(found=step, before=before)))
+        for line, offset, fact in found:
+            self._collector.add(rules.STEP_GOES_BACKWARDS, Location(line, offset), fact, pointer=pointer)
 
     def _observe_time(self, row: Row) -> None:
         """Report a time that is earlier than the one before."""
@@ -256,23 +250,9 @@ class DialectChecker:
             place = Location(row.line, row.offset)
             self._collector.add(rules.DUPLICATE_KEY, place, fact, pointer=pointer_to([name]), advice=_NAME_HELP)
 
-    def _observe(self, row: Row) -> None:
-        """Report a step that is smaller than that before in its phase."""
-        step: Any = row.step
-        if step is None:
-            self._observe_missing_step(row)
-            return
-        last = self._steps.get(row.phase)
-        if self._keeps_order and last is not None and step < last:
-            fact = messages.step_goes_backwards(found=step, before=last)
-            pointer = pointer_to([self._read_as.step or ""])
-            self._collector.add(rules.STEP_GOES_BACKWARDS, Location(row.line, row.offset), fact, pointer=pointer)
-        if row.phase in self._steps or len(self._steps) < _MOST_PHASES:
-            self._steps[row.phase] = step
-
     def _observe_missing_step(self, row: Row) -> None:
         """Report a number in the place of the step that is not finite, so that the record has no step."""
-        key = self._read_as.step
+        key = self._read_as.step if row.step is None else None
         found = None if key is None else number(row.members.get(key))
         if key is not None and found is not None and not math.isfinite(found):
             fact = messages.unexpected(path=shortened(key), found=str(found), expected="a finite number")

@@ -17,12 +17,12 @@ from toyspec.core.findings import LineFinding
 from toyspec.core.format.flattening import MOST_LISTED
 from toyspec.core.format.line_validation import ValidatedLine, decode, holds_long_number, validate
 from toyspec.core.generated import messages, rules
-from toyspec.logs.mapping import count_of, not_finite
+from toyspec.logs.mapping import EpochCount, count_of, not_finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from toyspec.logs.dialects import Dialect, EpochStep, Values
+    from toyspec.logs.dialects import Dialect, Values
 
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
@@ -356,9 +356,7 @@ class PatternForm:
         self._json = JsonForm(takes_bare=True, values=dialect.values)
         self._carry = dict.fromkeys(form.carry)
         self._place = form.place
-        self._first_outer = form.place.first if form.place is not None else 0
-        self._last_place = -1, -1
-        self._before, self._interval = 0, 1
+        self._count = EpochCount(form.place.first if form.place is not None else 0)
         # Programs print their own names; in other output, a line is only known by the one before.
         self._follows = dialect.rank != "program"
         self._columns: dict[int, list[str]] = {}
@@ -446,7 +444,8 @@ class PatternForm:
                 name: _SLASHED_DATE.sub(r"\1-\2-\3", part) if plain == part else plain
             }
         if self._place is not None:
-            self._put_step(found, self._place)
+            step = self._count.step(*map(found.get, (self._place.outer, self._place.size, self._place.inner)))
+            found |= {} if step is None else {self._place.key: step}
             found = {name: each for name, each in found.items() if name not in (self._place.inner, self._place.size)}
         own = set(found)
         if not self._carried(found):
@@ -504,30 +503,6 @@ class PatternForm:
         numbers = [_figure(item, "") for item in plain]
         is_whole = all(type(each) in _MEASURES for each in numbers)
         return {f"{name}/{at}": each for at, each in enumerate(numbers)} if is_whole else {}
-
-    def _put_step(self, found: dict[str, Any], place: EpochStep) -> None:
-        outer, size, inner = (found.get(key) for key in (place.outer, place.size, place.inner))
-        if type(outer) is int and type(size) is int and type(inner) is int:
-            # Who counts epochs from 0 begins with it.
-            self._first_outer = min(self._first_outer, outer) if outer >= 0 else self._first_outer
-            found[place.key] = (outer - self._first_outer) * size + inner
-        elif size is None and type(outer) is int and type(inner) is int:
-            found[place.key] = self._counted_on(outer, inner)
-
-    def _counted_on(self, outer: int, inner: int) -> int:
-        """Return the step of the place *inner* in the epoch *outer*, whose length is not known.
-
-        A count that starts again with an epoch goes on after the last place of the epoch before.
-        """
-        last_outer, furthest = self._last_place
-        if outer != last_outer:
-            if inner <= furthest:
-                self._before += furthest + (0 if inner else self._interval)
-            furthest = -1
-        elif inner > furthest >= 0:
-            self._interval = inner - furthest
-        self._last_place = outer, max(inner, furthest)
-        return self._before + inner
 
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:  # noqa: ARG002 - forms have one signature
         """Return the result for other output: it is passed over."""

@@ -53,6 +53,8 @@ class ReadAs(msgspec.Struct, frozen=True, kw_only=True):
     time: DialectTimeKey | None = None
     epoch: str | None = None
     phase: str | None = None
+    is_in_epoch: bool = False
+    """True if the step begins again with each epoch, so that it is counted on."""
     is_named: bool = False
     """True if the user named the dialect or the step."""
     notes: tuple[str, ...] = ()
@@ -88,6 +90,38 @@ class Neutral(NamedTuple):
     """The metrics by name: NaN and infinity as such, None for null."""
 
 
+class EpochCount:
+    """Counts steps on over epochs, of which the first known is *first*."""
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._last = -1, -1
+        self._before, self._interval = 0, 1
+
+    def step(self, outer: Any, size: Any, inner: Any) -> int | None:
+        """Return the step of the place *inner* in the epoch *outer* of *size* steps; None if they are not counts.
+
+        Without a size, a count that starts again with an epoch goes on after the last place of the epoch before.
+        """
+        if type(outer) is not int or type(inner) is not int:
+            return None
+        if type(size) is int:
+            # Who counts epochs from 0 begins with it.
+            self._first = min(self._first, outer) if outer >= 0 else self._first
+            return (outer - self._first) * size + inner
+        if size is not None:
+            return None
+        last, furthest = self._last
+        if outer != last:
+            if inner <= furthest:
+                self._before += furthest + (0 if inner else self._interval)
+            furthest = -1
+        elif inner > furthest >= 0:
+            self._interval = inner - furthest
+        self._last = outer, max(inner, furthest)
+        return self._before + inner
+
+
 class Mapping:
     """Maps records of one file."""
 
@@ -101,6 +135,7 @@ class Mapping:
         self._own = {key for key in own if key is not None}
         self._except = frozenset(key for key in values.exclude if not key.endswith("/"))
         self._except_prefixes = tuple(key for key in values.exclude if key.endswith("/"))
+        self._count = EpochCount(0) if read_as.is_in_epoch else None
         self._takes_all = not (values.prefix or values.exclude)
         self.time_origin: TimeOrigin | None = None
         """Origin of the times so far; None before the first one."""
@@ -114,10 +149,12 @@ class Mapping:
         phase = members.get(read_as.phase) if read_as.phase is not None else None
         phase = phase if isinstance(phase, str) else None
         prefix = "" if phase is None else prefix_of(phase)
+        step = count_of(members.get(read_as.step)) if read_as.step is not None else None
+        epoch = count_of(members.get(read_as.epoch)) if read_as.epoch is not None else None
         return Neutral(
-            count_of(members.get(read_as.step)) if read_as.step is not None else None,
+            step if self._count is None else self._count.step(epoch, None, step),
             self._time(members),
-            count_of(members.get(read_as.epoch)) if read_as.epoch is not None else None,
+            epoch,
             phase,
             {_in_phase(name, prefix, values): metric for name, metric in values.items()} if prefix else values,
         )
@@ -131,7 +168,11 @@ class Mapping:
         """
         read_as = self._read_as
         columns: dict[str, Sequence[Any]] = {}
-        if not _take_columns(objects, "", columns, MOST_LEVELS) or (read_as.dialect.skip or None) in columns:
+        if (
+            self._count is not None
+            or not _take_columns(objects, "", columns, MOST_LEVELS)
+            or (read_as.dialect.skip or None) in columns
+        ):
             return None
         metrics = {}
         for name, column in columns.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -74,6 +74,8 @@ _WRITTEN = {
     "%": "percentages are read as they are printed, 12.5% as 12.5: {keys}",
     ",": "commas are read as marks between thousands, 1,000 as 1000: {keys}",
 }
+_BATCHES = ("batch", "batch_idx", "batch_id", "minibatch", "iter", "step")
+_IN_EPOCH = "steps are counted on over epochs, since {!r} begins again with each {!r}"
 _VALUES = ("value", "val", "metric_value", "metricValue", "scalar")
 
 
@@ -82,13 +84,7 @@ def has_text(head: bytes, dialect: Dialect) -> bool:
     text = dialect.recognize.text
     if not text:
         return True
-    head, plain = _searched(head, is_numbered=dialect.rank == "shape" and dialect.form.type == "pattern")
-    for group in _needs(text):
-        for each in group:
-            if each in plain:
-                break
-        else:
-            return False
+    head = _searched(head, is_numbered=dialect.rank == "shape" and dialect.form.type == "pattern")
     return _pattern(text).search(head) is not None
 
 
@@ -156,20 +152,16 @@ def read_as(
     chosen = chosen or (dialect.step[0] if is_exact and dialect.step else None)
     times = [DialectTimeKey(key=keys.time)] if keys.time else _times(dialect.time, rows, is_exact=is_exact)
     present = list(dict.fromkeys(key for row in rows for key in row))
-    texts = {key for row in rows for key, value in row.items() if isinstance(value, str)}
     epochs = [key for key in dialect.epoch if (key if is_exact else _found(key, present)) is not None]
     named_epochs = [key if is_exact else _found(key, present) for key in epochs]
     epoch = next((key for key in named_epochs if key in present and key != chosen), None)
-    phases = [key if is_exact else _found(key, present) for key in dialect.phase]
-    phase = next((key for key in phases if key in texts), None)
-    if phase is None and dialect.form.type == "pattern":
-        # An evaluation may come after more records than were looked at.
-        groups = "".join(dialect.form.patterns)
-        phase = next((key for key in dialect.phase if f"(?P<{key}>" in groups), "phase" if "phase" in texts else None)
-    elif phase is None and not is_exact:
-        phase = _late_phase(dialect, head)
-    if phase is None and dialect.rank == "guess":
-        phase = next((key for key in _KIND_KEYS if key in texts and _names_phases(rows, key)), None)
+    is_in_epoch = False
+    if dialect.rank == "guess" and keys == NO_KEYS and "epoch" in _plain(epoch or chosen or ""):
+        batch = chosen if epoch else _first(_BATCHES, rows, is_exact=False)
+        outer = epoch or chosen
+        if batch and outer and _begins_again(sample(head, dialect, most=_MOST_LINES), batch, outer):
+            chosen, epoch, is_in_epoch = batch, outer, True
+    phase = _phase(dialect, rows, head)
     dialect = _pivoted(dialect, rows, keys) or dialect
     doubts: tuple[str, ...] = ()
     if dialect.rank == "guess" and keys == NO_KEYS:
@@ -181,20 +173,38 @@ def read_as(
         step=chosen,
         time=times[0] if times else None,
         epoch=epoch,
+        is_in_epoch=is_in_epoch,
         phase=phase if phase not in (dialect.values.name, *dialect.values.names) else None,
         is_named=named or keys != NO_KEYS,
-        notes=(*_notes(dialect, head), *doubts),
+        notes=(*_notes(dialect, head), *([_IN_EPOCH.format(chosen, epoch)] if is_in_epoch else []), *doubts),
         doubts=doubts,
         unread=tuple(_unread(dialect, head)),
     )
 
 
-def _late_phase(dialect: Dialect, head: bytes) -> str | None:
-    """Return the key of the phase that only records after the first ones of *head* have; None if none has."""
-    keys = [key for key in dialect.phase if f'"{key}"'.encode() in head]
-    rows = sample(head, dialect, most=_MOST_LINES) if keys else []
-    texts = {key for row in rows for key, value in row.items() if isinstance(value, str)}
-    return next((key for key in keys if key in texts), None)
+def _begins_again(rows: Sequence[dict[str, Any]], batch: str, epoch: str) -> bool:
+    """Return whether the count *batch* grows within each *epoch* of *rows*, and begins again with the next."""
+    places = [(row[epoch], row[batch]) for row in rows if type(row.get(epoch)) is int and type(row.get(batch)) is int]
+    pairs = list(pairwise(places))
+    has_again = any(late[0] > early[0] and late[1] <= early[1] for early, late in pairs)
+    return batch != epoch and has_again and all(late[0] > early[0] or late[1] >= early[1] for early, late in pairs)
+
+
+def _phase(dialect: Dialect, rows: Sequence[dict[str, Any]], head: bytes) -> str | None:
+    """Return the key of the phase in *rows* and, where they have none, in more records of *head*; None without one."""
+    is_exact = dialect.rank == "program"
+    texts = {key: None for row in rows for key, value in row.items() if isinstance(value, str)}
+    found = next((key for each in dialect.phase if (key := each if is_exact else _found(each, texts)) in texts), None)
+    if found is None and dialect.form.type == "pattern":
+        # An evaluation may come after more records than were looked at.
+        groups = "".join(dialect.form.patterns)
+        return next((key for key in dialect.phase if f"(?P<{key}>" in groups), "phase" if "phase" in texts else None)
+    if found is None and not is_exact and any(f'"{key}"'.encode() in head for key in dialect.phase):
+        more = sample(head, dialect, most=_MOST_LINES)
+        found = next((key for key in dialect.phase for row in more if isinstance(row.get(key), str)), None)
+    if found is None and dialect.rank == "guess":
+        found = next((key for key in _KIND_KEYS if key in texts and _names_phases(rows, key)), None)
+    return found
 
 
 def _names_phases(rows: Sequence[dict[str, Any]], key: str) -> bool:
@@ -529,13 +539,12 @@ def _lowered(head: bytes) -> bytes:
 
 
 @lru_cache(maxsize=2)
-def _searched(head: bytes, *, is_numbered: bool) -> tuple[bytes, bytes]:
-    """Return where the text of a dialect is searched in *head*, also in lower case: in all, or in *numbered* lines."""
+def _searched(head: bytes, *, is_numbered: bool) -> bytes:
+    """Return where the text of a dialect is searched in *head*: in all, or in *numbered* lines."""
     # A terminal's colours are between the words.
     head = _ESCAPES.sub(b"", head) if b"\x1b[" in head else head
     # What is printed of a step has numbers, and most lines of prose have none.
-    head = _numbered_lines(head) if is_numbered else head
-    return head, head.lower()
+    return _numbered_lines(head) if is_numbered else head
 
 
 def _numbered_lines(head: bytes) -> bytes:
@@ -544,48 +553,6 @@ def _numbered_lines(head: bytes) -> bytes:
     if b"nan" in plain or b"inf" in plain:
         return b"\n".join(line for line in head.split(b"\n") if _NUMBER_OR_WORD.search(line))
     return b"\n".join(line for line in head.split(b"\n") if len(line.translate(None, _DIGITS)) < len(line))
-
-
-@cache
-def _needs(text: str) -> tuple[tuple[bytes, ...], ...]:
-    """Return texts in lower case, of each group of which every match of the pattern *text* has one.
-
-    To look for them takes a tenth of the time. None are found by an interpreter whose patterns cannot be taken apart.
-    """
-    parser: Any = getattr(re, "_parser", None)
-    if parser is None or not text.isascii():
-        return ()
-    return tuple(_required(parser.parse(text)))
-
-
-def _required(parsed: Any) -> list[tuple[bytes, ...]]:
-    """Return groups of texts; a match of the part *parsed* of a pattern has one of each group."""
-    found: list[tuple[bytes, ...]] = []
-    spelt = ""
-    for kind, value in parsed:
-        letter = _letter(str(kind), value)
-        spelt += letter or "\n"
-        if str(kind) == "SUBPATTERN":
-            found += _required(value[-1])
-        elif str(kind) in ("MAX_REPEAT", "MIN_REPEAT") and value[0] > 0:
-            found += _required(value[2])
-        elif str(kind) == "BRANCH":
-            branches = [max(_required(branch), key=_least, default=()) for branch in value[1]]
-            found += [tuple(text for branch in branches for text in branch)] if all(branches) else []
-    longest = max(spelt.split("\n"), key=len).lower().encode("latin-1", "replace")
-    return [group for group in [(longest,), *found] if _least(group) > 1]
-
-
-def _least(texts: tuple[bytes, ...]) -> int:
-    return min(map(len, texts), default=0)
-
-
-def _letter(kind: str, value: Any) -> str:
-    """Return the letter that a part of a pattern stands for, in either case; empty for other parts."""
-    if kind == "LITERAL":
-        return chr(value)
-    letters = {chr(each).lower() for part, each in value if str(part) == "LITERAL"} if kind == "IN" else set()
-    return letters.pop() if len(letters) == 1 and all(str(part) == "LITERAL" for part, _ in value) else ""
 
 
 @cache

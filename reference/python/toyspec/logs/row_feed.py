@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from itertools import islice
+from operator import lt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -20,7 +23,7 @@ from toyspec.logs.forms import JsonForm, PatternForm, form_of
 from toyspec.logs.mapping import Mapping, Neutral, ReadAs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from toyspec.core.findings import DialectUse, Ended, State
     from toyspec.core.format.line_validation import ValidatedLine
@@ -31,6 +34,8 @@ _MOST_LEFT_OUT = 20
 _MOST_EARLY = 1000
 # Fewer are faster one by one.
 _FEWEST_ROWS = 4
+_MOST_PHASES = 100
+_MOST_NAMED = 3
 _KINDS: dict[type, type] = {int: float, float: float, str: str, bool: bool, dict: dict}
 
 
@@ -44,6 +49,81 @@ class LeftOutLine(NamedTuple):
     data: bytes
     names: tuple[str, ...]
     """The names of these values that no such line before has."""
+
+
+class StepOrder:
+    """Where the steps of records with metrics repeat, go back or start again; each phase counts its own."""
+
+    def __init__(self) -> None:
+        self.starts: list[tuple[int, int]] = []
+        """Line and offset of each record from which on the steps of the first phase start again."""
+        self.returns: list[tuple[int, int, int | float, int | float]] = []
+        """Line, offset, step and the step before of the first records of a smaller step."""
+        self._records, self._steps, self._shared = 0, 0, 0
+        self._last: dict[Any, tuple[int | float, Collection[str]]] = {}
+        self._bases: dict[Any, tuple[int | float, int]] = {}
+
+    def take(self, line: int, offset: int, step: float, phase: Any, names: Collection[str]) -> None:
+        """Take in the *step* of the record at *line* and *offset* that has metrics with *names*."""
+        self._records += 1
+        last, others = self._last.get(phase, (None, ()))
+        if last is None and len(self._last) >= _MOST_PHASES:
+            return
+        self._last[phase] = step, names
+        if last is None or step > last:
+            base, grown = self._bases.get(phase, (step, 0))
+            self._bases[phase] = base, grown + 1
+            self._steps += 1
+        elif step == last:
+            self._shared += any(name in names for name in others)
+        elif all(name in others for name in names):
+            base, grown = self._bases[phase]
+            is_start = step <= base and grown > 1
+            self._bases[phase] = (step, 1) if is_start else (base, grown)
+            if not is_start and len(self.returns) < _MOST_LEFT_OUT:
+                self.returns.append((line, offset, step, last))
+            if is_start and phase == next(iter(self._last)):
+                self.starts.append((line, offset))
+
+    def take_block(self, block: RowBlock) -> None:
+        """Take in the rows of *block*."""
+        steps = block.steps
+        if steps is None or not block.metrics:
+            return
+        phase = None if block.phases is None else block.phases[0]
+        last = self._last.get((phase, 1), (-math.inf, ()))[0]
+        is_plain = block.phases is None and last < steps[0] and all(map(lt, steps, islice(steps, 1, None)))
+        if is_plain and (phase, 1) in self._last:
+            base, grown = self._bases[phase, 1]
+            self._last[phase, 1], self._bases[phase, 1] = (steps[-1], block.metrics), (base, grown + len(steps))
+            self._records, self._steps = self._records + len(steps), self._steps + len(steps)
+            return
+        offset = block.offset
+        for at, (data, step) in enumerate(zip(block.lines, steps, strict=True)):
+            named = phase if block.phases is None else block.phases[at]
+            self.take(block.number + at, offset, step, (named, 1), block.metrics)
+            offset += len(data) + 1
+
+    def clear(self) -> None:
+        """Forget the last steps: what was lost may be why the next is smaller."""
+        self._last.clear()
+        self._bases.clear()
+
+    @property
+    def again(self) -> str:
+        """Where the steps start again, as a sentence; empty if they do not."""
+        lines = [str(line) for line, _ in self.starts]
+        listed = ", ".join(lines[:_MOST_NAMED]) + (
+            f" and {len(lines) - _MOST_NAMED} more" if len(lines) > _MOST_NAMED else ""
+        )
+        return f"the steps start again at line{'s' * (len(lines) > 1)} {listed}: several trainings?" if lines else ""
+
+    @property
+    def shared(self) -> str:
+        """That most records share their step with another, as a sentence; empty if they do not."""
+        return (
+            f"{self._records} records at {self._steps} steps" if 2 * self._shared > self._records > _MOST_NAMED else ""
+        )
 
 
 class RowFeed(LogFeed):
@@ -73,6 +153,7 @@ class RowFeed(LogFeed):
         says_more = dialect.config or dialect.values.name or dialect.end or dialect.define or dialect.planned
         self._has_tables = dialect.restart is None and not says_more
         self._restarts = 0
+        self.order = StepOrder()
         self.last: Row | None = None
         """The last row so far."""
         self.left_out_lines = 0
@@ -123,6 +204,7 @@ class RowFeed(LogFeed):
         count = self.left_out_lines
         lines = f"{count} lines with values are" if count > 1 else "a line with values is"
         left_out = [f"{lines} left out, since no pattern matches"] if count else []
+        left_out += filter(None, [self.order.again, self.order.shared])
         return left_out + ([f"not ended: step {self._step} of {self.planned} planned"] if self.ended == "no" else [])
 
     def _observe_end(self, row: Row) -> None:
@@ -212,15 +294,17 @@ class RowFeed(LogFeed):
     def count(self, block: RowBlock) -> None:
         """Count the rows of *block*."""
         self.records += len(block.lines) - 1
+        self.order.take_block(block)
         data = block.lines[-1]
         offset = block.offset + sum(map(len, block.lines)) + len(block.lines) - len(data) - 1
         line = Line(block.number + len(block.lines) - 1, offset, len(data), data, b"")
-        self.row(read_line(line, block.objects[-1]))
+        self._row(read_line(line, block.objects[-1]))
 
     @property
     def is_by_lines(self) -> bool:
         """True if each line is read by itself: not in a document, and not where what came before counts."""
-        return self.read_as.dialect.form.is_by_lines and self.read_as.dialect.restart is None
+        is_counted = self.read_as.dialect.restart is not None or self.read_as.is_in_epoch
+        return self.read_as.dialect.form.is_by_lines and not is_counted
 
     def skip(self, size: int) -> None:
         """Pass over *size* bytes of whole lines, which count as none; call it after an LF."""
@@ -262,6 +346,12 @@ class RowFeed(LogFeed):
 
     def row(self, read: ReadLine) -> Row:
         """Return the row of *read*, and count it."""
+        row = self._row(read)
+        if row.step is not None and row.values:
+            self.order.take(row.line, row.offset, row.step, (row.phase, row.attempt), row.values)
+        return row
+
+    def _row(self, read: ReadLine) -> Row:
         line, value = read.line, read.value
         assert line.data is not None
         said: Neutral = self._mapping.neutral(read.members)

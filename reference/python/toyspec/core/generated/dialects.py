@@ -294,21 +294,21 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'title': 'console output',
   'rank': 'shape',
   'form': {'type': 'pattern',
-           'patterns': ['(?i)(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+           'patterns': ['(?i)^(?=.*?(?:loss|acc|reward|ppl)[\\w/.-]{0,30}\\s?[=:].*?step\\s?[=:]\\s?\\d).*?(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s:])(?=[\\w/.-]{0,30}(?:loss|acc|reward|ppl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?(?P<step>\\d{1,18})(?![\\d.]))(?P<pairs>.*)',
-                        '(?i)(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+                        '(?i)^(?=.*?\\bep(?:och)?[\\s:.\\[#=(]*\\d).*?(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*[\\s,:;|-]+(?:\\[?(?:step|batch|iter(?:ation)?)\\s*[:\\[#=(]*|\\[)\\s*(?P<inner>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})\\s*/\\s*(?P<size>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})\\s*(?:\\([\\s\\d.]*%\\))?\\s*[\\])]*(?P<pairs>.*)',
-                        '(?i)(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+                        '(?i)^(?=.*?\\bep(?:och)?[\\s:.\\[#=(]*\\d).*?(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*(?:[\\s,:;|-]|\\band\\b)+(?:(?:global_?)?(?:step|batch|iter)(?:s|_id|ations?|_?idx)?)\\s*[:\\[#=(]*\\s*(?P<inner>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})(?!\\d|,\\d{3}|\\s*/|\\.\\d)\\s*[\\])]*(?P<pairs>[\\s,:;|)].*)',
                         '^\\s*\\[(?P<epoch>\\d{1,9})\\s?/\\s?\\d{1,9}\\]\\s?\\[(?P<inner>\\d{1,9})\\s?/\\s?(?P<size>\\d{1,9})\\]\\s*:?\\s*(?P<pairs>[A-Za-z].*)',
                         '(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?P<step>(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,9}(?:\\.\\d{1,6})?(?:[kKMB]\\b|e\\+?\\d{1,2}\\b)|\\d{1,18}))(?:(?:\\s?/\\s?|\\s+of\\s+)(?P<planned_steps>\\d{1,18}))?[\\s,:;|│\\])}]{1,20}(?P<pairs>\\S.*)',
-                        '(?i)(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+                        '(?i)^(?=.*?\\bepisode).*?(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?\\bepisode\\s*[:#=\\[(]*\\s*(?P<step>\\d{1,9})\\s*(?:/\\s*(?P<planned_steps>\\d{1,9})\\s*)?[\\])]*(?P<pairs>[\\s,:;|-].*)',
                         '^\\s*\\[\\s*(?P<step>\\d{1,18})\\s?/\\s?(?P<planned_steps>\\d{1,18})\\s*\\]\\s*(?P<pairs>[A-Za-z].*)',
-                        '(?i)(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+                        '(?i)^(?=.*?\\bep(?:och)?[\\s:.\\[#=(]*\\d).*?(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*(?P<planned_steps>\\d{1,9})\\s*)?[\\])]*(?P<pairs>[\\s,:;|-].*|\\s*$)',
-                        '(?i)^(?:.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+                        '(?i)^(?=.*?(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d)\\W{0,12}(?:(?:info|debug|warning|root|[\\w.]{1,40}\\.py:?\\d*)\\b\\W{0,5}){0,4})?[\\s>*|+=-]{0,20}(?:(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)(?:\\s+(?:set|metrics|results?))?(?:\\s*[:|,]\\s*|\\s+-\\s+|\\s+(?=[A-Za-z])))?(?P<pairs>(?=.*(?:loss|acc|reward|ppl|perplexity|error|score|f1|iou|dice|precision|recall|mse|mae|auc|bleu|wer|cer|psnr|ssim|fid|map|\\blr\\b))(?:[A-Za-z][\\w/@%.()-]{0,40}(?: '
                         '[A-Za-z(][\\w/@%.()-]{0,40}){0,4}(?:\\s{0,6}[:=]\\s{0,8}|\\s{1,3})(?:[-+]?(?:\\d[\\d,]*\\.?\\d*(?:e[-+]?\\d+)?|\\.\\d+|nan|inf)%?(?:\\s?/\\s?\\d+\\s{1,2}\\(\\s*[\\d.]+\\s?%\\s*\\))?|\\[[^\\[\\]]{1,400}\\])[\\s,;|/)]{0,10}(?:-\\s{1,4})?)+[^\\d]{0,40})$'],
            'place': {'key': 'step', 'outer': 'epoch', 'size': 'size', 'inner': 'inner', 'first': 1},
@@ -749,7 +749,7 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'files': ['training.log', 'log.csv'],
   'form': {'type': 'csv', 'delimiter': ','},
   'recognize': {'keys': ['epoch'],
-                'absent': ['step'],
+                'absent': ['step', 'batch'],
                 'text': '^epoch,[^\\r\\n/]*(?:loss|accuracy)[^\\r\\n/]*\\r?\\n0,'},
   'step': ['epoch'],
   'non_finite': ['text'],
