@@ -84,6 +84,7 @@ def test_rules_of_the_settings_change_those_of_the_preset(tmp_path: Path) -> Non
         ),
         ('name = "a"\ntype = "bound"', r": a rule of type bound needs above or below"),
         ('name = "a"\ntype = "bound"\nabove = 1\nbelow = 0', r": .*not both"),
+        ('name = "a"\ntype = "expect"\nfile = "gone.json"', r" key file: .*/gone.json: No such file"),
         ('type = "stall"', r": a rule needs a name"),
         ('name = "a"', r": a rule needs a type: nonfinite, spike"),
         ('preset = "defualt"', r" key preset: .*did you mean 'default'"),

@@ -1,16 +1,20 @@
-"""What the core asks of rooms: each module is imported with the first use, so that the core needs none of them."""
+"""What the core, and a room of those above it, ask of rooms: each module is imported with the first use alone."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from toyspec.expect import bands as expect_bands
+    from toyspec.expect import live as expect_live
     from toyspec.health import checking as health_checking
     from toyspec.health import options as health_options
     from toyspec.health import run_health
     from toyspec.stores import ray_cluster
 
     __all__ = [
+        "expect_bands",
+        "expect_live",
         "health_checking",
         "health_options",
         "ray_cluster",
@@ -20,6 +24,8 @@ else:
     from importlib import import_module
 
     _MODULES = {
+        "expect_bands": "toyspec.expect.bands",
+        "expect_live": "toyspec.expect.live",
         "health_checking": "toyspec.health.checking",
         "health_options": "toyspec.health.options",
         "ray_cluster": "toyspec.stores.ray_cluster",

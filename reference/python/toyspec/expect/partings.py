@@ -158,7 +158,7 @@ def compare_runs(  # noqa: PLR0913 - each says another thing of the comparison
             else:
                 partings.append(found)
     if not shared:
-        hint = "name others with --metric" if left_out or globs else "`toyspec show` lists the metrics of a run"
+        hint = "`toyspec show` lists the metrics of a run, and --metric names those to compare"
         raise NotComparableError(f"{a} and {b} have no metric in common that is compared; {hint}")
     assert events is not None
     partings.sort(key=lambda each: (each.what in ("metric", "rank"), each.step, each.what != "value"))

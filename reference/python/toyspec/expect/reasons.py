@@ -57,8 +57,8 @@ class Circumstances:
         """Its line."""
         self.phase: str | None = None
         """The phase of values whose record names none."""
-        self.events: list[tuple[str, str, Any, float, int]] = []
-        """What happened later: what, name, value, step and line."""
+        self.events: _Events = {}
+        """What happened later by what, step and name: the values, and the line of the first."""
         self.damaged_bytes = 0
 
     def take(self, record: Record, step: float) -> None:
@@ -72,13 +72,13 @@ class Circumstances:
         place = (number(record.get("from_step")) or 0 if record.kind == "run_resume" else step, record.line)
         members = {key: value for key, value in record.value.items() if key not in _FRAMING}
         if what in ("alert", "note"):
-            self.events.append((what, str(members.get("rule") or members.get("topic") or what), _text(members), *place))
+            self._happened(what, str(members.get("rule") or members.get("topic") or what), _text(members), *place)
             return
         config = members.pop("config", None)
         if what == "resumption":
-            self.events.append((what, f"from step {place[0]}", _text(members) or "yes", *place))
-        changed = flat(config) if isinstance(config, dict) else ()
-        self.events += [("setting", name, _value(value), *place) for name, value in changed]
+            self._happened(what, f"from step {place[0]}", _text(members) or "yes", *place)
+        for name, value in flat(config) if isinstance(config, dict) else ():
+            self._happened("setting", name, _value(value), *place)
 
     def finish(self, stream: str, choice: DialectChoice, damaged_bytes: int) -> None:
         """Take in that the log, *stream*, ends; of the log of another program, the settings are read."""
@@ -86,14 +86,9 @@ class Circumstances:
         if self.line is None:
             self._begin(open_run(stream, dialect=choice).start, None)
 
-    def until(self, step: float) -> _Events:
-        """Return the values of what happened until *step*, and the line of the first, by what, step and name."""
-        found: _Events = {}
-        for what, name, value, at, line in self.events:
-            if at <= step:
-                values, first = found.get((what, at, name), ((), line))
-                found[what, at, name] = (*values, value), first
-        return found
+    def _happened(self, what: str, name: str, value: Any, step: float, line: int) -> None:
+        values, first = self.events.get((what, step, name), ((), line))
+        self.events[what, step, name] = (*values, value), first
 
     def _begin(self, start: dict[str, Any], line: int | None) -> None:
         self.start = {
@@ -105,7 +100,7 @@ class Circumstances:
 def reasons_for(a: Circumstances, b: Circumstances, step: float) -> list[Reason]:
     """Return what differs between two runs until *step*, where they part."""
     found = sorted(_of_start(a, b), key=lambda each: _ORDER.index(each.what))
-    found += sorted(_of_events(a.until(step), b.until(step)), key=lambda each: each.step or 0)
+    found += sorted(_of_events(a.events, b.events, step), key=lambda each: each.step or 0)
     if a.damaged_bytes or b.damaged_bytes:
         found.append(Reason(what="damage", name="bytes that cannot be read", a=a.damaged_bytes, b=b.damaged_bytes))
     return found
@@ -124,11 +119,11 @@ def _of_start(a: Circumstances, b: Circumstances) -> Iterator[Reason]:
         yield Reason(what=what, name=shown, a=a.start.get(name), b=b.start.get(name), line_a=a.line, line_b=b.line)
 
 
-def _of_events(a: _Events, b: _Events) -> Iterator[Reason]:
+def _of_events(a: _Events, b: _Events, until: float) -> Iterator[Reason]:
     for what, step, name in dict.fromkeys([*a, *b]):
         key = (what, step, name)
         (left, line_a), (right, line_b) = a.get(key, ((), None)), b.get(key, ((), None))
-        if left != right:
+        if left != right and step <= until:
             values = [each[0] if len(each) == 1 else "; ".join(map(str, each)) or None for each in (left, right)]
             yield Reason(what=what, name=name, a=values[0], b=values[1], step=step, line_a=line_a, line_b=line_b)
 

@@ -1,7 +1,7 @@
 """Compares a run with health rules, record by record: the one answer to what a rule means.
 
-It reads no clock and no disk, so that the same records have the same alerts in the process that trains, in a program
-that watches, and in a check years later.
+It reads no clock, and of the disk only the files of rules of type expect, when it begins. So the same records have the
+same alerts in the process that trains, in a program that watches, and in a check years later.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from toyspec.core import rooms
 from toyspec.core.escaping import shortened
 from toyspec.core.reading.attempts import world_size_of
 from toyspec.core.reading.run_files import is_of_latest_attempt
@@ -23,6 +24,7 @@ from toyspec.health.rules import (
     SETTLED,
     BoundRule,
     DivergedRule,
+    ExpectRule,
     HealthAlert,
     MetricRule,
     NonfiniteRule,
@@ -589,6 +591,11 @@ class HealthEvaluator:
         """Begin with a run of which nothing is known; alerts of *several* processes name their rank."""
         self._of_metrics = [rule for rule in rules if isinstance(rule, MetricRule)]
         self._rules = rules
+        self._expected = {
+            rule.name: rooms.expect_bands.read_expectation(rule.file).metrics
+            for rule in rules
+            if isinstance(rule, ExpectRule)
+        }
         self.several = several
         """Whether the run has several processes."""
         self._has_pace = any(rule.covers(PACE, "train") for rule in self._of_metrics)
@@ -695,13 +702,21 @@ class HealthEvaluator:
             self._processes[rank] = _Process(rank, self._rules)
         return self._processes[rank]
 
-    def _begin(self, name: str, phase: str, rank: int) -> WatchedSeries:
+    def _begin(self, name: str, phase: str, rank: int) -> Any:
         rules = [rule for rule in self._of_metrics if rule.covers(name, phase)]
         self._metrics += 1
         if self._metrics > MOST_METRICS:
             self.unwatched += 1
             return _UNWATCHED
-        return WatchedSeries(name, rules, rank if self.several else None) if rules else _UNWATCHED
+        of_run = rank if self.several else None
+        others = [rule for rule in rules if rule.name not in self._expected]
+        series: Any = WatchedSeries(name, others, of_run) if others else _UNWATCHED
+        full_name = name if phase == self._process(rank).phase else f"{phase}/{name}"
+        for rule in rules:
+            bands = self._expected.get(rule.name, {}).get(full_name)
+            if bands is not None:
+                series = rooms.expect_live.ExpectedSeries(full_name, bands, series, Incident(rule, name), of_run)
+        return series
 
     def _note_progress(
         self, process: _Process, step: float | None, time: float | None, phase: str, found: list[HealthAlert]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from functools import cache
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, get_a
 
 import msgspec
 
-from toyspec.core.errors import must_be_one_of, nearest
+from toyspec.core import rooms
+from toyspec.core.errors import ToyspecError, must_be_one_of, nearest
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.files import read_resource
 from toyspec.core.generated.runs import LOSS_NAMES
@@ -134,7 +136,14 @@ class StallRule(HealthRule, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     seconds: Positive = 300.0
 
 
-AnyRule = NonfiniteRule | SpikeRule | BoundRule | PlateauRule | DivergedRule | SlowerRule | StallRule
+class ExpectRule(MetricRule, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="expect"):
+    """The mean of a window of steps is not where ``toyspec expect write`` found it."""
+
+    metric: tuple[str, ...] = ("*",)
+    file: str
+
+
+AnyRule = NonfiniteRule | SpikeRule | BoundRule | PlateauRule | DivergedRule | SlowerRule | StallRule | ExpectRule
 _CHOICES: Final = {
     key: get_args(kind)
     for key, kind in {
@@ -204,6 +213,9 @@ def rules_of(health: str | Sequence[Mapping[str, Any]] | Configuration) -> tuple
 def _rules_in(tables: Sequence[Mapping[str, Any]], path: str | None) -> tuple[AnyRule, ...]:
     rules: dict[str, AnyRule] = {}
     own: set[str] = set()
+    # A file of the settings is beside them.
+    folder = os.path.dirname(path or "")
+    tables = [{**each, "file": os.path.join(folder, str(each["file"]))} if "file" in each else each for each in tables]
     read_each(tables, lambda table: _add(rules, table, own), "health", path)
     return tuple(rules.values())
 
@@ -283,6 +295,11 @@ def rule_of(table: Mapping[str, Any]) -> AnyRule:
         raise misplaced(error) from None
     if isinstance(rule, BoundRule) and (rule.above is None) == (rule.below is None):
         raise HealthRuleError("", "a rule of type bound needs above or below, and not both")
+    if isinstance(rule, ExpectRule):
+        try:
+            rooms.expect_bands.read_expectation(rule.file)
+        except ToyspecError as error:
+            raise HealthRuleError("file", str(error)) from None
     return rule
 
 

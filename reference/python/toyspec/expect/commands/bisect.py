@@ -121,7 +121,8 @@ def _print(found: Comparison, terminal: Terminal) -> None:
         place = _LACKS[first.what] if side is None else f"{shown(side.file)}:{side.line}  {_exact(side.value)}"
         print(f"  {title}  {place}")
     if first.absolute is not None:
-        print(f"  {_difference(first)}")
+        units = f"{_units(first.ulp)} ulp of {first.bits} bits"
+        print(f"  difference {first.absolute:.3g}, relative {first.relative:.3g}, {units}")
     _print_reasons(found, terminal)
     if len(found.partings) > 1:
         print("\nmetrics that differ, by their first step")
@@ -163,11 +164,6 @@ def _row(parting: Parting) -> list[str]:
     relative = cell(parting.relative, lambda value: f"{value:.2g}")
     name = shortened(parting.metric) + (f" (rank {parting.rank})" if parting.rank else "")
     return [_exact(parting.step), name, *cut_apart(values, _VALUE_COLUMNS), relative, cell(parting.ulp, _units)]
-
-
-def _difference(parting: Parting) -> str:
-    texts = [f"difference {parting.absolute:.3g}", f"relative {parting.relative:.3g}"]
-    return ", ".join([*texts, f"{_units(parting.ulp)} ulp of {parting.bits} bits"])
 
 
 def _units(ulp: int | None) -> str:
