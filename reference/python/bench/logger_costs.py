@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import json
 import os
 import random
 import signal
@@ -20,15 +19,12 @@ import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 from measuring import Row, missing, spread
 
 _GROUP = "loggers in one training loop"
 _LOSSES_GROUP = "loggers, killed"
-_PLAIN_GROUP = "a step beside plain JSON"
-_MOST_OF_PLAIN = 1.3
 _STEP_SECONDS = 0.002
 _STEPS = 200
 _ROUNDS = 5
@@ -52,7 +48,6 @@ class Logger(NamedTuple):
 
 def rows(folder: Path, _: int) -> Iterator[Row]:
     """Yield the time that a step takes from the loop with each logger, and the steps that a kill costs."""
-    yield from _beside_plain_json(folder)
     there = []
     for logger in LOGGERS:
         try:
@@ -87,61 +82,6 @@ def _costs(name: str, log: Log) -> Iterator[Row]:
     goal: dict[str, Any] = {"most": _STEP_SECONDS * 1e6 / 100} if name == "toyspec" else {}
     yield spread(_GROUP, f"{name}: elapsed", "us", elapsed, **goal)
     yield spread(_GROUP, f"{name}: CPU of the loop", "us", cpu)
-
-
-def _beside_plain_json(folder: Path) -> Iterator[Row]:
-    """Yield what a step costs beside ``json.dumps``, a write and a flush: in a tight loop, and in one that computes.
-
-    The two take turns, so that a busy machine slows both down alike. A step of 7 to 15 ms multiplies matrices, which
-    leaves the caches to the numbers of the model, as training does.
-    """
-    compute = _matrix_product()
-    if compute is None:
-        yield missing(_PLAIN_GROUP, "toyspec", "no module numpy")
-        return
-    for loop, work, steps in (("tight loop", _nothing, 2000), ("step that computes", compute, 100)):
-        with _toyspec(None, folder / loop) as log, open(folder / f"{loop}.jsonl", "w", encoding="utf-8") as file:
-
-            def plain(step: int, file: Any = file) -> None:
-                file.write(json.dumps({"kind": "step", "t": time.monotonic(), "step": step, **_MEMBERS}) + "\n")
-                file.flush()
-
-            taken: dict[str, list[float]] = {"plain JSON": [], "toyspec": []}
-            ratios = []
-            for number in range(_ROUNDS):
-                for step in range(number * steps, (number + 1) * steps):
-                    for name, call in (("plain JSON", plain), ("toyspec", log)):
-                        work()
-                        started = time.thread_time()
-                        call(step)
-                        taken[name].append((time.thread_time() - started) * 1e6)
-                ratios.append(median(taken["toyspec"][-steps:]) / median(taken["plain JSON"][-steps:]))
-        for name, found in taken.items():
-            rounds = [median(found[at : at + steps]) for at in range(0, len(found), steps)]
-            yield spread(_PLAIN_GROUP, f"{name}, {loop}: CPU", "us", rounds)
-        yield spread(_PLAIN_GROUP, f"toyspec to plain JSON, {loop}", "x", ratios, most=_MOST_OF_PLAIN)
-
-
-def _nothing() -> None:
-    """Compute nothing."""
-
-
-def _matrix_product() -> Callable[[], object] | None:
-    """Return what computes for at least seven milliseconds; None without NumPy."""
-    try:
-        numpy = import_module("numpy")
-    except ImportError:
-        return None
-    matrix = numpy.random.default_rng(1).random((500, 500))
-    started = time.perf_counter()
-    matrix @ matrix
-    times = max(1, round(0.01 / (time.perf_counter() - started)))
-
-    def compute() -> None:
-        for _ in range(times):
-            matrix @ matrix
-
-    return compute
 
 
 def _train() -> None:

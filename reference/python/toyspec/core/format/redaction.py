@@ -31,6 +31,8 @@ _WORDS: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SECRET_TEXTS: Final = {part: re.compile(pattern) for part, pattern in TEXTS.items()}
 _NAMED: Final = re.compile(r"""(?P<mark>[?&;]|(?<![\w.-]))(?P<name>[\w.-]+)(?P<sign>=["']?|["']?: ?["']?| (?![\s-]))""")
 """A name before its value in a text: of an address, a command line, a sentence or printed settings."""
+_SIGNS: Final = ("=", ":", "--")
+"""One of these is between a secret's name and its value, or before it."""
 _VALUE: Final = re.compile(r"""(?<=")[^"]+|(?<=')[^']+|(?:(?:[Bb]earer|[Bb]asic|[Tt]oken) )?[^&#;,\s"']+""")
 _OPTION: Final = re.compile(r"(?P<name>[\w.-]+)(?P<sign>=|:\s*)(?=\S)")
 """A word of a command line that has a value: ``--token=X``, ``hub.token=X`` or the header ``X-Api-Key: X``."""
@@ -119,6 +121,8 @@ def text_without_secrets(text: str) -> str:
     for part, pattern in _SECRET_TEXTS.items():
         if part in text:
             text = pattern.sub(HIDDEN, text)
+    if not any(sign in text for sign in _SIGNS):
+        return text
     parts, at = [], 0
     for found in _NAMED.finditer(text):
         value = _VALUE.match(text, found.end()) if found.start() >= at and _may_name_secret(found) else None

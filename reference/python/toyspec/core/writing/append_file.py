@@ -187,17 +187,21 @@ class AppendFile:
         An exception is raised once all that waits is done; of several, the first.
         """
         with self.lock:
-            self._waiting.append((call, arguments))
-            if self.is_busy:
-                return
+            if self.is_busy or self._waiting:
+                self._waiting.append((call, arguments))
+                if self.is_busy:
+                    return
+                call, arguments = self._waiting.pop(0)
             self.is_busy, failure = True, None
             try:
-                while self._waiting:
-                    call, arguments = self._waiting.pop(0)
+                while True:
                     try:
                         call(*arguments)
                     except BaseException as error:  # noqa: BLE001 - it is raised below
                         failure = failure or error
+                    if not self._waiting:
+                        break
+                    call, arguments = self._waiting.pop(0)
             finally:
                 self.is_busy = False
             if failure is not None:

@@ -26,6 +26,8 @@ _NUMPY: Final = (
     "uint32",
     "uint64",
 )
+_reals: set[type] = {int, bool}
+"""The types that ``float`` converts at once: also those of NumPy that were seen."""
 _converters: dict[type, Callable[[Any], Any] | None] = {}
 """What makes a number of a value, by its type; None for a type that is odd."""
 
@@ -34,30 +36,27 @@ def plain_values(values: Mapping[Any, Any]) -> tuple[dict[str, float], dict[str,
     """Return the numbers and the texts of *values*, both in the order of their names; None if one of them is odd."""
     numbers: dict[str, float] = {}
     texts: dict[str, str] = {}
-    last, is_in_order = "", True
     try:
         # One loop without calls for what is most: each would cost as much as all of it.
-        for name, value in values.items():
+        for name in sorted(values):
             if type(name) is not str:
                 return None
-            if name < last:
-                is_in_order = False
-            last = name
+            value = values[name]
             kind = type(value)
             if kind is float:
                 numbers[name] = value
+            elif kind in _reals:
+                numbers[name] = float(value)
             elif kind is str:
                 texts[name] = value
-            elif kind is int or kind is bool:
-                numbers[name] = float(value)
             else:
                 found = plain_number(value)
                 if found is None:
                     return None
                 numbers[name] = found
-    except OverflowError:
+    except (OverflowError, TypeError):
         return None
-    return (numbers, texts) if is_in_order else (dict(sorted(numbers.items())), dict(sorted(texts.items())))
+    return numbers, texts
 
 
 def plain_number(value: Any) -> float | None:
@@ -79,7 +78,7 @@ def plain_number(value: Any) -> float | None:
 def _converter(value: Any) -> Callable[[Any], Any] | None:
     kind = type(value)
     if kind.__module__ == "numpy" and kind.__name__ in _NUMPY:
-        item: Callable[[Any], Any] = kind.item
-        return item
+        _reals.add(kind)
+        return float
     is_odd = isinstance(value, Mapping | list | tuple | str) or value is None or media_of(value) is not None
     return None if is_odd or attempt(fields_of, value, {}) is not None else scalar

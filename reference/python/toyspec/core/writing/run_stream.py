@@ -6,8 +6,10 @@ import contextlib
 import os
 import re
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -42,8 +44,6 @@ from toyspec.core.writing.run_ids import make_directories, remove_directories
 from toyspec.core.writing.run_progress import COUNTED, LoggedNames, Resumption, RunProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from toyspec.core.reading.records import Record
     from toyspec.core.writing.media import Media
     from toyspec.core.writing.settings import Settings
@@ -63,11 +63,13 @@ _FOUND_VALUE: Final = re.compile(r", (?:got|which is) | is (?=['\"])|(?<=\Astep)
 _encode = msgspec.json.Encoder().encode
 _OF_STEP: Final = FIELDS["toy/v1"]["step"]
 _MEASURES: Final = tuple(name for name, declared in _OF_STEP.items() if declared == "number" and name != "t")
-_COUNTS: Final = tuple(name for name, declared in _OF_STEP.items() if declared == "integer")
+_measures_of: Final = attrgetter(*_MEASURES)
+_counts_of: Final = attrgetter(*(name for name, declared in _OF_STEP.items() if declared == "integer"))
+_FLOATS: Final = frozenset([float, NoneType])
 _BEYOND_COUNTS: Final = 1 << 63
 
 
-class PlacedRecord(NamedTuple):
+class PlacedRecord(msgspec.Struct):
     """A line that is allowed next, and the call to make once it is written."""
 
     line: bytes
@@ -84,15 +86,14 @@ def ready_step(event: Step) -> tuple[bytes, dict[str, str]] | None:
     if event.phase is not None and not is_phase(event.phase):
         return None
     texts: dict[str, str] = {}
-    for name in _MEASURES:
-        value = getattr(event, name)
-        if value is not None and type(value) is not float:
-            value = plain_number(value)
-            if value is None:
+    measures = _measures_of(event)
+    if not _FLOATS.issuperset(map(type, measures)):
+        for name, value in zip(_MEASURES, measures, strict=True):
+            number = value if value is None else plain_number(value)
+            if number is None and value is not None:
                 return None
-            setattr(event, name, value)
-    for name in _COUNTS:
-        value = getattr(event, name)
+            setattr(event, name, number)
+    for value in _counts_of(event):
         if value is not None and (type(value) is not int or not 0 <= value < _BEYOND_COUNTS):
             return None
     if event.extra is not None:
@@ -314,11 +315,10 @@ class RunStream:
 
         In a forked child, which has a *dead* file of its parent or none, nothing is written: the run counts it.
         """
-        is_end = action == self._end
-        is_over = self._state == "closed" or (self._state == "ended" and not is_end)
+        state = self._state
         if self._forked.is_child:
             kind = _kind_of(arguments)
-            if not is_end and action not in {self._leave_out, self._close}:
+            if action not in {self._end, self._leave_out, self._close}:
                 self._forked.add(kind)
             if dead is not None:
                 error = StreamClosedError(self.path, f"cannot write: {OF_THE_PARENT}")
@@ -326,13 +326,13 @@ class RunStream:
                 if not self._survives(error, dead):
                     raise error
                 return None
-        elif is_over and self._resumes_by_itself:
+        elif self._resumes_by_itself and (state == "closed" or (state == "ended" and action != self._end)):
             return self._reopened()
-        if self._state == "taken over":
+        if state == "taken over":
             raise InvalidEventError("the run was started again; log into the run that the later start_run returned")
-        if self._state == "lost" and action != self._leave_out:
+        if state == "lost" and action != self._leave_out:
             self._dropped.count += 1
-        elif self._state == "ended" and action != self._leave_out and not (is_end and self._resumes_by_itself):
+        elif state == "ended" and action not in {self._leave_out, self._end if self._resumes_by_itself else None}:
             fact = "the run has ended; resume it with exist='resume', or start a new run"
             if self.settings.on_error == "raise":
                 raise InvalidEventError(fact)
@@ -660,7 +660,7 @@ class RunStream:
         self._watch.last = max(self._watch.last, self._progress.time)
         if self._dropped.outage and not self._progress.ended:
             self._write_note(file)
-        else:
+        elif self._dropped.has_news:
             self._note_news(file)
         if self.on_record is not None:
             self.on_record(record.line, record.kind, step)

@@ -57,10 +57,18 @@ if TYPE_CHECKING:
 
 _PARTS: Final = {"model": "arch", "backend": "kind", "host": "name", "git": "sha", "parent": "run_id"}
 """Objects of run_start that may be given as a text, by the member that it is then."""
-_REMARKS: Final = frozenset(["group", "name", "notes", "tags"])
+_REMARKS: Final = ("group", "name", "notes", "tags")
 """What people say of a run, which may be set as an attribute."""
 _OWN: Final = frozenset(["config", "directory", "run_id"])
 _UNCHECKED_STEP: Callable[..., Step] = Step
+
+
+def _remark(name: str) -> Any:
+    def said(run: RunWriter) -> Any:
+        start: dict[str, Any] = msgspec.json.decode(run._stream.run_start or b"{}")  # noqa: SLF001 - same module
+        return run._said.get(name, start.get(name))  # noqa: SLF001 - likewise
+
+    return property(said, doc=f"The {name} of the run: what was set, else what its start has, None for nothing.")
 
 
 class RunWriter(EventMethods):
@@ -230,12 +238,8 @@ class RunWriter(EventMethods):
                 raise
             say(f"{self.events_path}: {', '.join(said)} could not be written ({cause_of(error)})")
 
-    def __getattr__(self, name: str) -> Any:
-        """Return what people say of the run: what was set, else what its start says, None for nothing."""
-        if name not in _REMARKS:
-            raise AttributeError(f"a run has no {name!r}")
-        start: dict[str, Any] = msgspec.json.decode(self._stream.run_start or b"{}")
-        return self._said.get(name, start.get(name))
+    # Not by __getattr__, which would make every call of a method slower.
+    group, name, notes, tags = (_remark(name) for name in _REMARKS)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a setting or what people say of the run: ``name``, ``group``, ``notes`` and ``tags`` are annotations.
