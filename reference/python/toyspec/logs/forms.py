@@ -102,6 +102,9 @@ _SETTING = re.compile(
     r"(?i)weight|coef|lambda|factor|scal|thresh|smooth|alpha|beta|gamma|eps|rate|fn|func|type|margin|tol"
 )
 _LONGEST_MEASURED = 1000
+_ANY_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?%?", re.ASCII | re.IGNORECASE)
+# What is longer is prose.
+_LONGEST_SHAPE = 80
 _UNNAMED = re.compile(r"(?<![\w.:/;-])\d+(?:[.,]\d+)*\s?[A-Za-z]+(?:/[A-Za-z]+)?(?![\w=:])", re.ASCII)
 _BLANKS = " "
 _SEMICOLON = ";"
@@ -517,7 +520,10 @@ def _states(data: bytes) -> Iterator[str]:
 
 
 def _measured_in(text: str) -> tuple[str, ...]:
-    """Return the names of the measured values in *text*; empty if it rather lists settings."""
+    """Return the names of the measured values in *text*, its shape if they have none; empty if it lists settings.
+
+    A shape has ``#`` in place of each number.
+    """
     after = _AFTER_BRACKETS.search(text)
     if after is not None:
         return (after[1].strip(),)
@@ -526,7 +532,10 @@ def _measured_in(text: str) -> tuple[str, ...]:
         name for name, figure, _ in pairs
         if ("." in figure or not figure[-1:].isdigit()) and _MEASURED.search(name) and not _SETTING.search(name)
     ]  # fmt: skip
-    return tuple(dict.fromkeys(found)) if 3 * len(found) >= len(pairs) else ()
+    if found or _SETTING.search(text):
+        return tuple(dict.fromkeys(found)) if 3 * len(found) >= len(pairs) else ()
+    shape = _ANY_NUMBER.sub("#", text).strip()
+    return (shape,) if len(shape) <= _LONGEST_SHAPE else ()
 
 
 def has_repeated_key(data: bytes, value: dict[str, Any], lines: int = 1) -> bool:

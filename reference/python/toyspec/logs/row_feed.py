@@ -331,8 +331,8 @@ class RowFeed(LogFeed):
 
     def _observe_left_out(self, line: Line, names: tuple[str, ...]) -> None:
         """Take in that a line with the values *names* is passed over."""
-        if not self.records:
-            # Before the first record are headlines and settings, but these come once.
+        if not self.records or any("#" in name for name in names):
+            # Before the first record are headlines and settings, and anywhere prose, but these come once.
             names, early = tuple(name for name in names if name in self._early_names), names
             if len(self._early_names) < _MOST_EARLY:
                 self._early_names.update(early)
