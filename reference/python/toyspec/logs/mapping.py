@@ -39,6 +39,7 @@ UNIX_SECONDS = (1e8, 1e11)
 _SCALES = ((UNIX_SECONDS[1], 1.0), (1e14, 1e-3), (1e17, 1e-6), (1e20, 1e-9))
 _CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,6}):([0-5]?\d):([0-5]?\d(?:\.\d+)?)", re.ASCII)
 _DATE_LETTERS = 40
+_FIRST_HOUR, _DAY = 3600.0, 86400.0
 _NUMBERS = frozenset([int, float])
 _WORDS = ({str}, {bool})
 _MAX_INTEGER_FLOAT = 2.0**63
@@ -53,6 +54,8 @@ class ReadAs(msgspec.Struct, frozen=True, kw_only=True):
     time: DialectTimeKey | None = None
     epoch: str | None = None
     phase: str | None = None
+    writer: str | None = None
+    """Key of the number of the process that wrote a record, where a file has several."""
     is_in_epoch: bool = False
     """True if the step begins again with each epoch, so that it is counted on."""
     is_named: bool = False
@@ -136,6 +139,8 @@ class Mapping:
         self._except = frozenset(key for key in values.exclude if not key.endswith("/"))
         self._except_prefixes = tuple(key for key in values.exclude if key.endswith("/"))
         self._count = EpochCount(0) if read_as.is_in_epoch else None
+        self._writer: Any = None
+        self._clock: tuple[float, float] | None = None
         self._takes_all = not (values.prefix or values.exclude)
         self.time_origin: TimeOrigin | None = None
         """Origin of the times so far; None before the first one."""
@@ -148,6 +153,11 @@ class Mapping:
         values = self._metric(members) if self._values.name else self._metrics(members)
         phase = members.get(read_as.phase) if read_as.phase is not None else None
         phase = phase if isinstance(phase, str) else None
+        writer = members.get(read_as.writer) if read_as.writer is not None else None
+        self._writer = writer if self._writer is None else self._writer
+        if writer != self._writer:
+            # The first writer has the plain names.
+            phase = f"{read_as.writer}{writer}" + (f"/{phase}" if phase else "")
         prefix = "" if phase is None else prefix_of(phase)
         step = count_of(members.get(read_as.step)) if read_as.step is not None else None
         epoch = count_of(members.get(read_as.epoch)) if read_as.epoch is not None else None
@@ -168,11 +178,8 @@ class Mapping:
         """
         read_as = self._read_as
         columns: dict[str, Sequence[Any]] = {}
-        if (
-            self._count is not None
-            or not _take_columns(objects, "", columns, MOST_LEVELS)
-            or (read_as.dialect.skip or None) in columns
-        ):
+        is_whole = self._count is None and read_as.writer is None and _take_columns(objects, "", columns, MOST_LEVELS)
+        if not is_whole or (read_as.dialect.skip or None) in columns:
             return None
         metrics = {}
         for name, column in columns.items():
@@ -220,7 +227,15 @@ class Mapping:
         if found is None:
             return None
         self.time_origin = found[1]
-        return found[0]
+        return found[0] if key.unit != "any" or type(members[key.key]) is not str else self._of_day(*found)
+
+    def _of_day(self, seconds: float, origin: TimeOrigin) -> float:
+        """Return the seconds since the first time of day; *seconds* of another *origin*, and durations, unchanged."""
+        first, last = self._clock or (seconds if origin == "run" and seconds >= _FIRST_HOUR else 0.0, seconds)
+        # Midnight.
+        first -= _DAY if first and seconds < last else 0.0
+        self._clock = first, seconds
+        return seconds - first
 
     def _metrics(self, members: StrMapping[str, Any]) -> dict[str, float | int | None]:
         if self._takes_all and _NUMBERS.issuperset(map(type, members.values())):
@@ -364,6 +379,8 @@ def _times(column: Sequence[Any], unit: str) -> tuple[list[float], TimeOrigin] |
     is_seconds = unit in ("unix", "unix-seconds", "any") and _NUMBERS.issuperset(map(type, column))
     if is_seconds and UNIX_SECONDS[0] <= min(column) and max(column) < UNIX_SECONDS[1]:
         return list(map(float, column)), "unix"
+    if unit == "any" and type(column[0]) is str and _CLOCK.fullmatch(column[0]):
+        return None
     found = [time_of(value, unit) for value in column]  # type: ignore[arg-type]
     origins = {each[1] for each in found if each is not None}
     if None in found or len(origins) != 1:

@@ -74,6 +74,11 @@ _WRITTEN = {
     "%": "percentages are read as they are printed, 12.5% as 12.5: {keys}",
     ",": "commas are read as marks between thousands, 1,000 as 1000: {keys}",
 }
+_WRITER_KEYS = frozenset(
+    ["rank", "local_rank", "global_rank", "worker", "worker_id", "process", "process_index", "pid"]
+)
+_MOMENT = re.compile(r"(?i)time|stamp|(?:^|_)(?:ts|date|wall|at)(?:$|_)")
+_ROW_ID = re.compile(r"(?i)(?:^|[_/])(?:(?:rows|tokens)(?=/)|(?:\w*_)?(?:ids?|idx|index|indices))(?:/\d+)?$")
 _BATCHES = ("batch", "batch_idx", "batch_id", "minibatch", "iter", "step")
 _IN_EPOCH = "steps are counted on over epochs, since {!r} begins again with each {!r}"
 _VALUES = ("value", "val", "metric_value", "metricValue", "scalar")
@@ -166,6 +171,10 @@ def read_as(
     doubts: tuple[str, ...] = ()
     if dialect.rank == "guess" and keys == NO_KEYS:
         dialect, doubts = _long_by_behaviour(dialect, rows, (chosen, phase, *(key.key for key in times)))
+    writer = None
+    if dialect.rank == "guess" and keys == NO_KEYS:
+        dialect, writer, others = _with_roles(dialect, rows, {chosen, epoch, phase})
+        times = times or others
     if keys.time:
         dialect = msgspec.structs.replace(dialect, time=tuple(times))
     return ReadAs(
@@ -174,11 +183,43 @@ def read_as(
         time=times[0] if times else None,
         epoch=epoch,
         is_in_epoch=is_in_epoch,
+        writer=writer,
         phase=phase if phase not in (dialect.values.name, *dialect.values.names) else None,
         is_named=named or keys != NO_KEYS,
         notes=(*_notes(dialect, head), *([_IN_EPOCH.format(chosen, epoch)] if is_in_epoch else []), *doubts),
         doubts=doubts,
         unread=tuple(_unread(dialect, head)),
+    )
+
+
+def _with_roles(
+    dialect: Dialect, rows: Sequence[dict[str, Any]], own: set[str | None]
+) -> tuple[Dialect, str | None, list[DialectTimeKey]]:
+    """Return *dialect* without the numbers that measure nothing, the key of the writer, and keys of times.
+
+    The writer is the rank or process, where *rows* have several. Times are Unix times by name and size. Of the keys
+    *own*, none is meant.
+    """
+    columns = {key: [row[key] for row in rows if key in row] for row in rows for key in row if key not in own}
+    moments = [
+        key for key, column in columns.items()
+        if _MOMENT.search(key) and all((found := time_of(each, "unix")) and found[1] == "unix" for each in column)
+    ]  # fmt: skip
+    writers = [
+        key for key, column in columns.items() if _plain(key) in _WRITER_KEYS and {int} == set(map(type, column))
+    ]
+    ids = [
+        key.rpartition("/")[0] + "/" if key[-1].isdigit() and "/" in key else key
+        for key, column in columns.items()
+        if _ROW_ID.search(key) and {int} == set(map(type, column))
+    ]
+    exclude = tuple(dict.fromkeys([*dialect.values.exclude, *moments, *writers, *ids]))
+    times = [DialectTimeKey(key=key, unit="unix") for key in moments]
+    writer = next((key for key in writers if len(set(columns[key])) > 1), None)
+    return (
+        msgspec.structs.replace(dialect, values=msgspec.structs.replace(dialect.values, exclude=exclude)),
+        writer,
+        times,
     )
 
 
