@@ -14,6 +14,9 @@ _NAMES = {
     "smaller_is_better": "Words in the names of metrics of which smaller values are better.",
     "kaun_smaller_is_better": "The same for kaun/v1, where larger values of all other metrics are better.",
     "planned_steps": "Settings that say how many steps a run will do, by the last part of their name.",
+    "counter_names": "Names of metrics that say where a run is, by their last part: places, not results.",
+    "minor_words": "Words in the names of metrics that say little of a training: schedules, times, rates, the machine.",
+    "validation_words": "Words in the names of metrics of data that a run is not trained on.",
     "token_counts": "Names of metrics that count tokens, the first that a run has is its axis.",
 }
 _SPIKE = (

@@ -13,7 +13,7 @@ const METRICS = 100_000;
 
 const [path = "", rounds = "5"] = process.argv.slice(2);
 const data = new Uint8Array(readFileSync(path));
-const metrics = Object.fromEntries(Array.from({ length: METRICS }, (_, at) => [`x/${at}`, null]));
+const metrics = Object.fromEntries(Array.from({ length: METRICS }, (_, at) => [`x/${at}`, {}]));
 
 function* pieces(): Generator<Uint8Array> {
   for (let at = 0; at < data.length; at += PIECE) yield data.slice(at, at + PIECE);

@@ -1,7 +1,8 @@
 /** The columns of the table of runs: their values, texts and order. */
 
 import type { Value } from "./expression.js";
-import { COUNTS, LOSS_NAMES, TITLES } from "./generated/runs.js";
+import { COUNTS, TITLES } from "./generated/runs.js";
+import { MINOR, rankedMetrics } from "./metric-ranks.js";
 import type { Goal, Run } from "./protocol.js";
 import { fieldOf } from "./run-fields.js";
 import { counted, duration, grouped, moment, plain, short, size, valueText } from "./text.js";
@@ -143,18 +144,9 @@ function settingsThatDiffer(runs: readonly Run[]): string[] {
   return [...values].filter(([, known]) => known.size > 1).slice(0, MOST_SETTINGS).map(([name]) => `config.${name}`);
 }
 
-const TIMES = /(^|[._/])(t|lr|learning_rate|wall_us|compute_us|tokens|step|epoch)$|per_sec|_us$|^system\//;
-
 function mostUsedMetrics(runs: readonly Run[]): string[] {
-  const counts = new Map<string, { runs: number; hasGoal: boolean }>();
-  for (const run of runs) {
-    for (const [name, { best }] of Object.entries(run.metrics)) {
-      const known = counts.get(name) ?? { runs: 0, hasGoal: false };
-      counts.set(name, { runs: known.runs + 1, hasGoal: known.hasGoal || best !== null });
-    }
-  }
-  const measures = [...counts].filter(([name]) => !TIMES.test(name)).sort(([, a], [, b]) => Number(b.hasGoal) - Number(a.hasGoal) || b.runs - a.runs);
-  return measures.slice(0, MOST_METRICS).map(([name, { hasGoal }]) => `${hasGoal ? "best" : "last"}.${name}`);
+  const measures = rankedMetrics(runs).filter(({ rank }) => rank < MINOR).sort((a, b) => Number(b.hasBest) - Number(a.hasBest) || b.runs - a.runs);
+  return measures.slice(0, MOST_METRICS).map(({ name, hasBest }) => `${hasBest ? "best" : "last"}.${name}`);
 }
 
 /** Returns runs in the order of a column, `-` before its id reverses it; runs without a value come last. */
@@ -179,13 +171,6 @@ function compared(a: NonNullable<Value> | readonly Value[], b: NonNullable<Value
 
 /** Returns the metric by which runs are ranked: the one with a goal that most runs have, the training loss before others. */
 export function rankingOf(runs: readonly Run[]): { metric: string | null; goal: Goal } {
-  const counts = new Map<string, { count: number; goal: Goal }>();
-  for (const { metrics } of runs) {
-    for (const [name, { best, goal }] of Object.entries(metrics)) {
-      if (best !== null && goal !== null) counts.set(name, { count: (counts.get(name)?.count ?? 0) + 1, goal });
-    }
-  }
-  const rank = (name: string) => (LOSS_NAMES.includes(name) ? 0 : name.toLowerCase().includes("loss") ? 1 : 2);
-  const [first] = [...counts].sort(([a, one], [b, other]) => other.count - one.count || rank(a) - rank(b));
-  return first ? { metric: first[0], goal: first[1].goal } : { metric: null, goal: null };
+  const [first] = rankedMetrics(runs).filter(({ hasBest }) => hasBest).sort((a, b) => b.runs - a.runs);
+  return first ? { metric: first.name, goal: first.goal } : { metric: null, goal: null };
 }

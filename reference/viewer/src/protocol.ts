@@ -17,6 +17,8 @@ export interface MetricFacts {
   nan: number;
   /** True where a value that is not finite came after `last`. */
   last_not_finite?: true;
+  /** True where there are several values, all finite and the same. */
+  constant?: true;
   /** The metric that counts the steps of this one, where the run defines it. */
   step_name?: string;
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { spanOf, spikesOf } from "../src/charts/anomalies.js";
@@ -16,7 +17,8 @@ import { ticks } from "../src/charts/ticks.js";
 import { type Curve, curveOf, packedFrame, FrameReader } from "../src/frames.js";
 import { fieldsOf, scaleOf } from "../src/compare/relations.js";
 import { Palette } from "../src/palette.js";
-import type { Frame, Run } from "../src/protocol.js";
+import { metricRank } from "../src/metric-ranks.js";
+import type { Frame, Goal, Run } from "../src/protocol.js";
 import { brief, findingsLine, prose, short } from "../src/text.js";
 
 function curve(values: number[], places = values.map((_, at) => at + 1), level = 1): Curve {
@@ -32,7 +34,7 @@ function series(values: number[], id = "a"): Series {
 test("pinned metrics come first, and an asterisk in a word is any text", () => {
   const metrics = Object.fromEntries(["val/acc", "loss", "lr", "val/loss"].map((name) => [name, {}]));
   const runs = [{ metrics } as unknown as Run];
-  assert.deepEqual(sectionsOf(runs, "", ["val/loss", "gone"]).map(({ metrics: names }) => names), [["val/loss"], ["loss", "lr"], ["val/acc"]]);
+  assert.deepEqual(sectionsOf(runs, "", ["val/loss", "gone"]).map(({ metrics: names }) => names), [["val/loss"], ["loss", "val/acc"], ["lr"]]);
   assert.deepEqual(sectionsOf(runs, "V*ss").flatMap(({ metrics: names }) => names), ["val/loss"]);
   assert.deepEqual(sectionsOf(runs, "l (*"), []);
 });
@@ -139,9 +141,15 @@ test("a run keeps its colour while others come and go", () => {
 });
 
 test("metrics are in sections by the first part of their names", () => {
-  const metrics = Object.fromEntries(["loss", "lr", "val/loss", "val/acc", "system/gpu", "__proto__"].map((name) => [name, null]));
-  assert.deepEqual(sectionsOf([{ metrics } as unknown as Run], "").map(({ title }) => title), ["", "val", "system"]);
-  assert.deepEqual(sectionsOf([{ metrics } as unknown as Run], "val acc").map(({ metrics: names }) => names), [["val/acc"]]);
+  const named = (...names: string[]) => [{ metrics: Object.fromEntries(names.map((name) => [name, {}])) } as unknown as Run];
+  const runs = named("lr", "norm/a", "norm/b", "norm/c", "lone/a", "val/acc", "loss", "system/gpu", "constructor");
+  assert.deepEqual(sectionsOf(runs, "").map(({ metrics }) => metrics), [["loss", "val/acc"], ["constructor", "lone/a"], ["norm/a", "norm/b", "norm/c"], ["lr", "system/gpu"]]);
+  assert.deepEqual(sectionsOf(runs, "val acc").map(({ metrics: names }) => names), [["val/acc"]]);
+});
+
+test("a metric has the rank that Python gives it", () => {
+  const ranks = JSON.parse(readFileSync(new URL("../../../test/metric-ranks.json", import.meta.url), "utf8")) as [string, Goal, boolean, number][];
+  assert.deepEqual(ranks.map(([name, goal, isConstant]) => [name, goal, isConstant, metricRank(name, goal, isConstant)]), ranks);
 });
 
 test("text of a log is inert, and numbers are short", () => {

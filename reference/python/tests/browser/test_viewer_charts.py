@@ -319,7 +319,7 @@ def test_chart_and_run_are_pinned(opened: Opened) -> None:
     runs = [MadeRun(name, {"loss": falling(9), "val/acc": falling(9)}) for name in ("a", "b", "c")]
     page, _ = opened(runs, "#charts?sort=name")
     page.get_by_role("button", name="Pin val/acc").click()
-    expect(page.locator(".section h2")).to_have_text(["Pinned", "Metrics"])
+    expect(page.locator(".section h2")).to_have_text(["Pinned", "Results"])
     expect(page.locator(".chart h3").first).to_have_text("val/acc")
     page.keyboard.press("1")
     page.locator("[aria-rowindex='4']").click()

@@ -16,7 +16,7 @@ from toyspec import list_runs
 from toyspec.core.generated.runs import ALIASES, COLUMNS
 from toyspec.core.reading.step_blocks import StepBlockFeed
 from toyspec.core.runs.curves import thinned
-from toyspec.core.runs.run_facts import cut, goal_of, loss_among, losses_first, settings_of
+from toyspec.core.runs.run_facts import cut, goal_of, loss_among, settings_of
 from toyspec.core.runs.summary import Extent, RunSummary, summarize_ends, summarize_run
 from toyspec.view.scans import Scan
 
@@ -97,11 +97,9 @@ def test_goal_that_a_log_states_is_the_goal(tmp_path: Path) -> None:
 
 
 def test_names_of_losses() -> None:
-    """The training loss is the first name of the list that is there, and is shown before other losses."""
+    """The training loss is the first name of the list that is there."""
     assert "loss" == loss_among(["acc", "total_loss", "loss"])
     assert loss_among(["acc"]) is None
-    names = ["acc", "val/loss", "eval_loss", "a/b", "loss"]
-    assert ["loss", "eval_loss", "val/loss", "acc", "a/b"] == losses_first(names)
 
 
 def test_aliases_are_of_columns() -> None:

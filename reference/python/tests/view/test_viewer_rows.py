@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-from viewer_rows import DIALECT_ROWS, RANKS, ROWS, dialect_text, ranks_text, text
+from toyspec.core.runs.run_facts import by_rank, metric_rank
+from viewer_rows import DIALECT_ROWS, RANKS, ROOT, ROWS, dialect_text, ranks_text, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,3 +25,12 @@ def test_ranks_that_the_viewer_is_tested_with_are_those_of_the_server() -> None:
 def test_logs_of_other_programs_that_the_viewer_is_tested_with_are_read_so(tmp_path: Path) -> None:
     """`reference/viewer/test/dialect-rows.json` is up to date; the same command writes it."""
     assert DIALECT_ROWS.read_text("utf-8") == dialect_text(tmp_path)
+
+
+def test_metrics_are_in_the_order_of_what_they_say() -> None:
+    """The viewer is tested with the same ranks; of equal ones, the least nested name is first."""
+    ranks = json.loads((ROOT / "reference/viewer/test/metric-ranks.json").read_text(encoding="utf-8"))
+    found = [[name, goal, constant, metric_rank(name, goal, constant=constant)] for name, goal, constant, _ in ranks]
+    assert ranks == found
+    names = ["epoch", "acc", "val/loss", "eval_loss", "a/b", "val/acc", "loss"]
+    assert ["loss", "eval_loss", "val/loss", "val/acc", "acc", "a/b", "epoch"] == by_rank(names)

@@ -24,7 +24,7 @@ from toyspec.core.reading.records import count_missing, nothing_missing
 from toyspec.core.reading.run_files import ranks_beside
 from toyspec.core.reading.stream_files import locate_stream, unpacked_head
 from toyspec.core.runs.reported import LEVELS, Reported, findings_of, grouped
-from toyspec.core.runs.run_facts import differing, losses_first, settings_of
+from toyspec.core.runs.run_facts import by_rank, differing, settings_of
 from toyspec.core.runs.summary import summarize_run
 
 if TYPE_CHECKING:
@@ -426,7 +426,7 @@ def _end(at: int, each: DigestedRun) -> DigestItem:
 
 
 def _extremes(at: int, each: DigestedRun) -> Iterator[DigestItem]:
-    for name in losses_first(each.metrics):
+    for name in by_rank(each.metrics):
         found = each.metrics[name]
         yield _item("extremes", at, name, values=found.count, not_finite=found.not_finite or None, points=found.points)
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 VARIABLE = "TOYSPEC_CACHE"
 """The environment variable that names the cache directory."""
-FORMAT = f"toyspec view 10 {__version__} {sys.byteorder}"
+FORMAT = f"toyspec view 11 {__version__} {sys.byteorder}"
 """What the files of the cache begin with: change it with what they say."""
 _MOST_BYTES = 2 << 30
 _MOST_AGE = 90 * 86400.0

@@ -119,6 +119,6 @@ def unread_row(run: str, size: int) -> dict[str, Any]:
 def _metric(facts: MetricFacts) -> dict[str, Any]:
     return {
         **{name: getattr(facts, name) for name in ("last", "best", "goal", "count", "nan")},
-        **({"last_not_finite": True} if facts.last_not_finite else {}),
+        **{name: True for name in ("last_not_finite", "constant") if getattr(facts, name)},
         **({"step_name": cut(facts.step_name)} if facts.step_name is not None else {}),
     }

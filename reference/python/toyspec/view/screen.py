@@ -25,7 +25,7 @@ from toyspec.core.findings import state_text
 from toyspec.core.runs.columns import asks_for_hidden, meets
 from toyspec.core.runs.expressions import expression
 from toyspec.core.runs.names import cut_shared, names_among
-from toyspec.core.runs.run_facts import losses_first
+from toyspec.core.runs.run_facts import by_rank
 from toyspec.view.charts import NO_PLACE, chart, drawn_curve
 from toyspec.view.rows import facts_of_row
 
@@ -173,7 +173,7 @@ def listed(rows: Iterable[Row], wanted: Expression) -> list[Row]:
 
 def metrics_of(rows: Iterable[Row]) -> list[str]:
     """Return the metrics of *rows*, losses first."""
-    return losses_first({name for row in rows for name in row["metrics"]})[:_MOST_METRICS]
+    return by_rank({name for row in rows for name in row["metrics"]})[:_MOST_METRICS]
 
 
 class Drawn(NamedTuple):

@@ -3,6 +3,7 @@
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Run } from "../protocol.js";
 import { lowered } from "../lowered.js";
+import { MINOR, rankedMetrics, RESULT } from "../metric-ranks.js";
 import type { Store } from "../store.js";
 import { counted, grouped, plain } from "../text.js";
 import { Chart, type Setting } from "./chart.js";
@@ -21,33 +22,37 @@ export interface Section {
   metrics: string[];
 }
 
-const LATE = /^(system|optim|opt|perf|time|timing|throughput)$/;
-const FIRST = /(^|[/_.])(loss|ppl|perplexity|acc|accuracy|reward)/;
+/** Titles of sections that are not part of a name: none begins like this. */
+const [PINNED, RESULTS, LITTLE] = ["\0pinned", "\0results", "\0little"];
+/** Charts of results, which are larger. */
+const MOST_RESULTS = 5;
+/** Fewer charts get no section of their own: they would leave most of its row empty. */
+const FEWEST_IN_SECTION = 3;
 
-/** Title of the section of pinned metrics; no part of a name begins like this. */
-const PINNED = "\0pinned";
-
-/** Returns the sections for the metrics of runs: first those that are pinned. *words* must all be in a name; an asterisk is any text. */
+/**
+ * Returns the sections for the metrics of runs: those that are pinned, the results, the others by the first part of their names, and those
+ * that say little. *words* must all be in a name; an asterisk is any text.
+ */
 export function sectionsOf(runs: Iterable<Run>, words: string, pins: readonly string[] = []): Section[] {
   const isWanted = namesWith(words);
-  const names = new Set<string>();
-  for (const { metrics } of runs) for (const name of Object.keys(metrics)) names.add(name);
-  const sections = new Map<string, string[]>();
-  for (const name of names) {
-    if (pins.includes(name) || !isWanted(name)) continue;
-    const slash = name.indexOf("/");
-    const title = slash > 0 ? name.slice(0, slash) : "";
+  const ranked = rankedMetrics(runs).filter(({ name }) => isWanted(name));
+  const names = new Set(ranked.map(({ name }) => name));
+  const rest = ranked.filter(({ name }) => !pins.includes(name));
+  const [main, ...more] = rest.filter(({ rank }) => rank <= RESULT);
+  const results = main ? [main, ...more.sort((a, b) => b.runs - a.runs)].slice(0, MOST_RESULTS) : [];
+  const sections = new Map<string, string[]>([[PINNED, pins.filter((name) => names.has(name))], [RESULTS, results.map(({ name }) => name)], ["", []]]);
+  const others = rest.filter((each) => each.rank < MINOR && !results.includes(each)).map(({ name }) => name);
+  const partOf = (name: string) => name.slice(0, Math.max(name.indexOf("/"), 0));
+  const sizes = new Map<string, number>();
+  for (const name of others) sizes.set(partOf(name), (sizes.get(partOf(name)) ?? 0) + 1);
+  for (const name of others) {
+    const title = sizes.get(partOf(name))! < FEWEST_IN_SECTION ? "" : partOf(name);
     const known = sections.get(title);
     if (known) known.push(name);
     else sections.set(title, [name]);
   }
-  const order = new Intl.Collator("en", { numeric: true });
-  const rank = (title: string) => (title === "" ? 0 : LATE.test(title) ? 2 : 1);
-  const pinned = pins.filter((name) => names.has(name) && isWanted(name));
-  const rest = [...sections]
-    .sort(([a], [b]) => rank(a) - rank(b) || order.compare(a, b))
-    .map(([title, metrics]) => ({ title, metrics: metrics.sort((a, b) => Number(FIRST.test(b)) - Number(FIRST.test(a)) || order.compare(a, b)) }));
-  return pinned.length > 0 ? [{ title: PINNED, metrics: pinned }, ...rest] : rest;
+  sections.set(LITTLE, rest.filter(({ rank }) => rank === MINOR).map(({ name }) => name));
+  return [...sections].flatMap(([title, metrics]) => (metrics.length > 0 ? { title, metrics } : []));
 }
 
 /** Returns whether a name has all of some words. */
@@ -73,7 +78,8 @@ export class Grid {
   private readonly charts = new Map<string, Chart>();
   private readonly rest = html("p", { class: "nothing", hidden: true });
   private readonly more = new Map<string, number>();
-  private readonly closed = new Set<string>();
+  /** Sections that are not as at first: open, but for the metrics that say little. */
+  private readonly turned = new Set<string>();
   private readonly kept: Chart[] = [];
   /** Those whose place on the page was looked at. */
   private readonly placed = new WeakSet<Chart>();
@@ -103,7 +109,7 @@ export class Grid {
     this.rest.textContent = `${counted(all.length - MOST_SECTIONS, "section")} more: type words of the metrics you look for.`;
     // What is said in place of charts depends on more.
     const why = sections.length === 0 ? this.nothing().textContent : "";
-    const shape = JSON.stringify([focus, why, sections.map(({ title, metrics }) => [title, metrics.length, this.more.get(title), this.closed.has(title), metrics.slice(0, this.limit(title))])]);
+    const shape = JSON.stringify([focus, why, sections.map(({ title, metrics }) => [title, metrics.length, this.more.get(title), this.isOpen(title), metrics.slice(0, this.limit(title))])]);
     if (shape !== this.shape) {
       this.shape = shape;
       this.arrange(sections, focus);
@@ -129,6 +135,10 @@ export class Grid {
       this.seen.unobserve(chart.element);
       this.seen.observe(chart.element);
     }
+  }
+
+  private isOpen(title: string): boolean {
+    return this.turned.has(title) !== (title !== LITTLE || this.store.state.metrics !== "");
   }
 
   private limit(title: string): number {
@@ -163,20 +173,19 @@ export class Grid {
 
   private section({ title, metrics }: Section, chart: (metric: string, isLarge: boolean) => HTMLElement): HTMLElement {
     const limit = this.limit(title);
-    const isOpen = !this.closed.has(title);
-    const name = title === "" ? "Metrics" : title === PINNED ? "Pinned" : plain(title);
-    const head = html("summary", {}, html("h2", {}, name), html("span", { class: "count" }, grouped(metrics.length)));
+    const isOpen = this.isOpen(title);
+    const name = title === LITTLE ? `${grouped(metrics.length)} that say little` : ({ "": "Metrics", [PINNED]: "Pinned", [RESULTS]: "Results" }[title] ?? plain(title));
+    const head = html("summary", {}, html("h2", {}, name), title !== LITTLE && html("span", { class: "count" }, grouped(metrics.length)));
     const charts = isOpen ? metrics.slice(0, limit).map((metric) => chart(metric, false)) : [];
     const rest = metrics.length - limit;
     const more = rest > 0 && button(`Show ${grouped(Math.min(rest, FIRST_CHARTS))} more of ${counted(rest, "chart")}`, { class: "button" }, () => {
       this.more.set(title, limit + FIRST_CHARTS);
       this.update();
     });
-    const element = html("details", { class: "section", open: isOpen }, head, html("div", { class: "charts" }, ...charts), more);
+    const element = html("details", { class: "section", open: isOpen }, head, html("div", { class: title === RESULTS ? "charts charts-results" : "charts" }, ...charts), more);
     element.addEventListener("toggle", () => {
       if (element.open === isOpen) return;
-      if (element.open) this.closed.delete(title);
-      else this.closed.add(title);
+      if (!this.turned.delete(title)) this.turned.add(title);
       this.update();
     });
     return element;

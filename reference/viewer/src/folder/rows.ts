@@ -75,7 +75,7 @@ function lastPart(id: string): string {
 
 function factsOf({ last, final, lowest, highest, points, notFinite }: Pyramid, goal: Goal): MetricFacts {
   const best = goal === "min" ? lowest.value : goal === "max" ? highest.value : NaN;
-  return { last: finite(last), best: finite(best), goal, count: points, nan: notFinite, ...(Number.isFinite(final) ? {} : { last_not_finite: true }) };
+  return { last: finite(last), best: finite(best), goal, count: points, nan: notFinite, ...(Number.isFinite(final) ? {} : { last_not_finite: true }), ...(points > 1 && notFinite === 0 && lowest.value === highest.value && { constant: true as const }) };
 }
 
 function finite(value: number): number | null {

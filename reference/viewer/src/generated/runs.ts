@@ -21,6 +21,15 @@ export const KAUN_SMALLER_IS_BETTER: readonly string[] = ["loss", "error"];
 /** Settings that say how many steps a run will do, by the last part of their name. */
 export const PLANNED_STEPS: readonly string[] = ["max_steps", "total_steps", "num_steps", "train_steps", "max_iters", "num_train_steps", "steps"];
 
+/** Names of metrics that say where a run is, by their last part: places, not results. */
+export const COUNTER_NAMES: readonly string[] = ["t", "step", "steps", "global_step", "num_steps", "total_steps", "iter", "iters", "iteration", "iterations", "num_iters", "epoch", "epochs", "num_epochs", "batch", "episode", "episodes", "num_episodes", "total_timesteps", "timesteps", "n_updates", "tokens", "tokens_seen", "num_tokens", "total_tokens", "consumed_tokens", "num_input_tokens_seen", "samples_seen", "consumed_samples"];
+
+/** Words in the names of metrics that say little of a training: schedules, times, rates, the machine. */
+export const MINOR_WORDS: readonly string[] = ["lr", "learning_rate", "time", "times", "timing", "wall", "seconds", "secs", "sec", "second", "ms", "us", "eta", "runtime", "elapsed", "fps", "throughput", "perf", "system", "momentum", "weight_decay"];
+
+/** Words in the names of metrics of data that a run is not trained on. */
+export const VALIDATION_WORDS: readonly string[] = ["val", "valid", "validation", "eval", "evaluation", "test", "dev", "held_out"];
+
 /** Names of metrics that count tokens, the first that a run has is its axis. */
 export const TOKEN_COUNTS: readonly string[] = ["tokens", "tokens_seen", "num_tokens", "total_tokens", "consumed_tokens", "num_input_tokens_seen"];
 

@@ -225,6 +225,60 @@ KAUN_SMALLER_IS_BETTER: tuple[str, ...] = ('loss', 'error')
 """The same for kaun/v1, where larger values of all other metrics are better."""
 PLANNED_STEPS: tuple[str, ...] = ('max_steps', 'total_steps', 'num_steps', 'train_steps', 'max_iters', 'num_train_steps', 'steps')
 """Settings that say how many steps a run will do, by the last part of their name."""
+COUNTER_NAMES: tuple[str, ...] = ('t',
+ 'step',
+ 'steps',
+ 'global_step',
+ 'num_steps',
+ 'total_steps',
+ 'iter',
+ 'iters',
+ 'iteration',
+ 'iterations',
+ 'num_iters',
+ 'epoch',
+ 'epochs',
+ 'num_epochs',
+ 'batch',
+ 'episode',
+ 'episodes',
+ 'num_episodes',
+ 'total_timesteps',
+ 'timesteps',
+ 'n_updates',
+ 'tokens',
+ 'tokens_seen',
+ 'num_tokens',
+ 'total_tokens',
+ 'consumed_tokens',
+ 'num_input_tokens_seen',
+ 'samples_seen',
+ 'consumed_samples')
+"""Names of metrics that say where a run is, by their last part: places, not results."""
+MINOR_WORDS: tuple[str, ...] = ('lr',
+ 'learning_rate',
+ 'time',
+ 'times',
+ 'timing',
+ 'wall',
+ 'seconds',
+ 'secs',
+ 'sec',
+ 'second',
+ 'ms',
+ 'us',
+ 'eta',
+ 'runtime',
+ 'elapsed',
+ 'fps',
+ 'throughput',
+ 'perf',
+ 'system',
+ 'momentum',
+ 'weight_decay')
+"""Words in the names of metrics that say little of a training: schedules, times, rates, the machine."""
+VALIDATION_WORDS: tuple[str, ...] = ('val', 'valid', 'validation', 'eval', 'evaluation', 'test', 'dev', 'held_out')
+"""Words in the names of metrics of data that a run is not trained on."""
 TOKEN_COUNTS: tuple[str, ...] = ('tokens', 'tokens_seen', 'num_tokens', 'total_tokens', 'consumed_tokens', 'num_input_tokens_seen')
 """Names of metrics that count tokens, the first that a run has is its axis."""
 SPIKE: dict[str, int] = {'side': 16, 'far': 5, 'fewest': 4}

@@ -100,9 +100,17 @@ class Curve:
 
     def line(self, most: int, signs: Literal["unicode", "ascii"] = "unicode") -> str:
         """Return the shape in *most* characters; empty where all values are one number, which needs no picture."""
+        return "" if self._is_flat else sparkline(self.means(most), signs)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether there are several values, all finite and the same."""
+        return self.count > 1 and self._is_flat
+
+    @property
+    def _is_flat(self) -> bool:
         lowest, highest = self.lowest, self.highest
-        is_flat = not self.not_finite and lowest is not None and highest is not None and lowest[1] == highest[1]
-        return "" if is_flat else sparkline(self.means(most), signs)
+        return not self.not_finite and lowest is not None and highest is not None and lowest[1] == highest[1]
 
     def _close(self) -> None:
         self._means.append(_mean(self._open))

@@ -13,7 +13,17 @@ from toyspec.core.errors import ExpressionError
 from toyspec.core.escaping import shortened
 from toyspec.core.findings import DialectUse, Severity, state_text
 from toyspec.core.format.numbers import number
-from toyspec.core.generated.runs import COLUMNS, LOSS_NAMES, PLANNED_STEPS, SMALLER_IS_BETTER, RunColumns, RunState
+from toyspec.core.generated.runs import (
+    COLUMNS,
+    COUNTER_NAMES,
+    LOSS_NAMES,
+    MINOR_WORDS,
+    PLANNED_STEPS,
+    SMALLER_IS_BETTER,
+    VALIDATION_WORDS,
+    RunColumns,
+    RunState,
+)
 from toyspec.core.reading.run_files import is_of_latest_attempt
 
 if TYPE_CHECKING:
@@ -47,6 +57,8 @@ class MetricFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Where the last value was, finite or not."""
     last_not_finite: bool = False
     """Whether a value that is not finite came after ``last``."""
+    constant: bool = False
+    """Whether there are several values, all finite and the same."""
     best: float | None = None
     """The best finite value; None where the metric has no goal."""
     best_step: int | float | None = None
@@ -276,7 +288,7 @@ def unknown_metric(name: str, known: Iterable[str], runs: int = 1) -> Expression
 def unknown_name(fact: str, name: str, known: Iterable[str]) -> ExpressionError:
     """Return the error that says *fact* of *name*, with those of *known* that are alike, or some of them."""
     names = list(dict.fromkeys(islice(known, MOST_ALIKE)))
-    some = ", ".join(repr(shortened(each)) for each in losses_first(names)[:_MOST_NAMED])
+    some = ", ".join(repr(shortened(each)) for each in by_rank(names)[:_MOST_NAMED])
     more = f", and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     hint = near_names(name, names) or (f"known are {some}{more}" if names else "it has none")
     return ExpressionError(f"{fact} {shortened(name)!r}; {hint}")
@@ -287,9 +299,33 @@ def loss_among(metrics: Container[str]) -> str | None:
     return next((name for name in LOSS_NAMES if name in metrics), None)
 
 
-def losses_first(names: Iterable[str]) -> list[str]:
-    """Return *names* in the order of lists: the training loss, other losses, the least nested, then by letters."""
-    return sorted(names, key=lambda name: (name not in LOSS_NAMES, "loss" not in name.lower(), name.count("/"), name))
+MINOR = 4
+"""The rank of metrics that say little."""
+
+
+def metric_rank(name: str, goal: str | None = None, *, constant: bool = False) -> int:
+    """Return how soon lists and charts show the metric *name*, from 0 on: by what it describes of a training.
+
+    0 is the training loss, 1 a metric with a *goal*, 2 one of validation, 3 any other, and ``MINOR`` a place, a
+    schedule, a time, or a value that is *constant*. Without *goal* it is that of the name.
+    """
+    if name in LOSS_NAMES:
+        return 0
+    words = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in f"_{name.lower()}_")
+    if name.lower().replace(".", "/").rpartition("/")[2] in COUNTER_NAMES or _has_word(words, MINOR_WORDS):
+        return MINOR
+    if goal or default_goal(name):
+        return 1
+    return MINOR if constant else 2 if _has_word(words, VALIDATION_WORDS) else 3
+
+
+def _has_word(words: str, known: Iterable[str]) -> bool:
+    return any(f"_{word}_" in words for word in known)
+
+
+def by_rank(metrics: Iterable[str]) -> list[str]:
+    """Return the names *metrics* in the order of lists: by ``metric_rank``, the least nested, then by letters."""
+    return sorted(metrics, key=lambda name: (metric_rank(name), name.count("/"), name))
 
 
 @lru_cache(maxsize=1024)

@@ -274,7 +274,7 @@ class RunSummary:
             count=curve.count, nan=curve.not_finite,
             first=curve.first[1] if curve.first else None,
             last=curve.last_finite, last_step=last_step,
-            last_not_finite=curve.last is not None and last is None,
+            last_not_finite=curve.last is not None and last is None, constant=curve.is_constant,
             best=best, best_step=best_step,
             goal=None if smaller is None else "min" if smaller else "max",
             step_name=None if step_name == name else step_name,
