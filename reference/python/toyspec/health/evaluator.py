@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from bisect import insort
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
@@ -168,6 +169,9 @@ class PaceHistory:
         self._block: list[float] = []
         self._medians: list[float] = []
         self._means: list[float] = []
+        self._ordered_medians: list[float] = []
+        # Without the last four.
+        self._ordered_means: list[float] = []
         self.best_median = math.nan
         """The best tenth of the medians."""
         self.later_mean = math.nan
@@ -181,24 +185,28 @@ class PaceHistory:
         block += numbers
         if len(block) < _RECENT:
             return
-        self._medians.append(sorted(block)[len(block) // 2])
+        median = sorted(block)[len(block) // 2]
+        self._medians.append(median)
+        insort(self._ordered_medians, median)
         # The mean of a throughput is that of its inverse: a pause counts with its time.
         seconds = [1 / max(number, _LEAST_RATE) for number in block] if self._is_rate else block
         mean = sum(seconds) / len(block)
         self._means.append(1 / mean if self._is_rate else mean)
         block.clear()
-        for blocks in (self._medians, self._means):
+        if len(self._means) > 4:
+            insort(self._ordered_means, self._means[-5])
+        if len(self._means) > _MOST_BLOCKS:
             # Of too many, every second one is left out, but for the last ones.
-            if len(blocks) > _MOST_BLOCKS:
+            for blocks in (self._medians, self._means):
                 del blocks[: _MOST_BLOCKS // 2 : 2]
-        self.best_median = _tenth(self._medians, is_lowest=not self._is_rate)
+            self._ordered_medians, self._ordered_means = sorted(self._medians), sorted(self._means[:-4])
+        self.best_median = _tenth(self._ordered_medians, is_lowest=not self._is_rate)
         if len(self._means) >= _LEAST_BLOCKS + 4:
             self.later_mean = sorted(self._means[-4:])[1 if self._is_rate else -2]
-            self.earlier_mean = _tenth(self._means[:-4], is_lowest=self._is_rate)
+            self.earlier_mean = _tenth(self._ordered_means, is_lowest=self._is_rate)
 
 
-def _tenth(values: Sequence[float], is_lowest: bool) -> float:
-    ordered = sorted(values)
+def _tenth(ordered: Sequence[float], is_lowest: bool) -> float:
     return ordered[len(ordered) // 10] if is_lowest else ordered[-1 - len(ordered) // 10]
 
 
@@ -224,6 +232,8 @@ class WatchedSeries:
         self._of_values = [
             each for each in incidents if not isinstance(each.rule, PlateauRule | SlowerRule | DivergedRule)
         ]
+        self._ranged = [rule for rule in rules if isinstance(rule, SpikeRule | BoundRule)]
+        self._needs_spread = any(isinstance(rule, SpikeRule | PlateauRule) for rule in rules)
         needs = [rule for rule in rules if isinstance(rule, SpikeRule | PlateauRule | SlowerRule | DivergedRule)]
         size = _SLOWER_WINDOW if any(isinstance(rule, SlowerRule) for rule in needs) else WINDOW
         self._window: deque[float] | None = deque(maxlen=size) if needs else None
@@ -271,11 +281,11 @@ class WatchedSeries:
         )
         return found
 
-    def _catch_up(self) -> None:
-        """Hand what the window got since the last time to the levels and to the history of the run."""
+    def _catch_up(self, window: list[float]) -> None:
+        """Hand what the *window* got since the last time to the levels and to the history of the run."""
         count, self._behind = self._behind - self._until_refresh, self._until_refresh
-        if count and self._window is not None and (self._levels or self._history is not None):
-            values = list(self._window)[-count:]
+        if count and (self._levels or self._history is not None):
+            values = window[-count:]
             for level in self._levels:
                 level.take(values)
             if self._history is not None:
@@ -283,7 +293,7 @@ class WatchedSeries:
 
     def _levelled(self, number: float, step: float) -> list[HealthAlert]:
         """Take a number that is not a usual one into the levels; return their alerts."""
-        self._catch_up()
+        self._catch_up(list(self._window or ()))
         if sum(level.take((number,)) for level in self._levels):
             self._bound()
         known = [(each, level) for each, level in self._of_levels if level.is_known]
@@ -423,25 +433,35 @@ class WatchedSeries:
 
     def _bound(self) -> None:
         """Set the bounds between which no rule is broken."""
-        ranges = [self._range(each.rule) for each in self._of_values]
-        ranges += [_side(each.rule, level.bound(each.rule)) for each, level in self._of_levels if level.is_known]
-        self._low = max((low for low, _ in ranges), default=-_LARGEST)
-        self._high = min((high for _, high in ranges), default=_LARGEST)
+        lowest, highest = -_LARGEST, _LARGEST
+        for rule in self._ranged:
+            low, high = self._range(rule)
+            lowest, highest = max(lowest, low), min(highest, high)
+        for each, level in self._of_levels:
+            if level.is_known:
+                bound = level.bound(each.rule)
+                if each.rule.goal == "min":
+                    highest = min(highest, bound)
+                else:
+                    lowest = max(lowest, bound)
+        self._low, self._high = lowest, highest
 
     def _refresh(self, window: deque[float], step: float) -> list[HealthAlert]:
         """Compute median, range and bounds from the window; return the alerts of rules about the window as a whole."""
-        self._catch_up()
-        ordered = sorted(window)
-        size = len(ordered)
+        values = list(window)
+        self._catch_up(values)
+        size = len(values)
         if size >= _FIRST_REFRESH:
-            self._reach = 1.0 if size >= LEAST_VALUES else _YOUNG_REACH
-            self._median = ordered[size // 2]
-            self._spread = ordered[3 * size // 4] - ordered[size // 4]
-            # Of few values, the farthest is not yet known.
-            known = size >= WINDOW // 2
-            self._farthest = max(ordered[-1] - self._median, self._median - ordered[0]) if known else math.inf
-            if size >= LEAST_VALUES:
-                self._see(list(window)[-_REFRESH:])
+            if self._needs_spread:
+                ordered = sorted(values)
+                self._reach = 1.0 if size >= LEAST_VALUES else _YOUNG_REACH
+                self._median = ordered[size // 2]
+                self._spread = ordered[3 * size // 4] - ordered[size // 4]
+                # Of few values, the farthest is not yet known.
+                known = size >= WINDOW // 2
+                self._farthest = max(ordered[-1] - self._median, self._median - ordered[0]) if known else math.inf
+                if size >= LEAST_VALUES:
+                    self._see(values[-_REFRESH:])
             self._bound()
         self._until_refresh = self._behind = _REFRESH if size >= WINDOW // 2 else 4
         if self._first_step is None:
@@ -449,17 +469,19 @@ class WatchedSeries:
         found: list[HealthAlert] = []
         for each in self._of_windows:
             if isinstance(each.rule, PlateauRule) and size >= _LEAST_PLATEAU:
-                found += self._plateau(each, window, step)
+                found += self._plateau(each, values, step)
             elif isinstance(each.rule, SlowerRule) and size >= _RECENT + _LEAST_REFERENCE:
-                found += self._slower(each, list(window), step)
+                found += self._slower(each, values, step)
         return found
 
     def _see(self, values: Sequence[float]) -> None:
         """Remember how far from the median values are, as a share of it."""
-        amount = abs(self._median)
-        above, below = (max(values) - self._median, self._median - min(values)) if amount else (0.0, 0.0)
-        self._seen_above = max(_FADING * self._seen_above, above / amount if amount else 0.0)
-        self._seen_below = max(_FADING * self._seen_below, below / amount if amount else 0.0)
+        median, amount = self._median, abs(self._median)
+        self._seen_above *= _FADING
+        self._seen_below *= _FADING
+        if amount:
+            self._seen_above = max(self._seen_above, (max(values) - median) / amount)
+            self._seen_below = max(self._seen_below, (median - min(values)) / amount)
 
     def _plateau(self, incident: Incident, window: Collection[float], step: float) -> list[HealthAlert]:
         best, rule = incident.best, incident.rule

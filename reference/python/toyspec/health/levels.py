@@ -96,8 +96,7 @@ class BestLevel:
     @property
     def level(self) -> float:
         """The average of the last values."""
-        values = self._values
-        last = [values[at] for at in range(-min(self._count, len(values)), 0)]
+        last = list(self._values)[-self._count :]
         if self._is_mean:
             return sum(last) / len(last)
         last.sort()
