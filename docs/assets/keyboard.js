@@ -1,5 +1,5 @@
 // Lets the keyboard reach what the theme leaves to the pointer: the menu of a narrow window, tables and code that scroll;
-// and gives the search a name.
+// gives the search a name, and takes what is typed after / from the first letter on.
 (() => {
   "use strict";
 
@@ -67,6 +67,15 @@
   function nameSearch() {
     document.querySelector('.md-search[role="dialog"]')?.setAttribute("aria-label", "Search");
   }
+
+  // The theme does this too, once its scripts are there; letters that are typed before would be lost.
+  document.addEventListener("keydown", (event) => {
+    const isTyped = event.target.closest("input, textarea, select, [contenteditable]");
+    if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey && !isTyped) {
+      event.preventDefault();
+      document.querySelector(".md-search__input")?.focus();
+    }
+  });
 
   // The theme puts the boxes around the tables before the page is loaded.
   const start = () => {

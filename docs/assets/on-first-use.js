@@ -44,4 +44,8 @@
   SIGNS.forEach((sign) => addEventListener(sign, load, { capture: true, passive: true }));
   addEventListener("click", keep, true);
   addEventListener("keydown", keep, true);
+  // A link with a query is a search.
+  if (new URLSearchParams(location.search).has("q")) {
+    load();
+  }
 })();

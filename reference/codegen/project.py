@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _VERSION = "reference/python/toyspec/version.py"
+_RUNS = "docs/assets/example-runs"
+"""Runs that every clone has, for the first command of the site."""
 
 _URLS = {
     r'^Documentation = "(.*)"$': "site",
@@ -23,6 +25,11 @@ _URLS = {
     r'^Source = "(.*)"$': "repository",
 }
 _CARGO = {r'\A\[package\]\nname = "(.*)"$': "crate", r'^version = "(.*)"$': "version"}
+_FIRST_COMMAND = {
+    r"^(.*)\n\n<!-- not run -->\n```console\n\$ python -m pip install ": "terminal",
+    r"^\$ python -m pip install (\S+) && ": "installable",
+    r"^\$ python -m pip install \S+ && toyspec view --open (\S+)$": "shown",
+}
 _GO_IMPORT = {r'^\ttoyspec "(.*)"$': "go"}
 
 PLACES: dict[str, dict[str, str]] = {
@@ -102,8 +109,8 @@ PLACES: dict[str, dict[str, str]] = {
     },
     "docs/install.md": {r"^\$ git clone (\S+) toyspec$": "repository"},
     "docs/how-to/describe-your-own-log.md": {r"^`#:schema (\S+)latest/schemas/": "site"},
-    "docs/index.md": {r"^\$ python -m pip install (\S+) && ": "installable"},
-    "docs/viewer.md": {r"^\$ python -m pip install (\S+) && ": "installable"},
+    "docs/index.md": _FIRST_COMMAND,
+    "docs/viewer.md": _FIRST_COMMAND,
     "docs/how-to/check-in-ci.md": {r'git\+(\S+?)"': "repository"},
     "conformance/PROTOCOL.md": {r"uses: (\S+)/\.github/": "owner", r"conformance\.yml@v(\S+)": "version"},
     ".github/workflows/conformance.yml": {
@@ -123,10 +130,12 @@ def values(root: Path) -> dict[str, str]:
     address = urlsplit(repository)
     version = re.search(r'"(.+)"', (root / _VERSION).read_text(encoding="utf-8").partition("__version__")[2])
     assert version is not None, f"{_VERSION} has no version"
+    clone = "In a [clone of the repository](install.md#from-a-clone):"
+    where = ("In any terminal:", project["packages"]["python"], "runs/") if project["released"] else (clone, ".", _RUNS)
     return {
         **project["packages"],
         "go": f"{address.netloc}{address.path}/reference/go",
-        "installable": project["packages"]["python"] if project["released"] else f"git+{repository}",
+        **dict(zip(("terminal", "installable", "shown"), where, strict=True)),
         "issues": f"{repository}/issues",
         "owner": address.path.strip("/"),
         "repository": repository,

@@ -14,7 +14,7 @@ const MOST_BYTES = 80_000;
 async function bundled(name) {
   const { outputFiles } = await build({
     entryPoints: [join(here, "src", name)], bundle: true, format: "iife", target: ["es2022", "chrome120", "firefox120", "safari17"], minify: true, write: false,
-    charset: "utf8", legalComments: "none", logLevel: "error",
+    charset: "utf8", legalComments: "none", logLevel: "error", loader: { ".svg": "dataurl" },
   });
   return outputFiles[0].text;
 }

@@ -8,7 +8,7 @@ import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = join(here, "built");
-const usual = { bundle: true, minify: true, write: false, legalComments: "none", charset: "utf8", logLevel: "error" };
+const usual = { bundle: true, minify: true, write: false, legalComments: "none", charset: "utf8", logLevel: "error", loader: { ".svg": "dataurl" } };
 
 async function bundled(path, options) {
   const { outputFiles } = await build({ entryPoints: [join(here, path)], ...usual, ...options });

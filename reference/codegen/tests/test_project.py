@@ -50,12 +50,15 @@ def moved(tmp_path: Path) -> Path:
 
 
 def test_released_package_is_installed_by_its_name(moved: Path) -> None:
-    """One switch says whether pages install the package from the repository or from the index."""
-    assert "$ python -m pip install git+https://code.other.test/lab/logs && " in project_files(moved)["docs/index.md"]
-    (moved / "project.json").write_text(json.dumps(OTHER | {"released": True}))
-    made = project_files(moved)
-    for page in ("docs/index.md", "docs/viewer.md"):
-        assert "$ python -m pip install py-logs && " in made[page]
+    """One switch says whether pages install the package from a clone, which has runs to show, or from the index."""
+    runs = "docs/assets/example-runs"
+    assert list((sources.ROOT / runs).glob("*/events.jsonl"))
+    for is_released, installed, shown in ((False, ".", runs), (True, "py-logs", "runs/")):
+        (moved / "project.json").write_text(json.dumps(OTHER | {"released": is_released}))
+        made = project_files(moved)
+        for page in ("docs/index.md", "docs/viewer.md"):
+            assert f"$ python -m pip install {installed} && toyspec view --open {shown}\n" in made[page]
+            assert is_released == ("\nIn any terminal:\n" in made[page])
 
 
 def test_other_address_changes_every_file(moved: Path) -> None:
@@ -68,7 +71,7 @@ def test_other_address_changes_every_file(moved: Path) -> None:
     assert 'import { Writer } from "npm-logs/node";' in made["reference/typescript/README.md"]
     for name, text in made.items():
         assert not [address for address in old if address.rstrip("/") in text], name
-        if name not in {"reference/ruby/lib/toyspec.rb", "reference/c/Makefile"}:
+        if name not in {"reference/ruby/lib/toyspec.rb", "reference/c/Makefile", "docs/index.md", "docs/viewer.md"}:
             assert any(word in text for word in ("other.test", "lab/logs", *OTHER["packages"].values())), name
 
 

@@ -12,7 +12,7 @@ const docs = join(page, "../../../docs");
 const out = join(docs, "assets/checker");
 
 async function bundled(name, define = {}) {
-  const options = { bundle: true, format: "iife", target: "es2022", minify: true, write: false, define };
+  const options = { bundle: true, format: "iife", target: "es2022", minify: true, write: false, define, loader: { ".svg": "dataurl" } };
   const { outputFiles } = await build({ entryPoints: [join(page, name)], ...options });
   return outputFiles[0].text;
 }

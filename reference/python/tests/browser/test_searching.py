@@ -73,6 +73,19 @@ def test_search_finds(page: Page, name: str) -> None:
     assert [query for query, _, reason in asked if reason] == page.evaluate(_MISSED, wanted)
 
 
+@pytest.mark.parametrize("address", ["", "install/"])
+def test_query_comes_from_the_address_or_the_keys(page: Page, address: str) -> None:
+    """A link with ?q= searches at once; what is typed after / is whole, however late the scripts come."""
+    found = page.locator(".md-search-result__meta")
+    page.goto(f"{address}?q=torn+runs")
+    expect(found).to_contain_text("matching documents")
+    page.goto(address)
+    page.keyboard.press("/")
+    page.keyboard.type("torn runs")
+    expect(page.locator(".md-search__input")).to_have_value("torn runs")
+    expect(found).to_contain_text("matching documents")
+
+
 def test_result_leads_to_its_page(page: Page) -> None:
     """With the keyboard alone: arrow down and Enter open the first result."""
     search(page, "op_timing")
