@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.generated.limits import EXCERPT_BYTES
 from toyspec.core.generated.runs import RunEnded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 Severity = Literal["error", "warning", "info"]
 """An error makes a stream invalid; a warning and an info do not."""
@@ -157,6 +160,25 @@ class Report(msgspec.Struct, kw_only=True):
     files: list[FileReport]
     errors: list[PathError]
 
+    def _repr_html_(self) -> str:
+        """Return the report as a notebook shows it: the streams, then the findings, then what could not be read."""
+        files = [
+            (each.path, each.state, each.profile, each.records, len(each.findings) + sum(each.suppressed.values()))
+            for each in self.files
+        ]
+        found = [
+            (f"{each.path}:{one.line}", one.severity, one.rule, one.message, one.help)
+            for each in self.files
+            for one in each.findings
+        ]
+        errors = [(each.path, each.message) for each in self.errors]
+        unlisted = sum(count for each in self.files for count in each.suppressed.values())
+        return (
+            _html_table(("stream", "state", "profile", "records", "findings"), files)
+            + _html_table(("place", "severity", "rule", "message", "help"), found, unlisted)
+            + _html_table(("path", "not read"), errors)
+        )
+
 
 HEAD_BYTES = EXCERPT_BYTES
 """Number of bytes that are kept of a line that is too long."""
@@ -224,3 +246,29 @@ class ReadReport(msgspec.Struct, frozen=True, kw_only=True):
     def fragment_bytes(self) -> int:
         """Number of bytes after the last LF."""
         return 0 if self.fragment is None else self.fragment.length
+
+    def _repr_html_(self) -> str:
+        """Return the report as a notebook shows it: what became of the bytes, and each gap."""
+        names = ("state", "profile", "records", "size", "committed_bytes", "fragment_bytes", "gap_bytes")
+        gaps = [(each.line, each.length, each.reason, each.message) for each in self.gaps]
+        return _html_table(names, [tuple(getattr(self, name) for name in names)]) + _html_table(
+            ("line", "bytes", "reason", "message"), gaps, self.unlisted_gaps
+        )
+
+
+_MOST_ROWS = 200
+"""Rows of a table in a notebook, which keeps them."""
+
+
+def _html_table(head: tuple[str, ...], rows: Sequence[tuple[object, ...]], more: int = 0) -> str:
+    """Return *rows* as HTML, all text in it escaped; *more* are counted beside them. Without rows there is no table."""
+    from html import escape  # the module is needed in notebooks alone
+
+    if not rows:
+        return ""
+    lines = [head, *rows[:_MOST_ROWS]]
+    cells = [["-" if cell is None else escape(printable(str(cell))) for cell in line] for line in lines]
+    table = "".join(f"<tr><td>{'</td><td>'.join(line)}</td></tr>" for line in cells[1:])
+    left = more + len(rows) - len(cells[1:])
+    rest = f"<p>{left} more</p>" if left else ""
+    return f"<table><thead><tr><th>{'</th><th>'.join(cells[0])}</th></tr></thead><tbody>{table}</tbody></table>{rest}"
