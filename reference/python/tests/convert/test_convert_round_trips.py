@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_line import toyspec_within as toyspec
-from conversions import SAMPLES, exported, importable_samples, imported, losses, scalars, write_run
+from conversions import SAMPLES, exported, importable_samples, imported, losses, records, scalars, write_run
 from property_examples import examples
 from sample_rows import SOURCES, sample_of
 from toyspec import list_runs
@@ -68,16 +68,18 @@ def test_run_without_times_took_an_unknown_time(tmp_path: Path) -> None:
 
 
 def test_nested_values_of_trackio(tmp_path: Path) -> None:
-    """Nested numbers are metrics by their whole names, whatever is around them; an image without a file is reported."""
+    """Nested numbers are metrics by their whole names, completions samples; an image without a file is reported."""
     row = (
         '{"v":1,"kind":"metric","run":"a","run_id":"a","step":4,"config":null,"log_id":"i","metrics":{"train":{"loss":0.5,'
-        '"by":{"a":1}},"img":{"_type":"trackio.image","w":3},"in":{"i":{"_type":1}}}}\n'
+        '"by":{"a":1}},"img":{"_type":"trackio.image","w":3},"in":{"i":{"_type":1}},'
+        '"t":{"_type":"trackio.table","_value":[{"prompt":"p","completion":"c","r":1}]}}}\n'
     )
     (tmp_path / "inbox").mkdir()
     deep = '{"run":"a","log_id":"i","metrics":' + "[" * 100_000 + "\n"
     (tmp_path / "inbox" / "00000000.jsonl").write_text(row + deep)
     (run,) = imported(tmp_path / "inbox", tmp_path / "runs").runs
     assert [("train/by/a", 4, 1.0), ("train/loss", 4, 0.5)] == scalars(run.target)
+    assert [{"r": 1.0}] == [each["rewards"] for each in records(run.target) if each["kind"] == "sample"]
     assert {"no-place": 2, "damaged": 1} == {
         cause: count for cause, count in losses(run).items() if cause != "time-unusable"
     }

@@ -134,3 +134,25 @@ def test_each_process_of_a_resumed_run_is_a_run(tmp_path: Path) -> None:
     first, second = imported(tmp_path / "wandb", tmp_path / "runs").runs
     assert ["a", "a-2"] == [first.run_id, second.run_id]
     assert [[("loss", 0, 1.0)], [("loss", 0, 2.0)]] == [scalars(run.target) for run in (first, second)]
+
+
+def test_tables_of_completions_are_samples(tmp_path: Path) -> None:
+    """Each row once, of a table that grows too; a table that is none, outside of the run or gone is counted by name."""
+    first = ["p", "c", 3, None, float("nan")]
+    tables = [[first], [first, ["q", "d", 4, 0.5, 2]], [["p", "c", 5, "word", 1]], None]
+    rows = []
+    for step, data in enumerate(tables):
+        path = f"{'../' * (step == 2)}media/table/{step}.json"
+        file = tmp_path / "files" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        columns = ["prompt", "completion", "step", "advantage", "exact"]
+        if data is not None:
+            file.write_text(json.dumps({"columns": columns, "data": data}))
+        rows.append(row(step, t={"_type": "table-file", "path": path}))
+    (run,) = imported(run_file(tmp_path / "run-a.wandb", *rows), tmp_path / "runs").runs
+    made = records(run.target)
+    assert [
+        {"step": 3, "prompt": "p", "text": "c", "rewards": {"exact": None}},
+        {"step": 4, "prompt": "q", "text": "d", "rewards": {"exact": 2.0}, "advantage": 0.5},
+    ] == [{key: each[key] for key in each if key not in {"kind", "t"}} for each in made if each["kind"] == "sample"]
+    assert [{"t": 2}] == [each["left_out"] for each in made if "left_out" in each]

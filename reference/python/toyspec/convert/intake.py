@@ -35,10 +35,11 @@ from toyspec.core.runs.stream_ends import END_UNKNOWN
 from toyspec.core.writing.clocks import utc_text
 from toyspec.core.writing.dropped_records import TOPIC
 from toyspec.core.writing.events import check_record
+from toyspec.core.writing.lenience import Completions
 from toyspec.core.writing.logged_values import prepared
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from toyspec.convert.reports import Ledger
     from toyspec.convert.run_items import Bins
@@ -69,6 +70,7 @@ class Intake:
         self.has_metrics = False
         self._complete = complete
         self._end: dict[str, Any] | None = None
+        self._completions = Completions()
 
     def begin(
         self, wall: float | None, *, config: Any = None, rest: Mapping[str, Any] | None = None, **facts: Any
@@ -202,6 +204,15 @@ class Intake:
         """Yield the record of *bins*."""
         edges, counts = (list(map(_binary64, part)) for part in bins)
         yield from self.record({"kind": "histogram", **at, "name": name, "edges": edges, "counts": counts}, place)
+
+    def samples(
+        self, wall: Any, step: Any, name: str, rows: Sequence[Mapping[str, Any]], place: str
+    ) -> Generator[bytes, None, bool]:
+        """Yield a ``sample`` of each new row of the table *name*; return False if its rows are not completions."""
+        samples = self._completions.new_in(name, rows, step)
+        for sample in samples or ():
+            yield from self.record({"kind": "sample", **self.at(wall, step, place), **sample}, place)
+        return samples is not None
 
     def record(self, record: dict[str, Any], place: str) -> Iterator[bytes]:
         """Yield the line of *record*, one item; without ``t`` it has the time before. An invalid one is dropped."""

@@ -176,7 +176,10 @@ class _Import:
         for name, value in found.items():
             shown = value if isinstance(value, list) else [value]
             if shown and all(isinstance(each, dict) and _MEDIA in each for each in shown):
-                self._ledger.lose(NO_PLACE, f"{place}: {name}", value, name=name)
+                here, rows = f"{place}: {name}", value.get("_value") if isinstance(value, dict) else None
+                rows = rows if isinstance(rows, list) and all(isinstance(row, dict) for row in rows) else []
+                if not (yield from self._intake.samples(wall, step, name, rows, here)):
+                    self._ledger.lose(NO_PLACE, here, value, name=name)
             else:
                 raw[name] = _number(value)
         yield from self._intake.values(wall, step, raw, place, kind=kind)

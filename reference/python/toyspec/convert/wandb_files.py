@@ -22,6 +22,7 @@ from toyspec.convert.sources import files_at, head_of
 from toyspec.convert.tensorboard_files import Damage
 from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
+from toyspec.core.reading.run_files import leaves_bundle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,6 +60,17 @@ def _records(path: str, intake: Intake) -> Iterator[bytes]:
     if head != FILE_HEADER:
         raise SourceError(path, f"a W&B run file of version {head[4:].hex()}; only e1be00 (version 0) is known")
     yield from _Import(path, intake).lines()
+
+
+class _Rows(msgspec.Struct):
+    """The file of a table."""
+
+    columns: list[str]
+    data: list[list[Any]]
+
+    def named(self) -> list[dict[str, Any]]:
+        """Return the cells of each row by the name of its column."""
+        return [dict(zip(self.columns, row, strict=False)) for row in self.data]
 
 
 class _Beginning:
@@ -233,10 +245,21 @@ class _Import:
         yield from self._intake.values(wall, step, found, place)
         for name, each in objects.items():
             here, bins = f"{place}: {name}", bins_of(each)
-            if bins is None:
-                self._ledger.lose(NO_PLACE, here, each, name=name)
-            else:
+            if bins is not None:
                 yield from self._intake.histogram(self._intake.at(wall, step, here), name, bins, here)
+            elif not (yield from self._intake.samples(wall, step, name, self._rows_of(each), here)):
+                self._ledger.lose(NO_PLACE, here, each, name=name)
+
+    def _rows_of(self, members: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the rows of a table, whose file is in the folder of the run; none of all else."""
+        path = members.get("path")
+        if not str(members.get(_TYPE)).endswith("table-file") or not isinstance(path, str) or leaves_bundle(path):
+            return []
+        try:
+            with open_file(os.path.join(os.path.dirname(self._path), "files", path)) as file:
+                return msgspec.convert(value_of(file.read(MAX_RECORD_BYTES)), _Rows).named()
+        except (OSError, msgspec.ValidationError):
+            return []
 
     def _take_exit(self, code: int) -> None:
         is_kept = 0 <= code <= 255

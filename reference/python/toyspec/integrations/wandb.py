@@ -21,7 +21,7 @@ from toyspec.core.format.scalars import attempt
 from toyspec.core.system_calls import SystemCalls, say
 from toyspec.core.writing import media
 from toyspec.core.writing.environment import TrainingProcess
-from toyspec.core.writing.logged_values import step_number
+from toyspec.core.writing.lenience import Completions
 from toyspec.core.writing.plain_values import plain_number
 from toyspec.core.writing.run_ids import run_id_from
 from toyspec.core.writing.written import Written
@@ -60,8 +60,7 @@ class Run(Logs):
         self.starting_step = self._step = 0 if last is None else last + 1
         self._over: dict[str, str] = {}
         """By the name or pattern of a metric, the metric that counts its steps."""
-        self._samples: dict[str, list[dict[str, Any]]] = {}
-        """The samples in the last table of each name."""
+        self._completions = Completions()
 
     entity = url = group = job_type = sweep_id = None
     disabled, offline = False, True
@@ -137,17 +136,12 @@ class Run(Logs):
             self._step += 1
 
     def _has_samples(self, name: str, table: object, step: int) -> bool:
-        """Return whether *table* is one of completions, as TRL logs them; its rows are written as samples.
-
-        Rows of the table that was logged before are not written again: a callback logs a table that grows.
-        """
-        samples = _samples_in(table, step) if isinstance(table, Table) else None
-        if samples is None:
-            return False
-        before, self._samples[name] = self._samples.get(name, []), samples
-        for sample in samples[len(before) if samples[: len(before)] == before else 0 :]:
+        """Return whether *table* is one of completions; its new rows are written as samples."""
+        rows = attempt(Table.rows, table, []) if isinstance(table, Table) else []
+        samples = self._completions.new_in(name, rows, step)
+        for sample in samples or ():
             self._writer.sample(**sample)
-        return True
+        return samples is not None
 
     def _step_of(self, name: str) -> int:
         """Return the step of the metric *name* now."""
@@ -376,22 +370,3 @@ class Table(media.Table):
         if self._frame is not None:
             return media.Table(self._frame).placed(directory, calls)
         return media.Table(self.data, self.columns).placed(directory, calls)
-
-
-def _samples_in(table: Table, step: int) -> list[dict[str, Any]] | None:
-    """Return what the rows of *table* are as samples; None if they are not completions, or have more than those.
-
-    A row has the texts ``prompt`` and ``completion``, and may have its step, an advantage, and rewards by name.
-    """
-    samples = []
-    for row in attempt(Table.rows, table, []):
-        parts = dict(row)
-        prompt, text, at = (parts.pop(name, None) for name in ("prompt", "completion", "step"))
-        numbers = {str(name): plain_number(value) for name, value in parts.items() if value is not None}
-        if not isinstance(prompt, str) or not isinstance(text, str) or None in numbers.values():
-            return None
-        advantage, reward = numbers.pop("advantage", None), numbers.pop("reward", None)
-        own = step_number(at)
-        given = {"step": step if own is None else own, "advantage": advantage, "reward": reward}
-        samples.append({"prompt": prompt, "text": text, **given, "rewards": numbers or None})
-    return samples or None

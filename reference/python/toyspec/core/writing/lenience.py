@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from itertools import repeat
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
@@ -17,9 +19,12 @@ from toyspec.core.escaping import shortened
 from toyspec.core.generated.fields import FIELDS
 from toyspec.core.writing.events import PHASES, is_phase
 from toyspec.core.writing.logged_values import LeftOut, as_value, members_in, step_number, whole
+from toyspec.core.writing.plain_values import plain_number
 from toyspec.core.writing.run_progress import COUNTED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from toyspec.core.generated.toy_v1 import Step
     from toyspec.core.writing.run_progress import Resumption, RunProgress
 
@@ -67,6 +72,43 @@ def number_step(event: Step) -> LeftOut | None:
         return None
     event.extra = _with_given_step(members_in(event.extra) or {}, event.step)
     return _no_step(event.step)
+
+
+class Completions:
+    """Makes samples of tables of completions, as TRL logs them, each row once: a callback logs a table that grows."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, list[dict[str, Any]]] = {}
+
+    def new_in(self, name: str, rows: Iterable[Mapping[Any, Any]], step: Any) -> list[dict[str, Any]] | None:
+        """Return the members of the samples in *rows*, the table *name* at *step*, but those that it had before.
+
+        A row has the texts ``prompt`` and ``completion``, and may have its step, an advantage, and rewards by name.
+        None where the rows are not completions, or have more than those.
+        """
+        samples = list(map(_sample_of, rows, repeat(step)))
+        if not samples or None in samples:
+            return None
+        before, self._before[name] = self._before.get(name, []), samples
+        return samples[len(before) if samples[: len(before)] == before else 0 :]
+
+
+def _sample_of(row: Mapping[Any, Any], step: Any) -> dict[str, Any] | None:
+    parts = dict(row)
+    prompt, text, at = (parts.pop(name, None) for name in ("prompt", "completion", "step"))
+    if not isinstance(prompt, str) or not isinstance(text, str):
+        return None
+    numbers: dict[str, float] = {}
+    for name, value in parts.items():
+        number = plain_number(value)
+        if number is not None:
+            # There is one NaN, which is the same in a row that comes again.
+            numbers[str(name)] = nan if isnan(number) else number
+        elif value is not None:
+            return None
+    advantage, reward, own = numbers.pop("advantage", None), numbers.pop("reward", None), step_number(at)
+    given = {"step": step if own is None else own, "advantage": advantage, "reward": reward, "rewards": numbers or None}
+    return {"prompt": prompt, "text": text} | {key: value for key, value in given.items() if value is not None}
 
 
 def make_values(members: dict[str, Any]) -> None:
