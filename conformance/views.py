@@ -180,7 +180,7 @@ def _epoch(row: Row) -> float:
 def _whole(row: Row, key: str) -> int | None:
     """Return a step or epoch, truncated to an integer ≥ 0; None if it is not a number ≥ 0."""
     value = row.members.get(key)
-    if not isinstance(value, dict) or not value.keys() <= {"int", "float"}:
+    if not isinstance(value, dict) or value.keys() not in ({"int"}, {"float"}):
         return None
     number = math.trunc(untag(value))
     return number if number >= 0 else None
