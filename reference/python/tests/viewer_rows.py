@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import re
 import tempfile
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,19 +19,21 @@ from toyspec import read
 from toyspec.core.errors import StreamError
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.run_files import rank_file
+from toyspec.core.runs.groups import BANDS, are_ordered, group_name, groups_of, keys_without, mean_of, resampled
 from toyspec.view.curve_store import CurveStore
 from toyspec.view.details import shown_ranks
 from toyspec.view.opened_files import NO_IDENTITY
 from toyspec.view.scanning import ScanWork, scan_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[3]
 CASES = ROOT / "conformance/cases"
 ROWS = ROOT / "reference/viewer/test/rows.json"
 DIALECT_ROWS = ROOT / "reference/viewer/test/dialect-rows.json"
 RANKS = ROOT / "reference/viewer/test/ranks.json"
+GROUPS = ROOT / "reference/viewer/test/groups.json"
 FOLDERS = (
     *(f"toy-v1/{name}" for name in ("canonical", "golden", "numbers", "nul-bytes", "resumption", "state", "views")),
     *(f"metrics-v1/{name}" for name in ("canonical", "numbers", "torn", "views")),
@@ -161,7 +165,49 @@ def ranks_text() -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
+def groups_text() -> str:
+    """Return the file of groups: a line for each group of curves or runs, drawn at random, with what they come to."""
+    drawing = random.Random(46)
+    drawn: list[Callable[[], float]] = [
+        lambda: 65536.0,
+        lambda: drawing.choice([0.1, 0.1 + 0.2]),
+        lambda: drawing.gauss(2, 1),
+        lambda: 1.7e308,
+    ]
+    known: list[dict[str, Any]] = []
+    for at in range(16):
+        value, ends = drawn[at % 4], [drawing.randint(1, 6) for _ in range(at % 6 + 1)]
+        rows = [[value() if place < end else nan for place in range(6)] for end in ends]
+        signs = [[drawing.choice([1, 1, 1, -1, nan]) * each for each in row] for row in rows]
+        band = [*BANDS][at // 2 % 4]
+        known += [{"rows": each, "band": band, "mean": mean_of(each, band)} for each in (rows, signs)]
+        places = sorted(drawing.sample(range(12), 4))
+        wanted = sorted({*drawing.sample(range(12), 6), places[1]})
+        first = places[0] - drawing.randint(0, 2)
+        curve: dict[str, Any] = {
+            "places": places,
+            "values": [each[0] for each in signs * 4][:4],
+            "wanted": wanted,
+            "first": first,
+        }
+        known.append(curve | {"at": resampled(**curve)})
+        values = [0.0001, 0.003, 0.001, 0.01, 1, 1e-8, None, "r10", "r9", "R9", True, False, "Ä", ""]
+        rates = [[drawing.choice(values[: 6 if at % 2 else None])] * (1 + at % 2) for _ in range(6)]
+        keys = [["config.lr"], ["config.a.lr", ["wd", "config.lr"][at % 4 // 2]]][at % 2]
+        parts = groups_of(rates)
+        named = {"members": [each.members for each in parts], "names": [group_name(keys, each) for each in parts]}
+        known.append({"keys": keys, "values": rates, **named, "ordered": are_ordered(parts)})
+        settings = [
+            {"seed": seed, "a.lr": rate, "b": at % 3, "out": f"{seed}-{rate}"} for seed, [rate, *_] in enumerate(rates)
+        ]
+        known.append(
+            {"settings": settings, "without": (name := ["seed", "lr"][at % 2]), "keys": keys_without(settings, name)}
+        )
+    return "[\n" + ",\n".join(re.sub("NaN", "null", f"  {json.dumps(each)}") for each in known) + "\n]\n"
+
+
 if __name__ == "__main__":
+    GROUPS.write_text(groups_text(), "utf-8")
     with tempfile.TemporaryDirectory() as folder:
         ROWS.write_text(text(Path(folder)), "utf-8")
         RANKS.write_text(ranks_text(), "utf-8")

@@ -197,7 +197,7 @@ function comparisonOf(operator: string, right: Token): Compare {
 }
 
 /** Returns whether *a* comes before (negative) or after *b* by their code points: UTF-16 units order some planes otherwise. */
-function compared(a: string, b: string): number {
+export function compared(a: string, b: string): number {
   for (let at = 0; at < a.length && at < b.length; at++) {
     if (a[at] === b[at]) continue;
     const pair = (text: string) => text.codePointAt(at > 0 && isHigh(text.charCodeAt(at - 1)) ? at - 1 : at)!;

@@ -1,7 +1,7 @@
 /** The state of the app: the runs, what the user looks at, and who wants to know of changes. */
 
 import { type Colouring, colouringOf } from "./charts/colouring.js";
-import { groupLooks } from "./charts/grouping.js";
+import { groupLooks, keysOf, runGroups } from "./groups.js";
 import { ExpressionError, type Filter, filterOf } from "./expression.js";
 import { Palette, type Look } from "./palette.js";
 import { type Backend, type Change, type Listing, type Run, SERVER_IS_GONE } from "./protocol.js";
@@ -46,7 +46,7 @@ export class Store {
   /** What the user should know, for example that the server is gone. */
   message = "";
   isLoaded = false;
-  private looksOf: { runs: unknown; selected: unknown; group: string; looks: Map<string, Look> } = { runs: null, selected: null, group: "", looks: new Map() };
+  private grouped: { runs: unknown; selected: unknown; group: string; keys: readonly string[]; looks: Map<string, Look> } = { runs: null, selected: null, group: "", keys: [], looks: new Map() };
   private coloured: { runs: unknown; colour: string; colouring: Colouring | null } = { runs: null, colour: "", colouring: null };
   private revision: string | undefined;
   private readonly listeners = new Set<(changed: Changed) => void>();
@@ -162,10 +162,19 @@ export class Store {
     const { group, colour } = this.state;
     if (group === "" && colour !== "") return this.colouring?.looks.get(id) ?? ABSENT;
     if (group === "") return this.palette.look(id);
-    if (this.looksOf.runs !== this.listed || this.looksOf.group !== group || this.looksOf.selected !== this.state.selected) {
-      this.looksOf = { runs: this.listed, selected: this.state.selected, group, looks: groupLooks(this.shown, group) };
+    return this.grouping.looks.get(id) ?? this.palette.look(id);
+  }
+
+  /** The fields that the runs of a group share, and how each group is drawn: of all that are listed, so that a selection changes neither. */
+  get grouping(): { keys: readonly string[]; looks: ReadonlyMap<string, Look> } {
+    const { listed: runs, state: { selected, group } } = this;
+    const known = this.grouped;
+    if (known.runs !== runs || known.group !== group || known.selected !== selected) {
+      const all = this.shownOverAll;
+      const keys = keysOf(all, group);
+      this.grouped = { runs, selected, group, keys, looks: groupLooks(runGroups(all, keys)) };
     }
-    return this.looksOf.looks.get(id) ?? this.palette.look(id);
+    return this.grouped;
   }
 
   /** What the colours of runs mean; null where each run has one of its own. */
@@ -180,7 +189,7 @@ export class Store {
     const isListedAgain = state.filter !== this.state.filter || state.sort !== this.state.sort || state.top.join() !== this.state.top.join();
     this.state = state;
     if (isListedAgain) this.list();
-    else this.palette.give(this.shown.map(({ id }) => id));
+    else this.givePalette();
     this.tell({ runs: false, state: true });
   }
 
@@ -251,7 +260,13 @@ export class Store {
     const ordered = sorted(passing, this.state.sort);
     const top = new Set(this.state.top);
     this.listed = top.size === 0 ? ordered : [...ordered.filter(({ id }) => top.has(id)), ...ordered.filter(({ id }) => !top.has(id))];
-    this.palette.give(this.shown.map(({ id }) => id));
+    this.givePalette();
+  }
+
+  /** Gives every run that is listed its colour, whether it is selected or not; of very many, those that are shown. */
+  private givePalette(): void {
+    const { listed, shown } = this;
+    this.palette.give((listed.length > MOST_COLOURED ? shown : [...listed, ...shown]).map(({ id }) => id));
   }
 
   /** Returns null for a filter that cannot be read: then the list does not change. */

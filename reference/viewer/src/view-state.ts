@@ -1,5 +1,7 @@
 /** What the user looks at: all of it is in the hash of the address, so that a view can be shared. */
 
+import { type Band, BANDS } from "./groups.js";
+
 export type View = "runs" | "charts" | "compare" | "run";
 export type XAxis = "step" | "time" | "wall" | "epoch" | "tokens" | "defined";
 
@@ -35,8 +37,10 @@ export interface ViewState {
   pins: readonly string[];
   /** Ids of runs that are listed first. */
   top: readonly string[];
-  /** The setting by which runs are put together, "" for none. */
+  /** What the runs of a group share: fields after commas, or after `-` the one setting that they differ in; "" for none. */
   group: string;
+  /** What is around the mean of a group. */
+  band: Band;
   /** The result or setting that colours runs, "" for a colour of each run. */
   colour: string;
   /** Id of the run that the curves of the others are shown above, "" for none. */
@@ -46,7 +50,7 @@ export interface ViewState {
 
 export const START: Readonly<ViewState> = {
   view: "charts", run: "", filter: "", selected: [], columns: null, sort: "-started", x: "step", smoothing: 0, logX: false, logY: false, clip: false,
-  zoom: null, metrics: "", focus: "", also: "", pins: [], top: [], group: "", colour: "", base: "", ranks: "range",
+  zoom: null, metrics: "", focus: "", also: "", pins: [], top: [], group: "", band: "sd", colour: "", base: "", ranks: "range",
 };
 
 const RANK_MANNERS: readonly RankManner[] = ["range", "each", "first"];
@@ -96,6 +100,7 @@ function parametersOf(state: ViewState): URLSearchParams {
   put("pins", JSON.stringify(state.pins), state.pins.length === 0);
   put("top", JSON.stringify(state.top), state.top.length === 0);
   put("by", state.group, state.group === "");
+  put("band", state.band, state.band === START.band);
   put("colour", state.colour, state.colour === "");
   put("minus", state.base, state.base === "");
   put("ranks", state.ranks, state.ranks === START.ranks);
@@ -124,6 +129,7 @@ export function stateIn(hash: string): ViewState {
     also: found.get("also") ?? "",
     pins: listIn(found.get("pins")) ?? [], top: listIn(found.get("top")) ?? [],
     group: found.get("by") ?? "",
+    band: (Object.keys(BANDS) as Band[]).find((band) => band === found.get("band")) ?? START.band,
     colour: found.get("colour") ?? "",
     base: found.get("minus") ?? "",
     ranks: RANK_MANNERS.find((manner) => manner === found.get("ranks")) ?? START.ranks,

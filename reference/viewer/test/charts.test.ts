@@ -6,7 +6,7 @@ import { spanOf, spikesOf } from "../src/charts/anomalies.js";
 import { addLine, Coverage } from "../src/charts/crowd.js";
 import { csv } from "../src/charts/exporting.js";
 import { draw } from "../src/charts/drawing.js";
-import { addToEnvelope, differences, emptyEnvelope, grouped, groupKeys, isGroup } from "../src/charts/grouping.js";
+import { addToEnvelope, differences, emptyEnvelope, grouped, isGroup, missingText } from "../src/charts/grouping.js";
 import { hasPositive, nearest, placer, type Plot, type Series, valueAt, valueRange, visible, wholeRange } from "../src/charts/plot.js";
 import { placedBy } from "../src/charts/defined-steps.js";
 import { sectionsOf } from "../src/charts/grid.js";
@@ -16,7 +16,7 @@ import { SvgPen } from "../src/charts/svg-pen.js";
 import { ticks } from "../src/charts/ticks.js";
 import { type Curve, curveOf, packedFrame, FrameReader } from "../src/frames.js";
 import { fieldsOf, scaleOf } from "../src/compare/relations.js";
-import { Palette } from "../src/palette.js";
+import { lookOf, Palette } from "../src/palette.js";
 import { metricRank } from "../src/metric-ranks.js";
 import type { Frame, Goal, Run } from "../src/protocol.js";
 import { brief, findingsLine, prose, short } from "../src/text.js";
@@ -159,17 +159,28 @@ test("text of a log is inert, and numbers are short", () => {
   assert.equal(findingsLine({ error: 1, warning: 2, info: 1234 }), "1 error, 2 warnings, 1\u202f234 info");
 });
 
-test("a group is the mean of its runs with one standard deviation on each side, over the places that each of them has", () => {
+test("a group is the mean of its runs with its band, and says where some of them are missing", () => {
   const member = (id: string, seed: number, values: number[]): Series => ({ ...series(values, id), run: { id, name: id, config: { lr: 0.1, seed, arch: "a" }, group: null, tags: [] } as unknown as Run });
   const all = [member("a", 1, [1, 1, 1, 1, 1]), member("b", 1, [3, 3, 3]), member("c", 2, [7, 7, 7, 7, 7])];
-  const made = grouped(all, "config.seed", { from: 1, to: 5, isLog: false });
+  const made = grouped(all, { keys: ["config.seed"], band: "range", look: () => lookOf(0) });
   assert.deepEqual(made.map(({ run, isQuiet }) => [isGroup(run), isQuiet]), [[false, true], [false, true], [false, true], [true, false], [true, false]]);
-  const [first, second] = made.slice(3).map(({ curve }) => curve);
-  const at = (place: number) => nearest(first!, place);
-  assert.deepEqual([first!.mean[at(2)], first!.min[at(2)], first!.max[at(2)], first!.count[at(2)]], [2, 1, 3, 2]);
-  assert.deepEqual([first!.mean[at(4)], first!.min[at(4)], first!.count[at(4)]], [1, 1, 1], "a run that ended earlier no longer counts");
-  assert.deepEqual([second!.mean[0], second!.min[0], second!.max[0]], [7, 7, 7]);
-  assert.deepEqual(groupKeys(all.map(({ run }) => run)), ["config.seed"], "neither a setting that all share nor one that all have of their own");
+  const [first, second] = made.slice(3);
+  const at = (place: number) => nearest(first!.curve, place);
+  assert.equal(first!.run.name, "seed 1, 2 runs, mean in min to max");
+  assert.deepEqual([first!.curve.mean[at(2)], first!.curve.min[at(2)], first!.curve.max[at(2)], missingText(first!, at(2))], [2, 1, 3, ""]);
+  assert.deepEqual([first!.curve.mean[at(4)], first!.curve.min[at(4)], missingText(first!, at(4))], [1, 1, "1 of 2"], "a run that ended earlier no longer counts");
+  assert.deepEqual([second!.curve.mean[0], second!.curve.min[0], second!.curve.max[0]], [7, 7, 7]);
+  const texts: string[] = [];
+  const pen = new Proxy({}, { get: (_, name) => (name === "fillText" ? (text: string) => texts.push(text) : () => undefined), set: () => true });
+  const plot = { series: made, envelope: null, background: [], hasGroups: true, flags: [], x: { from: 1, to: 5, isLog: false }, y: { from: 0, to: 9, isLog: false }, box: { left: 0, top: 0, width: 400, height: 300 } };
+  draw(pen as Parameters<typeof draw>[0], plot, { axis: "step", colours: { runs: [], flags: {} }, hovered: null, ratio: 1, isColoured: false, font: "", size: 11 } as unknown as Parameters<typeof draw>[2]);
+  assert.ok(texts.includes("1 of 2"), texts.join());
+});
+
+test("what a run has above another one that is alike is flat", () => {
+  const one = series([0.1, 0.2, 0.3], "a");
+  const [above] = differences([one, { ...series([0.1, 0.3, 0.1 + 0.2], "b"), curve: curve([0.1, 0.1 + 0.2], [1, 3]) }], "a");
+  assert.deepEqual([...above!.curve.last], [0, 0]);
 });
 
 test("a line covers one pixel of each column that it crosses, and all between its places in one", () => {

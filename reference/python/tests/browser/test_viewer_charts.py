@@ -30,7 +30,9 @@ def test_means_of_groups_are_named_and_groups_without_one_are_counted(opened: Op
     """The colours of the means are in a legend, where a run without the setting is in a group of its own."""
     runs = [MadeRun(f"r{at}", {"loss": [2.0] * 50}, {"config": {"lr": at // 2, "seed": at}}) for at in range(6)]
     page, _ = opened([*runs, MadeRun("none", {"loss": [2.0] * 50})], "#charts?by=config.lr")
-    expect(page.locator(".legend-group")).to_have_text(["absent (1 run)", "0 (2 runs)", "1 (2 runs)", "2 (2 runs)"])
+    expect(page.locator(".legend-group")).to_have_text(
+        ["lr 0, 2 runs", "lr 1, 2 runs", "lr 2, 2 runs", "lr none, 1 run"]
+    )
     runs = [MadeRun(f"r{at}", {"loss": [2.0] * 50}, {"config": {"lr": at // 2}}) for at in range(28)]
     page, _ = opened(runs, "#charts?by=config.lr")
     expect(page.locator(".legend-group")).to_have_count(12)

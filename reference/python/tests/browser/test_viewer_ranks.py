@@ -255,4 +255,4 @@ def test_table_of_a_chart_has_each_rank_once(viewed: Viewed, ranked: Path) -> No
     _, *rows = Path(download.value.path()).read_text("utf-8").splitlines()
     counts = Counter(row.partition(",")[0] for row in rows)
     others = {f"parent/events.rank-{rank}.jsonl": STEPS if rank != 2 else 150 for rank in (1, 2, 3)}
-    assert {"parent": STEPS, "mean of 4 ranks": STEPS, **others} == counts
+    assert {"parent": STEPS, "mean of 4 ranks (min to max)": STEPS, **others} == counts

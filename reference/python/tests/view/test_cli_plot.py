@@ -160,9 +160,12 @@ def test_runs_are_chosen_and_hidden_ones_are_not_drawn(
 
 
 def test_groups_are_drawn_as_their_means(sweep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A band reaches from the lowest to the highest value of any run of the group."""
-    found = drawn("--metric val --mean-by config.lr --smooth .9 --log", monkeypatch)
-    assert {"scale": "log", "smoothing": 0.9} == found.look
+    """The band is what was asked for, and where a run has no value, how many have one; runs are smoothed before."""
+    found = drawn("--metric val --mean-by config.lr --band range --log", monkeypatch)
+    assert {"scale": "log", "smoothing": 0.0} == found.look
+    over = drawn("--metric acc --mean-over lr --smooth .9", monkeypatch)
+    assert (["3 runs"], {"scale": "linear", "smoothing": 0.0}) == (over.names, over.look)
+    assert [(0, 4, 2)] == [each for curve in over.panels[0].curves if curve for each in curve.incomplete]
     assert ["lr 0.1, 2 runs", "lr 0.2, 1 run"] == found.names
     assert [(1.0, 1.5), (2.0, 2.5), (3.0, 3.5), (4.0, 4.5)] == found.points(0)
     curve = found.panels[0].curves[0]
@@ -177,8 +180,10 @@ def test_a_mean_of_long_runs_keeps_their_spikes(tmp_path: Path) -> None:
     short = Stretch(both, both, both, both, both, none, 1)
     low, high, mean = (array("d", [value, math.nan]) for value in (5, 99, 7))
     spiky = Stretch(array("d", [1, 2]), low, high, low, mean, array("d", [0, 2]), 2)
-    found = mean_curve([DrawnCurve(each, [], [2.0], [], None) for each in (short, spiky)]).latest
+    curve = mean_curve([DrawnCurve(each, [], [2.0], [], None) for each in (short, spiky)], 2, "range")
+    found = curve.latest
     assert found is not None
+    assert ([(1, 3, 1)], 2) == (curve.incomplete, curve.members)
     assert ([1.0, 2.0, 3.0], [4.0, 2.0, 3.0]) == (list(found.place), list(found.mean))
     assert (99.0, [0.0, 2.0, 0.0], 2) == (max(found.high), list(found.not_finite), found.level)
     assert [1.0, 2.0, 3.0] == list(found.low)
@@ -199,6 +204,8 @@ def test_smoothing_is_that_of_the_values_so_far() -> None:
 @pytest.mark.parametrize("runs", [8, 24])
 def test_each_curve_has_a_colour(runs: int, tmp_path: Path) -> None:
     """Eight have seven and the first again, more than a legend names are shades of one scale; long times are hours."""
+    sheet = Path(__file__).parents[3].joinpath("viewer/src/app.css").read_text("utf-8")
+    assert [*pictures._COLORS] == re.findall(r"--run-\d: (#\w+)", sheet)[:7], "the viewer has the same on paper"
     for number in range(runs):
         write_run(tmp_path / "runs" / f"r{number}", START, step(1, 1.0 + number), step(14400, 2.0 + number))
     assert exit_codes.OK == main(["plot", str(tmp_path / "runs"), "--x", "time", "-o", str(tmp_path / "a.svg")])

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from toyspec.core.runs.run_facts import by_rank, metric_rank
-from viewer_rows import DIALECT_ROWS, RANKS, ROOT, ROWS, dialect_text, ranks_text, text
+from viewer_rows import DIALECT_ROWS, GROUPS, RANKS, ROOT, ROWS, dialect_text, groups_text, ranks_text, text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 def test_rows_that_the_viewer_is_tested_with_are_those_of_the_server(tmp_path: Path) -> None:
     """`reference/viewer/test/rows.json` is up to date; `python reference/python/tests/viewer_rows.py` writes it."""
     assert ROWS.read_text("utf-8") == text(tmp_path)
+
+
+def test_groups_that_the_viewer_is_tested_with_are_those_of_the_core() -> None:
+    """`reference/viewer/test/groups.json` is up to date; the same command writes it."""
+    assert GROUPS.read_text("utf-8") == groups_text()
 
 
 def test_ranks_that_the_viewer_is_tested_with_are_those_of_the_server() -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from array import array
 from contextlib import closing
-from functools import reduce
-from math import isfinite, log10, nan
+from itertools import count
+from math import isfinite, log10
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.core.command_line.tables import cut, width
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.stream_files import locate_stream
+from toyspec.core.runs.groups import incomplete, mean_of, resampled
 from toyspec.view.curve_frames import AXES, places, tokens_of
 from toyspec.view.curve_store import curves_of
 from toyspec.view.pyramids import MOST_BUCKETS
@@ -22,6 +23,7 @@ from toyspec.view.scans import ScannedRun
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from toyspec.core.runs.groups import Band
     from toyspec.core.runs.summary import RunSummary
     from toyspec.view.curve_frames import Axis
     from toyspec.view.curve_store import Curves
@@ -67,6 +69,10 @@ class DrawnCurve(NamedTuple):
     """Places that resumptions go on from."""
     first: float | None
     """Place of the first point, where it is known: the first bucket has that of its last point."""
+    members: int = 1
+    """Number of runs that it is the mean of."""
+    incomplete: Sequence[tuple[int, int, int]] = ()
+    """Where some of the members have no value: the first bucket, that after the last, and how many have one."""
 
 
 def drawn_curve(curves: Curves, metric: str, axis: Axis = "step", most: int = MOST_BUCKETS) -> DrawnCurve:
@@ -107,10 +113,13 @@ def read_curves(
 
 def smoothed(stretch: Stretch, weight: float) -> array[float]:
     """Return the values of *stretch* as an exponential moving average; *weight*, from 0 to 1, is that of one step."""
+    values = stretch.mean if stretch.level > 1 else stretch.last
+    if weight == 0:
+        return values
     kept = weight**stretch.level
     average, total = 0.0, 0.0
     found = array("d")
-    for value in stretch.mean if stretch.level > 1 else stretch.last:
+    for value in values:
         if isfinite(value):
             average = kept * average + (1 - kept) * value
             total = kept * total + (1 - kept)
@@ -118,37 +127,31 @@ def smoothed(stretch: Stretch, weight: float) -> array[float]:
     return found
 
 
-def mean_curve(curves: Sequence[DrawnCurve]) -> DrawnCurve:
-    """Return the mean of *curves*, which have points, at each place of one of them, and how far the values reach there.
+def mean_curve(curves: Sequence[DrawnCurve], members: int, band: Band = "sd", weight: float = 0.0) -> DrawnCurve:
+    """Return the mean of *curves*, which have points, at each place of one of them, and its *band*.
 
-    Between two points of a run its value is on the line between them. Needs NumPy.
+    It is that of a group of runs, *members* in number, of which the others have no such curve. With the *weight* of a
+    moving average, each curve is ``smoothed`` first: so the mean lies within them.
     """
-    import numpy as np
-
     found = [each.latest for each in curves if each.latest is not None]
-    grid = np.unique(np.concatenate([np.asarray(each.place) for each in found]))
-    values = np.array([_at(grid, each, each.mean if each.level > 1 else each.last) for each in found])
-    number = np.isfinite(values).sum(axis=0)
-    mean = np.where(number, np.nansum(values, axis=0) / np.maximum(number, 1), nan)
-    low = reduce(np.fmin, [_at(grid, each, each.low) for each in found])
-    high = reduce(np.fmax, [_at(grid, each, each.high) for each in found])
-    missing = np.sum([np.bincount(np.searchsorted(grid, each.place), each.not_finite, len(grid)) for each in found], 0)
-    place, least, greatest, average, none = (array("d", each.tolist()) for each in (grid, low, high, mean, missing))
-    gaps = [place for each in curves for place in each.gaps]
-    resumes = [place for each in curves for place in each.resumes]
-    stretch = Stretch(place, least, greatest, average, average, none, max(each.level for each in found))
-    return DrawnCurve(stretch, [], gaps, resumes, float(grid[0]))
-
-
-def _at(grid: Any, stretch: Stretch, values: Sequence[float]) -> Any:
-    import numpy as np
-
-    places, numbers = np.asarray(stretch.place), np.asarray(values)
-    is_known = np.isfinite(numbers)
-    if not is_known.any():
-        return np.full(len(grid), nan)
-    order = np.argsort(places[is_known], kind="stable")
-    return np.interp(grid, places[is_known][order], numbers[is_known][order], left=nan, right=nan)
+    grid = sorted({place for each in found for place in each.place})
+    at = dict(zip(grid, count()))
+    missing = array("d", bytes(8 * len(grid)))
+    rows: list[list[list[float]]] = [[], [], []]
+    for curve, each in zip(curves, found, strict=True):
+        order = sorted(range(len(each.place)), key=each.place.__getitem__)
+        places = [each.place[index] for index in order]
+        begin = places[0] if curve.first is None else curve.first
+        for row, values in zip(rows, (smoothed(each, weight), each.low, each.high), strict=True):
+            row.append(resampled(places, [values[index] for index in order], grid, begin))
+        for spot, number in zip(each.place, each.not_finite, strict=True):
+            missing[at[spot]] += number
+    mean = mean_of(rows[0], band, (rows[1], rows[2]))
+    place, low, high, middle = (array("d", each) for each in (grid, mean.low, mean.high, mean.mean))
+    gaps = [gap for each in curves for gap in each.gaps]
+    resumes = [resume for each in curves for resume in each.resumes]
+    stretch = Stretch(place, low, high, middle, middle, missing, max(each.level for each in found))
+    return DrawnCurve(stretch, [], gaps, resumes, grid[0], members, incomplete(mean.number, members))
 
 
 class Cell(NamedTuple):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import warnings
+from array import array
+from math import nan
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toyspec.core.escaping import shortened
@@ -20,9 +22,13 @@ PictureFormat = Literal["svg", "png", "pdf"]
 MOST_NAMED = 20
 """More curves than these are shades of one scale, from the first to the last, without a legend."""
 
-# After Okabe and Ito: told apart by the colour-blind, and in print.
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#5D5D5D")
+# Those of the viewer on paper.
+_COLORS = ("#0f58a3", "#d97500", "#008a60", "#4a1263", "#a9438f", "#2f9fd8", "#6b6f00")
 _DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)))
+# The first so many differ in luminance: without hues they need no dashes.
+_SOLID = 4
+# A shorter part of a mean, as a share of its width, has no room for a label.
+_LEAST_LABELLED = 0.04
 _NAME_CHARS = 60
 _BESIDE_NAME = 0.6
 _LEGEND_SIZE = 8.0
@@ -59,6 +65,10 @@ class PicturePanel(NamedTuple):
     curves: Sequence[DrawnCurve | None]
     axis: Axis
     """What the x axis is."""
+    note: str = ""
+    """What the curves are, where they are not those of runs."""
+    is_ordered: bool = False
+    """Whether the curves are those of a number that grows from one to the next."""
 
 
 def picture(
@@ -91,7 +101,7 @@ def picture(
         for panel, each in zip(panels, axes, strict=True):
             each.set_yscale(scale, **({"nonpositive": "mask"} if scale == "log" else {}))
             _draw_panel(each, panel, smoothing)
-        _add_legend(figure, axes, names)
+        _add_legend(figure, axes, names, is_ordered=any(each.is_ordered for each in panels))
         written = io.BytesIO()
         no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[form]
         figure.savefig(written, format=form, dpi=_DOTS_PER_INCH, metadata=no_date)
@@ -106,12 +116,13 @@ def _axes(figure: Any, number: int) -> list[Any]:
 
 
 def _draw_panel(axes: Any, panel: PicturePanel, smoothing: float) -> None:
-    axes.set_title(shortened(panel.metric, _NAME_CHARS), loc="left", parse_math=False)
+    title = shortened(panel.metric, _NAME_CHARS)
+    axes.set_title(f"{title}, {panel.note}" if panel.note else title, loc="left", parse_math=False)
     unit, label = _unit(panel.curves, panel.axis)
     axes.set_xlabel(label)
     for index, curve in enumerate(panel.curves):
         if curve is not None:
-            _draw_curve(axes, curve, _line(index, len(panel.curves)), unit, smoothing)
+            _draw_curve(axes, curve, _line(index, len(panel.curves), panel.is_ordered), unit, smoothing)
     axes.margins(x=0.01)
 
 
@@ -123,13 +134,14 @@ def _unit(curves: Sequence[DrawnCurve | None], axis: Axis) -> tuple[float, str]:
     return (3600.0, "time, h") if longest > _HOURS else (1.0, "time, s")
 
 
-def _line(index: int, number: int) -> dict[str, Any]:
-    """Return colour and dashes of a run: colours repeat with other dashes, and many runs are shades of one scale."""
-    if number > MOST_NAMED:
+def _line(index: int, number: int, is_ordered: bool) -> dict[str, Any]:
+    """Return colour and dashes, these from the fifth on; many curves, and those of a number, are shades of a scale."""
+    if number > MOST_NAMED or is_ordered:
         import matplotlib as mpl
 
-        return {"color": mpl.colormaps["viridis"](index / (number - 1) * 0.92), "linestyle": "-"}
-    return {"color": _COLORS[index % len(_COLORS)], "linestyle": _DASHES[index // len(_COLORS) % len(_DASHES)]}
+        return {"color": mpl.colormaps["viridis"](index / max(number - 1, 1) * 0.85), "linestyle": "-"}
+    dash = 0 if index < _SOLID else 1 + (index - _SOLID) // len(_COLORS)
+    return {"color": _COLORS[index % len(_COLORS)], "linestyle": _DASHES[dash % len(_DASHES)]}
 
 
 def _draw_curve(axes: Any, curve: DrawnCurve, look: dict[str, Any], unit: float, smoothing: float) -> None:
@@ -141,7 +153,8 @@ def _draw_curve(axes: Any, curve: DrawnCurve, look: dict[str, Any], unit: float,
     for stretch in curve.abandoned:
         _draw_stretch(axes, stretch, {"color": color, "linestyle": (0, (3, 2)), "alpha": 0.4, "linewidth": 0.9}, unit)
     if curve.latest is not None:
-        _draw_stretch(axes, curve.latest, look | ({"alpha": 0.3, "linewidth": 0.8} if smoothing else {}), unit)
+        latest = _draw_incomplete(axes, curve, color, unit) if curve.incomplete else curve.latest
+        _draw_stretch(axes, latest, look | ({"alpha": 0.3, "linewidth": 0.8} if smoothing else {}), unit)
         if smoothing:
             axes.plot([place / unit for place in curve.latest.place], smoothed(curve.latest, smoothing), **look)
         _mark_not_finite(axes, curve.latest, color, unit)
@@ -160,6 +173,27 @@ def _draw_stretch(axes: Any, stretch: Stretch, look: dict[str, Any], unit: float
     if alone:
         # A line has no length between two values that are not finite.
         line.set(marker=".", markersize=3.5, markevery=alone)
+
+
+def _draw_incomplete(axes: Any, curve: DrawnCurve, color: Any, unit: float) -> Stretch:
+    """Draw a mean in fine dashes where members are missing, with how many are left; return the rest of it."""
+    latest = curve.latest
+    assert latest is not None
+    mean = array("d", latest.mean)
+    for begin, end, number in curve.incomplete:
+        places = [place / unit for place in latest.place[begin:end]]
+        look = {
+            "color": color,
+            "linewidth": 1.3,
+            "linestyle": (0, (2.5, 1.5)),
+            "marker": "." if end - begin == 1 else "",
+        }
+        axes.plot(places, latest.mean[begin:end], markersize=2, **look)
+        mean[begin:end] = array("d", [nan]) * (end - begin)
+        if latest.place[end - 1] - latest.place[begin] >= _LEAST_LABELLED * (latest.place[-1] - latest.place[0]):
+            at, text = (places[0], latest.mean[begin]), f"{number} of {curve.members}"
+            axes.annotate(text, at, (2, 5), textcoords="offset points", color=color, fontsize=7)
+    return latest._replace(mean=mean, last=mean)
 
 
 def _alone(values: Sequence[float]) -> list[int]:
@@ -182,14 +216,14 @@ def _mark_not_finite(axes: Any, stretch: Stretch, color: Any, unit: float) -> No
         )  # fmt: skip
 
 
-def _add_legend(figure: Any, axes: Sequence[Any], names: Sequence[str]) -> None:
+def _add_legend(figure: Any, axes: Sequence[Any], names: Sequence[str], *, is_ordered: bool) -> None:
     from matplotlib.font_manager import FontProperties
     from matplotlib.lines import Line2D
     from matplotlib.textpath import text_to_path
 
     if len(names) > MOST_NAMED:
         return
-    handles = [Line2D([], [], **_line(index, len(names))) for index in range(len(names))]
+    handles = [Line2D([], [], **_line(index, len(names), is_ordered)) for index in range(len(names))]
     inside = len(axes) == 1 and len(names) <= 4
     place: dict[str, Any] = {"loc": "best"} if inside else {"loc": "outside lower center"}
     # In inches: the text, as it is drawn, its line and the gap after it.

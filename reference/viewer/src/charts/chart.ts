@@ -499,16 +499,19 @@ export class Chart {
   /** Returns what is drawn in a box; null while there is nothing. */
   plotIn(box: Box, ratio = this.size.ratio): Plot | null {
     let series = this.series();
-    const { zoom, logX, logY, clip, group, base } = this.state;
+    const { zoom, logX, logY, clip, group, band, base } = this.state;
     const whole = wholeRange(series, logX);
     if (!whole) return null;
     const x = zoom ? { from: logX ? Math.max(zoom[0], whole.from) : zoom[0], to: zoom[1], isLog: logX } : whole;
     const span = whole.to - whole.from;
     if (this.state.smoothing > 0) for (const each of series) each.smooth = this.smooth(each, span);
     if (base !== "" && !this.setting.only) series = differences(series, base);
+    const { store } = this.setting;
+    const { keys } = group === "" ? { keys: [] } : store.grouping;
+    const look = (run: string) => store.look(run);
     if (group !== "" && !this.setting.only) series = [false, true].flatMap((isSecond) => {
       const own = series.filter((each) => each.isSecond === isSecond);
-      return own.length > 0 ? groupedSeries(own, group, x) : [];
+      return own.length > 0 ? groupedSeries(own, { keys, band, look }) : [];
     });
     const quiet = this.isCrowded && this.state.colour === "" ? series.filter(({ isQuiet, kin }) => isQuiet && kin === undefined) : [];
     const columns = Math.max(1, Math.round(box.width * ratio));

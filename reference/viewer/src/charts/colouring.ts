@@ -1,12 +1,11 @@
 /** Colours runs by a result or a setting: numbers by a scale, other values by group. */
 
-import type { Look } from "../palette.js";
+import { groupLooks, runGroups, wholeText } from "../groups.js";
+import { type Look, tintOf } from "../palette.js";
 import type { Run } from "../protocol.js";
 import { fieldOf } from "../run-fields.js";
-import { groupLooks, groupsOf, MOST_GROUPS } from "./grouping.js";
+import { MOST_GROUPS } from "./grouping.js";
 
-/** From the lowest to the highest; readers who do not see red and green can order them, on light and dark. */
-const STOPS: readonly (readonly [number, number, number])[] = [[104, 96, 196], [45, 112, 172], [30, 152, 138], [122, 181, 62], [240, 180, 30]];
 /** Positive numbers that span more than this are coloured by their logarithms. */
 const WIDE = 50;
 /** More values of a setting than these are coloured by number, if they are numbers. */
@@ -45,18 +44,7 @@ export function colouringOf(runs: readonly Run[], key: string): Colouring {
 }
 
 function byGroup(runs: readonly Run[], key: string): Colouring {
-  const looks = groupLooks(runs, key);
-  const groups = [...groupsOf(runs, key)].slice(0, MOST_GROUPS).map(([text, members]) => ({ text: text === "" ? "absent" : text, look: looks.get(members[0]!.id)! }));
-  return { looks, scale: null, groups };
+  const groups = runGroups(runs, [key]).slice(0, MOST_GROUPS);
+  const looks = groupLooks(groups);
+  return { looks, scale: null, groups: groups.map(({ values, runs: [first] }) => ({ text: wholeText(values[0]), look: looks.get(first!.id)! })) };
 }
-
-/** Returns the colour of a share from 0 to 1. */
-export function tintOf(share: number): string {
-  const at = Math.min(Math.max(share, 0), 1) * (STOPS.length - 1);
-  const left = Math.min(Math.floor(at), STOPS.length - 2);
-  const mix = STOPS[left]!.map((value, channel) => Math.round(value + (STOPS[left + 1]![channel]! - value) * (at - left)));
-  return `rgb(${mix.join(", ")})`;
-}
-
-/** The scale as a background. */
-export const GRADIENT = `linear-gradient(to right, ${STOPS.map((_, at) => tintOf(at / (STOPS.length - 1))).join(", ")})`;

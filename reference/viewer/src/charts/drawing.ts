@@ -1,10 +1,10 @@
 /** Draws a chart with a pen: a canvas, or the maker of SVG for an export. */
 
-import { type Curve, MEAN } from "../frames.js";
+import { type Curve, firstAt, MEAN } from "../frames.js";
 import type { Axis } from "../protocol.js";
 import type { XAxis } from "../view-state.js";
 import { anomaliesOf, breaksOf, notFiniteOf, notFiniteSpans, spanOf, spikesOf } from "./anomalies.js";
-import type { Envelope } from "./grouping.js";
+import { type Envelope, incompleteOf, missingText } from "./grouping.js";
 import { drawn, placer, type Plot, type Series, unsmoothed, visible } from "./plot.js";
 import { ticks } from "./ticks.js";
 
@@ -174,7 +174,39 @@ function drawSeries(pieces: Pieces, series: Series, inCrowd: boolean): void {
     return;
   }
   pen.globalAlpha = isFaint ? FAINT.plain : pieces.isMany && !isHovered ? (manner.hovered === null ? 0.8 : 0.35) : 1;
-  trace(pieces, series.curve, unsmoothed(series), series.shift);
+  const missing = incompleteOf(series);
+  if (missing.length === 0) trace(pieces, series.curve, unsmoothed(series), series.shift);
+  else drawIncomplete(pieces, series, missing);
+}
+
+/** Dashes of a mean where members are missing, and the room in pixels that the number of the others needs. */
+const [MISSING, NUMBER_ROOM] = [[2.5, 3], 40];
+
+/** Draws a mean in fine dashes where members are missing, with the number of those that are there; it breaks where that changes. */
+function drawIncomplete(pieces: Pieces, series: Series, missing: readonly [number, number, number][]): void {
+  const { pen, plot, x, y, manner } = pieces;
+  const { curve, shift } = series;
+  const whole = unsmoothed(series).slice();
+  for (const [begin, end] of missing) whole.fill(NaN, begin, end);
+  trace(pieces, curve, whole, shift);
+  pen.setLineDash(MISSING);
+  pen.textAlign = "left";
+  pen.textBaseline = "bottom";
+  for (const [begin, end] of missing) {
+    const part = new Float64Array(curve.length).fill(NaN);
+    part.set(unsmoothed(series).subarray(begin, end), begin);
+    trace(pieces, curve, part, shift);
+    const left = Math.max(x(curve.place[begin]! + shift), plot.box.left);
+    if (x(curve.place[end - 1]! + shift) - left < NUMBER_ROOM) continue;
+    const at = Math.max(begin, Math.min(firstAt(curve.place, plot.x.from - shift), end - 1));
+    const [text, bottom] = [missingText(series, at), Math.max(y(part[at]!) - 3, plot.box.top + manner.size)];
+    pen.fillStyle = manner.colours.surface;
+    pen.beginPath();
+    pen.rect(left + 2, bottom - manner.size, 0.56 * manner.size * text.length, manner.size);
+    pen.fill();
+    pen.fillStyle = pen.strokeStyle;
+    pen.fillText(text, left + 3, bottom);
+  }
 }
 
 /** Fills from the lowest to the highest value in each column of pixels, and strokes the outline: an extreme of one column is seen. */

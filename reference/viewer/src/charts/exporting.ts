@@ -3,10 +3,10 @@
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import { cutShared } from "../names.js";
 import { plain, short } from "../text.js";
-import type { Look } from "../palette.js";
+import { type Look, tintOf } from "../palette.js";
 import { AXIS_TITLES } from "../view-state.js";
 import type { Chart, Point } from "./chart.js";
-import { type Colouring, tintOf } from "./colouring.js";
+import type { Colouring } from "./colouring.js";
 import { draw, type Manner, type Pen } from "./drawing.js";
 import type { Curve } from "../frames.js";
 import { spanOf } from "./anomalies.js";

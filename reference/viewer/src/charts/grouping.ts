@@ -1,17 +1,16 @@
-/** Puts many curves together: the mean of a group with its spread, and the envelope of all that are only background. */
+/** Puts many curves together: the mean of a group with its band, and the envelope of all that are only background. */
 
-import { type Curve, curveOfColumns } from "../frames.js";
-import { COLOURS, type Look } from "../palette.js";
+import { curveOfColumns, firstAt } from "../frames.js";
+import { type Band, BANDS, incomplete, meanOf, resampled, runGroups, settle } from "../groups.js";
+import type { Look } from "../palette.js";
 import type { Run } from "../protocol.js";
-import { fieldOf } from "../run-fields.js";
-import { counted, valueText } from "../text.js";
 import { spanOf } from "./anomalies.js";
-import { drawn, placer, type Range, type Series, visible } from "./plot.js";
+import { lineOf, placer, type Range, type Series, visible } from "./plot.js";
 
-const PLACES = 240;
+/** A mean has about so many numbers to make in all, and of each curve at least so many places. */
+const [MOST_NUMBERS, FEWEST_PLACES] = [100_000, 240];
 /** More groups are not drawn: each needs a colour of its own. */
 export const MOST_GROUPS = 12;
-const DASHES: readonly (readonly number[])[] = [[], [6, 3]];
 /** No path of a run begins like this. */
 export const GROUP = "\0group ";
 
@@ -20,40 +19,20 @@ export function isGroup({ id }: Run): boolean {
   return id.startsWith(GROUP);
 }
 
-/** Returns the values of a setting that runs have, and the runs of each, the largest group first. */
-export function groupsOf(runs: readonly Run[], key: string): Map<string, Run[]> {
-  const found = new Map<string, Run[]>();
-  for (const run of runs) {
-    const value = fieldOf(run, key);
-    const text = Array.isArray(value) ? value.join(", ") : valueText(value as Parameters<typeof valueText>[0], 60);
-    const known = found.get(text);
-    if (known) known.push(run);
-    else found.set(text, [run]);
-  }
-  const order = new Intl.Collator("en", { numeric: true });
-  return new Map([...found].sort(([a], [b]) => order.compare(a, b)));
+/** How groups are made and drawn. */
+export interface Grouping {
+  keys: readonly string[];
+  band: Band;
+  look(run: string): Look;
 }
 
-/** Returns the settings by which runs can be grouped: those of which some runs share a value and others do not. */
-export function groupKeys(runs: readonly Run[]): string[] {
-  const keys = new Set(runs.flatMap(({ config }) => Object.keys(config).map((name) => `config.${name}`)));
-  return ["root", "group", "tags", ...keys].filter((key) => {
-    const values = new Set(runs.map((run) => JSON.stringify(fieldOf(run, key) ?? null)));
-    return values.size > 1 && values.size < runs.length;
-  });
-}
-
-/** Returns the mean of each group over its runs, with one standard deviation on each side; the runs become background. */
-export function grouped(series: readonly Series[], key: string, x: Range): Series[] {
-  const runs = series.map(({ run }) => run);
-  const groups = [...groupsOf(runs, key)].slice(0, MOST_GROUPS);
-  const name = key.replace(/^config\./, "");
-  const means = groups.map(([value, members], at): Series => {
-    const own = series.filter(({ run }) => members.includes(run));
-    const look = lookOf(at);
-    const run: Run = { ...members[0]!, id: `${GROUP}${value}`, name: `${name} ${value === "" ? "absent" : value} (${counted(members.length, "run")})` };
-    const { metric, isSecond } = series[0]!;
-    return { run, metric, isSecond, look: isSecond ? SECOND(look) : look, isQuiet: false, curve: meanOf(own, x), abandoned: null, smooth: null, shift: 0 };
+/** Returns the mean of each group over its runs with its band; the runs become background. */
+export function grouped(series: readonly Series[], { keys, band, look }: Grouping): Series[] {
+  const groups = runGroups(series.map(({ run }) => run), keys).slice(0, MOST_GROUPS);
+  const means = groups.map(({ members, name, runs }): Series => {
+    const own = look(runs[0]!.id);
+    const mean = meanSeries(members.map((at) => series[at]!), band, `${GROUP}${name}`, `${name}, ${BANDS[band]}`);
+    return mean.isSecond ? { ...mean, look: SECOND(own) } : { ...mean, look: own };
   });
   return [...series.map((each) => ({ ...each, isQuiet: true, abandoned: null })), ...means];
 }
@@ -61,29 +40,58 @@ export function grouped(series: readonly Series[], key: string, x: Range): Serie
 /** Returns how the second metric of a chart is drawn: in the same colour, dashed. */
 export const SECOND = ({ dash: _, ...look }: Look): Look => ({ ...look, dash: [6, 3] });
 
-export function lookOf(at: number): Look {
-  return { colour: at % COLOURS, dash: DASHES[Math.floor(at / COLOURS) % DASHES.length]! };
+/** Returns the mean of curves with its band, which keeps every spike where it is from smallest to largest. */
+export function meanSeries(series: readonly Series[], band: Band, id: string, name: string): Series {
+  const [first] = series as [Series];
+  const places = placesOf(series, band === "range" ? Infinity : Math.max(FEWEST_PLACES, MOST_NUMBERS / series.length));
+  const { mean, low, high, number: count } = meanOf(series.map((each) => seriesAt(each, places)), band, band === "range" ? extremesOf(series, places) : undefined);
+  return { ...first, run: { ...first.run, id, name }, isQuiet: false, curve: curveOfColumns(first.curve, { places, mean, low, high, count }), abandoned: null, smooth: null, shift: 0, members: series.length };
 }
 
-/** Returns how the mean of the group of each run is drawn, by the id of the run. */
-export function groupLooks(runs: readonly Run[], key: string): Map<string, Look> {
-  const groups = [...groupsOf(runs, key).values()].slice(0, MOST_GROUPS);
-  return new Map(groups.flatMap((members, at) => members.map(({ id }): [string, Look] => [id, lookOf(at)])));
+/** Returns how many members a mean has at a bucket, where some are missing: `3 of 5`; else "". */
+export function missingText({ members = 0, curve }: Series, at: number): string {
+  return curve.count[at]! < members ? `${curve.count[at]} of ${members}` : "";
 }
 
-function meanOf(series: readonly Series[], x: Range): Curve {
-  const places = gridOf(x);
-  const [mean, low, high, count] = [0, 0, 0, 0].map(() => new Float64Array(PLACES).fill(NaN)) as [Float64Array, Float64Array, Float64Array, Float64Array];
-  const rows = series.map((each) => resampled(each, places, (at) => drawn(each, at)));
-  for (let at = 0; at < PLACES; at++) {
-    const values = rows.map((row) => row[at]!).filter((value) => !Number.isNaN(value));
-    count[at] = values.length;
-    if (values.length === 0) continue;
-    const middle = values.reduce((sum, value) => sum + value / values.length, 0);
-    const spread = Math.sqrt(values.reduce((sum, value) => sum + (value - middle) ** 2 / values.length, 0));
-    [mean[at], low[at], high[at]] = [middle, middle - spread, middle + spread];
+/** Returns where a mean lacks members: the first bucket, and that after the last. */
+export function incompleteOf({ members, curve }: Series): [number, number, number][] {
+  return members === undefined ? [] : incomplete(curve.count, members);
+}
+
+/** Returns the lowest and the highest value of any bucket over each place. */
+function extremesOf(series: readonly Series[], places: Float64Array): [Float64Array, Float64Array] {
+  const [low, high] = [new Float64Array(places.length).fill(Infinity), new Float64Array(places.length).fill(-Infinity)];
+  for (const { curve, shift } of series) {
+    for (let bucket = 0; bucket < curve.length; bucket++) {
+      const [least, most] = [curve.min[bucket]!, curve.max[bucket]!];
+      if (Number.isNaN(least)) continue;
+      const [from, to] = spanOf(curve, bucket).map((place) => place + shift) as [number, number];
+      const last = Math.min(firstAt(places, to), places.length - 1);
+      const first = from === to ? last : Math.min(firstAfter(places, from), last);
+      for (let at = first; at <= last; at++) {
+        if (least < low[at]!) low[at] = least;
+        if (most > high[at]!) high[at] = most;
+      }
+    }
   }
-  return curveOfColumns(series[0]!.curve, { places, mean, low, high, count });
+  return [low, high];
+}
+
+/** Returns the places of all curves; where they have few in common, those of the longest and what is beyond it. */
+function placesOf(series: readonly Series[], most: number): Float64Array {
+  const own = series.map(({ curve, shift }) => (shift === 0 ? curve.place : curve.place.map((place) => place + shift)));
+  const longest = own.reduce((a, b) => (b.length > a.length ? b : a));
+  const all = new Set<number>();
+  for (const places of new Set(own)) for (const place of places) all.add(place);
+  const [first, last] = [longest[0]!, longest.at(-1)!];
+  const kept = all.size <= 2 * longest.length ? [...all] : [...new Set([...longest, ...[...all].filter((place) => place < first || place > last)])];
+  const every = Math.max(1, Math.ceil(kept.length / most));
+  return Float64Array.from(kept).sort().filter((_, at) => at % every === 0 || at === kept.length - 1);
+}
+
+function firstAfter(places: Float64Array, value: number): number {
+  const at = firstAt(places, value);
+  return places[at] === value ? at + 1 : at;
 }
 
 /** Returns what each curve has above that of a run; the curves unchanged where that run is not among them. */
@@ -94,12 +102,23 @@ export function differences(series: readonly Series[], base: string): Series[] {
     const reference = references.find(({ metric }) => metric === each.metric);
     if (!reference) return [];
     const { curve } = each;
-    const places = curve.place.map((place) => place + each.shift);
-    const under = resampled(reference, places, (at) => drawn(reference, at));
-    const minus = (values: Float64Array) => values.map((value, at) => value - under[at]!);
+    const under = seriesAt(reference, curve.place.map((place) => place + each.shift));
+    const scale = [...curve.max, ...under].reduce((most, value) => (Math.abs(value) > most ? Math.abs(value) : most), 0);
+    const minus = (values: Float64Array) => {
+      const found = values.map((value, at) => value - under[at]!);
+      settle(found, scale);
+      return found;
+    };
     const own = { ...curve, header: { ...curve.header, best: null }, last: minus(curve.last), mean: minus(curve.mean), min: minus(curve.min), max: minus(curve.max) };
     return [{ ...each, curve: own, abandoned: null, smooth: each.smooth && minus(each.smooth) }];
   });
+}
+
+/** Returns the drawn values of a curve at ascending places. */
+function seriesAt(series: Series, places: Float64Array): Float64Array {
+  const { curve, shift } = series;
+  const own = shift === 0 ? curve.place : curve.place.map((place) => place + shift);
+  return resampled(own, lineOf(series), places, (curve.header.range[curve.axis]?.[0] ?? curve.place[0]!) + shift);
 }
 
 /** No picture has so many columns. */
@@ -153,39 +172,5 @@ export function addToEnvelope({ low, high }: Envelope, series: readonly Series[]
         take(at, value, value);
       }
     }
-  }
-}
-
-function gridOf({ from, to, isLog }: Range): Float64Array {
-  return Float64Array.from({ length: PLACES }, (_, at) => {
-    const share = at / (PLACES - 1);
-    return isLog ? from * (to / from) ** share : from + share * (to - from);
-  });
-}
-
-/** Returns values of a run at places, NaN before its first, after its last, and where it has none; between them a line. */
-export function resampled(series: Series, places: Float64Array, value: (at: number) => number): Float64Array {
-  const found = new Float64Array(places.length).fill(NaN);
-  atPlaces(series, places, (index, left, right, share) => {
-    found[index] = left === right ? value(left) : value(left) * (1 - share) + value(right) * share;
-  });
-  return found;
-}
-
-/** Calls *take* with each of ascending places that a run has, the buckets beside it, and how far it is from *left* to *right*. */
-function atPlaces({ curve, shift }: Series, places: Float64Array, take: (index: number, left: number, right: number, share: number) => void): void {
-  const { place, length } = curve;
-  const first = curve.header.range[curve.axis]?.[0] ?? place[0]!;
-  let at = 0;
-  for (let index = 0; index < places.length; index++) {
-    const wanted = places[index]! - shift;
-    while (at < length && place[at]! < wanted) at++;
-    if (at === length) return;
-    if (at === 0) {
-      if (wanted >= first) take(index, 0, 0, 0);
-      continue;
-    }
-    const [left, right] = [place[at - 1]!, place[at]!];
-    take(index, at - 1, at, right > left ? (wanted - left) / (right - left) : 1);
   }
 }

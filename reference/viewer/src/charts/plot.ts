@@ -27,6 +27,8 @@ export interface Series {
   smooth: Float64Array | null;
   /** Added to places: the start of the run on the wall clock. */
   shift: number;
+  /** Number of curves that it is the mean of. */
+  members?: number;
   /** What it is of the one run that is shown. */
   kin?: "rank" | "ancestor";
   /** The run that it is a rank of, where several runs are shown. */

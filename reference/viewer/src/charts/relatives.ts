@@ -1,15 +1,14 @@
 /** What the charts of one run draw beside its own curve: its other ranks, and the runs that it was forked from. */
 
-import { type Curve, curveOfColumns, firstAt } from "../frames.js";
-import type { Look } from "../palette.js";
+import type { Curve } from "../frames.js";
+import { type Look, lookOf } from "../palette.js";
 import type { Axis, Ranks, Run } from "../protocol.js";
 import type { Store } from "../store.js";
 import { counted } from "../text.js";
 import type { RankManner, ViewState } from "../view-state.js";
-import { spanOf } from "./anomalies.js";
-import { GROUP, lookOf, resampled } from "./grouping.js";
+import { GROUP, meanSeries } from "./grouping.js";
 import type { Curves, Pair, Wanted } from "./loading.js";
-import { drawn, type Series } from "./plot.js";
+import type { Series } from "./plot.js";
 import { nameOf } from "../names.js";
 
 /** A run that this one started from, directly or through others. */
@@ -113,7 +112,9 @@ export function asRange(series: readonly Series[], slowest: number | undefined):
   const named = ranks.filter(({ run }) => run.name === `rank ${slowest}, slowest`).map((each) => ({ ...each, isQuiet: false, look: SLOWEST_LOOK }));
   const bands = [false, true].flatMap((isSecond) => {
     const own = ranks.filter((each) => each.isSecond === isSecond);
-    return own.length === 0 ? [] : [bandOf(own)];
+    if (own.length === 0) return [];
+    const look = { colour: 0, dash: own[0]!.isSecond ? [6, 3] : [] };
+    return [{ ...meanSeries(own, "range", `${GROUP}ranks`, rankName(own)), look }];
   });
   return { series: [...others, ...bands, ...named], background: ranks };
 }
@@ -129,10 +130,12 @@ function bandsOf(ranks: readonly Series[]): Series[] {
     const [first] = own as [Series];
     // The curves of the others are not there yet, or it is alone in having the metric.
     if (own.length === 1) return { ...first, isQuiet: false };
-    const band = bandOf(own);
-    const name = `${first.rankOf!.name}, mean of ${counted(own.length, "rank")}`;
-    return { ...band, look: first.look, run: { ...band.run, id: `${GROUP}ranks ${first.rankOf!.id}`, name }, rankOf: first.rankOf! };
+    return meanSeries(own, "range", `${GROUP}ranks ${first.rankOf!.id}`, `${nameOf(first.rankOf!)}, ${rankName(own)}`);
   });
+}
+
+function rankName({ length }: readonly Series[]): string {
+  return `mean of ${counted(length, "rank")} (min to max)`;
 }
 
 /** The most streams of ranks that are drawn of several runs. */
@@ -163,53 +166,6 @@ export function withOtherRanks(own: readonly Series[], pairOf: (metric: string, 
     });
     return [{ ...each, ...ranked, run: { ...run, name: `${nameOf(run)}, rank 0` } }, ...others];
   });
-}
-
-/** Returns the mean of ranks, with the smallest and the largest value of any of them at each place. */
-function bandOf(ranks: readonly Series[]): Series {
-  const places = placesOf(ranks);
-  const { length } = places;
-  const column = (value: number) => new Float64Array(length).fill(value);
-  const [mean, low, high, count] = [column(NaN), column(Infinity), column(-Infinity), column(1)];
-  for (const { curve, shift } of ranks) {
-    for (let bucket = 0; bucket < curve.length; bucket++) {
-      const [least, most] = [curve.min[bucket]!, curve.max[bucket]!];
-      if (Number.isNaN(least)) continue;
-      const [from, to] = spanOf(curve, bucket).map((place) => place + shift) as [number, number];
-      const last = Math.min(firstAt(places, to), length - 1);
-      const first = from === to ? last : Math.min(firstAfter(places, from), last);
-      for (let at = first; at <= last; at++) {
-        if (least < low[at]!) low[at] = least;
-        if (most > high[at]!) high[at] = most;
-        if (curve.count[bucket]! > count[at]!) count[at] = curve.count[bucket]!;
-      }
-    }
-  }
-  const rows = ranks.map((each) => resampled(each, places, (at) => drawn(each, at)));
-  for (let at = 0; at < length; at++) {
-    const values = rows.map((row) => row[at]!).filter((value) => !Number.isNaN(value));
-    // Parts keep the sum of the largest numbers finite.
-    if (values.length > 0) mean[at] = values.reduce((sum, value) => sum + value / values.length, 0);
-    if (!(low[at]! <= high[at]!)) low[at] = high[at] = mean[at]!;
-  }
-  const [first] = ranks as [Series];
-  const run: Run = { ...first.run, id: `${GROUP}ranks`, name: `mean of ${counted(ranks.length, "rank")}` };
-  return { ...first, run, isQuiet: false, look: first.isSecond ? { colour: 0, dash: [6, 3] } : { colour: 0, dash: [] }, curve: curveOfColumns(first.curve, { places, mean, low, high, count }), smooth: null, shift: 0, kin: "rank" };
-}
-
-/** Returns the places of all ranks; where they have few in common, those of the longest and what is beyond it. */
-function placesOf(ranks: readonly Series[]): Float64Array {
-  const own = ranks.map(({ curve, shift }) => curve.place.map((place) => place + shift));
-  const longest = own.reduce((a, b) => (b.length > a.length ? b : a));
-  const all = new Set(own.flatMap((places) => [...places]));
-  const [first, last] = [longest[0]!, longest.at(-1)!];
-  const kept = all.size <= 2 * longest.length ? [...all] : [...new Set([...longest, ...[...all].filter((place) => place < first || place > last)])];
-  return Float64Array.from(kept).sort();
-}
-
-function firstAfter(places: Float64Array, value: number): number {
-  const at = firstAt(places, value);
-  return places[at] === value ? at + 1 : at;
 }
 
 const CUT = new WeakMap<Curve, { step: number; before: Curve | null }>();

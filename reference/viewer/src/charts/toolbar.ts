@@ -2,11 +2,13 @@
 
 import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Store } from "../store.js";
-import type { Look } from "../palette.js";
+import { GRADIENT } from "../palette.js";
+import { swatch } from "../swatch.js";
 import { rankingOf } from "../columns.js";
 import { counted, plain, short } from "../text.js";
-import { colourKeys, GRADIENT } from "./colouring.js";
-import { groupKeys, groupsOf, lookOf, MOST_GROUPS } from "./grouping.js";
+import { type Band, BANDS, groupKeys, runGroups } from "../groups.js";
+import { colourKeys } from "./colouring.js";
+import { MOST_GROUPS } from "./grouping.js";
 import { AXES, AXIS_TITLES, START, type ViewState, type XAxis } from "../view-state.js";
 import { nameOf } from "../names.js";
 
@@ -14,16 +16,20 @@ import { nameOf } from "../names.js";
 const FINEST = 3;
 const MOST_KEYS = 60;
 const MOST_OFFERS = 4;
+/** A run that ends so near to the end of the longest is whole. */
+const SAME_END = 0.98;
 
 export class Toolbar {
   readonly element: HTMLElement;
   private readonly words = html("input", { type: "search", class: "field", placeholder: "Find metrics", "aria-label": "Words in the names of metrics", spellcheck: "false" });
   private readonly axis = html("select", { class: "field axis-field", "aria-label": "Axis x" }, ...AXES.map((value) => html("option", { value }, AXIS_TITLES[value])));
   private readonly group = html("select", { class: "field", "aria-label": "Mean of groups" });
+  private readonly band = html("select", { class: "field", "aria-label": "Band around means" }, ...Object.entries(BANDS).map(([value, text]) => html("option", { value }, text.replace("mean ", ""))));
   private readonly colour = html("select", { class: "field", "aria-label": "What colours runs" });
   private readonly legend = html("div", { class: "legend", hidden: true });
   private readonly base = html("select", { class: "field", "aria-label": "Run that the others are shown above" });
   private groupRuns: unknown = null;
+  private keys: readonly string[] = [];
   /** What a crowd of grey runs may be coloured by: the result that ranks them, and their first settings. */
   private offers: readonly string[] = [];
   private defined: { runs: unknown; isAny: boolean } = { runs: null, isAny: false };
@@ -43,6 +49,7 @@ export class Toolbar {
     this.axis.addEventListener("change", () => store.update({ x: this.axis.value as XAxis, zoom: null }, small));
     this.smoothing.addEventListener("input", () => store.update({ smoothing: weightOf(Number(this.smoothing.value)) }, small));
     this.group.addEventListener("change", () => store.update({ group: this.group.value }, small));
+    this.band.addEventListener("change", () => store.update({ band: this.band.value as Band }, small));
     this.colour.addEventListener("change", () => store.update({ colour: this.colour.value }, small));
     this.base.addEventListener("change", () => store.update({ base: this.base.value }, small));
     this.boxes = (["logX", "logY", "clip"] as const).map((key) => this.box(key));
@@ -55,7 +62,7 @@ export class Toolbar {
       "div",
       { class: "toolbar-options" },
       html("label", { title: "Draws a moving average over each curve. Further right is smoother: 0.9 removes noise, 0.99 leaves slow changes only. The raw curve stays visible, and spikes keep their height." }, html("span", { class: "label" }, "Smoothing"), this.smoothing, this.weight),
-      !isOfOneRun && html("label", { title: "The mean of the runs that share a value, with one standard deviation on each side" }, html("span", { class: "label" }, "Mean by"), this.group),
+      !isOfOneRun && html("label", { title: "The mean of the runs that share a value; over the seed: of those whose other settings are alike. Dashed where some of them have no value." }, html("span", { class: "label" }, "Mean"), this.group, this.band),
       !isOfOneRun && html("label", { title: "Gives runs the colour of a result or a setting: numbers by a scale, other values by group" }, html("span", { class: "label" }, "Colour by"), this.colour),
       !isOfOneRun && html("label", { class: "toolbar-rare", title: "Draws what each run has above the run that is chosen here, step by step" }, html("span", { class: "label" }, "Difference to"), this.base),
       ...this.boxes.map(({ box, key }) => html("label", { class: key === "clip" ? "check toolbar-rare" : "check", title: texts[key]![1] }, box, texts[key]![0])),
@@ -98,14 +105,14 @@ export class Toolbar {
       fill(this.legend, html("span", { class: "label" }, `${counted(this.store.listed.length, "run")} in grey. Colour them by`), ...this.offers.map(choose));
       return;
     }
-    const name = html("span", { class: "label" }, keyName(isByGroup ? state.group : state.colour));
     if (isByGroup) {
-      this.fillWithGroups(name);
+      this.fillWithGroups();
       return;
     }
+    const name = html("span", { class: "label" }, keyName(state.colour));
     if (!colouring) return;
     if (!colouring.scale) {
-      fill(this.legend, name, ...colouring.groups.map(({ text, look }) => legendGroup(look, plain(text, 40))));
+      fill(this.legend, name, ...colouring.groups.map(({ text, look }) => legendGroup(swatch(look), plain(text, 40))));
       return;
     }
     const { low, high, isLog } = colouring.scale;
@@ -114,13 +121,17 @@ export class Toolbar {
     fill(this.legend, name, short(low), bar, short(high), isLog && html("small", {}, "logarithmic"));
   }
 
-  /** Names the mean of each group, and how many groups have none. */
-  private fillWithGroups(name: HTMLElement): void {
-    const { shown, state } = this.store;
-    const groups = [...groupsOf(shown, state.group)];
-    const means = groups.slice(0, MOST_GROUPS).map(([text, members], at) => legendGroup(lookOf(at), `${text === "" ? "absent" : plain(text, 40)} (${counted(members.length, "run")})`));
+  /** Names the mean of each group, what is around it, and how many groups have none. */
+  private fillWithGroups(): void {
+    const { store } = this;
+    const groups = runGroups(store.shown, store.grouping.keys);
+    const means = groups.slice(0, MOST_GROUPS).map(({ name, runs }) => {
+      const last = Math.max(...runs.map(({ last_step }) => last_step ?? 0));
+      const whole = runs.filter(({ last_step }) => (last_step ?? 0) >= SAME_END * last).length;
+      return legendGroup(swatch(store.look(runs[0]!.id)), `${plain(name)}${whole < runs.length ? `, ${whole} of them to the end` : ""}`);
+    });
     const more = groups.length - means.length;
-    fill(this.legend, name, ...means, more > 0 && html("span", { class: "tone-warn" }, `${counted(more, "group")} more without a mean`));
+    fill(this.legend, html("span", { class: "label" }, BANDS[store.state.band]), ...means, more > 0 && html("span", { class: "tone-warn" }, `${counted(more, "group")} more without a mean`));
   }
 
   private open(): void {
@@ -128,7 +139,7 @@ export class Toolbar {
   }
 
   private updateGroups(): void {
-    const { shown, state } = this.store;
+    const { shown, listed, state } = this.store;
     if (this.groupRuns !== shown) {
       this.groupRuns = shown;
       const bases = [...new Map([...shown.slice(0, MOST_KEYS), ...shown.filter(({ id }) => id === state.base)].map((run) => [run.id, run])).values()];
@@ -139,10 +150,17 @@ export class Toolbar {
       const colours = known.slice(0, MOST_KEYS);
       const fields = state.colour === "" || colours.includes(state.colour) ? colours : [state.colour, ...colours];
       fill(this.colour, html("option", { value: "" }, "run"), ...fields.map((key) => html("option", { value: key }, keyName(key))));
-      const keys = groupKeys(shown).slice(0, MOST_KEYS);
-      const groups = state.group === "" || keys.includes(state.group) ? keys : [state.group, ...keys];
-      fill(this.group, html("option", { value: "" }, "no group"), ...groups.map((key) => html("option", { value: key }, plain(key.replace(/^config\./, ""), 40))));
+      this.keys = groupKeys(listed).slice(0, MOST_KEYS);
     }
+    const own = state.group === "" || state.group.startsWith("-") ? [] : state.group.split(",");
+    const further = own.length === 0 ? [] : this.keys.filter((key) => !key.startsWith("-") && !own.includes(key)).map((key) => `${state.group},${key}`);
+    const groups = [...new Set([...this.keys, ...(state.group === "" ? [] : [state.group]), ...further])];
+    if (this.group.dataset["of"] !== groups.join("\n")) {
+      this.group.dataset["of"] = groups.join("\n");
+      fill(this.group, html("option", { value: "" }, "no group"), ...groups.map((key) => html("option", { value: key }, groupText(key))));
+    }
+    this.band.hidden = state.group === "";
+    this.band.value = state.band;
     this.group.value = state.group;
     this.colour.value = state.colour;
     this.base.value = state.base;
@@ -155,8 +173,13 @@ export class Toolbar {
   }
 }
 
-function legendGroup(look: Look, text: string): HTMLElement {
-  return html("span", { class: "legend-group" }, html("span", { class: `swatch run-${look.colour} dash-${look.dash.length === 0 ? 0 : 1}` }), text);
+function legendGroup(mark: HTMLElement, text: string): HTMLElement {
+  return html("span", { class: "legend-group" }, mark, text);
+}
+
+/** Returns how a group is asked for in words. */
+function groupText(group: string): string {
+  return group.startsWith("-") ? `over ${plain(group.slice(1), 40)}` : `by ${group.split(",").map(keyName).join(" and ")}`;
 }
 
 function keyName(key: string): string {

@@ -8,7 +8,7 @@ import type { XAxis } from "../view-state.js";
 import type { Anomaly } from "./anomalies.js";
 import type { Cursor } from "./cursor.js";
 import { isGrey } from "./drawing.js";
-import { isGroup } from "./grouping.js";
+import { isGroup, missingText } from "./grouping.js";
 import { drawn, placer, type Plot, type Series, seriesName } from "./plot.js";
 import { placeText } from "./ticks.js";
 
@@ -97,6 +97,7 @@ function row({ series, at, value }: { series: Series; at: number; value: number 
   const span = !is.isBrief && (count > 1 || isGroup(series.run)) && low < high ? ` (${short(low, 4)} – ${short(high, 4)})` : "";
   const lost = nan > 0 ? (count === 1 ? "not finite" : `${grouped(nan)} not finite`) : "";
   const text = Number.isNaN(value) ? "" : short(value);
+  const missing = missingText(series, at);
   return html(
     "div",
     { class: is.isHovered ? "tooltip-row is-hovered" : "tooltip-row" },
@@ -104,5 +105,6 @@ function row({ series, at, value }: { series: Series; at: number; value: number 
     html("span", { class: "name tooltip-name" }, name),
     html("span", { class: "tooltip-value" }, text, html("small", {}, span)),
     lost !== "" && html("span", { class: "tooltip-lost" }, lost),
+    missing !== "" && html("span", { class: "tooltip-lost" }, missing),
   );
 }

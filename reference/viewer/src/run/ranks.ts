@@ -2,8 +2,7 @@
 
 import { fill, html } from "../../../typescript/page/elements.js";
 import { ANCESTOR_LOOK, MOST_RANKS_DRAWN, type Relatives, type severalRanks, SLOWEST_LOOK } from "../charts/relatives.js";
-import { lookOf } from "../charts/grouping.js";
-import type { Look } from "../palette.js";
+import { type Look, lookOf } from "../palette.js";
 import type { Ranks } from "../protocol.js";
 import { isOfLatestAttempt } from "../run-fields.js";
 import type { Store } from "../store.js";

@@ -153,6 +153,11 @@ def run_filter(text: str) -> Expression:
         raise ArgumentTypeError(f"{text!r}: {error}") from None
 
 
+def names_in(text: str) -> list[str]:
+    """Return the names in *text*, which commas separate."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 class NamedRun(NamedTuple):
     """A run, or a path where one may appear."""
 

@@ -11,7 +11,7 @@ import msgspec
 
 from toyspec.core import rooms
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, run_filter, settings
+from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, names_in, run_filter, settings
 from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.objects import inert_json, run_object
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from
@@ -114,7 +114,7 @@ def _add_columns(parser: Parser) -> None:
         help=f"{', '.join(ORDERS)}, or any column: a metric, best first by its goal, or a setting; default: loss",
     )
     parser.add_argument(
-        "--columns", metavar="COLUMN[,COLUMN…]", type=_names, default=[], help="columns to show as well"
+        "--columns", metavar="COLUMN[,COLUMN…]", type=names_in, default=[], help="columns to show as well"
     )
     parser.add_argument(
         "--where",
@@ -214,10 +214,6 @@ def _report_errors(errors: Sequence[PathError]) -> int:
     for error in errors:
         tell("ls", f"{shown(error.path)}: {error.message}")
     return exit_codes.USAGE if errors else exit_codes.OK
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _listed(roots: list[str], extent: Extent, dialect: DialectChoice) -> Runs:

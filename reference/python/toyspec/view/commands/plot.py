@@ -9,8 +9,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_dialect, dialect_choice, run_filter
-from toyspec.core.command_line.figures import counted, shown
+from toyspec.core.command_line.arguments import add_dialect, dialect_choice, names_in, run_filter
+from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean
 from toyspec.core.command_line.tables import some_of
 from toyspec.core.command_line.terminal import tell
@@ -18,6 +18,8 @@ from toyspec.core.directories import write_output
 from toyspec.core.errors import ExpressionError, StreamError
 from toyspec.core.escaping import shortened
 from toyspec.core.places.addresses import public
+from toyspec.core.runs.columns import unknown_field, value_of
+from toyspec.core.runs.groups import groups_of
 from toyspec.core.runs.names import cut_shared, names_of
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toyspec.core.reading.log_detection import DialectChoice
+    from toyspec.core.runs.groups import Group
     from toyspec.core.runs.summary import RunSummary
     from toyspec.view.charts import DrawnCurve
     from toyspec.view.curve_frames import Axis
@@ -54,7 +57,8 @@ def configure(parser: Parser) -> None:
         "for each metric, a curve for each run. Where a point stands for many, a band\n"
         "shows their extremes, so that no spike is lost. Crosses are values that are not\n"
         "finite, dashed lines unreadable lines, dotted lines resumptions, and faint\n"
-        "dashes what a later attempt did again. Equal runs give equal files.\n"
+        "dashes what a later attempt did again. A mean is dashed, with `3 of 5` at it,\n"
+        "where some of its runs have no value. Equal runs give equal files.\n"
         "\n"
         "Runs that `toyspec annotate` hides are left out, unless a filter asks for them.\n"
         "What is not drawn is reported.\n"
@@ -66,6 +70,7 @@ def configure(parser: Parser) -> None:
         "  toyspec plot runs/llama-001 -o loss.svg\n"
         "  toyspec plot runs/ --metric loss --metric val/acc --log -o sweep.png\n"
         "  toyspec plot runs/ --where 'lr < .1' --mean-by group --smooth .9 -o mean.svg\n"
+        "  toyspec plot runs/ --mean-over seed --band se -o seeds.pdf\n"
         "  toyspec plot runs/a runs/b --x time -o curves.pdf"
     )
     parser.add_argument(
@@ -97,10 +102,24 @@ def _add_choice(parser: Parser) -> None:
         default=[],
         help="draw only runs that meet it, as `toyspec ls --where` does; may be repeated",
     )
-    parser.add_argument(
+    groups = parser.add_mutually_exclusive_group()
+    groups.add_argument(
         "--mean-by",
-        metavar="COLUMN",
-        help="a curve for each value of COLUMN, such as group or config.lr: the mean of its runs in a band of extremes",
+        metavar="COLUMN[,COLUMN…]",
+        type=names_in,
+        default=[],
+        help="a curve for each value of COLUMN, such as group or config.lr: the mean of its runs",
+    )
+    groups.add_argument(
+        "--mean-over",
+        metavar="SETTING",
+        help="the mean of the runs that differ in SETTING alone, such as seed",
+    )
+    parser.add_argument(
+        "--band",
+        choices=("sd", "se", "range", "quartiles"),
+        default="sd",
+        help="around a mean: one sd (by n - 1), one standard error, min to max, or quartiles; default: sd",
     )
 
 
@@ -116,8 +135,11 @@ def run(options: Namespace) -> int:
         _require(metrics, runs)
         panels = [_panel(metric, runs, options.x, notes) for metric in metrics]
         names = list(map(shown, names_of([each.summary.facts for each in runs])))
-        if options.mean_by:
-            panels, names = _means(panels, runs, options.mean_by)
+        if options.mean_by or options.mean_over is not None:
+            keys = _keys(runs, options)
+            groups = groups_of([[value_of(each.summary.facts, key) for key in keys] for each in runs])
+            panels, names = _means(panels, groups, keys, options)
+            options.smooth = 0.0
         for panel in panels:
             _require_points(panel, options.log, notes)
         data = _picture(panels, cut_shared(names, _NAME_COLUMNS), options, form)
@@ -165,7 +187,7 @@ def _chosen(runs: Sequence[_PlottedRun], options: Namespace, notes: list[str]) -
 
     fields = [name for each in options.where for name in each.fields]
     every = (Run.of(each.summary).known(fields) for each in runs)
-    known = list(requiring(every, [options.mean_by] if options.mean_by else [], options.where))
+    known = list(requiring(every, options.mean_by, options.where))
     met = [each for each, facts in zip(runs, known, strict=True) if meets(facts, options.where)]
     found = met if asks_for_hidden(*options.where) else [each for each in met if not each.summary.facts.hidden]
     if hidden := len(met) - len(found):
@@ -203,23 +225,34 @@ def _lacks_places(run: _PlottedRun, metric: str, curve: DrawnCurve) -> bool:
 
 
 def _means(
-    panels: Sequence[PicturePanel], runs: Sequence[_PlottedRun], column: str
+    panels: Sequence[PicturePanel], groups: Sequence[Group], keys: Sequence[str], options: Namespace
 ) -> tuple[list[PicturePanel], list[str]]:
-    """Return *panels* with one curve for each value of the *column*, and their names."""
-    from toyspec.core.runs.columns import value_of
+    """Return *panels* with the mean of each of *groups*, and the names of these."""
+    from toyspec.core.runs.groups import BANDS, are_ordered, group_name
     from toyspec.view.charts import mean_curve
 
-    groups: dict[str, list[int]] = {}
-    for at, each in enumerate(runs):
-        value = value_of(each.summary.facts, column)
-        groups.setdefault("none" if value is None else str(value), []).append(at)
-    short = column.removeprefix("config.")
-    names = [f"{short} {value}, {counted(len(members), 'run')}" for value, members in groups.items()]
+    is_ordered = are_ordered(groups)
     found = []
     for panel in panels:
-        parts = [[curve for at in members if (curve := panel.curves[at])] for members in groups.values()]
-        found.append(panel._replace(curves=[mean_curve(part) if part else None for part in parts]))
-    return found, list(map(shown, names))
+        parts = [[curve for at in group.members if (curve := panel.curves[at])] for group in groups]
+        curves = [
+            mean_curve(part, len(group.members), options.band, options.smooth) if part else None
+            for part, group in zip(parts, groups, strict=True)
+        ]
+        found.append(panel._replace(curves=curves, note=BANDS[options.band], is_ordered=is_ordered))
+    return found, [shown(group_name(keys, group)) for group in groups]
+
+
+def _keys(runs: Sequence[_PlottedRun], options: Namespace) -> list[str]:
+    """Return the fields whose values a group of runs shares."""
+    from toyspec.core.runs.groups import is_named, keys_without
+
+    if options.mean_over is None:
+        return list(options.mean_by)
+    settings = [each.summary.facts.settings or {} for each in runs]
+    if not any(is_named(name, options.mean_over) for each in settings for name in each):
+        raise unknown_field(options.mean_over, {name for each in settings for name in each})
+    return keys_without(settings, options.mean_over)
 
 
 def _require_points(panel: PicturePanel, is_log: bool, notes: list[str]) -> None:
