@@ -28,7 +28,7 @@ from toyspec.core.format.profiles import (
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.places.addresses import path_in
 from toyspec.core.reading import readers
-from toyspec.core.reading.stream_files import GZIP_MAGIC, GzipDataError, read_start, unpacked_head
+from toyspec.core.reading.stream_files import GzipDataError, is_packed, read_start, unpacked_head
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -200,10 +200,10 @@ class LogNames(tuple[str, ...]):  # noqa: SLOT001 - it has its choice beside the
             with open_file(path) as file:
                 head = file.read(_FIRST_BYTES)
                 # Most files of other programs are not text.
-                if is_binary(head):
+                if is_binary(head) and not is_packed(head):
                     return False
                 head += file.read(HEAD_BYTES - len(head))
-            if head.startswith(GZIP_MAGIC):
+            if is_packed(head):
                 head = unpacked_head(path, HEAD_BYTES)[0]
             if self.choice.profile_of(head, path) is not None:
                 return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
@@ -80,6 +81,46 @@ class GzipData:
         return found
 
 
+class OtherText:
+    """The lines of a text in UTF-16, or of a table whose rows end in CR, as UTF-8 with LF."""
+
+    def __init__(self, read: Callable[[int], bytes], head: bytes) -> None:
+        """Read the text with *read*; *head* was read before and is its start."""
+        self._read = read
+        encoding = "utf-16" if head.startswith(_UTF16_MARKS) else "utf-8"
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        self._has_lf = encoding == "utf-16"
+        self._data = self._lines(head)
+
+    def read(self, size: int) -> bytes:
+        """Return at least one and at most *size* bytes, none at the end; raise what reading raises."""
+        while not self._data and (chunk := self._read(_CHUNK_BYTES)):
+            self._data = self._lines(chunk)
+        found, self._data = self._data[:size], self._data[size:]
+        return found
+
+    def _lines(self, chunk: bytes) -> bytes:
+        text = self._decoder.decode(chunk).encode()
+        return text if self._has_lf else text.replace(b"\r", b"\n")
+
+
+def is_packed(head: bytes) -> bool:
+    """Return whether a file that begins with *head* is read as other bytes: gzip data, UTF-16, or a table with CR.
+
+    An object in UTF-16 is none of these: streams of toyspec are UTF-8.
+    """
+    if head.startswith(_UTF16_MARKS):
+        return b"{" not in head[2:4]
+    rows = head.split(b"\r") if b"\n" not in head else []
+    is_table = len(rows) > _FEWEST_ROWS and any(
+        len({row.count(mark) for row in rows[:-1]} - {0}) == 1 for mark in _CELLS
+    )
+    return is_table or head.startswith(GZIP_MAGIC)
+
+
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_CELLS = (b",", b"\t", b";")
+_FEWEST_ROWS = 2
 STREAM_NAMES = (EVENTS_FILE, METRICS_FILE, f"{EVENTS_FILE}.gz", f"{METRICS_FILE}.gz")
 """Names of streams in a run directory; the first that exists is the run's."""
 _NO_STREAM = f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}"
@@ -218,8 +259,8 @@ def _reader(file: IO[bytes], name: str) -> Callable[[int], bytes]:
 class Source:
     """The bytes of a binary file object from its position on.
 
-    *name* is its name in messages, by default the object's own, ``-`` if it has none. gzip data, known by its first
-    bytes, is decompressed unless *gzip* is ``"keep"``.
+    *name* is its name in messages, by default the object's own, ``-`` if it has none. What ``is_packed`` knows by its
+    first bytes is unpacked unless *gzip* is ``"keep"``.
     """
 
     def __init__(
@@ -242,7 +283,7 @@ class Source:
     def _begin(self) -> None:
         self._peeked = b""
         self._is_begun = self._keeps_gzip
-        self._gzip: GzipData | None = None
+        self._gzip: GzipData | OtherText | None = None
 
     def read(self, size: int) -> bytes:
         """Return at least one and at most *size* bytes, none at the end; raise OSError."""
@@ -276,17 +317,17 @@ class Source:
 
     def _read_first(self, size: int) -> bytes:
         head = self._receive(size)
-        if head == GZIP_MAGIC[:1]:
+        if len(head) == 1:
             head += self._receive(1)
         self._is_begun = True
-        if not head.startswith(GZIP_MAGIC):
+        if not is_packed(head):
             return head
-        self._gzip = GzipData(self._receive, head)
+        self._gzip = (GzipData if head.startswith(GZIP_MAGIC) else OtherText)(self._receive, head)
         return self._gzip.read(size)
 
     @property
     def is_compressed(self) -> bool:
-        """True once the first bytes have shown gzip data."""
+        """True once the first bytes have shown gzip data, or text that is read as other bytes."""
         return self._gzip is not None
 
     def measure(self) -> int | None:

@@ -15,7 +15,7 @@ from toyspec.core.reading.log_detection import detect_profile_at
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.reading.run_files import rank_file, ranks_beside
-from toyspec.core.reading.stream_files import GZIP_MAGIC
+from toyspec.core.reading.stream_files import is_packed
 from toyspec.core.runs.discovery import ranks_in
 from toyspec.core.runs.run_facts import RankState
 from toyspec.core.system_calls import is_locked
@@ -41,6 +41,7 @@ _MOST_BYTES = 1 << 17
 WHOLE_BYTES = 1 << 20
 """Streams up to this size are read completely, so that damage between the ends is found."""
 _GROWTH = 8
+_PACKED_BYTES = 1 << 9
 
 
 class Ends(NamedTuple):
@@ -119,7 +120,7 @@ def _read_ends(
         if is_telling or block > most:
             return ends
     data = read_at(0, size)
-    return None if data.startswith(GZIP_MAGIC) else _ends(path, data, None, size)[0]
+    return None if is_packed(data[:_PACKED_BYTES]) else _ends(path, data, None, size)[0]
 
 
 def _ends(path: str, head: bytes, tail: bytes | None, size: int) -> tuple[Ends | None, bool]:
