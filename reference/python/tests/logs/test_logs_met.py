@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from toyspec.convert import export_runs, import_runs
 from toyspec.core import files
 from toyspec.core.checker import check
 from toyspec.core.command_line.main import main
+from toyspec.core.reading.records import Row
 from toyspec.core.runs.run import list_runs
 
 if TYPE_CHECKING:
@@ -214,10 +216,31 @@ def test_one_path_is_not_a_list_of_letters(tmp_path: Path) -> None:
     assert len(export_runs("tensorboard", tmp_path / "runs", tmp_path / "out").runs) == 1
 
 
-def test_table_with_other_ends_of_lines_is_of_another_format(tmp_path: Path) -> None:
-    """A table without any LF is not a torn stream of toyspec; half a record still is one."""
-    (tmp_path / "m.csv").write_text("step,loss\r1,2.5\r2,2.0\r", newline="")
+@pytest.mark.parametrize(
+    ("data", "age", "steps"),
+    [
+        (b"step,loss\r1,2.5\r2,2.0\r", 0, [1, 2]),
+        (b"step,loss\r\n1,2.5\r\n2,2.0", 120, [1, 2]),
+        (b"step,loss\n1,2.5\n2,2.0", 0, [1]),
+        (b"step,loss,acc\n1,2.5,1\n2,2.0", 120, [1]),
+        ("step,loss\r\n1,2.5\r\n2,2.0\r\n".encode("utf-16"), 0, [1, 2]),
+        ("step 1 loss: 2.5\r\nstep 2 loss: 2.0\r\n".encode("utf-16"), 0, [1, 2]),
+    ],
+)
+def test_log_is_read_whatever_its_encoding_and_ends_of_lines(
+    tmp_path: Path, data: bytes, age: int, steps: list[int]
+) -> None:
+    """A row without LF is one where it has the width of the others and the file has not grown for a minute."""
+    file = tmp_path / "m.csv"
+    file.write_bytes(data)
+    moment = file.stat().st_mtime - age
+    os.utime(file, (moment, moment))
+    assert steps == [row.step for row in toyspec.read(file, mode="salvage") if isinstance(row, Row)]
+    (report,) = check(file).files
+    assert ([] if len(steps) > 1 else ["unterminated-line"]) == [finding.rule for finding in report.findings]
+
+
+def test_half_a_record_of_ours_is_torn(tmp_path: Path) -> None:
+    """It is not text of another format, whatever its end."""
     (tmp_path / "r.jsonl").write_text('{"kind":"run_start","sch')
-    (table,), (torn,) = (check(tmp_path / each).files for each in ("m.csv", "r.jsonl"))
-    assert ["unknown-format"] == [finding.rule for finding in table.findings]
-    assert "torn" == torn.state
+    assert "torn" == check(tmp_path / "r.jsonl").files[0].state

@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import io
 import os
+import time
 import zlib
 from errno import EACCES
 from typing import IO, TYPE_CHECKING, Literal, cast
@@ -121,6 +122,7 @@ def is_packed(head: bytes) -> bool:
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CELLS = (b",", b"\t", b";")
 _FEWEST_ROWS = 2
+_RESTING_SECONDS = 60
 STREAM_NAMES = (EVENTS_FILE, METRICS_FILE, f"{EVENTS_FILE}.gz", f"{METRICS_FILE}.gz")
 """Names of streams in a run directory; the first that exists is the run's."""
 _NO_STREAM = f"the directory has neither {EVENTS_FILE} nor {METRICS_FILE}"
@@ -281,15 +283,35 @@ class Source:
         self._begin()
 
     def _begin(self) -> None:
-        self._peeked = b""
+        self._peeked = self._header = self._row = b""
         self._is_begun = self._keeps_gzip
         self._gzip: GzipData | OtherText | None = None
 
     def read(self, size: int) -> bytes:
-        """Return at least one and at most *size* bytes, none at the end; raise OSError."""
+        """Return at least one and at most *size* bytes, none at the end; raise OSError.
+
+        A table that has not grown for a minute ends in LF, which its last row may lack.
+        """
         if self._peeked:
             chunk, self._peeked = self._peeked[:size], self._peeked[size:]
             return chunk
+        chunk = self._next(size)
+        if not chunk and self._ends_in_row():
+            chunk = b"\n"
+        self._header = self._header or chunk.partition(b"\n")[0]
+        self._row = (self._row + chunk).rpartition(b"\n")[2][:_CHUNK_BYTES]
+        return chunk
+
+    def _ends_in_row(self) -> bool:
+        """Return whether the last line lacks its LF, has the width of the first, and is of a file without a writer."""
+        widths = [(self._header.count(mark), self._row.count(mark)) for mark in _CELLS]
+        if self._start != 0 or not any(0 < first == last for first, last in widths) or self._header[:1] in (b"{", b"["):
+            return False
+        with contextlib.suppress(OSError):
+            return time.time() - os.fstat(self._file.fileno()).st_mtime > _RESTING_SECONDS
+        return False
+
+    def _next(self, size: int) -> bytes:
         if self._gzip is not None:
             return self._gzip.read(size)
         if self._is_begun:
