@@ -11,6 +11,27 @@ import { RelativesLine } from "./run/ranks.js";
 import type { Changed, Store } from "./store.js";
 import { RunTable } from "./table.js";
 
+/** Pixels of the list, and the share of the page that it may have. */
+const SIDE = { usual: 340, least: 200, step: 20, share: 0.6 };
+const KEPT = "toyspec-list-width";
+
+/** Returns the width that the user chose last; a page in a frame may keep nothing. */
+function kept(): number | null {
+  try {
+    return Number(localStorage.getItem(KEPT)) || null;
+  } catch {
+    return null;
+  }
+}
+
+function keep(width: number): void {
+  try {
+    localStorage.setItem(KEPT, String(width));
+  } catch {
+    // Then it is as wide as usual the next time.
+  }
+}
+
 /** The ranks of a run that grows are asked for again at most this often, in ms. */
 const REFRESH_MS = 2000;
 
@@ -26,7 +47,7 @@ export class ChartsView implements Showing {
 
   constructor(setting: Setting) {
     this.store = setting.store;
-    this.table = new RunTable(setting.store, setting.pointing, true);
+    this.table = new RunTable(setting, true);
     this.toolbar = new Toolbar(setting.store);
     const flags = new SelectedFlags(setting.store, () => this.grid.update());
     this.ranks = new ShownRanks(setting.store, () => this.draw());
@@ -35,9 +56,30 @@ export class ChartsView implements Showing {
     this.element = html(
       "div",
       { class: "charts-view" },
-      html("aside", { class: "side", "aria-label": "Runs" }, this.table.element),
+      html("aside", { class: "side", "aria-label": "Runs" }, this.table.element, this.grip()),
       html("div", { class: "charts-main" }, this.toolbar.element, this.relativesLine.element, this.grid.element),
     );
+  }
+
+  /** Returns the edge of the list, which is dragged or moved by arrows. */
+  private grip(): HTMLElement {
+    const grip = html("div", { class: "side-grip", role: "separator", tabindex: 0, "aria-orientation": "vertical", "aria-label": "Width of the list", "aria-valuemin": SIDE.least, title: "Drag to make the list wider; a double click takes the usual width" });
+    const take = (pixels: number) => {
+      const width = Math.round(Math.min(Math.max(pixels, SIDE.least), innerWidth * SIDE.share));
+      document.documentElement.style.setProperty("--side", `${width}px`);
+      grip.setAttribute("aria-valuenow", String(width));
+      return width;
+    };
+    const choose = (pixels: number) => keep(take(pixels));
+    grip.addEventListener("pointerdown", ({ pointerId }) => grip.setPointerCapture(pointerId));
+    grip.addEventListener("pointermove", ({ pointerId, clientX }) => grip.hasPointerCapture(pointerId) && choose(clientX));
+    grip.addEventListener("dblclick", () => choose(SIDE.usual));
+    grip.addEventListener("keydown", ({ key }) => {
+      const by = key === "ArrowRight" ? SIDE.step : key === "ArrowLeft" ? -SIDE.step : 0;
+      if (by !== 0) choose(Number(grip.getAttribute("aria-valuenow")) + by);
+    });
+    take(kept() ?? SIDE.usual);
+    return grip;
   }
 
   update({ runs, state }: Changed): void {

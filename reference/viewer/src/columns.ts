@@ -30,6 +30,7 @@ const seconds = ({ seconds }: Run) => (seconds === null ? "" : duration(seconds)
 const FIXED: readonly Column[] = [
   fixed("name", "Run", 240, (run) => plain(run.name)),
   fixed("path", TITLES.path, 190, (run) => plain(run.id)),
+  fixed("curve", "Curve", 110, () => ""),
   fixed("starred", TITLES.starred, 74, (run) => (run.starred ? "★" : "")),
   fixed("state", TITLES.state, 126, (run) => run.state),
   fixed("root", "Root", 110, (run) => plain(run.root ?? "")),
@@ -128,12 +129,14 @@ export function usualColumns(runs: readonly Run[]): string[] {
   const some = runs.filter(({ state }) => state !== "unread").slice(0, SAMPLED);
   const has = (id: string) => some.some((run) => columnOf(id)!.text(run) !== "");
   const differs = (id: string) => new Set(some.map((run) => columnOf(id)!.text(run))).size > 1;
-  const own = ["name", ...(some.some(isNamed) ? ["path"] : []), "state", ...["starred", "root", "group", "tags"].filter(has), "started", "took"];
-  const rest = ["steps", ...["progress", "remaining", "findings"].filter(has), ...(some.some(({ alerts }) => alerts) ? ["alerts"] : []), ...["profile"].filter(differs)];
-  return [...own, ...settingsThatDiffer(some), ...mostUsedMetrics(some), ...rest];
+  const own = ["name", ...(some.some(isNamed) ? ["path"] : []), "state", ...["starred"].filter(has)];
+  const results = mostUsedMetrics(some);
+  const rest = [...["progress", "remaining"].filter((id) => has(id) && some.some(({ state }) => state === "running")), ...["group", "tags", "root"].filter(has), "started", "took", "steps", ...["findings"].filter(has), ...(some.some(({ alerts }) => alerts) ? ["alerts"] : []), ...["profile"].filter(differs)];
+  return [...own, ...results, ...(results.length > 0 ? ["curve"] : []), ...settingsThatDiffer(some), ...rest];
 }
 
-function settingsThatDiffer(runs: readonly Run[]): string[] {
+/** Returns the columns of the first settings that differ. */
+export function settingsThatDiffer(runs: readonly Run[]): string[] {
   const values = new Map<string, Set<string>>();
   for (const run of runs) {
     for (const [name, value] of Object.entries(run.config)) {

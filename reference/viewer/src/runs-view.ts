@@ -21,16 +21,17 @@ export class RunsView implements Showing {
   private readonly clear: HTMLButtonElement;
   private readonly pin = button("Pin", { class: "button", title: "List the selected runs first, or no longer", hidden: true }, () => this.store.pin(this.store.state.selected));
 
-  constructor({ store, pointing }: Setting) {
+  constructor(setting: Setting) {
+    const { store } = setting;
     this.store = store;
-    this.table = new RunTable(store, pointing);
+    this.table = new RunTable(setting);
     this.clear = button("Clear selection", { class: "button" }, () => store.update({ selected: [] }, { isSmall: true }));
     const compare = button("Compare", { class: "button" }, () => store.open("compare"));
     this.element = html(
       "div",
       { class: "runs-view" },
       html("div", { class: "toolbar", role: "toolbar", "aria-label": "Table" }, this.chooser(), compare, this.pin, this.clear, this.hiddenRuns),
-      this.table.element,
+      html("div", { class: "table-frame" }, this.table.element),
       this.nothing,
     );
   }

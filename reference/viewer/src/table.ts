@@ -1,22 +1,31 @@
 /** The table of runs: only the rows that are seen exist. */
 
 import { button, html } from "../../typescript/page/elements.js";
+import type { Setting } from "./charts/chart.js";
 import type { Pointing } from "./charts/cursor.js";
 import { cutShared, nameOf } from "./names.js";
-import { type Column, columnOf, usualColumns } from "./columns.js";
+import { type Column, columnOf, rankingOf, settingsThatDiffer, usualColumns } from "./columns.js";
 import type { Run } from "./protocol.js";
 import { warningsOf } from "./run-fields.js";
+import { Sparks } from "./sparks.js";
 import type { Store } from "./store.js";
 import { swatch } from "./swatch.js";
 import { counted, grouped, plain } from "./text.js";
 
-const ROW = 34;
-/** On a phone the state beside the name is seen whole. */
-const NAME_WIDTH = "min(240px, 52vw)";
-/** Pixels of a state that has a warning beside it. */
-const WARNED_WIDTH = 196;
+/** Pixels of a row: beside the charts a name has its settings below it. */
+const ROWS = { wide: 34, narrow: 44 };
+/** On a phone what is beside the name is seen too. */
+const MOST_NAME = "52vw";
+/** Pixels of the narrowest and the widest column, and of the padding of a cell with the mark of the order. */
+const [LEAST, MOST, PADDING] = [64, 300, 36];
+/** Pixels of the widest name, and of the mark of a state. */
+const [MOST_NAME_WIDTH, STATE_MARK] = [560, 26];
 /** Pixels of the number beside the charts. */
 const NARROW_WIDTH = 90;
+/** Runs whose texts are measured. */
+const MEASURED = 200;
+/** Names beside the charts may have two lines, of which the first ends at a word. */
+const LINES = 1.8;
 /** Rows beyond the border, so that scrolling shows no empty place. */
 const SPARE = 8;
 /** Pixels of the cell of a name that its swatch and padding take. */
@@ -32,10 +41,19 @@ export class RunTable {
   private readonly head = html("div", { class: "table-head", role: "row", "aria-rowindex": 1 });
   private readonly body = html("div", { class: "table-body", role: "rowgroup" });
   private readonly rows = new Map<number, Drawn>();
+  private readonly store: Store;
+  private readonly pointing: Pointing;
+  private readonly rowHeight: number;
+  private readonly sparks: Sparks;
+  private readonly pen = document.createElement("canvas").getContext("2d")!;
+  /** The settings below names. */
+  private settings: readonly Column[] = [];
   private columns: readonly Column[] = [];
   private active = 0;
   private anchor = 0;
   private frame = 0;
+  /** Whether the rows are written again in the next frame. */
+  private isNew = false;
   private cuts: ReadonlyMap<string, string> = new Map();
   /** What the names were cut from, and to. */
   private cut: { room: number; listed: readonly Run[] } = { room: 0, listed: [] };
@@ -45,10 +63,14 @@ export class RunTable {
   private drawn: readonly unknown[] = [];
 
   constructor(
-    private readonly store: Store,
-    private readonly pointing: Pointing,
+    setting: Setting,
     private readonly isNarrow = false,
   ) {
+    const { store, pointing } = setting;
+    this.store = store;
+    this.pointing = pointing;
+    this.rowHeight = isNarrow ? ROWS.narrow : ROWS.wide;
+    this.sparks = new Sparks(setting, () => this.drawSoon(true));
     this.element = html(
       "div",
       { class: isNarrow ? "table table-narrow" : "table", role: "grid", tabindex: 0, "aria-multiselectable": "true", "aria-label": "Runs" },
@@ -60,6 +82,8 @@ export class RunTable {
     this.element.addEventListener("focus", () => this.mark());
     pointing.listen((isRunChanged) => isRunChanged && this.markPointed());
     new ResizeObserver(() => this.drawSoon()).observe(this.element);
+    // That of the page, which the table has: it is not in the page yet.
+    this.pen.font = `14px ${getComputedStyle(document.documentElement).fontFamily}`;
   }
 
   /** Redraws after the runs or the state have changed. */
@@ -68,18 +92,34 @@ export class RunTable {
     const drawn = [listed, state.selected, state.columns, state.sort, state.group, state.colour, state.top];
     if (drawn.every((part, at) => part === this.drawn[at])) return;
     this.drawn = drawn;
-    const isWarned = listed.some((run) => warningsOf(run).length > 0);
-    this.columns = this.wantedColumns().flatMap((id) => columnOf(id) ?? []).map((column) => (isWarned && column.id === "state" ? { ...column, width: WARNED_WIDTH } : column));
+    this.columns = this.wantedColumns().flatMap((id) => columnOf(id) ?? []);
+    this.settings = this.isNarrow ? settingsThatDiffer(listed.slice(0, MEASURED)).flatMap((id) => columnOf(id) ?? []) : [];
     this.active = Math.min(this.active, Math.max(0, listed.length - 1));
-    const widths = this.columns.map(({ width, id }) => (id === "name" ? `minmax(${this.isNarrow ? "100px" : NAME_WIDTH}, ${this.isNarrow ? 1 : 3}fr)` : this.isNarrow ? `${Math.min(width, NARROW_WIDTH)}px` : `minmax(${width}px, 1fr)`));
+    const widths = this.columns.map((column) => (this.isNarrow ? (column.id === "name" ? "minmax(100px, 1fr)" : `${NARROW_WIDTH}px`) : this.widthOf(column)));
     this.element.style.setProperty("--columns", ["34px", ...widths].join(" "));
-    this.element.style.setProperty("--least", this.isNarrow ? "0px" : `calc(${NAME_WIDTH} + ${this.columns.reduce((sum, { width, id }) => sum + (id === "name" ? 0 : width), 34)}px)`);
+    this.element.style.setProperty("--least", this.isNarrow ? "0px" : `calc(34px + ${widths.join(" + ")})`);
     this.element.setAttribute("aria-rowcount", String(listed.length + 1));
     this.element.setAttribute("aria-colcount", String(this.columns.length + 1));
-    this.body.style.height = `${listed.length * ROW}px`;
+    this.body.style.height = `${listed.length * this.rowHeight}px`;
     refill(this.head, this.selector(), ...this.columns.map((column) => this.heading(column)));
     this.markSelector();
     this.draw(true);
+  }
+
+  /** Returns the width of a column by what is in it. */
+  private widthOf({ id, title, text, width }: Column): string {
+    if (id === "curve") return `${width}px`;
+    const some = this.store.listed.slice(0, MEASURED);
+    const texts = id === "name" ? some.map((run) => nameOf(run)) : id === "state" ? some.map((run) => stateChip(run).textContent) : some.map(text);
+    const widest = Math.max(this.measure(title), ...texts.map((each) => this.measure(each)));
+    const beside = id === "name" ? BESIDE_NAME.wide + PADDING / 2 : id === "state" ? PADDING / 2 + STATE_MARK : PADDING;
+    const found = Math.ceil(Math.min(Math.max(widest + beside, LEAST), id === "name" ? MOST_NAME_WIDTH : MOST));
+    return id === "name" ? `min(${found}px, ${MOST_NAME})` : `${found}px`;
+  }
+
+  /** Returns the pixels of a text in the font of the table. */
+  private measure(text: string): number {
+    return this.pen.measureText(text).width;
   }
 
   /** Cuts the names of the listed runs again when they or the width of their column have changed; returns whether it did. */
@@ -89,7 +129,7 @@ export class RunTable {
     const room = ((this.head.children[at + 1] as HTMLElement | undefined)?.offsetWidth ?? 0) - (this.isNarrow ? BESIDE_NAME.narrow : BESIDE_NAME.wide);
     if (room <= 0 || (room === this.cut.room && listed === this.cut.listed)) return false;
     this.cut = { room, listed };
-    this.cuts = cutToRoom(listed.map((run) => nameOf(run)), room, this.element);
+    this.cuts = cutShared(listed.map((run) => nameOf(run)), this.isNarrow ? LINES * room : room, (text) => this.measure(text));
     return true;
   }
 
@@ -140,11 +180,13 @@ export class RunTable {
     return this.store.listed.some(({ metrics }) => Object.hasOwn(metrics, name) && metrics[name]!.goal === "min") ? "" : "-";
   }
 
-  private drawSoon(): void {
+  private drawSoon(isNew = false): void {
+    this.isNew ||= isNew;
     if (this.frame !== 0) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
-      this.draw();
+      this.draw(this.isNew);
+      this.isNew = false;
     });
   }
 
@@ -156,7 +198,7 @@ export class RunTable {
     const at = listed.findIndex(({ id }) => this.store.isSelected(id));
     if (at <= 0) return;
     this.active = this.anchor = at;
-    this.element.scrollTop = (at - 1) * ROW;
+    this.element.scrollTop = (at - 1) * this.rowHeight;
   }
 
   /** Draws the rows that are seen; those that are there change only if what they show *isNew*. */
@@ -164,11 +206,14 @@ export class RunTable {
     this.place();
     const isAgain = this.cutNames() || isNew;
     const { listed } = this.store;
-    const { scrollTop, scrollLeft, clientHeight } = this.element;
+    const { scrollTop, scrollLeft, scrollWidth, clientHeight, clientWidth } = this.element;
     // Cells that stay in sight cost time in each frame: only a table that was moved to the side has them.
     this.element.classList.toggle("is-moved", scrollLeft > 0);
-    const first = Math.max(0, Math.floor(scrollTop / ROW) - SPARE);
-    const last = Math.min(listed.length, Math.ceil((scrollTop + clientHeight) / ROW) + SPARE);
+    this.element.classList.toggle("has-more", scrollLeft + clientWidth < scrollWidth - 1);
+    const first = Math.max(0, Math.floor(scrollTop / this.rowHeight) - SPARE);
+    const last = Math.min(listed.length, Math.ceil((scrollTop + clientHeight) / this.rowHeight) + SPARE);
+    const { metric } = this.columns.some(({ id }) => id === "curve") ? rankingOf(listed) : { metric: null };
+    if (metric !== null) this.sparks.want(metric, listed.slice(first, last).map(({ id }) => id));
     for (const [index, row] of this.rows) {
       if (index >= first && index < last) continue;
       row.element.remove();
@@ -189,7 +234,7 @@ export class RunTable {
   private emptyRow(index: number): Drawn {
     const element = html("div", { class: "row", role: "row", id: this.rowId(index), "aria-rowindex": index + 2 });
     const row = { element, run: this.store.listed[index]! };
-    element.style.transform = `translateY(${index * ROW}px)`;
+    element.style.transform = `translateY(${index * this.rowHeight}px)`;
     element.addEventListener("click", (event) => this.click(event, row.run, index));
     element.addEventListener("pointerenter", () => this.pointing.hover(row.run.id));
     element.addEventListener("pointerleave", () => this.pointing.hover(null));
@@ -210,12 +255,18 @@ export class RunTable {
 
   private cell(run: Run, column: Column, mark: HTMLElement | null): HTMLElement {
     const kind = column.isNumber ? "cell cell-number" : "cell";
-    if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, this.store.state.top.includes(run.id) && pin(run), nameLink(run, this.cuts.get(nameOf(run))));
+    if (column.id === "name") return html("div", { class: "cell cell-name", role: "gridcell" }, mark, this.store.state.top.includes(run.id) && pin(run), html("span", { class: "named" }, nameLink(run, this.cuts.get(nameOf(run))), this.settings.length > 0 && html("small", {}, this.settingsText(run))));
+    if (column.id === "curve") return html("div", { class: kind, role: "gridcell" }, this.sparks.of(run.id, this.store.look(run.id)));
     const text = column.text(run);
     if (column.id === "state") return html("div", { class: kind, role: "gridcell" }, stateChip(run));
     if (column.id === "progress" && run.progress !== null) return html("div", { class: kind, role: "gridcell" }, html("progress", { max: 1, value: run.progress, "aria-label": text }));
     const tone = column.id === "findings" ? (run.findings && run.findings.error > 0 ? " tone-bad" : " tone-warn") : "";
     return html("div", { class: `${kind}${tone}`, role: "gridcell", title: column.hint?.(run) ?? text }, text);
+  }
+
+  private settingsText(run: Run): string {
+    const values = this.settings.map((column) => [column.title.slice(column.title.lastIndexOf(".") + 1), column.text(run)]);
+    return values.flatMap(([title, text]) => (text === "" ? [] : `${title} ${text}`)).join(" · ");
   }
 
   private rowId(index: number): string {
@@ -258,7 +309,7 @@ export class RunTable {
   private key(event: KeyboardEvent): void {
     if (event.target !== this.element || event.altKey) return;
     const { listed } = this.store;
-    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 2);
+    const page = Math.max(1, Math.floor(this.element.clientHeight / this.rowHeight) - 2);
     const isCommand = event.ctrlKey || event.metaKey;
     const moves: { [key: string]: number } = {
       ArrowDown: this.active + 1, ArrowUp: this.active - 1, PageDown: this.active + page, PageUp: this.active - page, Home: 0, End: listed.length - 1,
@@ -282,11 +333,11 @@ export class RunTable {
     this.active = index;
     if (isExtending) this.extend(index);
     else this.anchor = index;
-    const top = index * ROW;
+    const top = index * this.rowHeight;
     const { scrollTop, clientHeight } = this.element;
     const seen = clientHeight - this.head.offsetHeight;
     if (top < scrollTop) this.element.scrollTop = top;
-    else if (top + ROW > scrollTop + seen) this.element.scrollTop = top + ROW - seen;
+    else if (top + this.rowHeight > scrollTop + seen) this.element.scrollTop = top + this.rowHeight - seen;
     this.draw();
     const run = this.store.listed[index];
     this.pointing.hover(run?.id ?? null);
@@ -314,13 +365,6 @@ export function nameLink(run: Run, text?: string): HTMLElement {
   const shown = text ?? name;
   const label = shown === name ? undefined : name;
   return html("a", { href: `#run/${encodeURIComponent(run.id)}`, class: "name", title: plain(run.id === "." ? run.name : run.id, 1000), "aria-label": label, tabindex: -1 }, html("span", { class: "name-text" }, shown));
-}
-
-/** Returns the cuts of names that take at most *room* pixels in an element, or without all that they share. */
-function cutToRoom(names: readonly string[], room: number, element: HTMLElement): ReadonlyMap<string, string> {
-  const pen = document.createElement("canvas").getContext("2d")!;
-  pen.font = getComputedStyle(element).font;
-  return cutShared(names, room, (text) => pen.measureText(text).width);
 }
 
 const STATES = { running: "writing now", complete: "ended", torn: "stopped without an end", damaged: "some lines cannot be read", unread: "not read yet" } as const;
