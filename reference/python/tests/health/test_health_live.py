@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from toyspec.core.reading.log_detection import DialectChoice
-from toyspec.health.checking import WatchedRun
-from toyspec.health.rules import rule_of
+from toyspec.health.checking import WatchedRun, alerts_of
+from toyspec.health.rules import Incidents, rule_of
 
 START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"a"}\n'
 END = b'{"kind":"run_end","t":99.0,"reason":"completed"}\n'
@@ -37,7 +37,7 @@ def watched(path: Path, *rules: dict[str, Any]) -> WatchedRun:
 
 def said(run: WatchedRun) -> list[tuple[str, str, float | None, int | None]]:
     """Return rule, event, step and line of what is new."""
-    return [(alert.rule, alert.event, alert.step, alert.line) for alert in run.poll()]
+    return [(alert.rule, alert.event, alert.step, alert.line) for _, alert in run.poll()]
 
 
 def test_each_incident_is_reported_once_as_the_log_grows(path: Path) -> None:
@@ -78,20 +78,21 @@ def test_alerts_of_the_log_count_unless_their_rule_is_evaluated_here(path: Path)
     own = b'{"kind":"alert","t":1.0,"rule":"%s","level":"%s","text":"%s","step":3,"metric":"m",'
     own += b'"value":2.5,"threshold":2}\n'
     path.write_bytes(START + own % (b"hot", b"warning", b"it is hot") + own % (b"nan", b"error", b"m is NaN"))
-    (alert,) = watched(path, NAN).poll()
+    ((_, alert),) = watched(path, NAN).poll()
     assert ("hot", "warning", "it is hot", "begun") == (alert.rule, alert.level, alert.text, alert.event)
     assert ("m", 2.5, 2.0, 3, 1.0, 2) == (
         alert.metric, alert.value, alert.threshold, alert.step, alert.time, alert.line,
     )  # fmt: skip
     with path.open("ab") as file:
         file.write((own % (b"hot", b"info", b"it is cool")).replace(b',"step"', b',"event":"recovered","step"'))
-    assert ["recovered"] == [alert.event for alert in watched(path, NAN).poll() if alert.level == "info"]
+    assert ["recovered"] == [alert.event for _, alert in watched(path, NAN).poll() if alert.level == "info"]
 
 
-def test_time_since_the_last_change_is_that_of_the_file(path: Path) -> None:
-    """A stall is found at the first poll of a log that has long not grown, unless it has ended."""
-    path.write_bytes(START + b"".join(map(step, range(1, 30))))
-    long_ago = time.time() - 5000
+@pytest.mark.parametrize(("later", "ago"), [(b"", 5000), (b'{"kind":"system","t":5000.0,"values":{"cpu":1}}\n', 0)])
+def test_time_since_the_last_step_is_that_of_the_file_and_of_later_records(path: Path, later: bytes, ago: int) -> None:
+    """A stall is found at the first poll of a log that has long no step, unless it has ended."""
+    path.write_bytes(START + b"".join(map(step, range(1, 30))) + later)
+    long_ago = time.time() - ago
     os.utime(path, (long_ago, long_ago))
     stall = {"name": "stall", "type": "stall", "seconds": 1000}
     run = watched(path, stall)
@@ -117,8 +118,31 @@ def test_ranks_are_watched_together(path: Path) -> None:
     """Each stream is read once, whoever names it, and an alert says which process it is of."""
     other = path.with_name("events.rank-2.jsonl")
     other.write_bytes(START + step(1, "null"))
+    path.write_bytes(START + b'{"kind":"alert","t":9.0,"rule":"own","level":"info","text":"it is slow","rank":2}\n')
+    alerts = [(stream, alert.rank) for stream, alert in alerts_of(str(path), [rule_of(NAN)], DialectChoice())]
+    assert [(str(other), 2), (str(path), 2)] == alerts
+    path.write_bytes(START)
     run = watched(path, NAN)
     for _ in range(2):
         run.add(str(other))
-    assert [(2, 1)] == [(alert.rank, alert.step) for alert in run.poll()]
+    assert [(str(other), 2, 1, 2)] == [(stream, alert.rank, alert.step, alert.line) for stream, alert in run.poll()]
+    run.close()
+
+
+def test_rank_that_joins_later_ends_no_incident_of_another(path: Path) -> None:
+    """The incident of the first rank, which had no number then, is over when its own steps come again."""
+    with path.open("ab") as file:
+        file.write(b"".join(map(step, range(1, 30))))
+    os.utime(path, (0, 0))
+    run, incidents = watched(path, {"name": "stall", "type": "stall", "seconds": 1000}), Incidents()
+    (other := path.with_name("events.rank-1.jsonl")).write_bytes(START + step(30))
+    found = []
+    for write in (b"", b"", step(2000)):
+        with path.open("ab") as file:
+            file.write(write)
+        for _, alert in run.poll():
+            incidents.take(alert)
+        found.append(len(incidents.open))
+        run.add(str(other))
+    assert [1, 1, 0] == found
     run.close()

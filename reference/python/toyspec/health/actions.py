@@ -101,13 +101,15 @@ class AlertDispatcher:
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._sent: dict[tuple[int, str], float] = {}
-        self._announced: set[tuple[int, tuple[str, str | None, int | None]]] = set()
+        self._announced: set[tuple[int, tuple[str, str | None, int]]] = set()
         self._is_given_up = False
         self.lost = 0
         """Number of alerts that were not handed over, since too many waited."""
 
-    def send(self, alert: HealthAlert) -> None:
+    def send(self, alert: HealthAlert, *, path: str | None = None) -> None:
         """Hand *alert* to each action that wants it: those of its level and its rule, and the end of what they had.
+
+        Its line is in the stream at *path*, by default the one of the run.
 
         Of the incidents of a rule that do not ask to stop, an action gets one an hour.
         """
@@ -122,7 +124,7 @@ class AlertDispatcher:
                 continue
             elif alert.event == "recovered":
                 self._announced.discard(key)
-            self._put(action, message_of(alert, run=self._run, path=self._path))
+            self._put(action, message_of(alert, run=self._run, path=path or self._path))
 
     def _is_flood(self, at: int, alert: HealthAlert) -> bool:
         """Return whether the action had an incident of the rule within the last hour; one that asks to stop is none."""

@@ -52,7 +52,7 @@ def check_health(
 
 
 def alerts_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> Iterator[tuple[str, HealthAlert]]:
-    """Yield the alerts of the stream at *path*, each with the path of its stream: that, or the one of a rank beside it.
+    """Yield the alerts of the stream at *path*, each with the path of the stream that has its line.
 
     Raises as ``check_health`` does.
     """
@@ -61,8 +61,7 @@ def alerts_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> Ite
     record_health = RecordHealth(rules, several=is_several)
     for rank, record in _records(streams, choice):
         for alert in record_health.take(record, rank=rank):
-            # What the log itself reports may name a rank that has no stream here.
-            yield streams.get(rank if alert.rank is None else alert.rank, streams[rank]), alert
+            yield streams[rank], alert
 
 
 def incidents_of(path: str, rules: Sequence[AnyRule], choice: DialectChoice) -> Incidents | None:
@@ -179,12 +178,11 @@ class WatchedRun:
                 self._health.evaluator.several = True
             self._streams[rank] = _WatchedStream(path, self._choice)
 
-    def poll(self) -> list[HealthAlert]:
-        """Return what is new: from the streams, and from the time since they grew."""
-        found: list[HealthAlert] = []
-        for rank, stream in self._streams.items():
-            found += stream.poll(self._health, rank)
-        return found
+    def poll(self) -> list[tuple[str, HealthAlert]]:
+        """Return what is new, from the streams and from the time since they grew; each with the path of its stream."""
+        return [
+            (stream.path, alert) for rank, stream in self._streams.items() for alert in stream.poll(self._health, rank)
+        ]
 
     def close(self) -> None:
         """Close the files."""
@@ -196,8 +194,10 @@ class _WatchedStream:
     """One stream of a run."""
 
     def __init__(self, path: str, choice: DialectChoice) -> None:
+        self.path = path
         self.follower = follow(path, until="forever", dialect=choice)
         self.has_ended = False
+        self._time: float | None = None
         self._is_first = True
         self.last = time.monotonic()
         """When it grew last, by the monotonic clock."""
@@ -211,9 +211,10 @@ class _WatchedStream:
             if isinstance(item, Record):
                 found += health.take(item, rank=rank)
                 self.has_ended = item.end is not None
+                self._time = item.time if item.time is not None else self._time
             if not self._is_first:
                 self.last = time.monotonic()
         self._is_first = False
         if not self.has_ended:
-            found += health.evaluator.idle(time.monotonic() - self.last, rank=rank)
+            found += health.evaluator.idle(time.monotonic() - self.last, rank=rank, time=self._time)
         return found

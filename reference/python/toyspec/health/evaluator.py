@@ -696,12 +696,14 @@ class HealthEvaluator:
             return [msgspec.structs.replace(alert, time=time) for alert in found]
         return found
 
-    def idle(self, seconds: float, *, rank: int = 0) -> list[HealthAlert]:
-        """Take in that the last record with progress was *seconds* ago."""
+    def idle(self, seconds: float, *, rank: int = 0, time: float | None = None) -> list[HealthAlert]:
+        """Take in that the last record with progress was *seconds* ago; with *time*, the last record, of that time."""
         process = self._processes.get(rank)
         found: list[HealthAlert] = []
         if process is None or not is_of_latest_attempt(rank, self._world_size):
             return found
+        if time is not None and process.last_time is not None:
+            seconds += max(0.0, time - process.last_time)
         for each in process.stalls:
             limit = _limit(each.rule, process)
             if seconds > limit and (process.last_step or 0) >= each.rule.after_step:

@@ -72,10 +72,10 @@ class GuardedRuns:
         """Look for runs, and at each; show what is new."""
         if time.monotonic() >= self._next_search:
             self._search()
-        for path, (run, dispatcher) in self._runs.items():
-            for alert in run.poll():
+        for run, dispatcher in self._runs.values():
+            for path, alert in run.poll():
                 self._hand_on(path, run, alert)
-                dispatcher.send(alert)
+                dispatcher.send(alert, path=path)
 
     def close(self) -> None:
         """Wait a bounded time for alerts that are on their way, and close the files."""

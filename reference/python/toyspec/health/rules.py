@@ -399,9 +399,12 @@ class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the rule asks the training to stop."""
 
     @property
-    def subject(self) -> tuple[str, str | None, int | None]:
-        """What an incident is about, the same at its begin and at its end: rule, metric and rank."""
-        return self.rule, self.metric, self.rank
+    def subject(self) -> tuple[str, str | None, int]:
+        """What an incident is about, the same at its begin and at its end: rule, metric and rank.
+
+        The rank is 0 too where none was known: others may join while the incident goes on.
+        """
+        return self.rule, self.metric, self.rank or 0
 
     @property
     def fact(self) -> str:
@@ -439,7 +442,7 @@ class Incidents:
     def __init__(self) -> None:
         self.by_rule: Counter[str] = Counter()
         """Number of incidents by the name of their rule."""
-        self._open: dict[tuple[str, str | None, int | None], HealthAlert] = {}
+        self._open: dict[tuple[str, str | None, int], HealthAlert] = {}
 
     def take(self, alert: HealthAlert) -> None:
         """Add the begin or the end of an incident; one that is settled is open."""
