@@ -51,6 +51,9 @@ def test_values_are_what_the_writer_makes_of_them(tmp_path: Path) -> None:
     assert theirs == ours
     lost = [{**each.get("left_out", {})} for log in (imported, written) for each in log if "left_out" in each]
     assert lost[0] == lost[1]
+    assert ["integers beyond 2^53 are rounded to the nearest binary64: large (1); huge (1)"] == [
+        each["text"] for each in imported if each.get("topic") == "rounded"
+    ]
     assert ledger.is_settled
     assert ("row: large", str(2**60 + 1)) == next(
         (each.place, each.value) for loss in ledger.losses if loss.cause == "binary64" for each in loss.examples

@@ -430,7 +430,7 @@ def test_whole_import_of_every_row_of_trackio(tmp_path: Path) -> None:
 _MLFLOW_META = "start_time: 1790000000000\nend_time: 1790000001000\nlifecycle_stage: active\n"
 # The largest number is one: only the database writes it for infinity.
 _MLFLOW_METRIC = """1790000000500 0.5 1
-1790000000600 0.25
+1790000000600 9007199254740993
 soon 1 2
 1790000000700 1.7976931348623157e+308 2
 1790000000701 inf 3
@@ -499,7 +499,7 @@ _ODD_SOURCES = {
         "metrics.json": '{"step":3,"loss":0.25,"best":"nan","word":"x","flag":true,"list":[1],"a":{"b":1},"a/b":2}',
         "params.yaml": "lr: 0.5\nrate: .nan\nnet: {depth: 2, rates: [.inf, 1]}\n",
         "plots/metrics/loss.tsv": "step\ttimestamp\tloss\n"
-        "0\t1790000000000\t0.5\n-1\t0\t0.25\n1\t\tinf\nx\t1\t2\n2\t5\n",
+        "0\t1790000000000\t0.5\n-1\t0\t0.25\n1\t\tinf\nx\t1\t2\n2\t5\n3\t\t9007199254740993\n",
         "plots/images/a.png": "no picture",
     },
     "mlflow": {

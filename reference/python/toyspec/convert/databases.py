@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from toyspec.convert.reports import DAMAGED, at_step
-from toyspec.convert.sources import files_below, head_of
+from toyspec.convert.sources import files_below, head_of, number_in
 from toyspec.core.errors import SourceError
 
 if TYPE_CHECKING:
@@ -136,4 +136,4 @@ class Points:
         query = "SELECT * FROM points ORDER BY wall, step, metric"
         for wall, step, epoch, metric, value in self._database.execute(query):
             members = {} if epoch is None or epoch < 0 else {"epoch": epoch}
-            yield from intake.values(wall, step, {metric: float(value)}, at_step(step, metric), **members)
+            yield from intake.values(wall, step, {metric: number_in(value)}, at_step(step, metric), **members)

@@ -14,7 +14,7 @@ from toyspec.convert.databases import Points
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest
 from toyspec.convert.reports import DAMAGED, REPEATED
-from toyspec.convert.sources import drop_files, files_at, files_below, head_of, name_below, needed
+from toyspec.convert.sources import drop_files, files_at, files_below, head_of, name_below, needed, number_in
 from toyspec.core.files import open_file
 from toyspec.core.format.flattening import flattened
 from toyspec.logs.mapping import not_finite
@@ -69,7 +69,7 @@ def _points(path: str, metric: str, ledger: Ledger) -> Iterator[tuple[float | No
             row = line.decode("utf-8", "backslashreplace").rstrip("\r\n").split("\t")
             cells = dict(zip(header, row, strict=False)) if len(row) == len(header) else {}
             try:
-                step, value = int(cells["step"]), float(cells[header[-1]])
+                step, value = int(cells["step"]), number_in(cells[header[-1]])
                 stamp = int(cells["timestamp"]) / 1000 if cells.get("timestamp") else None
                 is_whole = line.endswith(b"\n") and -_LIMIT <= step < _LIMIT
             except (KeyError, ValueError, OverflowError):

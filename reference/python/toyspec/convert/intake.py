@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from functools import lru_cache
 from itertools import islice
 from math import inf, isfinite
@@ -29,6 +30,7 @@ from toyspec.convert.reports import (
     step_member,
     step_of,
 )
+from toyspec.core.escaping import shortened
 from toyspec.core.format.canonical import InvalidEventError, RecordRefusedError, encode_record
 from toyspec.core.format.redaction import Redaction
 from toyspec.core.runs.stream_ends import END_UNKNOWN
@@ -53,6 +55,7 @@ NUMBERS: Final = frozenset([float, int])
 # What is not the same in every writer of JSON.
 _ODD: Final = re.compile(r"[^ !#-\[\]-~]")
 _LARGEST_EXACT: Final = 2**53
+_MOST_NAMED: Final = 100
 _NOT_COUNTED: Final = frozenset(["kind", "t", "started_at", "name", "config"])
 PHASES: Final = frozenset(["train", "eval", "decode", "serve"])
 _encode = msgspec.json.encode
@@ -71,6 +74,7 @@ class Intake:
         self._complete = complete
         self._end: dict[str, Any] | None = None
         self._completions = Completions()
+        self._rounded: Counter[str] = Counter()
 
     def begin(
         self, wall: float | None, *, config: Any = None, rest: Mapping[str, Any] | None = None, **facts: Any
@@ -150,6 +154,7 @@ class Intake:
             number = numbers.get(name)
             if type(number) is int and abs(number) > _LARGEST_EXACT and (kept := _binary64(number)) != number:
                 ledger.changed(ROUNDED, f"{place}: {name}", number, kept)
+                self._rounded[name] += 1
             ledger.done()
         self.has_metrics = self.has_metrics or bool(numbers)
         if numbers or (texts and key == "values"):
@@ -255,6 +260,10 @@ class Intake:
             text = "; ".join(f"{loss.count} {loss.cause} ({loss.meaning})" for loss in lost)
             note = {"kind": "note", "t": self.timeline.last, "text": f"left out by the import: {text}", "topic": TOPIC}
             yield self._line(note | {key: each for key, each in counts.items() if each})
+        if self._rounded:
+            names = "; ".join(f"{shortened(name)} ({count})" for name, count in self._rounded.most_common(_MOST_NAMED))
+            text = f"integers beyond 2^53 are rounded to the nearest binary64: {names}"
+            yield self._line({"kind": "note", "t": self.timeline.last, "text": text, "topic": "rounded"})
         if self._end is None and reason is None:
             ledger.note("the source does not say how the run ended, so it has no run_end")
             text = "the source does not say how the run ended"

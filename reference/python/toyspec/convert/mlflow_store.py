@@ -16,7 +16,7 @@ from toyspec.convert.databases import databases_with, files_of, opened, queried,
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest, is_wall
 from toyspec.convert.reports import DAMAGED, NO_PLACE, NOT_UTF8, Cause, at_step
-from toyspec.convert.sources import drop_files, files_below
+from toyspec.convert.sources import drop_files, files_below, number_in
 from toyspec.core.files import open_file
 from toyspec.core.format.numbers import digits_of
 from toyspec.core.places.addresses import without_secrets
@@ -256,9 +256,10 @@ def _metrics(key: str, path: str, run_id: str, ledger: Ledger) -> Iterator[tuple
 def _line(words: list[bytes]) -> tuple[float, int, int] | None:
     """Return value, time in milliseconds and step of a line: time, value, step, or without a step in old ones."""
     try:
-        timestamp, value = int(words[0]), float(words[1])
+        timestamp, value = int(words[0]), number_in(words[1])
         step = int(words[2]) if len(words) > 2 else 0
     except (ValueError, IndexError):
         return None
     limit = 1 << 63
+    value = float(value) if abs(value) >= limit else value
     return (value, timestamp, step) if -limit <= timestamp < limit and -limit <= step < limit else None

@@ -39,6 +39,14 @@ def json_of(text: Any) -> Any:
         return None
 
 
+def number_in(text: str | bytes) -> float:
+    """Return the number that *text* is, an integer exactly; raise ValueError if it is not one."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
 def is_file(path: str) -> bool:
     """Return whether *path* is a regular file; raise OSError if it cannot be found out."""
     return stat.S_ISREG(os.stat(path).st_mode)

@@ -151,7 +151,7 @@ class RunProgress:
 
     def admit_step(self, step: int, phase: str) -> None:
         """Raise InvalidEventError when *step* is not greater than the last one of *phase*."""
-        last = self.last_of(phase)
+        last = self._last_steps.get(phase, -1)
         if step <= last:
             fact = f"step {step} after step {last} in phase {phase}: step numbers must increase"
             raise InvalidEventError(f"{fact}; to repeat steps, write run_resume first")

@@ -500,6 +500,7 @@ class RunStream:
             if type(value.get("step")) is int and kind not in _FRAMING_KINDS and self._is_early:
                 self.resumption.keep(value, is_counted=is_counted)
             self._append(PlacedRecord(line, kind, self._progress.take, (kind, value)))
+            self._watch.last = max(self._watch.last, self._progress.time)
             self._say_hidden(hidden)
             if kind == "run_resume":
                 superseded, lost = self.resumption.superseded(value["from_step"])
@@ -657,7 +658,6 @@ class RunStream:
             let_through(error)
             self._after_error(file, error, record)
             return
-        self._watch.last = max(self._watch.last, self._progress.time)
         if self._dropped.outage and not self._progress.ended:
             self._write_note(file)
         elif self._dropped.has_news:
