@@ -41,6 +41,7 @@ _DIGIT = re.compile(rb"\s*[\"']?[-+]?\.?\d", re.ASCII)
 _DIGITS = b"0123456789"
 _NUMBER_OR_WORD = re.compile(rb"(?i)[0-9]|nan|inf")
 _BETWEEN_WORDS = re.compile(r"[^a-z0-9]+", re.ASCII)
+_ARRAY = re.compile(rb'"(\w+)"\s*:\s*\[\s*\{', re.ASCII)
 _ESCAPES = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]", re.ASCII)
 _SHOWN_KEYS = 3
 # Deeper members are not looked at.
@@ -110,12 +111,13 @@ def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", keys:
     if is_lines and all(line[:1] == b"{" for line in head.split(b"\n") if line.strip()):
         # What the message of a record quotes is not the record.
         impossible |= {"pattern"}
+    dialect: Dialect | None
     for dialect in sorted(dialects, key=lambda each: _order(each, name)):
         kind = dialect.form.type
         if kind in impossible or (kind == "csv" and not _may_be_table(head, dialect.form.delimiter)):
             continue
-        # An inner object of one that has several lines is not a line of output.
-        if not has_text(head, dialect) or (kind == "pattern" and opening == b"{" and decode_lenient(head) is not None):
+        dialect = _matching(dialect, head, is_lines=is_lines)  # noqa: PLW2901 - the array may be a member
+        if dialect is None:
             continue
         if keys.columns:
             dialect = with_columns(dialect, keys.columns)  # noqa: PLW2901 - the user has named a part of it
@@ -126,6 +128,18 @@ def recognize(head: bytes, dialects: Sequence[Dialect], *, name: str = "", keys:
         if _fits(dialect, rows, keys):
             return read_as(dialect, rows, keys=keys, head=head)
     return None
+
+
+def _matching(dialect: Dialect, head: bytes, *, is_lines: bool) -> Dialect | None:
+    """Return *dialect* if *head* has its text, for the array in the object of a document; None if it has not."""
+    kind, is_object = dialect.form.type, head.lstrip(_SPACE)[:1] == b"{"
+    is_free = dialect.rank == "guess" and kind == "document" and is_object and not is_lines
+    inner = _ARRAY.search(head) if is_free else None
+    if inner is not None:
+        return msgspec.structs.replace(dialect, form=msgspec.structs.replace(dialect.form, rows=inner[1].decode()))
+    # An inner object of one that has several lines is not a line of output.
+    is_quoted = kind == "pattern" and is_object and decode_lenient(head) is not None
+    return None if is_quoted or not has_text(head, dialect) else dialect
 
 
 def _impossible_forms(opening: bytes, *, has_object: bool, is_lines: bool) -> frozenset[str]:
