@@ -23,7 +23,7 @@ from codegen.records import records_module, viewer_records
 from codegen.reference_pages import reference_pages
 from codegen.ruby_tables import ruby_tables
 from codegen.rule_texts import rule_texts_module
-from codegen.runs import facts_schema, page_losses, runs_module, viewer_runs
+from codegen.runs import facts_schema, runs_module, viewer_runs
 from codegen.rust_tables import rust_tables
 from codegen.spec_tables import spec_pages
 from codegen.tables import (
@@ -85,7 +85,6 @@ def outputs() -> dict[str, str]:
     made["reference/viewer/src/generated/media.ts"] = viewer_media()
     made["reference/viewer/src/generated/records.ts"] = viewer_records()
     made["reference/viewer/src/generated/runs.ts"] = viewer_runs()
-    made["reference/typescript/page/loss-names.ts"] = page_losses()
     made |= spec_pages() | c_header()
     made[f"{_PACKAGE}/rule_texts.py"] = rule_texts_module(made)
     return made | project_files(sources.ROOT) | navigation(sources.ROOT) | reference_pages() | originals_page()

@@ -1,6 +1,5 @@
 /** Checks streams one after the other, and reports how far it is. */
 
-import { MOST_PARTS } from "./curve.js";
 import { checkStream, type Progress, type ReadError, type Skipped, type Verdict } from "./verdicts.js";
 import { noStream, onlyOtherFormats } from "../src/messages.js";
 import type { FromWorker } from "./messages.js";
@@ -9,32 +8,28 @@ import type { Stream } from "./selection.js";
 import { UnpackingError } from "./unpacking.js";
 
 const REPORT_EVERY_MS = 100;
-/** What the page holds of the curves of all runs together stays below a hundred megabytes. */
-const ALL_PARTS = 200_000;
-const LEAST_PARTS = 100;
 
 /** Checks the streams; what comes of each goes to *post*, `done` last. */
 export async function checkAll(streams: readonly Stream[], post: (message: FromWorker) => void): Promise<void> {
   let reported = 0;
-  const mostParts = Math.min(MOST_PARTS, Math.max(LEAST_PARTS, Math.floor(ALL_PARTS / streams.length)));
   for (const [index, stream] of streams.entries()) {
     const onProgress = (bytes: number) => {
       if (performance.now() - reported < REPORT_EVERY_MS) return;
       reported = performance.now();
       post({ type: "progress", index, bytes });
     };
-    post({ index, ...(await outcomeOf(stream, onProgress, mostParts)) });
+    post({ index, ...(await outcomeOf(stream, onProgress)) });
   }
   post({ type: "done" });
 }
 
 type OutcomeOf = { type: "verdict"; verdict: Verdict } | { type: "error"; error: ReadError } | { type: "skipped"; skipped: Skipped };
 
-async function outcomeOf(stream: Stream, onProgress: Progress, mostParts: number): Promise<OutcomeOf> {
+async function outcomeOf(stream: Stream, onProgress: Progress): Promise<OutcomeOf> {
   const { path, blob, isBundle, isBelow } = stream;
   if (blob === null && !isBundle) return { type: "error", error: { path, message: noStream } };
   try {
-    const verdict = await checkStream(stream, onProgress, mostParts);
+    const verdict = await checkStream(stream, onProgress);
     const { profile, findings } = verdict.report;
     // Damage can take the profile from a stream; only a broken seal shows then that it is a run.
     if (isBelow && profile === null && !verdict.breaksSeal) return { type: "skipped", skipped: { path, message: findings[0]!.message } };

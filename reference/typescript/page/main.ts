@@ -10,8 +10,12 @@ import { keepOffline } from "./offline.js";
 import { outcomeView } from "./outcome-view.js";
 import { fragmentOf, holdsSelection, LinkError, selectionIn } from "./permalink.js";
 import { jsonReport } from "./report.js";
-import { type Selection, streamsIn } from "./selection.js";
+import { HANDED, type Selection, streamsIn } from "./selection.js";
 import { sentence, shownPath, textReport } from "./text-report.js";
+
+const program = document.querySelector<HTMLScriptElement>('script[src$="/page/main.js"]');
+/** Where the viewer is; null for a page that was saved, which has none beside it. */
+const VIEWER = program && new URL("../toyspec-viewer.html", program.src);
 
 class Checker {
   private readonly checking = new Checking();
@@ -22,6 +26,7 @@ class Checker {
   private readonly actions = html("div", { class: "tc-actions", hidden: true });
   private readonly results = html("div", { class: "tc-results" });
   private readonly input: InputView;
+  private selection: Selection = { files: [], folders: [] };
 
   constructor(root: HTMLElement) {
     const cancel = button("Cancel", {}, () => this.cancel());
@@ -48,7 +53,8 @@ class Checker {
   private async take(selecting: Promise<Selection>): Promise<void> {
     this.clear("Looking for streams …");
     try {
-      const streams = streamsIn(await selecting);
+      this.selection = await selecting;
+      const streams = streamsIn(this.selection);
       if (streams.length === 0) {
         this.say("Nothing to check: no file and no folder was given.");
         return;
@@ -106,6 +112,7 @@ class Checker {
       copier("Copy as text", () => textReport(entries)),
       copier("Copy as JSON", () => jsonReport(entries)),
       this.linker(outcome),
+      VIEWER !== null && button("See the curves", {}, () => show(this.selection, VIEWER)),
     );
     this.actions.hidden = false;
   }
@@ -129,6 +136,17 @@ class Checker {
     );
     return place;
   }
+}
+
+/** Opens the viewer on a selection, which it asks for once it is there. */
+function show(selection: Selection, viewer: URL): void {
+  const opened = window.open(`${viewer}${HANDED}`);
+  const answer = ({ source, origin }: MessageEvent) => {
+    if (source !== opened || origin !== location.origin) return;
+    window.removeEventListener("message", answer);
+    opened?.postMessage(selection, { targetOrigin: origin });
+  };
+  window.addEventListener("message", answer);
 }
 
 /** Returns a button that copies what *make* returns, and reports it. */

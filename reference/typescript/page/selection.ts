@@ -60,6 +60,8 @@ export interface Stream {
   earlier?: string[];
 }
 
+/** The hash of a viewer that asks the page that opened it for a selection. */
+export const HANDED = "#handed";
 const EVENTS = "events.jsonl";
 export const MEDIA_FOLDER = "media";
 export const ANNOTATIONS = "annotations.jsonl";

@@ -1,9 +1,7 @@
 /** Shows everything about one stream. */
 
 import { bytesView } from "./bytes-view.js";
-import { curvesView } from "./curve-view.js";
 import { html } from "./elements.js";
-import { factsView } from "./facts-view.js";
 import { grouped, size } from "./figures.js";
 import { findingsView } from "./findings-view.js";
 import type { Verdict } from "./verdicts.js";
@@ -12,7 +10,7 @@ import { counted, shownPath, stateText } from "./text-report.js";
 
 /** Returns the details of a stream. */
 export function verdictView(verdict: Verdict): HTMLElement {
-  const { report, bytes, facts, look } = verdict;
+  const { report, bytes, look } = verdict;
   return html(
     "article",
     { class: "tc-verdict" },
@@ -21,8 +19,6 @@ export function verdictView(verdict: Verdict): HTMLElement {
     report.state && html("p", { class: "tc-counts" }, countsOf(verdict)),
     bytes && !look && bytesView(bytes),
     findingsView(verdict),
-    facts && curvesView(facts),
-    facts && factsView(facts),
   );
 }
 
@@ -50,7 +46,7 @@ function countsOf(verdict: Verdict): string {
 function meaning(verdict: Verdict): string {
   const { report, bytes, look } = verdict;
   if (look) return `This looks like ${look.look}, not like a training log in JSON Lines.`;
-  if (report.profile === null && report.state !== null) return "This is not a log in a format that toyspec knows. Its numbers are drawn all the same where it has some.";
+  if (report.profile === null && report.state !== null) return "This is not a log in a format that toyspec knows.";
   switch (report.state) {
     case "complete":
       return report.profile === "toy/v1" ? "The run has ended, and every line can be read." : "Every line can be read, to the last byte.";

@@ -1,16 +1,13 @@
 /** Checks one stream of a selection, with the files beside it. */
 
-import { type FileReport, reportMissing, type Sidecar, StreamChecker } from "../src/checker.js";
+import { type FileReport, reportMissing, StreamChecker } from "../src/checker.js";
 import type { Look } from "../src/looks.js";
 import { streamName } from "../src/profiles.js";
 import { readAsync, type Record, textIn } from "../src/reader.js";
 import { hasManifest } from "../src/sidecars.js";
 import type { Beside } from "../src/stream-rules.js";
 import { PROFILES } from "../src/tables.js";
-import { validateText } from "../src/line-validation.js";
 import { ByteCounter, type ByteMap } from "./byte-map.js";
-import { MOST_PARTS } from "./curve.js";
-import { FactsTaker, type RunFacts } from "./run-facts.js";
 import { addSealFindings } from "./seals.js";
 import type { RunPlace, Stream } from "./selection.js";
 import { readSidecar } from "./sidecar-files.js";
@@ -22,7 +19,6 @@ export interface Verdict {
   bytes: ByteMap | null;
   /** The first bytes after the last LF. */
   fragment: Uint8Array;
-  facts: RunFacts | null;
   /** What the file is known as, if it is not a log. */
   look: Look | null;
   /** True where the file is compressed, and what it holds was checked. */
@@ -49,21 +45,13 @@ export type Progress = (bytes: number) => void;
 const FRAGMENT_BYTES = 400;
 const NOTHING = new Uint8Array();
 
-/** Returns the verdict on a stream, with at most *mostParts* parts of each curve; rejects where it cannot be read. */
-export async function checkStream(stream: Stream, onProgress: Progress = () => {}, mostParts: number = MOST_PARTS): Promise<Verdict> {
+/** Returns the verdict on a stream; rejects where it cannot be read. */
+export async function checkStream(stream: Stream, onProgress: Progress = () => {}): Promise<Verdict> {
   const { path, blob } = stream;
-  if (blob === null) return { report: reportMissing(path), bytes: null, fragment: NOTHING, facts: null, look: null, isPacked: false, breaksSeal: false };
+  if (blob === null) return { report: reportMissing(path), bytes: null, fragment: NOTHING, look: null, isPacked: false, breaksSeal: false };
   const sidecars = await Promise.all(stream.sidecars.map(readSidecar));
   const counter = new ByteCounter(blob.size);
-  const facts = new FactsTaker(mostParts);
-  const watch = {
-    takesValues: true,
-    record: facts.record.bind(facts),
-    gap(offset: number, length: number) {
-      counter.gap(offset, length);
-      facts.gap();
-    },
-  };
+  const watch = { gap: counter.gap.bind(counter) };
   const { name, directory } = stream;
   const beside = stream.place && (await besideAt(stream.place));
   const checker = new StreamChecker({ path, name, hasManifest: hasManifest(sidecars), directory, beside, watch });
@@ -76,10 +64,9 @@ export async function checkStream(stream: Stream, onProgress: Progress = () => {
     checker.feed(chunk);
   }
   const report = checker.finish(streamName(stream.name) === PROFILES["toy/v1"].file ? sidecars : []);
-  if (report.profile === "kaun/v1") takeManifest(facts, sidecars);
   const isBroken = stream.sealed !== undefined && (await addSealFindings(report, stream.name, stream.sealed));
   const bytes = counter.map(report.bytes, report.bytes - committed);
-  return { report, bytes, fragment, facts: facts.facts(), look: checker.look ?? null, isPacked: await isGzip(blob), breaksSeal: isBroken };
+  return { report, bytes, fragment, look: checker.look ?? null, isPacked: await isGzip(blob), breaksSeal: isBroken };
 }
 
 /** Returns what the rules of the stream of a rank ask for. */
@@ -110,10 +97,4 @@ function joined(start: Uint8Array, more: Uint8Array): Uint8Array {
   whole.set(start);
   whole.set(more.subarray(0, whole.length - start.length), start.length);
   return whole;
-}
-
-function takeManifest(facts: FactsTaker, sidecars: readonly Sidecar[]): void {
-  const manifest = sidecars.find((sidecar) => sidecar.name === "run.json")?.data;
-  const value = manifest ? validateText(manifest, true).value : null;
-  if (value) facts.manifest(value);
 }

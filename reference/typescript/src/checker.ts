@@ -40,7 +40,7 @@ export interface Watch {
    * offsets are 0, and a record is right until the next one comes.
    */
   takesValues?: boolean;
-  record(record: ObjectNode, kind: string | null, profile: ProfileName | null): void;
+  record?(record: ObjectNode, kind: string | null, profile: ProfileName | null): void;
   gap(offset: number, length: number, reason: string): void;
 }
 
@@ -157,7 +157,7 @@ export class StreamChecker {
     this.rules = new StreamRules(profile, this.options.beside);
     const { watch } = this.options;
     // Who watches is given every member of a record, mostly with its text.
-    if (!watch || watch.takesValues) this.prover = new Prover(profile, watch !== undefined);
+    if (!watch?.record || watch.takesValues) this.prover = new Prover(profile, watch?.record !== undefined);
     if (this.gaps > 0) this.rules.gap();
   }
 
@@ -173,7 +173,7 @@ export class StreamChecker {
     this.last = { line: number, lineOffset: offset, byte: 0 };
     const record = shapes!.node();
     const hits = this.rules!.observe({ record, kind, known: true, bad: NOTHING_BAD, line: number });
-    this.options.watch?.record(record, kind, this.collector.profile!);
+    this.options.watch?.record?.(record, kind, this.collector.profile!);
     if (hits.length > 0) {
       const line: Line = { number, offset, length, data: chunk.subarray(from, end - 1), text: null, isTidy: false, head: NO_BYTES };
       this.reportHits(line, validateLine(line, this.limit).value!, hits);
@@ -198,7 +198,7 @@ export class StreamChecker {
     this.lastKind = kind;
     this.last = lineStart(line);
     const hits = this.rules!.observe({ record, kind, known: true, bad: NOTHING_BAD, line: line.number });
-    this.options.watch?.record(record, kind, this.collector.profile!);
+    this.options.watch?.record?.(record, kind, this.collector.profile!);
     if (hits.length > 0) this.reportHits(line, validateLine(line, this.limit).value!, hits);
   }
 
@@ -241,7 +241,7 @@ export class StreamChecker {
     const profile = this.collector.profile ?? null;
     this.records++;
     if (profile === null) {
-      this.options.watch?.record(record, null, profile);
+      this.options.watch?.record?.(record, null, profile);
       return;
     }
     const tag = PROFILES[profile].tag;
@@ -256,7 +256,7 @@ export class StreamChecker {
     this.last = lineStart(line);
     this.reportHits(line, record, this.rules!.observe({ record, kind, known: table !== undefined, bad, line: line.number }));
     if (this.directory !== undefined && table && kind === "run_start") this.compareWithDirectory(line, record, bad);
-    this.options.watch?.record(record, kind, profile);
+    this.options.watch?.record?.(record, kind, profile);
   }
 
   private reportFields(line: Line, kind: string, problems: RecordProblem[]): ReadonlySet<string> {

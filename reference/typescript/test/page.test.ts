@@ -4,7 +4,6 @@ import { test } from "node:test";
 import { deflateRawSync } from "node:zlib";
 
 import { ByteCounter } from "../page/byte-map.js";
-import { Series } from "../page/curve.js";
 import { duration, figure, size } from "../page/figures.js";
 import { checkStream } from "../page/verdicts.js";
 import { fragmentOf, LinkError, MOST_BYTES, selectionIn } from "../page/permalink.js";
@@ -18,26 +17,6 @@ function folder(name: string, files: { [path: string]: string | Uint8Array<Array
   return { files: [], folders: [{ name, files: Object.entries(files).map(([path, data]) => ({ path, blob: new Blob([data]) })) }] };
 }
 
-test("a curve of any length keeps its extremes in few parts", () => {
-  const series = new Series("loss");
-  for (let step = 1; step <= 100_000; step++) series.add(step, step === 77_777 ? 9 : step === 5 ? -9 : 1 / step);
-  const { parts, count, least, first, last } = series.curve();
-  assert.ok(parts.length <= 4096);
-  assert.equal(parts.reduce((sum, part) => sum + part.count, 0), count);
-  assert.equal(Math.max(...parts.map((part) => part.greatest!)), 9);
-  assert.deepEqual([first?.step, last?.step, least], [1, 100_000, { step: 5, value: -9 }]);
-  assert.deepEqual([parts[0]?.from, parts.at(-1)?.to], [1, 100_000]);
-});
-
-test("what is done again is left out, and nothing finite gives no value", () => {
-  const series = new Series("loss");
-  for (const [step, value] of [[1, 4], [2, null], [3, 2], [2, 3], [3, 1]] as const) series.add(step, value);
-  const { parts, earlier, notFinite } = series.curve();
-  assert.deepEqual(parts.map((part) => part.last), [4, 3, 1]);
-  assert.deepEqual(earlier.map((part) => part.last), [null, 2]);
-  assert.equal(notFinite, 1);
-});
-
 test("every byte is committed, in a gap or in the fragment", () => {
   const counter = new ByteCounter(1_000_000);
   for (let offset = 0; offset < 900_000; offset += 100) counter.gap(offset, 10);
@@ -46,14 +25,12 @@ test("every byte is committed, in a gap or in the fragment", () => {
   assert.deepEqual([map.gaps, map.gapBytes, map.stretches], [9000, 90_000, [{ from: 0, to: 899_910 }]]);
 });
 
-test("a verdict accounts for the bytes and knows the run", async () => {
+test("a verdict accounts for the bytes", async () => {
   const stream = START + '{"kind":"step","t":1.0,"step":1,"loss":2.5}\nNaN\n{"kind":"st';
   const [found] = streamsIn(folder("run", { "run/events.jsonl": stream }));
-  const { report, bytes, facts, fragment } = await checkStream(found!);
+  const { report, bytes, fragment } = await checkStream(found!);
   assert.deepEqual([report.state, report.records, bytes?.gapBytes, bytes?.fragment], ["damaged", 2, 4, 11]);
   assert.equal(new TextDecoder().decode(fragment), '{"kind":"st');
-  assert.deepEqual(facts?.start.find(([name]) => name === "run_id"), ["run_id", "run"]);
-  assert.deepEqual([facts?.steps, facts?.curves.map((curve) => curve.name)], [{ first: 1, last: 1 }, ["loss"]]);
 });
 
 test("the stream of a rank is listed with the stream and the media of its bundle", () => {

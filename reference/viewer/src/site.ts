@@ -2,7 +2,7 @@
 
 import { button, fill, html } from "../../typescript/page/elements.js";
 import { dropped, picked } from "../../typescript/page/picking.js";
-import { isStreamName, type PickedFile, type Selection } from "../../typescript/page/selection.js";
+import { HANDED, isStreamName, type PickedFile, type Selection } from "../../typescript/page/selection.js";
 import { addressesIn, fetched, PATIENCE_SECONDS } from "./addresses.js";
 import { App } from "./app.js";
 import { digestIn, Folder } from "./backends/folder.js";
@@ -47,7 +47,20 @@ class Site {
       return;
     }
     this.welcome();
+    if (location.hash === HANDED && window.opener) this.ask(window.opener as Window);
     if (location.hash.startsWith(LINKED)) void this.fetch();
+  }
+
+  /** Shows the selection of the page that opened this one. */
+  private ask(opener: Window): void {
+    const take = ({ source, origin, data }: MessageEvent<Selection>) => {
+      if (source !== opener || origin !== location.origin) return;
+      window.removeEventListener("message", take);
+      history.replaceState(null, "", location.pathname);
+      this.take(data);
+    };
+    window.addEventListener("message", take);
+    opener.postMessage(HANDED, location.origin);
   }
 
   /** Shows the runs at the addresses of the link. */

@@ -71,17 +71,12 @@ def test_file_of_another_kind(checker: Page, data: bytes, name: str, look: str, 
 
 
 def test_log_of_another_program(checker: Page) -> None:
-    """JSON Lines of another program have one finding, and curves of whatever is a number."""
+    """JSON Lines of another program have one finding, which names its keys."""
     lines = [json.dumps({"global_step": 10 * i, "train": {"loss": 5 / i}, "tokens": i}) for i in range(1, 9)]
     pick_text(checker, "\n".join(lines) + "\n", "train.jsonl")
     status(checker)
     expect(checker.locator(".tc-finding")).to_have_count(1)
     expect(checker.locator(".tc-message")).to_contain_text("keys global_step, train, tokens")
-    assert ["train.loss", "tokens"] == checker.get_by_label("measure").locator("option").all_inner_texts()
-    checker.get_by_label("measure").select_option("tokens")
-    expect(checker.locator(".tc-extremes")).to_have_text(
-        "first 1, last 8 at global_step 80, lowest 1 at global_step 10"
-    )
 
 
 def test_marked_keys(checker: Page) -> None:
@@ -94,34 +89,6 @@ def test_marked_keys(checker: Page) -> None:
     expect(findings.filter(has_text="duplicate-key").locator("code:has(mark)")).to_have_text(
         '{"kind":"note","t":1.0,"text":"a: \\"b\\"","tex\\"t" : 1,"text":"b"}'
     )
-
-
-def test_gaps_and_resumes(checker: Page) -> None:
-    """The curve is parted where lines are missing, and shows where the run was resumed."""
-    lines = [*STEPS[:10], "{\n", *STEPS[20:], '{"kind":"run_resume","t":41.0,"from_step":30}\n']
-    pick_text(checker, START + "".join(lines) + STEPS[30].replace('"t":31', '"t":42'))
-    status(checker)
-    expect(checker.locator(".tc-mark-gap")).to_have_count(1)
-    expect(checker.locator(".tc-mark-resume")).to_have_count(1)
-    legend = checker.locator(".tc-legend").last
-    for text in ("1 place where lines cannot be read", "1 resume", "earlier attempts"):
-        expect(legend).to_contain_text(text)
-    drawn = checker.locator(".tc-attempt").last.locator(".tc-trace").get_attribute("d") or ""
-    assert 2 == drawn.count("M")
-    checker.get_by_label("measure").select_option("lr")
-    expect(checker.locator(".tc-extremes")).to_contain_text("first 0.5")
-
-
-def test_mean_within_its_band(checker: Page) -> None:
-    """Where more values share a column than can be drawn, the line is their mean and the band holds them all."""
-    lines = [f'{{"kind":"step","t":{i}.0,"step":{i},"loss":{(i % 2) * 2}}}\n' for i in range(1, 20_001)]
-    pick_text(checker, START + "".join(lines))
-    status(checker)
-    expect(checker.locator(".tc-legend").last).to_contain_text("lowest to highest")
-    assert (checker.locator(".tc-band").last.get_attribute("d") or "").endswith("Z")
-    checker.locator(".tc-curve").focus()
-    checker.keyboard.press("Home")
-    expect(checker.locator(".tc-readout")).to_have_text("step 1 to 8: loss mean 1, 0 to 2")
 
 
 def test_page_without_a_network(checker: Page) -> None:
@@ -142,6 +109,6 @@ def test_checker_as_one_file(browser: Browser, site: Path) -> None:
     page.goto((site / "assets/checker/toyspec-check.html").as_uri())
     pick_text(page, START + "".join(STEPS) + END.replace("9.0", "99.0"))
     assert "1 run: complete · no findings" == status(page)
-    expect(page.locator(".tc-curve")).to_be_visible()
+    expect(page.get_by_role("button", name="See the curves")).to_have_count(0)
     assert [] == errors
     context.close()

@@ -41,7 +41,7 @@ def checker(page: Page) -> Page:
 
 
 def test_one_file(checker: Page) -> None:
-    """A file that was picked shows its state, its finding with the place marked, and the run's metadata."""
+    """A file that was picked shows its state, its finding with the place marked."""
     pick_text(checker, START + GLUED + END)
     assert "1 run: damaged · 1 error" == status(checker)
     finding = checker.locator(".tc-finding")
@@ -49,7 +49,6 @@ def test_one_file(checker: Page) -> None:
     expect(finding.locator(".tc-line code")).to_have_text(GLUED.strip())
     expect(finding.locator("mark")).to_have_text("k")
     expect(checker.get_by_text("1 gap 59 bytes")).to_be_visible()
-    expect(checker.locator(".tc-facts")).to_contain_text("demo")
 
 
 def test_dropped_files(checker: Page) -> None:
@@ -160,24 +159,18 @@ def test_many_findings(checker: Page) -> None:
     expect(checker.locator(".tc-suppressed")).to_contain_text("30 more, counted but not listed")
 
 
-def test_curve(checker: Page) -> None:
-    """The curve can be read value by value with the keys, and has a logarithmic scale where that can be."""
-    steps = "".join(
-        f'{{"kind":"step","t":{i}.0,"step":{i},"loss":{"null" if i == 5 else 100 / i}}}\n' for i in range(1, 10)
-    )
-    pick_text(checker, START + steps)
+def test_curves_are_those_of_the_viewer(checker: Page) -> None:
+    """The viewer opens on what was given, with its findings and its curves."""
+    steps = "".join(f'{{"kind":"step","t":{i}.0,"step":{i},"loss":{100 / i}}}\n' for i in range(1, 10))
+    pick_text(checker, START + steps + END)
     status(checker)
-    curve = checker.locator(".tc-curve")
-    assert "1 not finite" in (curve.get_attribute("aria-label") or "")
-    curve.focus()
-    for key, text in (("Home", "step 1: loss 100"), ("ArrowRight", "step 2: loss 50"), ("End", "step 9: loss 11.1111")):
-        checker.keyboard.press(key)
-        expect(checker.locator(".tc-readout")).to_have_text(text)
-    linear = checker.locator(".tc-trace").last.get_attribute("d")
-    checker.get_by_label("logarithmic").check()
-    assert linear != checker.locator(".tc-trace").last.get_attribute("d")
-    pick_text(checker, START + steps.replace("100", "-1"))
-    expect(checker.get_by_label("logarithmic")).to_be_visible()
+    with checker.expect_popup() as opening:
+        checker.get_by_role("button", name="See the curves").click()
+    viewer = opening.value
+    expect(viewer.locator("#part-findings")).to_contain_text("The check finds nothing")
+    expect(viewer.locator(".chart")).to_have_count(1)
+    assert not viewer.url.endswith("#handed")
+    viewer.close()
 
 
 def large_log(path: Path, size: int) -> int:
@@ -268,7 +261,6 @@ def test_phone(watch: Watch, scheme: Any) -> None:
     for stream in page.locator(".tc-stream").all():
         stream.click()
         assert PHONE[0] == page.evaluate("document.documentElement.scrollWidth")
-        assert page.locator(".tc-curve").bounding_box()["width"] <= PHONE[0]
 
 
 def test_page_without_the_checker(page: Page) -> None:
