@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { spanOf, spikesOf } from "../src/charts/anomalies.js";
 import { addLine, Coverage } from "../src/charts/crowd.js";
-import { csv } from "../src/charts/exporting.js";
+import { csv, legendOf } from "../src/charts/exporting.js";
 import { draw } from "../src/charts/drawing.js";
 import { addToEnvelope, differences, emptyEnvelope, grouped, isGroup, missingText } from "../src/charts/grouping.js";
 import { hasPositive, nearest, placer, type Plot, type Series, valueAt, valueRange, visible, wholeRange } from "../src/charts/plot.js";
@@ -341,4 +341,16 @@ test("settings are compared with results by scales of their own", () => {
   assert.equal(scaleOf(runs, "config.lr").range.isLog, true);
   assert.deepEqual(scaleOf(runs, "config.arch").values, [0, 1, 0]);
   assert.deepEqual(scaleOf(runs, "config.arch").marks, [{ value: 0, text: "a0" }, { value: 1, text: "a1" }]);
+});
+
+test("every name of a legend is whole and inside of the picture, or counted", () => {
+  const look = { colour: 0, dash: [] };
+  const measure = (text: string) => 7 * text.length;
+  for (const [count, letters] of [[1, 4], [7, 20], [50, 19], [3, 300], [9, 60]] as const) {
+    const names = Array.from({ length: count }, (_, at) => ({ text: `${at}-`.padEnd(letters, String(at)), look }));
+    const { entries, rows, more } = legendOf(names, { left: 10, width: 316, line: 12, rows: 12 }, measure);
+    assert.equal(entries.length + more, count);
+    assert.ok(rows <= 12 && entries.every(({ lines, x, y }) => lines.every((line) => x + 22 + measure(line) <= 326) && y + 12 * lines.length <= 12 * rows));
+    assert.deepEqual(entries.map(({ lines }) => lines.join("")), names.slice(0, entries.length).map(({ text }) => text));
+  }
 });

@@ -11,7 +11,7 @@ import { ticks } from "./ticks.js";
 /** What both the canvas and the maker of SVG can do. */
 export type Pen = Pick<
   CanvasRenderingContext2D,
-  | "beginPath" | "moveTo" | "lineTo" | "closePath" | "stroke" | "fill" | "rect" | "arc" | "clip" | "save" | "restore" | "setLineDash" | "fillText"
+  | "beginPath" | "moveTo" | "lineTo" | "closePath" | "stroke" | "fill" | "rect" | "arc" | "clip" | "save" | "restore" | "setLineDash" | "fillText" | "translate" | "rotate"
   | "strokeStyle" | "fillStyle" | "lineWidth" | "globalAlpha" | "font" | "textAlign" | "textBaseline" | "lineJoin" | "lineCap"
 >;
 
@@ -35,6 +35,8 @@ export interface Manner {
   ratio: number;
   /** Whether runs that are background have colours too: those of a result or a setting. */
   isColoured: boolean;
+  /** Whether flags and marks are left out. */
+  isBare?: boolean;
   /** Family and size of the text. */
   font: string;
   size: number;
@@ -81,6 +83,7 @@ export function draw(pen: Pen, plot: Plot, manner: Manner, drawCrowd?: DrawCrowd
   if (isCrowd) drawCrowd!(crowd, { colour: manner.colours.quiet, alpha: crowd[0]!.smooth ? FAINT.smoothed : FAINT.plain });
   const inCrowd = new Set(isCrowd ? crowd : []);
   for (const series of order) drawSeries(pieces, series, inCrowd.has(series) && isBackground(series, manner));
+  if (manner.isBare) return pen.restore();
   drawFlags(pieces);
   const marked = [...plot.background, ...order];
   drawBackgroundMarks(pieces, marked.filter((series) => isBackground(series, manner)));

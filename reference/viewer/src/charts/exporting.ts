@@ -1,6 +1,7 @@
 /** Writes a chart as PNG, SVG or CSV. */
 
 import { button, fill, html } from "../../../typescript/page/elements.js";
+import { columnOf } from "../columns.js";
 import { cutShared } from "../names.js";
 import { plain, short } from "../text.js";
 import { type Look, tintOf } from "../palette.js";
@@ -14,6 +15,7 @@ import { isGroup } from "./grouping.js";
 import { type Plot, seriesName, type Series } from "./plot.js";
 import { SvgPen } from "./svg-pen.js";
 import { coloursOnPaper } from "./theme.js";
+import { ticks } from "./ticks.js";
 
 /** A picture for a purpose: pixels of the layout, of which a PNG has *ratio* each. */
 interface Layout {
@@ -31,13 +33,13 @@ const LAYOUTS: { readonly [name: string]: Layout } = {
 };
 const FONTS: { readonly [name: string]: string } = { "Sans serif": "system-ui, Helvetica, Arial, sans-serif", Serif: "'Times New Roman', Times, serif" };
 const SIZES = [8, 9, 10, 11, 12, 14, 16, 18, 20];
-/** Share of the width that names take at most, and the width of a letter as a share of its height. */
-const [BESIDE, LETTER] = [0.3, 0.56];
-/** Width of the mark before a name. */
-const MARK = 22;
+/** Share of the height that the legend takes at most, and the height of its lines as a share of that of the text. */
+const [MOST_LEGEND, LINE] = [0.45, 1.5];
+/** Width of the mark before a name and of the gap after it, and height of the numbers of the axis x. */
+const [MARK, GAP, X_NUMBERS] = [22, 14, 17];
 
 /** What the user chose last: a paper has several pictures. */
-const chosen = { layout: Object.keys(LAYOUTS)[0]!, font: Object.keys(FONTS)[0]!, size: 12, isOnPaper: false };
+const chosen = { layout: Object.keys(LAYOUTS)[0]!, font: Object.keys(FONTS)[0]!, size: 12, isOnPaper: false, hasLegend: true, hasMarks: true };
 
 /** Returns the menu of a chart that writes files. */
 export function exportMenu(chart: Chart): HTMLElement {
@@ -65,6 +67,8 @@ export function exportMenu(chart: Chart): HTMLElement {
       select("Font", Object.keys(FONTS), chosen.font, (value) => (chosen.font = value)),
       select("Text", SIZES.map((each) => `${each} px`), `${chosen.size} px`, (value) => (chosen.size = Number.parseInt(value))),
       select("Colours", ["of the page", "for paper"], chosen.isOnPaper ? "for paper" : "of the page", (value) => (chosen.isOnPaper = value === "for paper")),
+      select("Legend", ["below", "left out"], chosen.hasLegend ? "below" : "left out", (value) => (chosen.hasLegend = value === "below")),
+      select("Marks", ["shown", "left out"], chosen.hasMarks ? "shown" : "left out", (value) => (chosen.hasMarks = value === "shown")),
       choose("PNG image", (made) => png(chart, made)),
       choose("SVG image", (made) => save(chart, "svg", new Blob([svg(chart, made)], { type: "image/svg+xml" }))),
       choose("CSV table", ({ plot }) => void rawPlot(chart, plot).then((raw) => save(chart, "csv", new Blob([csv(raw, chart.state.x)], { type: "text/csv" })))),
@@ -88,14 +92,26 @@ interface Named {
   look: Look;
 }
 
-/** A picture that is laid out: its plot, and the names beside it. */
+/** A name of the legend, in lines that fit, and where it begins. */
+interface Entry extends Named {
+  lines: readonly string[];
+  x: number;
+  y: number;
+}
+
+/** A picture that is laid out: its plot, and the legend below it. */
 interface Made extends Layout {
   plot: Plot;
   manner: Manner;
-  names: readonly Named[];
+  entries: readonly Entry[];
+  /** How many names have no room, and where the legend begins. */
+  more: number;
+  below: number;
   scale: Colouring["scale"];
-  beside: number;
+  scaleTitle: string;
 }
+
+type Measure = (text: string) => number;
 
 function layOut(chart: Chart): Made | null {
   const layout = LAYOUTS[chosen.layout]!;
@@ -103,17 +119,55 @@ function layOut(chart: Chart): Made | null {
   const { size } = chosen;
   const first = chart.plotIn({ left: 0, top: 0, width, height }, ratio);
   if (!first) return null;
-  const { scale = null, groups = [] } = chart.colouring ?? {};
+  const font = FONTS[chosen.font]!;
+  const ruler = html("canvas", {}).getContext("2d")!;
+  ruler.font = `${size}px ${font}`;
+  const measure: Measure = (text) => ruler.measureText(text).width;
+  const { scale = null, groups = [] } = chosen.hasLegend ? (chart.colouring ?? {}) : {};
   const means = first.series.filter(({ run }) => isGroup(run));
   const listed = first.hasGroups && means.length > 0 ? means : first.series.filter(({ isQuiet }) => !isQuiet);
-  const names: Named[] = scale ? [] : groups.length > 0 ? [...groups] : listed.map((series) => ({ text: seriesName(series), look: series.look }));
-  const longest = scale ? 8 : Math.max(0, ...names.map(({ text }) => [...text].length));
-  const beside = longest === 0 || (names.length === 1 && means.length === 0) ? 0 : Math.min(width * BESIDE, longest * size * LETTER + MARK + 8);
-  const left = 20 + 5 * size * LETTER;
-  const top = 2.6 * size;
-  const plot = chart.plotIn({ left, top, width: width - left - beside - size, height: height - top - 22 - 2.6 * size }, ratio);
-  const manner = { ...chart.manner(), ...(chosen.isOnPaper ? { colours: coloursOnPaper() } : {}), hovered: null, ratio, font: FONTS[chosen.font]!, size };
-  return plot && { ...layout, plot, manner, names, scale, beside };
+  const all: Named[] = scale ? [] : groups.length > 0 ? [...groups] : listed.map((series) => ({ text: seriesName(series), look: series.look }));
+  const names = !chosen.hasLegend || (all.length === 1 && means.length === 0) ? [] : all;
+  const line = LINE * size;
+  const legend = legendOf(names, { left: size, width: width - 2 * size, line, rows: Math.floor((MOST_LEGEND * height) / line) }, measure);
+  const rows = scale ? 1 : legend.rows;
+  const below = height - rows * line - (rows > 0 ? size / 2 : 0);
+  // The axis x has its numbers and its name below it.
+  const box = { left: 0, top: size, width: width - size, height: below - size - X_NUMBERS - 2.4 * size };
+  const numbers = ticks(first.y, "value", Math.max(2, Math.round(box.height / (3.8 * size)))).map(({ text }) => measure(text));
+  box.left = 1.6 * size + Math.max(...numbers, 0) + 12;
+  box.width -= box.left;
+  const plot = chart.plotIn(box, ratio);
+  const manner = { ...chart.manner(), ...(chosen.isOnPaper ? { colours: coloursOnPaper() } : {}), hovered: null, ratio, font, size, isBare: !chosen.hasMarks };
+  return plot && { ...layout, plot, manner, scale, scaleTitle: columnOf(chart.state.colour)?.title ?? "", below, more: legend.more, entries: legend.entries.map((each) => ({ ...each, y: below + each.y })) };
+}
+
+/** Returns names in as many columns as fit, each whole, or on several lines where it is wider than the picture. */
+export function legendOf(names: readonly Named[], room: { left: number; width: number; line: number; rows: number }, measure: Measure): { entries: Entry[]; rows: number; more: number } {
+  const cuts = cutShared(names.map(({ text }) => text), room.width - MARK, measure);
+  const texts = names.map(({ text }) => broken(cuts.get(text)!, room.width - MARK, measure));
+  const cell = MARK + GAP + Math.max(0, ...texts.flat().map(measure));
+  const columns = Math.max(1, Math.min(names.length, Math.floor((room.width + GAP) / cell)));
+  const entries: Entry[] = [];
+  let used = 0;
+  for (let at = 0; at < names.length; at += columns) {
+    const row = texts.slice(at, at + columns);
+    const lines = Math.max(...row.map(({ length }) => length));
+    // The last row says how many have no room.
+    if (used + lines > room.rows - (at + columns < names.length ? 1 : 0)) break;
+    for (const [column, each] of row.entries()) entries.push({ ...names[at + column]!, lines: each, x: room.left + column * cell, y: used * room.line });
+    used += lines;
+  }
+  const more = names.length - entries.length;
+  return { entries, rows: used + (more > 0 ? 1 : 0), more };
+}
+
+/** Returns a text in lines of a width, broken after what is between words, or anywhere in a long word. */
+function broken(text: string, width: number, measure: Measure): string[] {
+  const lines = [""];
+  const put = (part: string) => (lines.at(-1) === "" || measure(lines.at(-1)! + part) <= width ? (lines[lines.length - 1] += part) : lines.push(part));
+  for (const word of text.split(/(?<=[-_/ ,=:·])/)) measure(word) > width ? [...word].forEach(put) : put(word);
+  return lines;
 }
 
 function png(chart: Chart, made: Made): void {
@@ -141,54 +195,60 @@ function picture(pen: Pen, chart: Chart, made: Made): void {
   draw(pen, plot, manner);
   pen.globalAlpha = 1;
   pen.textBaseline = "middle";
-  pen.textAlign = "left";
+  pen.textAlign = "center";
   pen.fillStyle = manner.colours.text;
-  pen.font = `600 ${size + 2}px ${font}`;
-  pen.fillText(plain([chart.metric, chart.also].filter(Boolean).join(" and "), 100), plot.box.left, 1.3 * size);
   pen.font = `${size}px ${font}`;
-  pen.textAlign = "right";
-  pen.fillText(AXIS_TITLES[chart.state.x], plot.box.left + plot.box.width, height - 0.8 * size);
-  beside(pen, made);
+  const { box } = plot;
+  pen.fillText(AXIS_TITLES[chart.state.x], box.left + box.width / 2, box.top + box.height + X_NUMBERS + 1.6 * size);
+  const title = plain([chart.metric, chart.also].filter(Boolean).join(" and "), 200);
+  // A name that is longer than its axis has smaller letters.
+  const ruler = html("canvas", {}).getContext("2d")!;
+  ruler.font = pen.font;
+  pen.font = `${Math.min(1, (height - 4) / ruler.measureText(title).width) * size}px ${font}`;
+  pen.save();
+  pen.translate(0.9 * size, Math.max(box.top + box.height / 2, ruler.measureText(title).width / 2 + 2));
+  pen.rotate(-Math.PI / 2);
+  pen.fillText(title, 0, 0);
+  pen.restore();
+  pen.font = `${size}px ${font}`;
+  pen.textAlign = "left";
+  legend(pen, made);
 }
 
-/** Writes what the colours mean to the right of the curves: a name for each, or the scale of numbers. */
-function beside(pen: Pen, { plot: { box }, manner: { colours, size }, names, scale, beside: room }: Made): void {
-  const left = box.left + box.width + 12;
-  pen.textAlign = "left";
+/** Writes what the colours mean below the curves: a name for each, or the scale of numbers. */
+function legend(pen: Pen, { plot: { box }, manner: { colours, size }, entries, more, below, scale, scaleTitle, height }: Made): void {
+  const line = LINE * size;
   if (scale) {
-    for (let row = 0; row < SCALE_ROWS; row++) {
-      pen.fillStyle = tintOf(1 - (row + 0.5) / SCALE_ROWS);
+    const width = Math.min(box.width / 2, 200);
+    const [left, y] = [box.left + (box.width - width) / 2, below + line / 2];
+    for (let at = 0; at < SCALE_STEPS; at++) {
+      pen.fillStyle = tintOf((at + 0.5) / SCALE_STEPS);
       pen.beginPath();
-      pen.rect(left, box.top + (box.height * row) / SCALE_ROWS, 10, box.height / SCALE_ROWS + 0.5);
+      pen.rect(left + (width * at) / SCALE_STEPS, y - 4, width / SCALE_STEPS + 0.5, 8);
       pen.fill();
     }
     pen.fillStyle = colours.text;
-    pen.fillText(short(scale.high, 4), left + 15, box.top + size / 2);
-    pen.fillText(short(scale.low, 4), left + 15, box.top + box.height - size / 2);
+    pen.fillText(short(scale.high, 4), left + width + 6, y);
+    pen.textAlign = "right";
+    pen.fillText(`${scaleTitle} ${short(scale.low, 4)}`, left - 6, y);
     return;
   }
-  if (room === 0) return;
-  const line = 1.5 * size;
-  const most = Math.max(1, Math.floor(box.height / line));
-  const shown = names.length > most ? names.slice(0, most - 1) : names;
-  const cuts = cutShared(shown.map(({ text }) => text), Math.floor((room - MARK) / (size * LETTER)));
-  shown.forEach(({ text, look }, at) => {
-    const y = box.top + line * (at + 0.5);
+  for (const { lines, look, x, y } of entries) {
     pen.strokeStyle = look.tint ?? colours.runs[look.colour] ?? colours.text;
     pen.lineWidth = 2;
     pen.setLineDash([...look.dash]);
     pen.beginPath();
-    pen.moveTo(left, y);
-    pen.lineTo(left + MARK - 6, y);
+    pen.moveTo(x, y + line / 2);
+    pen.lineTo(x + MARK - 6, y + line / 2);
     pen.stroke();
     pen.fillStyle = colours.text;
-    pen.fillText(cuts.get(text)!, left + MARK, y);
-  });
+    for (const [at, text] of lines.entries()) pen.fillText(text, x + MARK, y + line * (at + 0.5));
+  }
   pen.setLineDash([]);
-  if (shown.length < names.length) pen.fillText(`${names.length - shown.length} more`, left, box.top + line * (shown.length + 0.5));
+  if (more > 0) pen.fillText(`and ${more} more`, size + MARK, height - line / 2 - size / 2);
 }
 
-const SCALE_ROWS = 60;
+const SCALE_STEPS = 60;
 
 /** Points of a run beyond which the table has its buckets: their `count` is the number of points of each. */
 const MOST_RAW = 200_000;

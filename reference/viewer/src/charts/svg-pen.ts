@@ -66,6 +66,15 @@ export class SvgPen implements Pen {
     this.parts.push(`<clipPath id="${id}"><path d="${this.path.join("")}"/></clipPath><g clip-path="url(#${id})">`);
   }
 
+  translate(x: number, y: number): void {
+    this.parts.push(`<g transform="translate(${round(x)} ${round(y)})`);
+  }
+
+  /** Turns what follows around the place that was last translated to. */
+  rotate(angle: number): void {
+    this.parts.push(` rotate(${round((angle * 180) / Math.PI)})">`);
+  }
+
   setLineDash(segments: Iterable<number>): void {
     this.dash = [...segments].join(" ");
   }
