@@ -134,7 +134,8 @@ def test_earlier_logs_of_a_run_are_named(tmp_path: Path, capsys: pytest.CaptureF
         with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
             run.log(loss=loss)
     capsys.readouterr()
-    assert "complete, 2 earlier logs" in printed(capsys, "ls", tmp_path)
+    for said, option in (("complete, 2 earlier logs", ()), ('"earlier_logs":2', ("--json",))):
+        assert said in printed(capsys, "ls", tmp_path, *option)
     names = "events.jsonl.prev, events.jsonl.prev-1"
     assert f"2 earlier logs of this run: {names}" in printed(capsys, "show", tmp_path / "a")
     said = "1 run: complete · no findings · 2 earlier logs not checked"

@@ -28,7 +28,7 @@ COLUMNS = {
     "stream": "VARCHAR", **{each: _TYPES[column["type"]] for each, column in RUN_COLUMNS.items()},
     "annotated": "BOOLEAN", "said": "JSON", "dialect": "JSON", "world_size": "BIGINT", "unended_ranks": "JSON",
     "day": "DATE", "as_of": "BIGINT", "alerts": "BIGINT", "open_alerts": "BIGINT",
-    "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT", "loss_not_finite": "BOOLEAN",
+    "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT", "loss_not_finite": "BOOLEAN", "earlier_logs": "BIGINT",
     "config": "JSON", "model": "JSON", "settings": "JSON", "run_start": "JSON", "run_end": "JSON", "metrics": "JSON",
     "metrics_left_out": "BIGINT", "findings": "JSON", "identity": "VARCHAR",
 }  # fmt: skip

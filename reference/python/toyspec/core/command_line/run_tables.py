@@ -11,7 +11,6 @@ from toyspec.core.command_line.terminal import Style, Terminal, columns
 from toyspec.core.escaping import shortened
 from toyspec.core.generated.runs import TITLES
 from toyspec.core.places.addresses import is_address, path_in
-from toyspec.core.reading.run_files import earlier_logs
 from toyspec.core.runs.columns import value_of
 
 if TYPE_CHECKING:
@@ -90,8 +89,8 @@ def print_table(  # noqa: PLR0913 - each says another thing of the table
 def _row(facts: RunFacts, root: str | None, more: Sequence[str]) -> list[str]:
     name = "" if facts.name == facts.run else f' "{shortened(facts.name)}"'
     state = f"{facts.state_text}{'?' if facts.read == 'ends' else ''}{', sealed' if facts.sealed else ''}"
-    kept = len(earlier_logs(facts.stream))
-    remarks = [*facts.warnings, *([counted(kept, "earlier log")] if kept else [])]
+    kept = [counted(facts.earlier_logs, "earlier log")] if facts.earlier_logs else []
+    remarks = [*facts.warnings, *kept]
     return [
         shown(_relative(facts, root)) + name + (" *" if facts.starred else ""),
         ", ".join([state, *remarks]) + (_ahead(facts) if facts.state == "running" else ""),

@@ -87,6 +87,8 @@ class RunFacts(RunColumns, frozen=True, kw_only=True, omit_defaults=True):
     """What the run itself says where an annotation says otherwise: some of name, group, tags and notes."""
     dialect: DialectUse | None = None
     """How the log of another program was read."""
+    earlier_logs: int = 0
+    """Number of logs of the run that later starts moved away; none is known of in a store."""
     loss_not_finite: bool = False
     """Whether the run has a loss at its end that is not finite."""
     world_size: int | None = None

@@ -26,7 +26,7 @@ from toyspec.core.reading.attempts import Attempts, Placing, world_size_of
 from toyspec.core.reading.log_detection import HEAD_BYTES, DialectChoice, manifest_start, read_manifest
 from toyspec.core.reading.reader import is_other_document, read, unknown_format
 from toyspec.core.reading.records import Record, RecordFeed, Row, RowBlock, count_missing, nothing_missing
-from toyspec.core.reading.run_files import run_of
+from toyspec.core.reading.run_files import earlier_logs, run_of
 from toyspec.core.reading.sealed_files import has_seal
 from toyspec.core.reading.step_blocks import StepBlock, latest
 from toyspec.core.reading.stream_files import locate_stream, stream_size, unpacked_head
@@ -231,7 +231,7 @@ class RunSummary:
             final_loss=loss, loss_not_finite=has_loss and loss is None,
             seconds=seconds, started_at=self._started_at(start), records=extent.records, bytes=extent.size,
             stream=self.path, read="ends" if extent.records is None else "whole",
-            annotated=said.count > 0,
+            earlier_logs=len(earlier_logs(self.path)), annotated=said.count > 0,
             said={key: value for key, value in own.items() if now[key] != value},
             dialect=self.dialect, **processes,
             settings=settings if self.is_settled else None,
