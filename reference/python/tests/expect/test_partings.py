@@ -13,6 +13,7 @@ from growing_runs import joined
 from planted_partings import CAUSES, PLANTS, train
 from toyspec.core.errors import StreamError
 from toyspec.core.reading.log_detection import DialectChoice
+from toyspec.core.runs.history import PlacedCurve, _At
 from toyspec.expect.measurements import is_compared
 from toyspec.expect.partings import Comparison, NotComparableError, Tolerance, compare_runs
 
@@ -225,6 +226,17 @@ def test_what_measures_the_machine_is_not_compared(name: str, *, expected: bool)
     assert is_compared(name) is expected
     assert is_compared(name, [name])
     assert not is_compared(name, ["other*"])
+
+
+def test_curves_are_copied_once() -> None:
+    """Values that are neither whole steps nor floats make a list of an array, not one for each of them."""
+    curve = PlacedCurve()
+    kept = []
+    for line in (1, 2):
+        curve.add(1, line / 2, "text", _At(line, line, None))
+        kept.append((curve.steps, curve.values))
+    assert kept[0][0] is kept[1][0]
+    assert kept[0][1] is kept[1][1]
 
 
 def test_runs_that_cannot_be_compared(tmp_path: Path) -> None:

@@ -191,6 +191,8 @@ class PlacedCurve:
         self.values: array[float] | list[Cell] = array("d")
         """NaN where a value was not finite and the record does not say what it was."""
         self._places: list[tuple[int, _At]] = []
+        self._next_line = 0
+        self._phase: str | None = None
 
     def line_of(self, index: int) -> int:
         """Return the number of the line of a value; negative where it is in that line or a later one."""
@@ -204,10 +206,13 @@ class PlacedCurve:
     def add(self, attempt: int, step: float, value: Cell, at: _At) -> None:
         """Add a value."""
         del attempt
-        self._begin(at)
-        if type(step) is not int or abs(step) >= _TOO_LARGE:
+        if at.line != self._next_line or at.phase != self._phase:
+            self._begin(at)
+        self._next_line = at.line + 1
+        # An array is copied once: most curves are whole numbers and floats throughout.
+        if (type(step) is not int or abs(step) >= _TOO_LARGE) and type(self.steps) is array:
             self.steps = list(self.steps)
-        if type(value) is not float:
+        if type(value) is not float and type(self.values) is array:
             self.values = list(self.values)
         self.steps.append(step)  # type: ignore[arg-type]
         self.values.append(value)  # type: ignore[arg-type]
@@ -215,17 +220,15 @@ class PlacedCurve:
     def extend(self, attempt: int, found: step_blocks.Column, at: _At) -> None:
         """Add the values of successive records, the first of which is *at*."""
         del attempt
-        self._begin(at)
+        if at.line != self._next_line or at.phase != self._phase:
+            self._begin(at)
+        self._next_line = at.line + len(found.steps)
         self.steps.extend(found.steps)
         self.values.extend(found.values)
 
     def _begin(self, at: _At) -> None:
-        count = len(self.steps)
-        if self._places:
-            first, last = self._places[-1]
-            if at.line > 0 and at.line == last.line + count - first and at.phase == last.phase:
-                return
-        self._places.append((count, at))
+        self._places.append((len(self.steps), at))
+        self._phase = at.phase
 
 
 _C = TypeVar("_C", "_Column", PlacedCurve)
@@ -356,7 +359,7 @@ class _Table(Generic[_C]):
         is_asked = False
         for sort, found in parts:
             for name, value in found.items():
-                column = self._column(sort, name)
+                column = self.columns.get((sort, name)) or self._column(sort, name)
                 if column is not None:
                     is_asked = True
                     cell = value if type(value) in (float, str) else _number(value)
