@@ -159,6 +159,7 @@ OF_COMMAND: dict[tuple[str, str], tuple[str, ...]] = {
     ("ls", "--columns"): ("lr,loss,best.val/acc,nan.loss,errors,alerts,config.opt.name", "nothing"),
     ("check", "--color"): ("always",),
     ("samples", "--sort"): ("reward", "nothing"),
+    ("expect", "--steps"): ("2,3", "-1"),
 }
 """What it is given with one command."""
 _FOREIGN = ("other", "parts", "entries", "whole")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toyspec.expect import bands as expect_bands
     from toyspec.expect import live as expect_live
+    from toyspec.expect import partings as expect_partings
     from toyspec.health import checking as health_checking
     from toyspec.health import options as health_options
     from toyspec.health import run_health
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     __all__ = [
         "expect_bands",
         "expect_live",
+        "expect_partings",
         "health_checking",
         "health_options",
         "ray_cluster",
@@ -26,6 +28,7 @@ else:
     _MODULES = {
         "expect_bands": "toyspec.expect.bands",
         "expect_live": "toyspec.expect.live",
+        "expect_partings": "toyspec.expect.partings",
         "health_checking": "toyspec.health.checking",
         "health_options": "toyspec.health.options",
         "ray_cluster": "toyspec.stores.ray_cluster",

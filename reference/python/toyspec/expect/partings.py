@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from itertools import accumulate
-from math import inf, isfinite, sqrt, ulp
+from math import ceil, inf, isfinite, sqrt, ulp
 from sys import float_info
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -224,8 +224,8 @@ class _Pair:
             and tolerance.accepts(a.values[at], b.values[at], noise.at(a.steps[at]) if noise else 0.0)
         ):
             at += 1
-        self.compared = at
         left = [each.steps[at] for each in (a, b) if at < len(each.steps)]
+        self.compared = at
         if not left:
             return None
         step = min(left)
@@ -233,6 +233,7 @@ class _Pair:
             self._side(log, curve, at) if at < len(curve.steps) and curve.steps[at] == step else None
             for log, curve in zip(self._logs, self._curves, strict=True)
         ]
+        self.compared += None not in sides
         owner = 0 if sides[0] else 1
         log = self._logs[owner]
         what: Literal["value", "step", "metric", "rank"] = "value"
@@ -319,7 +320,7 @@ def _ulps(a: float, b: float) -> tuple[int, Literal[32, 64]]:
     a, b = float(a), float(b)
     is_narrow = binary32(a) == a and binary32(b) == b
     unit = ulp(max(abs(a), abs(b))) * (2.0**29 if is_narrow else 1)
-    return round(abs(a / unit - b / unit)), 32 if is_narrow else 64
+    return ceil(abs(a / unit - b / unit)), 32 if is_narrow else 64
 
 
 def _line_from(log: _Log, line: int, name: str, step: Step) -> int:

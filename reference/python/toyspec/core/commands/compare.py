@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toyspec.core import rooms
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, runs_at
-from toyspec.core.command_line.figures import shown
+from toyspec.core.command_line.figures import counted, shown
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.run_tables import fact_cell, print_table
 from toyspec.core.command_line.tables import Side, cut, cut_apart, width
 from toyspec.core.command_line.terminal import Terminal, tell
-from toyspec.core.errors import StreamError
+from toyspec.core.errors import StreamError, ToyspecError
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.generated.runs import TITLES
 from toyspec.core.places.addresses import public
@@ -26,12 +27,15 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
+    from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.runs.run_facts import RunFacts
     from toyspec.core.runs.summary import RunSummary
 
 # Members that differ in every run, or are the same in every run_start; a name is among the results.
 _NO_SETTINGS = frozenset(["kind", "schema", "t", "run_id", "name", "started_at", "created_at", "schema_version"])
 _NAME_CHARS = 40
+_MOST_BYTES = 16 << 20
+"""Of two runs together: beyond, their values are not compared without being asked for."""
 _VALUE_COLUMNS = 28
 _RESULTS = ("name", "state", "reason", "error", "last_step", "final_loss", "seconds")
 
@@ -76,8 +80,29 @@ def run(options: Namespace) -> int:
     sides: list[Side] = ["left"]
     sides += ["right"] * len(runs)
     table = [head, *_results(facts, names), *_settings(runs)]
-    print_table(table, sides, Terminal(color=options.color), droppable=range(len(runs), 1, -1))
+    terminal = Terminal(color=options.color)
+    print_table(table, sides, terminal, droppable=range(len(runs), 1, -1))
+    if len(facts) == 2:
+        terminal.lines(_parting(facts, choice))
     return exit_codes.OK
+
+
+def _parting(runs: Sequence[RunFacts], choice: DialectChoice) -> list[str]:
+    """Return where two runs part, in a line; none for runs that have nothing in common."""
+    a, b = (each.path for each in runs)
+    more = f"`toyspec bisect {shown(a)} {shown(b)}`"
+    if sum(each.bytes or 0 for each in runs) > _MOST_BYTES:
+        return ["", f"{more} finds the first step at which they differ"]
+    partings = rooms.expect_partings
+    try:
+        found = partings.compare_runs(a, b, tolerance=partings.Tolerance(), choice=choice)
+    except ToyspecError:
+        return []
+    if not found.partings:
+        return ["", f"no value differs: {counted(found.values, 'value')} of {counted(len(found.equal), 'metric')}"]
+    first = found.partings[0]
+    place = f" at step {first.step}" if first.step >= 0 else ""
+    return ["", f"first differs{place}: {shortened(first.metric)}; {more} says more"]
 
 
 def _results(runs: Sequence[RunFacts], names: Sequence[str]) -> Iterator[list[str]]:

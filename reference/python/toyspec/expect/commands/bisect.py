@@ -116,7 +116,8 @@ def _print(found: Comparison, terminal: Terminal) -> None:
         return
     first = found.partings[0]
     phase = f", {first.phase}" if first.phase else ""
-    print(f"first differs at step {cell(first.step, _exact)}: {shortened(first.metric)} (rank {first.rank}{phase})")
+    place = f" at step {first.step}" if first.step >= 0 else ""
+    print(f"first differs{place}: {shortened(first.metric)} (rank {first.rank}{phase})")
     for title, side in (("A", first.a), ("B", first.b)):
         place = _LACKS[first.what] if side is None else f"{shown(side.file)}:{side.line}  {_exact(side.value)}"
         print(f"  {title}  {place}")
