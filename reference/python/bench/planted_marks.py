@@ -1,8 +1,9 @@
 """Counts the planted marks that the viewer paints at their places and heights, on the canvas and in what it exports.
 
 In each folder some runs have a step of ``HIGH``, a NaN, a line that cannot be read, and a resumption. The pixels of the
-picture say whether each is there: a spike with 98 % of its height, at most one pixel from its step, and every other
-mark at the bottom, at most one pixel from its step. Places without a mark must have none.
+picture say whether each is there: a spike with 98 % of its height, or of that of its tick where the chart has ticks,
+at most one pixel from its step, and every other mark at the bottom, at most one pixel from its step. Places without a
+mark must have none.
 """
 
 from __future__ import annotations
@@ -202,10 +203,10 @@ def _colours() -> list[str]:
 def counted(seen: Painted, planted: Planted) -> Seen:
     """Return how many of the marks are in a picture, and at how many places without one something is painted."""
     found = dict.fromkeys(_KINDS, 0)
-    middle, top = seen.down(_BELOW), seen.down(HIGH)
+    middle, top = seen.down(_BELOW), max(seen.down(HIGH), seen.ratio * seen.plot["box"]["top"])
     for step in planted.marks["spikes"]:
-        highest = seen.top(seen.across(step), 1)
-        found["spikes"] += highest is not None and (middle - highest) / (middle - top) >= _HEIGHT
+        base = 1.0 + 1.5 / (1 + 10 * step / planted.steps)
+        found["spikes"] += seen.reach(seen.across(step), HIGH, _BELOW, base) >= _HEIGHT
     edge = seen.bottom - _BOTTOM * seen.ratio
     for kind in _KINDS[1:]:
         for step in planted.marks[kind]:

@@ -35,6 +35,8 @@ export interface ViewState {
   also: string;
   /** Metrics whose charts come first. */
   pins: readonly string[];
+  /** Metrics whose charts show the curves too that leave the field of the others. */
+  opened: readonly string[];
   /** Ids of runs that are listed first. */
   top: readonly string[];
   /** What the runs of a group share: fields after commas, or after `-` the one setting that they differ in; "" for none. */
@@ -50,7 +52,7 @@ export interface ViewState {
 
 export const START: Readonly<ViewState> = {
   view: "charts", run: "", filter: "", selected: [], columns: null, sort: "-started", x: "step", smoothing: 0, logX: false, logY: false, clip: false,
-  zoom: null, metrics: "", focus: "", also: "", pins: [], top: [], group: "", band: "sd", colour: "", base: "", ranks: "range",
+  zoom: null, metrics: "", focus: "", also: "", pins: [], opened: [], top: [], group: "", band: "sd", colour: "", base: "", ranks: "range",
 };
 
 const RANK_MANNERS: readonly RankManner[] = ["range", "each", "first"];
@@ -98,6 +100,7 @@ function parametersOf(state: ViewState): URLSearchParams {
   put("focus", state.focus, state.focus === "");
   put("also", state.also, state.also === "");
   put("pins", JSON.stringify(state.pins), state.pins.length === 0);
+  put("open", JSON.stringify(state.opened), state.opened.length === 0);
   put("top", JSON.stringify(state.top), state.top.length === 0);
   put("by", state.group, state.group === "");
   put("band", state.band, state.band === START.band);
@@ -127,7 +130,7 @@ export function stateIn(hash: string): ViewState {
     metrics: found.get("m") ?? "",
     focus: found.get("focus") ?? "",
     also: found.get("also") ?? "",
-    pins: listIn(found.get("pins")) ?? [], top: listIn(found.get("top")) ?? [],
+    pins: listIn(found.get("pins")) ?? [], opened: listIn(found.get("open")) ?? [], top: listIn(found.get("top")) ?? [],
     group: found.get("by") ?? "",
     band: (Object.keys(BANDS) as Band[]).find((band) => band === found.get("band")) ?? START.band,
     colour: found.get("colour") ?? "",

@@ -5,9 +5,9 @@ import { test } from "node:test";
 import { spanOf, spikesOf } from "../src/charts/anomalies.js";
 import { addLine, Coverage } from "../src/charts/crowd.js";
 import { csv, legendOf } from "../src/charts/exporting.js";
-import { draw } from "../src/charts/drawing.js";
+import { draw, spikeLine, tickedOf } from "../src/charts/drawing.js";
 import { addToEnvelope, differences, emptyEnvelope, grouped, isGroup, missingText } from "../src/charts/grouping.js";
-import { hasPositive, nearest, placer, type Plot, type Series, valueAt, valueRange, visible, wholeRange } from "../src/charts/plot.js";
+import { hasPositive, leavingOf, nearest, placer, type Plot, type Series, valueAt, valueRange, visible, wholeRange } from "../src/charts/plot.js";
 import { placedBy } from "../src/charts/defined-steps.js";
 import { sectionsOf } from "../src/charts/grid.js";
 import { Growing } from "../src/charts/growing.js";
@@ -150,6 +150,28 @@ test("metrics are in sections by the first part of their names", () => {
 test("a metric has the rank that Python gives it", () => {
   const ranks = JSON.parse(readFileSync(new URL("../../../test/metric-ranks.json", import.meta.url), "utf8")) as [string, Goal, boolean, number][];
   assert.deepEqual(ranks.map(([name, goal, isConstant]) => [name, goal, isConstant, metricRank(name, goal, isConstant)]), ranks);
+});
+
+test("a few curves that leave the field are folded, and spikes of many are ticks", () => {
+  const x = { from: 1, to: 4, isLog: false };
+  const wave = (at: number) => series([at, at + 1, at, at + 1], `run ${at}`);
+  const field = Array.from({ length: 10 }, (_, at) => wave(at));
+  for (const [others, isLog, expected] of [
+    [[], false, undefined], [[wave(20)], false, undefined], [[wave(1450)], false, [1, 0, -0.5, 10.5]], [[wave(1450), wave(-900)], false, [1, 1, -0.5, 10.5]],
+    [[1e6, 1e6, 1e6, 1e6, 1e6].map(wave), false, undefined], [[wave(1e300)], true, [1, 0, 0.912, 11]], [[wave(400)], true, undefined],
+  ] as const) {
+    const found = leavingOf([...field, ...others], x, isLog);
+    assert.deepEqual(found && [found.above, found.below, found.range.from, found.range.to].map((value) => Number(value.toPrecision(3))), expected);
+  }
+  const spiky = Array.from({ length: 8 }, (_, at) => series(Array.from({ length: 40 }, (_, step) => (step === 4 + 4 * at ? 9 : 1 + (step % 3) / 10)), `run ${at}`));
+  const plot = (shown: Series[], width: number): Plot => ({ series: shown, envelope: null, background: [], hasGroups: false, flags: [], x: { from: 1, to: 40, isLog: false }, y: { from: 0, to: 10, isLog: false }, box: { left: 0, top: 0, width, height: 100 } });
+  assert.deepEqual([plot(spiky, 200), plot(spiky, 300), plot(spiky.slice(1), 200)].map((each) => tickedOf(each, false).size), [8, 0, 0]);
+  assert.equal(tickedOf(plot(spiky, 200), true).size, 0, "those that are selected are drawn whole");
+  const mark = (each: Partial<Plot>, hovered: string | null = null, spike = { value: 8.5, base: 1 }) => spikeLine({ ...plot(spiky, 200), ...each }, spiky[0]!, spike, { y: (value) => 100 - 10 * value, hovered });
+  const ticked = new Set(spiky);
+  assert.deepEqual([mark({}), mark({ ticked }), mark({ ticked }, "run 0")], [[15, 90], [0, 13], [15, 90]]);
+  const leaving = { above: 1, below: 0, range: x, isFolded: true };
+  assert.deepEqual([mark({ leaving }, null, { value: 90, base: 80 }), mark({ leaving }, null, { value: 90, base: 1 })], [[-800, 8], [-800, 90]], "a mark beyond the range is at the edge");
 });
 
 test("text of a log is inert, and numbers are short", () => {

@@ -65,6 +65,23 @@ class Painted(NamedTuple):
         """The row where the plot ends."""
         return float(self.ratio * (self.plot["box"]["top"] + self.plot["box"]["height"]))
 
+    def reach(self, column: float, value: float, free: float, base: float) -> float:
+        """Return how much of its height the mark of a spike has at most one column from *column*.
+
+        No curve is above *free*, and *base* is what values around the spike are like. A mark ends at the upper edge of
+        the plot. As a tick it begins there: 4 pixels and 12 for the whole height.
+        """
+        edge, top = self.ratio * self.plot["box"]["top"], self.top(column, 1)
+        if top is None:
+            return 0.0
+        if not self.plot["hasTicks"]:
+            return float((self.down(free) - top) / (self.down(free) - max(self.down(value), edge)))
+        height = self.ratio * self.plot["box"]["height"]
+        whole = self.ratio * (4 + 12 * min(1.0, (self.down(base) - self.down(value)) / height))
+        rows = {*self._near(column, 1)}
+        painted = next(row for row in range(top, top + len(rows) + 1) if row not in rows) - top
+        return (painted + self.ratio) / whole if abs(top - edge) <= self.ratio else 0.0
+
     def _near(self, column: float, beside: int) -> list[int]:
         some = range(math.floor(column) - beside, math.floor(column) + beside + 1)
         return [row for at in some for row in self.columns.get(at, []) if row <= self.bottom + 2]

@@ -49,8 +49,7 @@ export interface Anomaly {
   kind: "spike" | "not finite" | "gap" | "resumption" | "alert";
   from: number;
   to: number;
-  /** The extreme of a spike. */
-  value: number | null;
+  spike?: Spike;
   /** The line of a gap or an alert. */
   line?: { line: number; offset: number; length?: number };
   /** What an alert says. */
@@ -140,11 +139,11 @@ export function anomaliesOf(series: Series, x: Range, isLog: boolean): Anomaly[]
   const places = (marks: CurveHeader["gaps"] | CurveHeader["resumes"] | CurveHeader["alerts"], kind: Anomaly["kind"]) =>
     (marks ?? []).flatMap((mark): Anomaly[] => {
       const place = mark[curve.axis];
-      return place === null || place === undefined ? [] : [{ series, kind, from: place + shift, to: place + shift, value: null, ...(isInLog(mark) && { line: mark }) }];
+      return place === null || place === undefined ? [] : [{ series, kind, from: place + shift, to: place + shift, ...(isInLog(mark) && { line: mark }) }];
     });
   const all: Anomaly[] = [
-    ...spikesOf(curve, isLog).map(({ from, to, value }): Anomaly => ({ series, kind: "spike", from: from + shift, to: to + shift, value })),
-    ...notFiniteOf(curve).flatMap((at) => notFiniteSpans(curve, at)).map(([from, to]): Anomaly => ({ series, kind: "not finite", from: from + shift, to: to + shift, value: null })),
+    ...spikesOf(curve, isLog).map((spike): Anomaly => ({ series, kind: "spike", from: spike.from + shift, to: spike.to + shift, spike })),
+    ...notFiniteOf(curve).flatMap((at) => notFiniteSpans(curve, at)).map(([from, to]): Anomaly => ({ series, kind: "not finite", from: from + shift, to: to + shift })),
     ...places(curve.header.gaps, "gap"), ...places(curve.header.resumes, "resumption"),
     ...(curve.header.alerts ?? []).flatMap((alert) => places([alert], "alert").map((found) => ({ ...found, alert }))),
   ];

@@ -9,7 +9,7 @@ import { counted, grouped, plain, short } from "../text.js";
 import type { ViewState } from "../view-state.js";
 import { Crowd } from "./crowd.js";
 import type { Cursor, Pointing } from "./cursor.js";
-import { draw, drawCursor, type Manner, STRIP } from "./drawing.js";
+import { draw, drawCursor, type Manner, spikeLine, STRIP, tickedOf } from "./drawing.js";
 import { placedBy } from "./defined-steps.js";
 import { addToEnvelope, differences, emptyEnvelope, type Envelope, grouped as groupedSeries, isGroup, SECOND } from "./grouping.js";
 import { type Anomaly, anomaliesOf, wideMarks } from "./anomalies.js";
@@ -19,7 +19,7 @@ import { Growing } from "./growing.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
 import { asRange, onlyShown, rankId, RelativeCurves, type Relatives, severalRanks, withOtherRanks } from "./relatives.js";
-import { type Box, drawn, type Flag, hasPositive, nearest, placer, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
+import { type Box, drawn, type Flag, hasPositive, leavingOf, nearest, placer, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
 import { Gestures } from "./gestures.js";
 import { averageBefore, smoothedOnce } from "./smoothing.js";
 import { colours } from "./theme.js";
@@ -97,6 +97,8 @@ export class Chart {
   private readonly others = new Map<string, Curves>();
   /** The curves of relatives, by metric. */
   private readonly relatives = new Map<string, RelativeCurves>();
+  /** Names the curves that leave the field, and shows or folds them. */
+  private readonly pill = button("", { class: "chart-pill", hidden: true }, () => this.turnField());
   private readonly choice = html("select", { class: "field", "aria-label": "Second metric" });
   private readonly pin: HTMLButtonElement;
   private offered = -1;
@@ -127,7 +129,7 @@ export class Chart {
       store.update({ focus: isLarge ? "" : metric }),
     );
     this.pin = button("Pin", { class: "plain chart-pin" }, () => this.togglePin());
-    const head = html("figcaption", { class: "chart-head" }, html("h3", { title: plain(metric, 1000) }, plain(metric)), isLarge && html("label", { class: "chart-also" }, html("span", { class: "label" }, "with"), this.choice), this.pin, exportMenu(this), enlarge);
+    const head = html("figcaption", { class: "chart-head" }, html("h3", { title: plain(metric, 1000) }, plain(metric)), isLarge && html("label", { class: "chart-also" }, html("span", { class: "label" }, "with"), this.choice), this.pill, this.pin, exportMenu(this), enlarge);
     this.element = html("figure", { class: isLarge ? "chart chart-large" : "chart" }, head, this.area, this.line, this.table);
     new Gestures(this.overlay, this);
     new ResizeObserver(() => this.resize()).observe(this.area);
@@ -183,9 +185,10 @@ export class Chart {
     for (const series of [...plot.background, ...plot.series]) {
       if (isGroup(series.run)) continue;
       for (const anomaly of anomaliesOf(series, plot.x, plot.y.isLog)) {
-        const { from, to, value } = anomaly;
+        const { from, to, spike } = anomaly;
         const beside = Math.max(0, across(from) - x, x - across(to));
-        const above = isInStrip ? 0 : value === null ? Infinity : Math.abs(down(value) - y);
+        const line = spike && spikeLine(plot, series, spike, { y: down, hovered: this.hovered });
+        const above = isInStrip ? 0 : line ? Math.max(0, line[0] - y, y - line[1]) : Infinity;
         const distance = Math.hypot(beside, above);
         if (distance < least) [found, least] = [anomaly, distance];
       }
@@ -457,6 +460,7 @@ export class Chart {
     if (plot) draw(pen, plot, this.manner(), (series, how) => this.crowd.draw(pen, series, plot, { ...how, ratio }));
     this.sayWhatIsDrawn();
     this.sayWhatIsMissing();
+    this.sayWhatLeaves();
     // Curves that keep arriving must not put it off.
     this.description ??= setTimeout(() => {
       this.description = undefined;
@@ -518,7 +522,9 @@ export class Chart {
     const cells = { count: columns, cell: box.width / columns };
     const growing = { begin: () => emptyEnvelope(cells), add: (envelope: Envelope, added: readonly Series[]) => addToEnvelope(envelope, added, x) };
     const envelope = quiet.length === 0 ? null : this.envelope.of([x.from, x.to, x.isLog, columns, box.width], quiet, growing);
-    const all = valueRange(series, x, { isLog: logY, isClipped: clip });
+    const found = clip ? undefined : leavingOf(series, x, logY);
+    const leaving = found && { ...found, isFolded: !this.state.opened.includes(this.metric) };
+    const all = leaving?.isFolded ? leaving.range : valueRange(series, x, { isLog: logY, isClipped: clip });
     const { heights } = this;
     const y = heights && !(logY && heights[0] <= 0) ? { from: heights[0], to: heights[1], isLog: logY } : all;
     // Beside a selection the others are the envelope alone.
@@ -527,7 +533,8 @@ export class Chart {
     const ranged = isRange ? asRange(series, this.setting.relatives?.().ranks?.slowest?.rank) : { series, background: [] };
     const shown = isApart ? ranged.series.filter(({ isQuiet }) => !isQuiet) : ranged.series;
     const background = isApart ? [...quiet, ...ranged.background] : ranged.background;
-    return { series: shown, envelope, background, hasGroups: series.some(({ run }) => isGroup(run)), flags: this.flags(), x, y, box };
+    const plot: Plot = { series: shown, envelope, background, ...(leaving && { leaving }), hasGroups: series.some(({ run }) => isGroup(run)), flags: this.flags(), x, y, box };
+    return { ...plot, ticked: tickedOf(plot, this.state.selected.length > 0) };
   }
 
   private flags(): Flag[] {
@@ -588,7 +595,7 @@ export class Chart {
     this.canvas.dataset["points"] = String(curves.reduce((sum, { header }) => sum + header.points, 0));
     const { x, smoothing, group, logX, logY } = this.state;
     this.canvas.dataset["manner"] = [x, smoothing, group, logX, logY].join();
-    if (this.plot) this.canvas.dataset["plot"] = JSON.stringify({ x: this.plot.x, y: this.plot.y, box: this.plot.box });
+    if (this.plot) this.canvas.dataset["plot"] = JSON.stringify({ x: this.plot.x, y: this.plot.y, box: this.plot.box, hasTicks: this.plot.ticked!.size > 0 });
   }
 
   private sayWhatIsMissing(): void {
@@ -596,6 +603,24 @@ export class Chart {
     const text = error !== "" ? error : this.plot ? this.sayOfLog(this.plot) : isLoading ? "Loading …" : this.runs.length === 0 ? "No shown run has this metric." : `No values by ${this.state.x}.`;
     this.note.textContent = text;
     this.note.hidden = text === "";
+  }
+
+  /** Says how many curves leave the field, and to which side. */
+  private sayWhatLeaves(): void {
+    const leaving = this.plot?.leaving;
+    this.pill.hidden = leaving === undefined;
+    if (!leaving) return;
+    const { above, below, isFolded } = leaving;
+    const curves = counted(above + below, "curve");
+    this.pill.textContent = isFolded ? `${curves} ${above + below === 1 ? "leaves" : "leave"} ${above > 0 ? "↑" : ""}${below > 0 ? "↓" : ""}` : `Fold ${curves}`;
+    this.pill.title = isFolded ? "They are so far from the others that these would be flat lines. Shows them whole" : "Shows the range of the other curves";
+    this.pill.setAttribute("aria-label", `${plain(this.metric)}: ${this.pill.textContent}`);
+  }
+
+  /** Shows the curves that leave the field, or folds them. */
+  private turnField(): void {
+    const { opened } = this.state;
+    this.setting.store.update({ opened: opened.includes(this.metric) ? opened.filter((name) => name !== this.metric) : [...opened, this.metric] }, { isSmall: true });
   }
 
   /** Says why a logarithmic axis shows nothing. */

@@ -3,7 +3,7 @@
 import { type Curve, firstAt, MEAN } from "../frames.js";
 import type { Axis } from "../protocol.js";
 import type { XAxis } from "../view-state.js";
-import { anomaliesOf, breaksOf, notFiniteOf, notFiniteSpans, spanOf, spikesOf } from "./anomalies.js";
+import { anomaliesOf, breaksOf, notFiniteOf, notFiniteSpans, spanOf, type Spike, spikesOf } from "./anomalies.js";
 import { type Envelope, incompleteOf, missingText } from "./grouping.js";
 import { drawn, placer, type Plot, type Series, unsmoothed, visible } from "./plot.js";
 import { ticks } from "./ticks.js";
@@ -479,21 +479,53 @@ const LOWEST_SPIKE = 2;
 /** Width of a spike in pixels, where its bucket is narrower. */
 const SPIKE = 1.5;
 
+/** Spikes of fewer runs are drawn whole, and where their marks take at most this share of the width. */
+const [FEWEST_TICKED, MOST_WIDTH] = [8, 0.05];
+/** The shortest tick in pixels, how much longer one over the whole height is, and the length at the edge of what is beyond the range. */
+const TICK = { least: 4, more: 12, edge: 8 };
+
+/** Returns the series whose spikes are ticks: all where *hasSelected* is false, else those that are background. */
+export function tickedOf(plot: Plot, hasSelected: boolean): ReadonlySet<Series> {
+  const candidates = [...plot.background, ...plot.series].filter((series) => !isMean(series) && (series.isQuiet || !hasSelected));
+  if (candidates.length < FEWEST_TICKED) return new Set();
+  const x = placer(plot.x, plot.box.left, plot.box.width);
+  const columns = new Set<number>();
+  for (const { curve, shift } of candidates) {
+    for (const { from, to } of spikesOf(curve, plot.y.isLog)) {
+      if (to + shift < plot.x.from || from + shift > plot.x.to) continue;
+      for (let px = Math.floor(x(from + shift)); px <= x(to + shift); px++) columns.add(px);
+    }
+  }
+  return new Set(columns.size * SPIKE > MOST_WIDTH * plot.box.width ? candidates : []);
+}
+
+/** Returns between which heights the mark of a spike is drawn: from what is around it to its value, or a tick; null for one that is too low. */
+export function spikeLine(plot: Plot, series: Series, { value, base }: Pick<Spike, "value" | "base">, { y, hovered }: { y(value: number): number; hovered: string | null }): [number, number] | null {
+  const { top, height } = plot.box;
+  const floor = plot.y.isLog ? plot.y.from : -Infinity;
+  const [first, last] = [y(Math.max(value, floor)), y(Math.max(base, floor))].sort((a, b) => a - b) as [number, number];
+  if (last - first < LOWEST_SPIKE) return null;
+  if (plot.ticked?.has(series) && series.run.id !== hovered) return [top, top + TICK.least + TICK.more * Math.min(1, (last - first) / height)];
+  // A mark stays where its curve leaves the range.
+  return plot.leaving ? [Math.min(first, top + height - TICK.edge), Math.max(last, top + TICK.edge)] : [first, last];
+}
+
 /** Draws each spike from what is around it to its value as it was logged, over all places that its bucket covers. */
 function drawSpikes(pieces: Pieces, series: Series): void {
   const { pen, manner, plot, x, y } = pieces;
   const { ratio } = manner;
-  const floor = plot.y.isLog ? plot.y.from : -Infinity;
   const curves = [series.curve, ...(series.abandoned ? [series.abandoned] : [])];
   const least = Math.max(1, Math.round(SPIKE * ratio)) / ratio;
   const snapped = (px: number) => Math.floor(px * ratio) / ratio;
   pen.beginPath();
   let count = 0;
   for (const curve of curves) {
-    for (const { from, to, value, base } of spikesOf(curve, plot.y.isLog)) {
+    for (const spike of spikesOf(curve, plot.y.isLog)) {
+      const { from, to } = spike;
       if (to + series.shift < plot.x.from || from + series.shift > plot.x.to) continue;
-      const [top, bottom] = [y(Math.max(value, floor)), y(Math.max(base, floor))].sort((a, b) => a - b) as [number, number];
-      if (bottom - top < LOWEST_SPIKE) continue;
+      const line = spikeLine(plot, series, spike, { y, hovered: manner.hovered });
+      if (!line) continue;
+      const [top, bottom] = line;
       const [begin, end] = [x(from + series.shift), x(to + series.shift)];
       const isNarrow = end - begin < least;
       const left = snapped(isNarrow ? (begin + end) / 2 - least / 2 + 0.5 / ratio : begin);

@@ -48,8 +48,8 @@ export function exportMenu(chart: Chart): HTMLElement {
       menu.open = false;
       const made = layOut(chart);
       if (!made) return;
-      const { x, y, box } = made.plot;
-      chart.element.dataset["exported"] = JSON.stringify({ x, y, box });
+      const { x, y, box, ticked } = made.plot;
+      chart.element.dataset["exported"] = JSON.stringify({ x, y, box, hasTicks: ticked!.size > 0 });
       write(made);
     });
   const menu = html(

@@ -55,6 +55,10 @@ export interface Plot {
   envelope: Envelope | null;
   /** Runs that are seen as the envelope alone, for their marks. */
   background: readonly Series[];
+  /** Which curves leave the field of the others; absent where none does. */
+  leaving?: Leaving;
+  /** Those whose spikes are ticks at the upper edge: drawn whole, they would hide the curves. */
+  ticked?: ReadonlySet<Series>;
   /** Whether some of the series are means of groups. */
   hasGroups: boolean;
   /** Notes and findings of the one run that is shown. */
@@ -99,6 +103,36 @@ export function wholeRange(series: readonly Series[], isLog: boolean): Range | n
   // A single place is in the middle.
   if (from === to) return { from: isLog ? from : from - 1, to: to + 1, isLog };
   return { from, to, isLog };
+}
+
+/** Curves that leave the field which most have in common, and the range of the others. */
+export interface Leaving {
+  above: number;
+  below: number;
+  range: Range;
+  /** Whether the chart shows the range of the others. */
+  isFolded: boolean;
+}
+
+/** At most this share of curves leaves at each side, by more than the height of the field, and makes the range so many times higher. */
+const [FEW, PRESSED] = [0.2, 3];
+
+/** Returns which of several curves are far from what nearly all of them have in common; undefined where the range of all shows each. */
+export function leavingOf(series: readonly Series[], x: Range, isLog: boolean): Omit<Leaving, "isFolded"> | undefined {
+  const scale = (value: number) => (isLog ? Math.log10(value) : value);
+  const all = series.map(({ curve, shift }) => extentOf(curve, visible(curve, x, shift), isLog)).filter(([low, high]) => low <= high && (!isLog || low > 0));
+  const few = Math.floor(all.length * FEW);
+  const at = (side: 0 | 1, place: number) => scale(all.map((each) => each[side]).sort((a, b) => a - b)[place]!);
+  if (few === 0) return undefined;
+  const [low, high] = [at(0, few), at(1, all.length - 1 - few)];
+  const height = high - low;
+  const above = all.filter((each) => scale(each[1]) > high + height);
+  const below = all.filter((each) => scale(each[0]) < low - height);
+  const others = all.filter((each) => !above.includes(each) && !below.includes(each));
+  const ends = (some: readonly Extent[]) => [Math.min(...some.map(([least]) => least)), Math.max(...some.map(([, most]) => most))] as const;
+  const [[from, to], [least, most]] = [ends(others), ends(all)];
+  const isPressed = height > 0 && others.length < all.length && scale(most) - scale(least) > PRESSED * (scale(to) - scale(from));
+  return isPressed ? { above: above.length, below: below.length, range: padded(from, to, isLog) } : undefined;
 }
 
 /** The share of values at each end that `clip` leaves out. */

@@ -28,8 +28,8 @@ interface Shown {
 }
 
 /** Returns what is marked in words: a spike with its value, and where. */
-export function anomalyText({ kind, from, to, value, alert }: Anomaly, axis: XAxis): string {
-  const what = kind === "spike" ? `spike ${short(value!)}` : alert?.rule ? `alert ${plain(alert.rule, 60)}` : kind;
+export function anomalyText({ kind, from, to, spike, alert }: Anomaly, axis: XAxis): string {
+  const what = spike ? `spike ${short(spike.value)}` : alert?.rule ? `alert ${plain(alert.rule, 60)}` : kind;
   return from === to ? `${what} at ${placeText(to, axis)}` : `${what} between ${placeText(from, axis)} and ${placeText(to, axis)}`;
 }
 
