@@ -4,7 +4,7 @@ import type { Value } from "./expression.js";
 import { COUNTS, TITLES } from "./generated/runs.js";
 import { MINOR, rankedMetrics } from "./metric-ranks.js";
 import type { Goal, Run } from "./protocol.js";
-import { fieldOf } from "./run-fields.js";
+import { fieldOf, stateText } from "./run-fields.js";
 import { counted, duration, grouped, moment, plain, short, size, valueText } from "./text.js";
 
 export interface Column {
@@ -32,7 +32,7 @@ const FIXED: readonly Column[] = [
   fixed("path", TITLES.path, 190, (run) => plain(run.id)),
   fixed("curve", "Curve", 110, () => ""),
   fixed("starred", TITLES.starred, 74, (run) => (run.starred ? "★" : "")),
-  fixed("state", TITLES.state, 126, (run) => run.state),
+  fixed("state", TITLES.state, 126, stateText),
   fixed("root", "Root", 110, (run) => plain(run.root ?? "")),
   fixed("group", TITLES.group, 110, (run) => plain(run.group ?? "")),
   fixed("tags", TITLES.tags, 130, (run) => plain(run.tags.join(", "))),

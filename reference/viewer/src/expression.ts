@@ -13,7 +13,13 @@ export interface Question {
   text: string;
 }
 
-export type Filter = (question: Question) => boolean;
+type Holds = (question: Question) => boolean;
+
+export interface Filter {
+  holds: Holds;
+  /** The fields that are compared, each with the number of characters before its name. */
+  fields: ReadonlyMap<string, number>;
+}
 
 /** Thrown for an expression that cannot be read; *at* counts characters from 0. */
 export class ExpressionError extends Error {
@@ -39,8 +45,9 @@ const DEEPEST = 100;
 
 /** Returns a filter; an empty expression lets every run pass. Throws ExpressionError. */
 export function filterOf(expression: string): Filter {
-  if (expression.trim() === "") return () => true;
-  return new Parser(tokens(expression)).whole();
+  if (expression.trim() === "") return { holds: () => true, fields: new Map() };
+  const parser = new Parser(tokens(expression));
+  return { holds: parser.whole(), fields: parser.fields };
 }
 
 function tokens(expression: string): Token[] {
@@ -68,10 +75,11 @@ function tokens(expression: string): Token[] {
 class Parser {
   private at = 0;
   private depth = 0;
+  readonly fields = new Map<string, number>();
 
   constructor(private readonly tokens: readonly Token[]) {}
 
-  whole(): Filter {
+  whole(): Holds {
     const filter = this.either();
     if (this.next.type !== "end") throw new ExpressionError(`${JSON.stringify(this.next.text)} was not expected here`, this.next.at);
     return filter;
@@ -85,7 +93,7 @@ class Parser {
     return this.next.type === "word" && this.next.text.toLowerCase() === word;
   }
 
-  private either(): Filter {
+  private either(): Holds {
     const parts = [this.both()];
     while (this.isWord("or")) {
       this.at++;
@@ -94,7 +102,7 @@ class Parser {
     return parts.length === 1 ? parts[0]! : (question) => parts.some((part) => part(question));
   }
 
-  private both(): Filter {
+  private both(): Holds {
     const parts = [this.one()];
     for (;;) {
       if (this.isWord("and")) this.at++;
@@ -104,7 +112,7 @@ class Parser {
     return parts.length === 1 ? parts[0]! : (question) => parts.every((part) => part(question));
   }
 
-  private one(): Filter {
+  private one(): Holds {
     if (++this.depth > DEEPEST) throw new ExpressionError(`more than ${DEEPEST} levels of parentheses and not`, this.next.at);
     try {
       if (this.isWord("not") && this.tokens[this.at + 1]!.type !== "operator") {
@@ -118,7 +126,7 @@ class Parser {
     }
   }
 
-  private inner(): Filter {
+  private inner(): Holds {
     const { at } = this.next;
     this.at++;
     const part = this.either();
@@ -127,7 +135,7 @@ class Parser {
     return part;
   }
 
-  private comparison(): Filter {
+  private comparison(): Holds {
     const left = this.next;
     if (left.type !== "word" && left.type !== "text") throw new ExpressionError(`a name or a word was expected, found ${shown(left)}`, left.at);
     this.at++;
@@ -138,6 +146,7 @@ class Parser {
     if (right.type !== "word" && right.type !== "text") throw new ExpressionError(`a value was expected after ${operator}, found ${shown(right)}`, right.at);
     this.at++;
     const compare = comparisonOf(operator, right);
+    if (!this.fields.has(left.text)) this.fields.set(left.text, left.at);
     return ({ field }) => {
       const value = field(left.text);
       if (Array.isArray(value)) return operator === "!=" ? value.every(compare) : value.some(compare);
@@ -146,7 +155,7 @@ class Parser {
   }
 
   /** Returns the search for a word; refuses one that joins, and what another language compares by. */
-  private words(token: Token): Filter {
+  private words(token: Token): Holds {
     const word = lowered(token.text);
     if (token.type === "word" && (word === "and" || word === "or")) throw new ExpressionError(`a name or a word was expected, found ${shown(token)}`, token.at);
     const before = this.tokens[this.at - 2]?.type;

@@ -1,9 +1,10 @@
 /** The fields of a run by name, for filters, columns and groups. */
 
-import { type Lookup, type Question, type Value } from "./expression.js";
+import { ExpressionError, type Question, type Value } from "./expression.js";
 import { lowered } from "./lowered.js";
 import { ALIASES, COUNTS, TITLES } from "./generated/runs.js";
 import type { MetricFacts, Run } from "./protocol.js";
+import { plain } from "./text.js";
 
 /** What is not a member of the row by the name of its column. */
 const MADE: { [name: string]: (run: Run) => Value | readonly Value[] | undefined } = {
@@ -11,6 +12,7 @@ const MADE: { [name: string]: (run: Run) => Value | readonly Value[] | undefined
   path: (run) => run.id,
   root: (run) => run.root,
   profile: (run) => run.profile ?? run.dialect,
+  state: stateText,
   errors: (run) => run.findings?.error,
   warnings: (run) => run.findings?.warning,
   findings: (run) => run.findings && run.findings.error + run.findings.warning + run.findings.info,
@@ -18,12 +20,16 @@ const MADE: { [name: string]: (run: Run) => Value | readonly Value[] | undefined
   open_alerts: (run) => run.open_alerts,
 };
 
+/** How many pairs of letters of two names, as a share, make one the misspelling of the other. */
+const ALIKE = 0.5;
+
 const own = (object: object, name: string): boolean => Object.hasOwn(object, name);
 
 /** Returns what a filter may ask of a run. */
 export function questionOf(run: Run): Question {
-  const text = [run.name, run.id, run.group, run.notes, run.state, run.profile, run.dialect, ...run.tags].join("\n");
-  return { text: lowered(text), field: lookupIn(run) };
+  const words = [...stateText(run).split(", "), ...warningsOf(run), run.state];
+  const text = [run.name, run.id, run.group, run.notes, run.profile, run.dialect, ...words, ...run.tags].join("\n");
+  return { text: lowered(text), field: (name) => (name === "state" ? words : fieldOf(run, name)) };
 }
 
 /** Returns whether a rank is one of the processes of the latest attempt, as toyspec.core.reading.run_files does; true where their number is not known. */
@@ -38,8 +44,13 @@ export function warningsOf({ loss_not_finite, unended_ranks: ranks = [] }: Run):
   return ranks.length > 0 ? [...found, `${ranks.length} ranks torn or damaged`] : found;
 }
 
-function lookupIn(run: Run): Lookup {
-  return (name) => fieldOf(run, name);
+/** Returns how the log and the run ended in words, as toyspec.core.findings.state_text does. */
+export function stateText({ state, ended, profile, reason }: Pick<Run, "state" | "ended" | "profile" | "reason">): string {
+  // A log of toyspec that was imported says that its source has no end mark.
+  if (ended === "unknown" && (state === "complete" || (state === "torn" && profile === "toy/v1"))) return "no end mark";
+  if (state === "complete" && ended === "no") return "not ended";
+  if (state === "running" || state === "torn" || state === "unread" || (reason ?? "completed") === "completed") return state;
+  return state === "complete" ? plain(reason!, 32) : `${plain(reason!, 32)}, ${state}`;
 }
 
 /**
@@ -60,6 +71,26 @@ export function fieldOf(run: Run, name: string): Value | readonly Value[] | unde
   if (own(run.metrics, name)) return known(run.metrics[name]!).last;
   const long = Object.keys(run.config).find((key) => key.endsWith(`.${name}`));
   return long === undefined ? undefined : run.config[long];
+}
+
+/** Throws ExpressionError for a field that no run has, which would let no run pass without a word. */
+export function requireField(runs: Iterable<Run>, name: string, at: number): void {
+  if ([TITLES, COUNTS, ALIASES, MADE].some((fields) => own(fields, name))) return;
+  const names = new Map(Object.entries(TITLES).map(([field, title]) => [title as string, field]));
+  let isEmpty = true;
+  for (const run of runs) {
+    isEmpty = false;
+    if (fieldOf(run, name) !== undefined || own(run.metrics, name.replace(/^(last|best|nan)\./, "")) || run.left_out.metrics > 0) return;
+    for (const key of Object.keys(run.config)) names.set(key, key).set(key.slice(key.lastIndexOf(".") + 1), key.slice(key.lastIndexOf(".") + 1));
+    for (const key of [...Object.keys(run.metrics), ...Object.keys(TITLES)]) names.set(key, key);
+  }
+  if (isEmpty) return;
+  const pairs = (text: string) => [...` ${lowered(text)} `].map((letter, i, all) => letter + all[i + 1]);
+  const wanted = pairs(name);
+  const alike = (text: string) => (2 * pairs(text).filter((pair) => wanted.includes(pair)).length) / (wanted.length + text.length + 2);
+  const near = [...names].map(([text, field]) => ({ field, share: alike(text) })).filter(({ share }) => share > ALIKE).sort((a, b) => b.share - a.share);
+  const meant = [...new Set(near.map(({ field }) => JSON.stringify(field)))].slice(0, 3).join(" or ");
+  throw new ExpressionError(`no run has a field ${JSON.stringify(plain(name, 60))}; ${meant ? `did you mean ${plain(meant)}?` : "fields are facts such as state, settings such as config.lr, and metrics such as loss or best.loss"}`, at);
 }
 
 function known({ last, best, nan }: MetricFacts): { last: number | undefined; best: number | undefined; nan: number } {

@@ -6,7 +6,7 @@ import { ExpressionError, type Filter, filterOf } from "./expression.js";
 import { Palette, type Look } from "./palette.js";
 import { type Backend, type Change, type Listing, type Run, SERVER_IS_GONE } from "./protocol.js";
 import { sorted } from "./columns.js";
-import { questionOf } from "./run-fields.js";
+import { questionOf, requireField } from "./run-fields.js";
 import { plain } from "./text.js";
 import { hashOf, stateIn, type ViewState } from "./view-state.js";
 import { callRuns } from "./names.js";
@@ -254,7 +254,7 @@ export class Store {
   private list(): void {
     const filter = this.filter();
     const showsHidden = /\bhidden\b/.test(this.state.filter);
-    const passing = filter ? [...this.all.values()].filter((run) => (showsHidden || !run.hidden) && filter(questionOf(run))) : this.listed;
+    const passing = filter ? [...this.all.values()].filter((run) => (showsHidden || !run.hidden) && filter.holds(questionOf(run))) : this.listed;
     this.unread = [...this.all.values()].filter(({ state }) => state === "unread").length;
     this.hidden = showsHidden ? 0 : [...this.all.values()].filter((run) => run.hidden).length;
     const ordered = sorted(passing, this.state.sort);
@@ -273,7 +273,10 @@ export class Store {
   private filter(): Filter | null {
     this.filterError = null;
     try {
-      return filterOf(this.state.filter);
+      const filter = filterOf(this.state.filter);
+      // Of a run that was not read yet, nothing is known.
+      if ([...this.all.values()].every(({ state }) => state !== "unread")) for (const [name, at] of filter.fields) requireField(this.all.values(), name, at);
+      return filter;
     } catch (error) {
       if (!(error instanceof ExpressionError)) throw error;
       this.filterError = error;

@@ -6,7 +6,7 @@ import type { Pointing } from "./charts/cursor.js";
 import { cutShared, nameOf } from "./names.js";
 import { type Column, columnOf, rankingOf, settingsThatDiffer, usualColumns } from "./columns.js";
 import type { Run } from "./protocol.js";
-import { warningsOf } from "./run-fields.js";
+import { stateText, warningsOf } from "./run-fields.js";
 import { Sparks } from "./sparks.js";
 import type { Store } from "./store.js";
 import { swatch } from "./swatch.js";
@@ -367,7 +367,11 @@ export function nameLink(run: Run, text?: string): HTMLElement {
   return html("a", { href: `#run/${encodeURIComponent(run.id)}`, class: "name", title: plain(run.id === "." ? run.name : run.id, 1000), "aria-label": label, tabindex: -1 }, html("span", { class: "name-text" }, shown));
 }
 
-const STATES = { running: "writing now", complete: "ended", torn: "stopped without an end", damaged: "some lines cannot be read", unread: "not read yet" } as const;
+/** The tone of each word for a log, and what it means. */
+const LOGS: { readonly [text: string]: readonly [string, string] } = {
+  running: ["running", "writing now"], complete: ["complete", "the log is whole"], torn: ["torn", "stopped without an end"], damaged: ["damaged", "some lines cannot be read"],
+  unread: ["unread", "not read yet"], "no end mark": ["other", "the log is whole; its format does not say whether the run ended"], "not ended": ["torn", "the log is whole; fewer steps were made than were planned"],
+};
 
 /** Returns the state of a run as a word with a mark. */
 export function stateChip(run: Run): HTMLElement {
@@ -376,29 +380,19 @@ export function stateChip(run: Run): HTMLElement {
   return html("span", { class: `chip chip-${tone}`, title }, text);
 }
 
-/** Ends that are not a success, with their tone; one that is not here has no tone. */
-const ENDS: { [reason: string]: "damaged" | "torn" | "complete" } = { completed: "complete", errored: "damaged", aborted: "damaged", diverged: "damaged", failed: "damaged", crashed: "damaged", interrupted: "torn" };
+/** The tone of ends that are not a success; one that is not here has none. */
+const ENDS: { [reason: string]: string } = { errored: "damaged", aborted: "damaged", diverged: "damaged", failed: "damaged", crashed: "damaged", interrupted: "torn" };
 
 /** Returns how a run ended, which is another question than whether its log is whole: an error in a whole log is not green. */
 function endOf(run: Run): { text: string; tone: string; title: string } {
-  const found = endOfLog(run);
-  const warnings = warningsOf(run);
-  if (warnings.length === 0 || found.tone === "damaged") return found;
-  return { text: [found.text, ...warnings].join(", "), tone: "torn", title: [found.title, ...warnings].join("; ") };
-}
-
-function endOfLog({ state, ended, profile, reason, error }: Run): { text: string; tone: string; title: string } {
-  const log = STATES[state];
-  // A log of toyspec that was imported says that its source has no end mark.
-  if ((state === "complete" || (state === "torn" && profile === "toy/v1")) && ended === "unknown") return { text: "no end mark", tone: "other", title: "the log is whole; its format does not say whether the run ended" };
-  if (state === "complete" && ended === "no") return { text: "not ended", tone: "torn", title: "the log is whole; fewer steps were made than were planned" };
-  if (state === "running" || state === "torn" || state === "unread" || reason === null) return { text: state, tone: state, title: log };
-  const end = plain(reason, 40);
-  const why = error ? `: ${plain(error, 300)}` : "";
+  const { state, error } = run;
+  const [text, warnings] = [stateText(run), warningsOf(run)];
+  const reason = Object.hasOwn(LOGS, text) ? null : run.reason!;
+  const [log, meaning] = LOGS[reason === null ? text : state]!;
   // An end by another name with the text of an error is an error too.
-  const tone = Object.hasOwn(ENDS, reason) ? ENDS[reason]! : error ? "damaged" : "other";
-  if (state === "complete") return { text: reason === "completed" ? "complete" : end, tone, title: `ended: ${end}${why}; the log is whole` };
-  return { text: reason === "completed" ? state : `${end}, ${state}`, tone: state, title: `ended: ${end}${why}; ${log}` };
+  const tone = reason === null || log === "damaged" ? log : Object.hasOwn(ENDS, reason) ? ENDS[reason]! : error ? "damaged" : "other";
+  const title = reason === null ? meaning : `ended: ${plain(reason, 32)}${error ? `: ${plain(error, 300)}` : ""}; ${meaning}`;
+  return warnings.length === 0 || tone === "damaged" ? { text, tone, title } : { text: [text, ...warnings].join(", "), tone: "torn", title: [title, ...warnings].join("; ") };
 }
 
 /** Returns how many runs pass the filter, and how many are selected. */

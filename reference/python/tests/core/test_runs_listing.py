@@ -167,6 +167,14 @@ def test_filters_are_those_of_the_viewer() -> None:
     assert VECTORS["met"] == [text for text in [*VECTORS["met"], *VECTORS["not_met"]] if holds(text)]
 
 
+def test_every_word_for_the_end_of_a_run_can_be_filtered() -> None:
+    """A run is called by its end, and found by each word of that, and by the state of its log."""
+    for state, ended, profile, reason, text in VECTORS["states"]:
+        facts = facts_of_row(VECTORS["run"] | {"state": state, "ended": ended, "profile": profile, "reason": reason})
+        assert text == facts.state_text
+        assert all(meets(facts, [expression(f'state = "{word}"')]) for word in [*text.split(", "), state])
+
+
 @pytest.mark.parametrize(("text", "at"), VECTORS["refused"], ids=lambda value: str(value)[:12])
 def test_a_filter_that_cannot_be_read_is_refused_with_the_place(text: str, at: int) -> None:
     """The place is the one that the viewer names, and the message counts it from 1."""

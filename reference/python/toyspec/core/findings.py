@@ -19,6 +19,8 @@ Severity = Literal["error", "warning", "info"]
 State = Literal["complete", "torn", "damaged"]
 """The state of a stream, decided by its bytes alone."""
 
+_REASON_CHARS = 32
+
 Profile = Literal["toy/v1", "metrics/v1", "kaun/v1"]
 """The format that a stream follows."""
 
@@ -60,17 +62,21 @@ Ended = RunEnded
 """Whether a run ended, as its log says it. Most logs of other programs have no mark of their end: ``unknown``."""
 
 
-def state_text(state: str, ended: Ended, profile: str | None) -> str:
-    """Return the *state* of a log for people, with what is known of the end of its run.
+def state_text(state: str, ended: Ended, profile: str | None, reason: str | None = None) -> str:
+    """Return the *state* of a log for people, with what is known of the end of its run and its *reason*.
 
     A whole log is ``complete`` only where the run says that it ended: else ``no end mark``, or ``not ended``. One of
-    the *profile* toy/v1 without ``run_end`` has no end mark where its end is unknown, as an import notes.
+    the *profile* toy/v1 without ``run_end`` has no end mark where its end is unknown, as an import notes. A run that
+    ended otherwise than completed is called by that, ``errored``, or ``errored, damaged``.
     """
     if state == "torn" and ended == "unknown" and profile == "toy/v1":
         return "no end mark"
-    if state != "complete" or ended == "yes":
+    if state == "complete" and ended != "yes":
+        return "no end mark" if ended == "unknown" else "not ended"
+    if state in ("running", "torn") or reason is None or reason == "completed":
         return state
-    return "no end mark" if ended == "unknown" else "not ended"
+    end = shortened(reason, _REASON_CHARS)
+    return end if state == "complete" else f"{end}, {state}"
 
 
 class DialectUse(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,6 @@ from toyspec.core.command_line.run_tables import colored_as
 from toyspec.core.command_line.tables import cut, padded, width
 from toyspec.core.errors import ExpressionError, StreamError
 from toyspec.core.escaping import printable, shortened
-from toyspec.core.findings import state_text
 from toyspec.core.runs.columns import asks_for_hidden, meets
 from toyspec.core.runs.expressions import expression
 from toyspec.core.runs.names import cut_shared, names_among
@@ -62,13 +61,10 @@ _KEYS = "q quit  / filter  space select  esc clear  m metric  l log scale"
 
 def end_of(row: dict[str, Any]) -> tuple[str, str]:
     """Return how a run ended and the style of that: a whole log of a run that went wrong is not green."""
-    state, reason = row["state"], row["reason"]
+    state, reason, facts = row["state"], row["reason"], facts_of_row(row)
     if reason in (None, "completed") or state in ("running", "torn"):
-        text = state_text(state, row["ended"], row["profile"])
-        warnings = facts_of_row(row).warnings
-        return ", ".join([text, *warnings]), STATES.get(colored_as(state, warnings), "")
-    text = shortened(reason, _TITLE_COLUMNS)
-    return (text if state == "complete" else f"{text}, {state}"), _ENDS.get(reason, _OTHER_END)
+        return ", ".join([facts.state_text, *facts.warnings]), STATES.get(colored_as(state, facts.warnings), "")
+    return facts.state_text, _ENDS.get(reason, _OTHER_END)
 
 
 class RunList(Widget):

@@ -46,7 +46,7 @@ def print_runs(
     rows = [titles, *(_row(facts, root, more) for facts in runs)]
     sides = list(_SHOWN.values())
     sides += ["right"] * len(more)
-    styles: list[Style] = [STATES[colored_as(each.state, each.warnings)] for each in runs]
+    styles: list[Style] = [STATES[colored_as(each.state, _troubles(each))] for each in runs]
     notes = [f"{len(runs)} of {len(runs) + left_out} runs"] if left_out else []
     notes += [_BY_ENDS] if any(each.read == "ends" for each in runs) else []
     print_table(rows, sides, terminal, droppable=_droppable(len(more)), styles=styles, notes=notes)
@@ -106,6 +106,10 @@ def fact_cell(facts: RunFacts, name: str) -> str:
     if name == "final_loss" and facts.loss_not_finite:
         return figure(facts.final_loss)
     return cell(facts[name], _FORMS.get(name, figure))
+
+
+def _troubles(facts: RunFacts) -> list[str]:
+    return facts.warnings + [end for end in (facts.reason,) if end not in (None, "completed")]
 
 
 def colored_as(state: RunState, warnings: Sequence[str]) -> RunState:

@@ -62,6 +62,7 @@ _DESCRIPTION = (
     "--where takes the filters of `toyspec view`: comparisons by < <= > >= = != and\n"
     "~ (contains), numbers with units (2h, 5mb, 70%), and, or, not, parentheses. A\n"
     "word alone is searched in name, path, group, tags, notes, state and profile.\n"
+    "`state = errored` finds each word that is shown for a state, and that of its log.\n"
     "errors, warnings and findings are numbers of a check, and alerts of the\n"
     "incidents that health rules find, open_alerts of those that have not ended:\n"
     "these read each run once more.\n"

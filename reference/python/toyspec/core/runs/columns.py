@@ -74,11 +74,20 @@ def meets(facts: RunFacts, filters: Iterable[Expression]) -> bool:
     """Return whether a run meets all *filters*."""
 
     def text() -> str:
-        texts = (facts.name, facts.path, facts.group, facts.notes, facts.state, facts.profile, *facts.tags)
+        texts = (facts.name, facts.path, facts.group, facts.notes, facts.profile, *_state_words(facts), *facts.tags)
         return lowered("\n".join(text or "" for text in texts))
 
-    question = Question(lambda name: field_of(facts, name), text)
+    question = Question(lambda name: _asked(facts, name), text)
     return all(each.holds(question) for each in filters)
+
+
+def _asked(facts: RunFacts, name: str) -> Any:
+    """Return what a filter asks of a run: ``state`` is every word of it that is shown, and that of its log."""
+    return _state_words(facts) if name == "state" else field_of(facts, name)
+
+
+def _state_words(facts: RunFacts) -> list[str]:
+    return [*facts.state_text.split(", "), *facts.warnings, facts.state]
 
 
 def has_field(facts: RunFacts, name: str) -> bool:

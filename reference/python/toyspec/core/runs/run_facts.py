@@ -120,7 +120,7 @@ class RunFacts(RunColumns, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def state_text(self) -> str:
         """The state for people, with what is known of the end."""
-        return state_text(self.state, self.ended, self.profile)
+        return state_text(self.state, self.ended, self.profile, self.reason)
 
     @property
     def warnings(self) -> list[str]:
