@@ -2,8 +2,7 @@
 
 import type { ByteMap } from "./byte-map.js";
 import { html, svg } from "./elements.js";
-import { grouped, size } from "./figures.js";
-import { counted } from "./text-report.js";
+import { counted, grouped, size } from "./figures.js";
 
 const WIDTH = 1000;
 const HEIGHT = 28;

@@ -19,10 +19,9 @@ export function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
-/** Returns a number with at most six digits. */
-export function figure(value: number): string {
-  const text = Number(value.toPrecision(6)).toString();
-  return text.length > 9 ? value.toExponential(3) : text;
+/** Returns `1 run` or `2 runs`. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
 /** Returns a time span in one or two units, for example `3.5 s` or `2 h 05 min`. */

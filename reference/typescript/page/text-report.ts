@@ -47,7 +47,7 @@ function some(names: readonly string[]): string {
 }
 
 /** Returns a number with a noun, in the plural unless it is one. */
-export function counted(number: number, noun: string): string {
+function counted(number: number, noun: string): string {
   return number === 1 ? `${number} ${noun}` : `${number} ${noun}s`;
 }
 

@@ -2,11 +2,11 @@
 
 import { bytesView } from "./bytes-view.js";
 import { html } from "./elements.js";
-import { grouped, size } from "./figures.js";
+import { counted, grouped, size } from "./figures.js";
 import { findingsView } from "./findings-view.js";
 import type { Verdict } from "./verdicts.js";
 import { summarize } from "./report.js";
-import { counted, shownPath, stateText } from "./text-report.js";
+import { shownPath, stateText } from "./text-report.js";
 
 /** Returns the details of a stream. */
 export function verdictView(verdict: Verdict): HTMLElement {
@@ -38,7 +38,7 @@ export function findingCounts({ report }: Verdict): string {
 
 function countsOf(verdict: Verdict): string {
   const { profile, records, bytes, valid } = verdict.report;
-  const count = `${grouped(records)} ${records === 1 ? "record" : "records"}`;
+  const count = counted(records, "record");
   const unpacked = verdict.isPacked ? `${size(bytes)} unpacked from gzip` : size(bytes);
   return [valid ? "valid" : "not valid", profile ?? "no profile", count, unpacked, findingCounts(verdict)].join(" · ");
 }

@@ -127,7 +127,7 @@ export class LineSplitter {
       parts.push(this.held[index]!.subarray(0, HEAD_BYTES));
       length += parts.at(-1)!.length;
     }
-    return joined(parts, parts.reduce((sum, part) => sum + part.length, 0)).slice(0, HEAD_BYTES);
+    return joined(parts).slice(0, HEAD_BYTES);
   }
 
   private hold(piece: Uint8Array): void {
@@ -139,13 +139,13 @@ export class LineSplitter {
     }
     if (this.head.length < HEAD_BYTES) {
       const parts = [this.head, ...this.held, piece].map((part) => part.subarray(0, HEAD_BYTES));
-      this.head = joined(parts, parts.reduce((sum, part) => sum + part.length, 0)).slice(0, HEAD_BYTES);
+      this.head = joined(parts).slice(0, HEAD_BYTES);
     }
     this.held = [];
   }
 
   private commit(): Line {
-    const data = this.length > this.limit ? null : joined(this.held, this.length);
+    const data = this.length > this.limit ? null : joined(this.held);
     const line = { number: this.number, offset: this.offset, length: this.length, data, text: null, isTidy: false, head: this.head };
     this.number++;
     this.offset += this.length + 1;
@@ -158,14 +158,15 @@ export class LineSplitter {
 }
 
 /** Returns bytes as text where all are ASCII, so that places in it are those in the bytes; null for all others. */
-function asciiText(chunk: Uint8Array): string | null {
+export function asciiText(chunk: Uint8Array): string | null {
   const text = decoder.decode(chunk);
   return text.length === chunk.length && !text.includes("\ufffd") ? text : null;
 }
 
-function joined(pieces: Uint8Array[], length: number): Uint8Array {
+/** Returns pieces as one. */
+export function joined(pieces: readonly Uint8Array[]): Uint8Array {
   if (pieces.length === 1) return pieces[0]!;
-  const whole = new Uint8Array(length);
+  const whole = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
   let at = 0;
   for (const piece of pieces) {
     whole.set(piece, at);

@@ -1,5 +1,6 @@
 /** Takes curves apart that come as frames: see "GET api/curve" in ../PROTOCOL.md. */
 
+import { joined } from "../../typescript/src/lines.js";
 import type { Axis, CurveHeader, Frame } from "./protocol.js";
 
 const PREFIX = 8;
@@ -19,7 +20,7 @@ export class FrameReader {
 
   /** Takes more bytes; returns the frames that are whole now. */
   feed(bytes: Uint8Array): AnyFrame[] {
-    const data = this.rest.length === 0 ? bytes : joined(this.rest, bytes);
+    const data = this.rest.length === 0 ? bytes : joined([this.rest, bytes]);
     const found: AnyFrame[] = [];
     let at = 0;
     while (data.length - at >= PREFIX) {
@@ -42,13 +43,6 @@ export class FrameReader {
   finish(): void {
     if (this.rest.length > 0) throw new Error(`the answer ends within a frame, after ${this.rest.length} bytes of it`);
   }
-}
-
-function joined(one: Uint8Array, other: Uint8Array): Uint8Array<ArrayBuffer> {
-  const all = new Uint8Array(one.length + other.length);
-  all.set(one);
-  all.set(other, one.length);
-  return all;
 }
 
 /** A curve by one axis, ready to be drawn; all arrays have one item for each bucket. */

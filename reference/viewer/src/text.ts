@@ -1,10 +1,10 @@
 /** Values as text. What comes from a log is made inert and cut. */
 
-import { duration, figure, grouped, size } from "../../typescript/page/figures.js";
+import { counted, duration, grouped, size } from "../../typescript/page/figures.js";
 import { shortened } from "../../typescript/src/escaping.js";
 import type { Json } from "./protocol.js";
 
-export { duration, figure, grouped, size };
+export { counted, duration, grouped, size };
 
 /** A name in a table or a legend is not longer. */
 const LONGEST_NAME = 160;
@@ -55,11 +55,6 @@ export function clock(at: Date): string {
 export function brief(seconds: number): string {
   if (seconds >= 1) return duration(seconds);
   return seconds >= 1e-3 ? `${short(seconds * 1e3, 4)} ms` : `${short(seconds * 1e6, 4)} µs`;
-}
-
-/** Returns `1 run` or `2 runs`. */
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${grouped(count)} ${count === 1 ? one : many}`;
 }
 
 /** Returns the counts of findings in words. */

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { spanOf, spikesOf } from "../src/charts/anomalies.js";
+import { linear, logarithmic } from "../src/charts/scales.js";
 import { addLine, Coverage } from "../src/charts/crowd.js";
 import { csv, legendOf } from "../src/charts/exporting.js";
 import { draw, spikeLine, tickedOf } from "../src/charts/drawing.js";
@@ -375,4 +376,15 @@ test("every name of a legend is whole and inside of the picture, or counted", ()
     assert.ok(rows <= 12 && entries.every(({ lines, x, y }) => lines.every((line) => x + 22 + measure(line) <= 326) && y + 12 * lines.length <= 12 * rows));
     assert.deepEqual(entries.map(({ lines }) => lines.join("")), names.slice(0, entries.length).map(({ text }) => text));
   }
+});
+
+test("ticks cover any span that binary64 has", () => {
+  for (const [low, high] of [[0, 0], [1, 400], [-1e308, 1e308], [1.5, 1.5000001]] as const) {
+    const { length } = linear(low, high, 5);
+    assert.ok(length >= 1 && length <= 11, String([low, high, length]));
+  }
+  assert.deepEqual(logarithmic(1, 1000, 6), [1, 3, 10, 30, 100, 300, 1000]);
+  assert.deepEqual(logarithmic(1.55, 4.6, 6), [2, 3, 4]);
+  assert.deepEqual(logarithmic(2.1, 2.4, 3), [2.1, 2.2, 2.3, 2.4]);
+  assert.ok(logarithmic(5e-324, 1e308, 6).length <= 12);
 });

@@ -1,6 +1,6 @@
 /** Ticks of an axis and their texts. */
 
-import { linear, logarithmic } from "../../../typescript/page/scales.js";
+import { linear, logarithmic } from "./scales.js";
 import { clock, grouped, short } from "../text.js";
 import type { XAxis } from "../view-state.js";
 
@@ -18,7 +18,7 @@ export function ticks(range: { from: number; to: number; isLog: boolean }, axis:
   const { from, to, isLog } = range;
   if (!(to > from)) return [{ value: from, text: textOf(from, axis, 0) }];
   if ((axis === "time" || axis === "wall") && !isLog && to - from > 10) return timeTicks(from, to, axis, count);
-  const values = isLog && from > 0 ? logarithmic(from, to, count).ticks : linear(from, to, count).ticks;
+  const values = (isLog && from > 0 ? logarithmic : linear)(from, to, count);
   const inside = values.filter((value) => value >= from && value <= to);
   const whole = axis === "step" || axis === "tokens" ? inside.filter(Number.isInteger) : inside;
   const shown = whole.length > 0 ? whole : inside;

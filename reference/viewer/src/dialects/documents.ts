@@ -1,5 +1,6 @@
 /** Cuts the objects of an array out of one JSON document, in pieces of any size. */
 
+import { joined } from "../../../typescript/src/lines.js";
 import { LIMITS } from "../../../typescript/src/tables.js";
 
 /** An object in a document; its data is null where it is longer than a line may be. */
@@ -99,7 +100,7 @@ export class DocumentCutter {
     if (this.open && this.depth === this.level) {
       this.keep(chunk.subarray(this.open.from, at + 1));
       const { line, offset, kept, length } = this.open;
-      found.push({ line, offset, length, data: length > LIMITS.max_line_bytes ? null : joined(kept, length) });
+      found.push({ line, offset, length, data: length > LIMITS.max_line_bytes ? null : joined(kept) });
       this.committed = offset + length;
       this.nextLine = this.line;
       this.open = null;
@@ -113,14 +114,4 @@ export class DocumentCutter {
     if (this.open!.length <= LIMITS.max_line_bytes) this.open!.kept.push(part.slice());
     else this.open!.kept = [];
   }
-}
-
-function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
 }

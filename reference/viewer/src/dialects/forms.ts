@@ -1,6 +1,7 @@
 /** Turns a line of another program's log into an object: JSON or CSV. */
 
 import { parsedForSure, reasonOf, validateText } from "../../../typescript/src/line-validation.js";
+import { asciiText } from "../../../typescript/src/lines.js";
 import { plainValue } from "../folder/plain-values.js";
 import type { Json } from "../protocol.js";
 import type { Dialect } from "./dialect.js";
@@ -208,9 +209,4 @@ function cellWithoutComma(text: string): number | string {
 /** Returns the number in the text of a cell, whose decimal mark may be a comma, or the text. */
 function cellWithComma(text: string): number | string {
   return DECIMAL_COMMA.test(text) ? Number(text.replace(",", ".")) : cellOf(text);
-}
-
-function asciiText(data: Uint8Array): string | null {
-  const text = lenient.decode(data);
-  return text.length === data.length && !text.includes("\ufffd") ? text : null;
 }

@@ -2,6 +2,7 @@
 
 import { declaredKind, detectProfile, fallbackProfile, stateOf } from "../../../typescript/src/profiles.js";
 import { parsedForSure, reasonOf, validateLine } from "../../../typescript/src/line-validation.js";
+import { asciiText, joined } from "../../../typescript/src/lines.js";
 import { LIMITS, type ProfileName, PROFILES } from "../../../typescript/src/tables.js";
 import { isMembers } from "../dialects/mapping.js";
 import type { Row, RowReader } from "../dialects/row-reader.js";
@@ -161,7 +162,7 @@ export class Scan {
       this.committed = rows.document.committed - this.gapBytes;
       return;
     }
-    const bytes = this.rest.length === 0 ? chunk : joined(this.rest, chunk);
+    const bytes = this.rest.length === 0 ? chunk : joined([this.rest, chunk]);
     const end = bytes.lastIndexOf(LF) + 1;
     let at = 0;
     while (at < end) at = this.take(bytes, at);
@@ -466,18 +467,4 @@ function placesOf(place: PlaceOf): Places {
 
 function figure(value: Json | undefined): number {
   return typeof value === "number" ? value : NaN;
-}
-
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-
-function asciiText(data: Uint8Array): string | null {
-  const text = decoder.decode(data);
-  return text.length === data.length && !text.includes("\ufffd") ? text : null;
-}
-
-function joined(one: Uint8Array, other: Uint8Array): Uint8Array<ArrayBuffer> {
-  const all = new Uint8Array(one.length + other.length);
-  all.set(one);
-  all.set(other, one.length);
-  return all;
 }

@@ -1,28 +1,19 @@
-/** Maps values to places on an axis, and says where its ticks are. */
+/** Where the ticks of an axis are. */
 
-export interface Scale {
-  /** Returns the place of a value, from 0 to 1. */
-  place(value: number): number;
-  ticks: number[];
-}
-
-/** Returns a linear scale from *low* to *high* with about *count* ticks. */
-export function linear(low: number, high: number, count: number): Scale {
+/** Returns about *count* places from *low* to *high* at equal steps. */
+export function linear(low: number, high: number, count: number): number[] {
   // Halves keep the span of the largest numbers finite.
-  const span = high / 2 - low / 2;
-  const place = (value: number) => (span > 0 ? (value / 2 - low / 2) / span : 0.5);
-  return { place, ticks: span > 0 ? round(low, high, count) : [low] };
+  return high / 2 - low / 2 > 0 ? round(low, high, count) : [low];
 }
 
-/** Returns a logarithmic scale; *low* is above 0. */
-export function logarithmic(low: number, high: number, count: number): Scale {
-  const scale = linear(Math.log10(low), Math.log10(high), count);
+/** Returns about *count* places of a logarithmic axis; *low* is above 0. */
+export function logarithmic(low: number, high: number, count: number): number[] {
   const choices = STEPS.map((steps) => inDecades(low, high, steps));
   const decades = choices.at(-1)!;
   const every = Math.ceil(decades.length / count);
   const ticks = choices.find((choice) => choice.length <= count + 1) ?? decades.filter((_, index) => index % every === 0);
   // A span with one tick or none in it is short enough for equal steps.
-  return { place: (value) => scale.place(Math.log10(value)), ticks: ticks.length > 1 ? ticks : linear(low, high, count).ticks };
+  return ticks.length > 1 ? ticks : linear(low, high, count);
 }
 
 /** What a decade is divided by, the finest first. */
