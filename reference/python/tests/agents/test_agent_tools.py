@@ -77,7 +77,7 @@ def test_every_tool_answers(root: Path) -> None:
     assert ([77, 9.0, 78] in curve["points"], 10, 290) == (True, len(curve["points"]), curve["points_left_out"])
     for refused in (wrong, also_wrong):
         assert (True, True) == (refused[0], "did you mean 'loss'?" in refused[1])
-    assert (True, False) == (missing[0], str(root) in missing[1])
+    assert (True, True, False) == (missing[0], "no run is there; `list_runs`" in missing[1], str(root) in missing[1])
 
 
 @pytest.mark.parametrize("path", ["../outside/r", "/etc", "link", "linked", "linked/events.jsonl", "a/../../outside/r"])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import to_builtins
 
 from toyspec.agents.digest import FACTS, UNTRUSTED, count_tokens, digest, group_item, reported_alerts
-from toyspec.core.errors import ToyspecError, WorkersError
+from toyspec.core.errors import StreamMissingError, ToyspecError, WorkersError
 from toyspec.core.escaping import clipped, shortened
 from toyspec.core.files import read_resource
 from toyspec.core.format.profiles import EVENTS_FILE
@@ -102,7 +102,7 @@ class RunTools:
         settings = [each.settings or {} for each in facts]
         found = differing(settings)
         rows = [
-            {"path": self._shown(path)} | {name: each[name] for name in _RESULTS} | self._metric(each, metric)
+            {"path": self.shown(path)} | {name: each[name] for name in _RESULTS} | self._metric(each, metric)
             for path, each in zip(paths, facts, strict=True)
         ]
         columns = [name for name in dict.fromkeys(chain(*rows)) if any(row.get(name) is not None for row in rows)]
@@ -207,9 +207,10 @@ class RunTools:
         row = {name: value for name in _COLUMNS if (value := facts[name]) not in (None, [], ())}
         if row["name"] == row["run"]:
             del row["name"]
-        return {"path": self._shown(path)} | row
+        return {"path": self.shown(path)} | row
 
-    def _shown(self, path: str) -> str:
+    def shown(self, path: str) -> str:
+        """Return the *path* of a run, or of its stream, relative to the root."""
         return self._paths.name(path).removesuffix(f"{os.sep}{EVENTS_FILE}")
 
     def _within(self, runs: Sequence[str]) -> list[str]:
@@ -313,6 +314,9 @@ class ContainedPaths:
     def clean_folders(self, path: str) -> tuple[list[str], int]:
         """Return the folders at or below *path* without links that lead outside, and the number of others."""
         folder = self._real(path)
+        if not os.path.isdir(folder):
+            shown = shortened(path, _SHOWN_CHARS)
+            raise ValueError(f"{shown!r} is not a folder; without one, `list_runs` lists all runs")
         dirty = set(self._ways_out(folder))
         if not dirty:
             return [self.within(path)], 0
@@ -378,6 +382,9 @@ def _answers(root: str, questions: Sequence[tuple[str, dict[str, Any]]]) -> list
     for name, arguments in questions:
         try:
             found.append((False, getattr(tools, name)(**arguments)))
+        except StreamMissingError as error:
+            path = clipped(tools.shown(error.path), _MOST_ERROR_CHARS)
+            found.append((True, f"{path}: no run is there; `list_runs` names the runs below a folder"))
         except (ToyspecError, ValueError, OSError, ImportError) as error:
             found.append((True, clipped(str(error).replace(root.rstrip(os.sep) + os.sep, ""), _MOST_ERROR_CHARS)))
     return found
