@@ -35,7 +35,7 @@ from toyspec.health.rules import rules_of
 from toyspec.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mcp.server.mcpserver import MCPServer
 
@@ -59,6 +59,7 @@ _MOST_ERROR_CHARS = 1000
 _MOST_CURSOR_DIGITS = 10
 _MOST_SAMPLE_CHARS = 2000
 _LEAST_ROOM = 100
+_LEVEL_OF_STATE = {"damaged": "error", "torn": "warning"}
 DEFAULT_TOKENS = 4000
 """What an answer has at most, by the rule that digests count by."""
 
@@ -151,7 +152,6 @@ class RunTools:
             for each in report.files
             for finding in each.findings
         ]
-        found.sort(key=lambda each: -LEVELS.index(each["severity"]))
         alerts = [
             {"stream": self._paths.name(each.path)} | alert
             for each in report.files
@@ -160,7 +160,8 @@ class RunTools:
         ]
         head = {"findings_not_listed": sum(sum(each.suppressed.values()) for each in report.files)}
         page = _Page(head, tokens, cursor)
-        return page.of({"states": states, "alerts": alerts, "findings": found}, most=_within(limit, _MOST_ROWS))
+        parts = {"states": states, "alerts": alerts, "findings": found}
+        return page.of(parts, most=_within(limit, _MOST_ROWS), order=_by_level)
 
     def samples(  # noqa: PLR0913, PLR0917 - what an agent may ask
         self,
@@ -232,9 +233,19 @@ class _Page:
         self._tokens = tokens
         self._head = {"untrusted": UNTRUSTED} | _plain(head)
 
-    def of(self, parts: dict[str, list[Any]], most: int | None = None, chars: int = _MOST_CHARS) -> str:
-        """Return the answer with the items of *parts* that fit, and at most *most*; one that is too long is cut."""
+    def of(
+        self,
+        parts: dict[str, list[Any]],
+        most: int | None = None,
+        chars: int = _MOST_CHARS,
+        order: Callable[[Any], int] = lambda _: 0,
+    ) -> str:
+        """Return the answer with the items of *parts* that fit, and at most *most*; one that is too long is cut.
+
+        Those with the least *order* come first.
+        """
         items = [(name, item) for name, each in parts.items() for item in each]
+        items.sort(key=lambda item: order(item[1]))
         lists: dict[str, list[Any]] = {name: [] for name in parts}
         # No number that is printed at the end has more digits.
         bare = self._head | lists | {"more": len(items), "cursor": str(len(items))}
@@ -252,6 +263,12 @@ class _Page:
             end += 1
         more = max(0, len(items) - end)
         return _json(self._head | lists | ({"more": more, "cursor": str(end)} if more else {"more": 0}))
+
+
+def _by_level(item: Mapping[str, Any]) -> int:
+    """Return the place of an alert, a finding or a state among them: errors first, and whole streams last."""
+    level = item.get("severity") or item.get("level") or _LEVEL_OF_STATE.get(item.get("state", ""), "")
+    return -LEVELS.index(level) if level in LEVELS else 1
 
 
 def _cut(value: Any, room: int, most: int) -> Any:
