@@ -66,28 +66,39 @@ EVENTS = st.one_of(
 )
 
 
-def imported(folder: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> tuple[bytes, Any]:
-    """Return the stream and the report of an import of *folder*."""
+def imported(folder: Path, engine: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, Any]]:
+    """Return the stream and the report of each run in *folder*."""
     monkeypatch.setenv("TOYSPEC_ENGINE", engine)
     out = folder.with_name(f"{folder.name}-{engine}")
-    (run,) = import_runs([folder], out).runs
-    return (out / run.run_id / "events.jsonl").read_bytes(), (run.items, run.carried, run.losses, run.notes)
+    return [
+        ((out / run.run_id / "events.jsonl").read_bytes(), (run.items, run.carried, run.losses, run.notes))
+        for run in import_runs([folder], out).runs
+    ]
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(events=st.lists(EVENTS, min_size=1, max_size=30), flipped=st.none() | st.integers(0, 5000))
+@given(
+    events=st.lists(EVENTS, min_size=1, max_size=30),
+    others=st.none() | st.lists(EVENTS, max_size=9),
+    flipped=st.none() | st.integers(0, 5000),
+)
 def test_import_is_the_same_with_both_engines(
-    events: list[bytes], flipped: int | None, tmp_path_factory: pytest.TempPathFactory
+    events: list[bytes], others: list[bytes] | None, flipped: int | None, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Times that jump, names of any text, numbers that are not finite, several values and damage: line for line."""
+    """Times that jump, any names, folders of one run, several values, not finite ones and damage: line for line."""
     folder = tmp_path_factory.mktemp("tb") / "run"
-    folder.mkdir()
     first = scalar_event(START, 0, "loss", 2.5)
     data = bytearray(
         b"".join(map(record, [version_event(START), first, *events, scalar_event(START + 9, 9, "loss", 1)]))
     )
     if flipped is not None:
         data[len(record(version_event(START))) + flipped % (len(data) - 60)] ^= 8
-    (folder / "events.out.tfevents.1790000000.host").write_bytes(data)
+    between = [scalar_event(START + second, second, "loss", 1) for second in (1, 8)]
+    files = {"" if others is None else "train": data}
+    if others is not None:
+        files["val"] = bytearray(b"".join(map(record, [version_event(START), between[0], *others, between[1]])))
+    for part, content in files.items():
+        (folder / part).mkdir(parents=True)
+        (folder / part / "events.out.tfevents.1790000000.host").write_bytes(content)
     with pytest.MonkeyPatch.context() as monkeypatch:
         assert imported(folder, "python", monkeypatch) == imported(folder, "native", monkeypatch)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from functools import partial
+import re
+from functools import lru_cache, partial
 from heapq import merge
 from itertools import islice, repeat
+from math import inf, isnan
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from toyspec.convert.formats import ForeignRun
 from toyspec.convert.intake import earliest, is_wall
@@ -31,7 +35,7 @@ from toyspec.core.errors import SourceError
 from toyspec.core.files import open_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from toyspec.convert.intake import Intake
 
@@ -46,6 +50,11 @@ _SEARCHED_BYTES = 1 << 20
 _FIRST_EVENTS = 100
 _HEAD_BYTES = 1 << 16
 _LAST_BYTES = 1 << 18
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")
+"""A folder whose name needs no escape in a line."""
+_T = len('{"kind":"scalars","t":')
+_TAG = re.compile(rb'^(.{%d}[^,]*,"step":\d+,"values":\{")([^"]*)' % _T, re.MULTILINE)
+"""The name of the value in a line of the engine, after what is before it."""
 
 
 def find_runs(path: str) -> Iterator[ForeignRun]:
@@ -141,6 +150,14 @@ def _named(tag: str, folder: str) -> str:
     return f"{tag}/{folder.removeprefix(stem)}" if folder.startswith(stem) else f"{folder}/{tag}"
 
 
+def _renamed(lines: bytes, folder: str) -> bytes:
+    """Return *lines* of the engine with the names that their values have in a *folder* of the run."""
+    if not folder:
+        return lines
+    named = lru_cache(lambda tag: _named(tag.decode(), folder).encode())
+    return _TAG.sub(lambda found: found[1] + named(found[2]), lines)
+
+
 def _records(named: dict[str, str], name: str, intake: Intake) -> Iterator[bytes]:
     ledger, files = intake.ledger, [*named]
     folders = {folder: None for folder in named.values() if folder}
@@ -195,39 +212,59 @@ class _EventImport:
 
     def _of_file(self, path: str) -> Iterator[bytes]:
         self._path = path
-        is_plain = self._intake.timeline.start is not None and not self._folders[path]
-        engine = native() if is_plain else None
-        for block in self._blocks_in(path):
-            if engine is not None:
-                yield from self._in_bulk(block, engine)
-                continue
-            for event in self._events_of_block(block, self._place):
-                yield from self._of_event(event)
-
-    def _in_bulk(self, block: EventBlock, engine: Any) -> Iterator[bytes]:
-        """Yield what is in *block*; the engine writes what is plainly scalars."""
-        timeline, index = self._intake.timeline, 0
-        while index < len(block.starts):
-            made = engine.tensorboard_lines(
-                block.data, block.starts[index], timeline.start, timeline.last, timeline.is_running
-            )
-            index += made["records"]
-            if made["values"]:
-                yield self._intake.lines(made["lines"], made["values"], made["last"])
-            if index < len(block.starts):
-                for event in self._events_of_block(block.part(index), self._place):
-                    yield from self._of_event(event)
-                index += 1
+        timeline = self._intake.timeline
+        for part in self._parts_of(path, lambda: (timeline.last, timeline.is_running)):
+            if isinstance(part, Event):
+                yield from self._of_event(part)
+            else:
+                yield self._intake.lines(*part)
 
     def _of_files(self, paths: list[str]) -> Iterator[bytes]:
         """Yield the records of files that were written at once, in the order of their times."""
-        streams = (zip(repeat(path), self._events_in(path), strict=False) for path in paths)
-        for self._path, event in merge(*streams, key=lambda pair: pair[1].wall):
-            yield from self._of_event(event)
+        streams = (zip(repeat(path), self._placed(path), strict=False) for path in paths)
+        for self._path, (wall, item) in merge(*streams, key=lambda pair: pair[1][0]):
+            if isinstance(item, Event):
+                yield from self._of_event(item)
+            elif times := self._intake.timeline.times([wall], 1):
+                yield self._intake.lines(item, 1, times[0])
+            else:
+                step, values = itemgetter("step", "values")(msgspec.json.decode(item))
+                place = f"{self._place}: {', '.join(values)} at step {step}"
+                yield from self._intake.values(wall, step, values, place)
 
-    def _events_in(self, path: str) -> Iterator[Event]:
+    def _placed(self, path: str) -> Iterator[tuple[float, Event | bytes]]:
+        """Yield the line of each number in a file, and its other events that have anything, each with its time."""
+        start = self._intake.timeline.start or 0.0
+        for part in self._parts_of(path, lambda: (-inf, False)):
+            if isinstance(part, Event):
+                if any(part[2:]):
+                    # NaN has no place among others.
+                    yield -inf if isnan(part.wall) else part.wall, part
+            else:
+                lines = part[0].splitlines(keepends=True)
+                yield from ((start + float(line[_T : line.index(b",", _T)]), line) for line in lines)
+
+    def _parts_of(self, path: str, at: Callable[[], tuple[float, bool]]) -> Iterator[Event | tuple[bytes, int, float]]:
+        """Yield the lines of what is plainly scalars in a file, which the engine writes, and the other events.
+
+        With lines come their number and the last time. *at* returns the time before them, and whether there is one.
+        """
+        folder, start = self._folders[path], self._intake.timeline.start
+        engine = native() if start is not None and _PLAIN.fullmatch(folder) else None
+        place = os.path.join(folder, os.path.basename(path))
         for block in self._blocks_in(path):
-            yield from self._events_of_block(block, os.path.basename(path))
+            if engine is None:
+                yield from self._events_of_block(block, place)
+                continue
+            index = 0
+            while index < len(block.starts):
+                made = engine.tensorboard_lines(block.data, block.starts[index], start, *at())
+                index += made["records"]
+                if made["values"]:
+                    yield _renamed(made["lines"], folder), made["values"], made["last"]
+                if index < len(block.starts):
+                    yield from self._events_of_block(block.part(index), place)
+                    index += 1
 
     def _blocks_in(self, path: str) -> Iterator[EventBlock]:
         """Yield the records of the file; what cannot be read is dropped."""
