@@ -4,7 +4,7 @@ import type { Value } from "./expression.js";
 import { COUNTS, TITLES } from "./generated/runs.js";
 import { MINOR, rankedMetrics } from "./metric-ranks.js";
 import type { Goal, Run } from "./protocol.js";
-import { fieldOf, stateText } from "./run-fields.js";
+import { fieldOf, settingsOf, stateText, varietyOf } from "./run-fields.js";
 import { counted, duration, grouped, moment, plain, short, size, valueText } from "./text.js";
 
 export interface Column {
@@ -137,14 +137,7 @@ export function usualColumns(runs: readonly Run[]): string[] {
 
 /** Returns the columns of the first settings that differ. */
 export function settingsThatDiffer(runs: readonly Run[]): string[] {
-  const values = new Map<string, Set<string>>();
-  for (const run of runs) {
-    for (const [name, value] of Object.entries(run.config)) {
-      const known = values.get(name) ?? new Set();
-      values.set(name, known.add(JSON.stringify(value)));
-    }
-  }
-  return [...values].filter(([, known]) => known.size > 1).slice(0, MOST_SETTINGS).map(([name]) => `config.${name}`);
+  return settingsOf(runs).filter((key) => varietyOf(runs, key) > 1).slice(0, MOST_SETTINGS);
 }
 
 function mostUsedMetrics(runs: readonly Run[]): string[] {

@@ -4,7 +4,7 @@ import { compared, type Value } from "./expression.js";
 import { lowered } from "./lowered.js";
 import { type Look, lookOf, tintOf } from "./palette.js";
 import type { Run } from "./protocol.js";
-import { fieldOf } from "./run-fields.js";
+import { fieldOf, settingsOf, varietyOf } from "./run-fields.js";
 import { counted } from "./text.js";
 
 export type Band = "sd" | "se" | "range" | "quartiles";
@@ -12,7 +12,7 @@ type Field = Value | readonly Value[] | undefined;
 type Numbers = ArrayLike<number>;
 
 /** What a band is, the default first; the sd is that of a sample, by n - 1. */
-export const BANDS: { readonly [band in Band]: string } = { sd: "mean ± 1 sd", se: "mean ± 1 standard error", range: "mean in min to max", quartiles: "mean in quartiles" };
+export const BANDS: { readonly [band in Band]: string } = { sd: "± 1 sd", se: "± 1 standard error", range: "min to max", quartiles: "quartiles" };
 /** Values that differ by less, as a share of the largest, differ by rounding alone. */
 const PRECISION = 8 * Number.EPSILON;
 
@@ -55,19 +55,19 @@ export function wholeText(value: Field): string {
 }
 
 /** Returns the settings that differ between runs but *name*; a text that is another one in every run does not count. */
-export function keysWithout(settings: readonly { readonly [name: string]: Value }[], name: string): string[] {
-  const keys = [...new Set(settings.flatMap((each) => Object.keys(each)))];
-  const telling = settings.filter((each) => Object.keys(each).length > 0);
-  const isOfEach = (values: Set<unknown>) => values.size === settings.length && [...values].every((value) => typeof value === "string");
-  return keys
-    .filter((key) => new Set(telling.map((each) => JSON.stringify(each[key]))).size > 1)
-    .filter((key) => !`.${key}`.endsWith(`.${name.replace(/^config\./, "")}`) && !isOfEach(new Set(settings.map((each) => each[key]))))
-    .map((key) => `config.${key}`);
+export function keysWithout(runs: readonly Run[], name: string): string[] {
+  const telling = runs.filter(({ config }) => Object.keys(config).length > 0);
+  const isOfEach = (key: string) => varietyOf(runs, key) === runs.length && runs.every((run) => typeof fieldOf(run, key) === "string");
+  return settingsOf(runs).filter((key) => varietyOf(telling, key) > 1 && !isNamed(key, name) && !isOfEach(key));
+}
+
+function isNamed(key: string, name: string): boolean {
+  return key.replace("config", "").endsWith(`.${name.replace(/^config\./, "")}`);
 }
 
 /** How a group is asked for: `-seed` are the runs that differ in the seed alone, other keys are separated by commas. */
 export function keysOf(runs: readonly Run[], group: string): string[] {
-  return group.startsWith("-") ? keysWithout(runs.map(({ config }) => config as { [name: string]: Value }), group.slice(1)) : group.split(",");
+  return group.startsWith("-") ? keysWithout(runs, group.slice(1)) : group.split(",");
 }
 
 /** Returns the groups of runs by keys. */
@@ -77,15 +77,14 @@ export function runGroups(runs: readonly Run[], keys: readonly string[]): (Group
 
 /** Returns the ways to group runs: over the seed, and by what some runs share and others do not. */
 export function groupKeys(runs: readonly Run[]): string[] {
-  const keys = new Set(runs.flatMap(({ config }) => Object.keys(config).map((name) => `config.${name}`)));
+  const keys = settingsOf(runs);
   const found = ["root", "group", "tags", ...keys].filter((key) => {
-    const values = new Set(runs.map((run) => JSON.stringify(fieldOf(run, key) ?? null)));
-    return values.size > 1 && values.size < runs.length;
+    const variety = varietyOf(runs, key);
+    return variety > 1 && variety < runs.length;
   });
-  const seed = [...keys].find((key) => /[._]seed$/i.test(key));
-  const differs = seed !== undefined && new Set(runs.map((run) => fieldOf(run, seed))).size > 1;
-  const over = `-${seed?.replace(/^config\./, "")}`;
-  return differs && runGroups(runs, keysOf(runs, over)).some(({ members }) => members.length > 1) ? [over, ...found] : found;
+  const seed = keys.find((key) => /[._]seed$/i.test(key) && varietyOf(runs, key) > 1);
+  const over = `-${seed?.slice("config.".length)}`;
+  return seed !== undefined && runGroups(runs, keysOf(runs, over)).some(({ members }) => members.length > 1) ? [over, ...found] : found;
 }
 
 /** Returns how the runs of each group are drawn, by their ids: those of a number by a scale. */

@@ -27,7 +27,7 @@ const own = (object: object, name: string): boolean => Object.hasOwn(object, nam
 
 /** Returns what a filter may ask of a run. */
 export function questionOf(run: Run): Question {
-  const words = [...stateText(run).split(", "), ...warningsOf(run), run.state];
+  const words = [...new Set([...stateText(run).split(", "), ...warningsOf(run), run.state])];
   const text = [run.name, run.id, run.group, run.notes, run.profile, run.dialect, ...words, ...run.tags].join("\n");
   return { text: lowered(text), field: (name) => (name === "state" ? words : fieldOf(run, name)) };
 }
@@ -91,6 +91,19 @@ export function requireField(runs: Iterable<Run>, name: string, at: number): voi
   const near = [...names].map(([text, field]) => ({ field, share: alike(text) })).filter(({ share }) => share > ALIKE).sort((a, b) => b.share - a.share);
   const meant = [...new Set(near.map(({ field }) => JSON.stringify(field)))].slice(0, 3).join(" or ");
   throw new ExpressionError(`no run has a field ${JSON.stringify(plain(name, 60))}; ${meant ? `did you mean ${plain(meant)}?` : "fields are facts such as state, settings such as config.lr, and metrics such as loss or best.loss"}`, at);
+}
+
+/** Settings of one run beyond these are not compared. */
+const MOST_COMPARED = 400;
+
+/** Returns the settings of runs as fields. */
+export function settingsOf(runs: readonly Run[]): string[] {
+  return [...new Set(runs.flatMap(({ config }) => Object.keys(config).slice(0, MOST_COMPARED).map((name) => `config.${name}`)))];
+}
+
+/** Returns how many values of a field runs have, none among them. */
+export function varietyOf(runs: readonly Run[], field: string): number {
+  return new Set(runs.map((run) => JSON.stringify(fieldOf(run, field) ?? null))).size;
 }
 
 function known({ last, best, nan }: MetricFacts): { last: number | undefined; best: number | undefined; nan: number } {

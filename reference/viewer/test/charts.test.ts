@@ -189,7 +189,7 @@ test("a group is the mean of its runs with its band, and says where some of them
   assert.deepEqual(made.map(({ run, isQuiet }) => [isGroup(run), isQuiet]), [[false, true], [false, true], [false, true], [true, false], [true, false]]);
   const [first, second] = made.slice(3);
   const at = (place: number) => nearest(first!.curve, place);
-  assert.equal(first!.run.name, "seed 1, 2 runs, mean in min to max");
+  assert.deepEqual([first!.run.name, first!.about], ["seed 1, 2 runs", "min to max"]);
   assert.deepEqual([first!.curve.mean[at(2)], first!.curve.min[at(2)], first!.curve.max[at(2)], missingText(first!, at(2))], [2, 1, 3, ""]);
   assert.deepEqual([first!.curve.mean[at(4)], first!.curve.min[at(4)], missingText(first!, at(4))], [1, 1, "1 of 2"], "a run that ended earlier no longer counts");
   assert.deepEqual([second!.curve.mean[0], second!.curve.min[0], second!.curve.max[0]], [7, 7, 7]);

@@ -3,7 +3,7 @@
 import { groupLooks, runGroups, wholeText } from "../groups.js";
 import { type Look, tintOf } from "../palette.js";
 import type { Run } from "../protocol.js";
-import { fieldOf } from "../run-fields.js";
+import { fieldOf, settingsOf, varietyOf } from "../run-fields.js";
 import { MOST_GROUPS } from "./grouping.js";
 
 /** Positive numbers that span more than this are coloured by their logarithms. */
@@ -23,8 +23,7 @@ export interface Colouring {
 /** Returns the fields by which runs can be coloured: results, and settings that differ. */
 export function colourKeys(runs: readonly Run[]): string[] {
   const results = new Set(runs.flatMap(({ metrics }) => Object.entries(metrics).map(([name, { best }]) => `${best === null ? "last" : "best"}.${name}`)));
-  const settings = new Set(runs.flatMap(({ config }) => Object.keys(config).map((name) => `config.${name}`)));
-  return [...results, "state", "reason", "root", "group", ...settings].filter((key) => new Set(runs.map((run) => JSON.stringify(fieldOf(run, key) ?? null))).size > 1);
+  return [...results, "state", "reason", "root", "group", ...settingsOf(runs)].filter((key) => varietyOf(runs, key) > 1);
 }
 
 /** Returns how runs look by a field; runs without a value keep no look of it. */

@@ -141,16 +141,15 @@ function drawAxes(pen: Pen, { x, y, box }: Plot, { axis, colours, size }: Manner
 }
 
 /** Returns whether a curve is grey until its run is pointed at. */
-export function isGrey({ look, isQuiet }: Series, { isColoured }: Pick<Manner, "isColoured">): boolean {
-  return look.tint === undefined && isQuiet && !isColoured;
+export function isGrey({ isQuiet }: Series, { isColoured }: Pick<Manner, "isColoured">): boolean {
+  return isQuiet && !isColoured;
 }
 
 function colourOf(series: Series, manner: Manner): string {
   const { run, look } = series;
   const { colours, hovered } = manner;
-  if (look.tint !== undefined) return look.tint;
   if (isGrey(series, manner) && run.id !== hovered) return colours.quiet;
-  return colours.runs[look.colour] ?? colours.text;
+  return look.tint ?? colours.runs[look.colour] ?? colours.text;
 }
 
 /** Draws a run; one *inCrowd* has its line already. */

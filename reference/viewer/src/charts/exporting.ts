@@ -200,7 +200,8 @@ function picture(pen: Pen, chart: Chart, made: Made): void {
   pen.font = `${size}px ${font}`;
   const { box } = plot;
   pen.fillText(AXIS_TITLES[chart.state.x], box.left + box.width / 2, box.top + box.height + X_NUMBERS + 1.6 * size);
-  const title = plain([chart.metric, chart.also].filter(Boolean).join(" and "), 200);
+  const about = plot.series.find((series) => series.about)?.about;
+  const title = plain(`${[chart.metric, chart.also].filter(Boolean).join(" and ")}${about ? `, mean (${about})` : ""}`, 200);
   // A name that is longer than its axis has smaller letters.
   const ruler = html("canvas", {}).getContext("2d")!;
   ruler.font = pen.font;
@@ -287,10 +288,10 @@ async function rawCurve(chart: Chart, curve: Curve): Promise<Curve | null> {
 export function csv(plot: Plot, axis: string): string {
   const hasTwo = plot.series.some(({ isSecond }) => isSecond);
   const lines = [["run", ...(hasTwo ? ["metric"] : []), axis, "last", "min", "max", "mean", "count", "not_finite"].join(",")];
-  for (const { run, metric, curve, shift } of plot.series) {
+  for (const { run, metric, curve, shift, about } of plot.series) {
     for (let i = 0; i < curve.length; i++) {
       const numbers = [curve.place[i]! + shift, curve.last[i]!, curve.min[i]!, curve.max[i]!, curve.mean[i]!, curve.count[i]!, curve.nan[i]!];
-      lines.push([quoted(isGroup(run) ? run.name : run.id), ...(hasTwo ? [quoted(metric)] : []), ...numbers.map((number) => (Number.isNaN(number) ? "" : String(number)))].join(","));
+      lines.push([quoted(about ? `${run.name} (${about})` : run.id), ...(hasTwo ? [quoted(metric)] : []), ...numbers.map((number) => (Number.isNaN(number) ? "" : String(number)))].join(","));
     }
   }
   return `${lines.join("\n")}\n`;

@@ -31,7 +31,7 @@ export function grouped(series: readonly Series[], { keys, band, look }: Groupin
   const groups = runGroups(series.map(({ run }) => run), keys).slice(0, MOST_GROUPS);
   const means = groups.map(({ members, name, runs }): Series => {
     const own = look(runs[0]!.id);
-    const mean = meanSeries(members.map((at) => series[at]!), band, `${GROUP}${name}`, `${name}, ${BANDS[band]}`);
+    const mean = meanSeries(members.map((at) => series[at]!), band, `${GROUP}${name}`, name);
     return mean.isSecond ? { ...mean, look: SECOND(own) } : { ...mean, look: own };
   });
   return [...series.map((each) => ({ ...each, isQuiet: true, abandoned: null })), ...means];
@@ -45,7 +45,7 @@ export function meanSeries(series: readonly Series[], band: Band, id: string, na
   const [first] = series as [Series];
   const places = placesOf(series, band === "range" ? Infinity : Math.max(FEWEST_PLACES, MOST_NUMBERS / series.length));
   const { mean, low, high, number: count } = meanOf(series.map((each) => seriesAt(each, places)), band, band === "range" ? extremesOf(series, places) : undefined);
-  return { ...first, run: { ...first.run, id, name }, isQuiet: false, curve: curveOfColumns(first.curve, { places, mean, low, high, count }), abandoned: null, smooth: null, shift: 0, members: series.length };
+  return { ...first, run: { ...first.run, id, name }, isQuiet: false, curve: curveOfColumns(first.curve, { places, mean, low, high, count }), abandoned: null, smooth: null, shift: 0, members: series.length, about: BANDS[band] };
 }
 
 /** Returns how many members a mean has at a bucket, where some are missing: `3 of 5`; else "". */

@@ -29,6 +29,8 @@ export interface Series {
   shift: number;
   /** Number of curves that it is the mean of. */
   members?: number;
+  /** What is around a mean. */
+  about?: string;
   /** What it is of the one run that is shown. */
   kin?: "rank" | "ancestor";
   /** The run that it is a rank of, where several runs are shown. */

@@ -135,7 +135,7 @@ function bandsOf(ranks: readonly Series[]): Series[] {
 }
 
 function rankName({ length }: readonly Series[]): string {
-  return `mean of ${counted(length, "rank")} (min to max)`;
+  return `mean of ${counted(length, "rank")}`;
 }
 
 /** The most streams of ranks that are drawn of several runs. */

@@ -24,7 +24,7 @@ export class Toolbar {
   private readonly words = html("input", { type: "search", class: "field", placeholder: "Find metrics", "aria-label": "Words in the names of metrics", spellcheck: "false" });
   private readonly axis = html("select", { class: "field axis-field", "aria-label": "Axis x" }, ...AXES.map((value) => html("option", { value }, AXIS_TITLES[value])));
   private readonly group = html("select", { class: "field", "aria-label": "Mean of groups" });
-  private readonly band = html("select", { class: "field", "aria-label": "Band around means" }, ...Object.entries(BANDS).map(([value, text]) => html("option", { value }, text.replace("mean ", ""))));
+  private readonly band = html("select", { class: "field", "aria-label": "Band around means" }, ...Object.entries(BANDS).map(([value, text]) => html("option", { value }, text)));
   private readonly colour = html("select", { class: "field", "aria-label": "What colours runs" });
   private readonly legend = html("div", { class: "legend", hidden: true });
   private readonly base = html("select", { class: "field", "aria-label": "Run that the others are shown above" });
@@ -131,7 +131,7 @@ export class Toolbar {
       return legendGroup(swatch(store.look(runs[0]!.id)), `${plain(name)}${whole < runs.length ? `, ${whole} of them to the end` : ""}`);
     });
     const more = groups.length - means.length;
-    fill(this.legend, html("span", { class: "label" }, BANDS[store.state.band]), ...means, more > 0 && html("span", { class: "tone-warn" }, `${counted(more, "group")} more without a mean`));
+    fill(this.legend, html("span", { class: "label" }, `mean (${BANDS[store.state.band]})`), ...means, more > 0 && html("span", { class: "tone-warn" }, `${counted(more, "group")} more without a mean`));
   }
 
   private open(): void {

@@ -49,7 +49,8 @@ export class Tooltip {
     const { rows, more } = this.rows(shown);
     const near = dots[0];
     const place = near && dots.length === 1 ? near.series.curve.place[near.at]! + near.series.shift : cursor.place;
-    const title = placeText(place, axis);
+    const about = dots.find(({ series }) => series.about)?.series.about;
+    const title = `${placeText(place, axis)}${about ? ` · ${about}` : ""}`;
     fill(this.element, html("div", { class: "tooltip-title" }, title), shown.anomaly && html("div", { class: "tooltip-anomaly" }, html("span", { class: "name" }, nameOf(shown.anomaly.series.run)), ` ${anomalyText(shown.anomaly, axis)}${shown.anomaly.line ? " · click for its line" : ""}`), ...flagged(shown), ...rows, more > 0 && html("div", { class: "tooltip-more" }, `and ${grouped(more)} more`));
     this.element.hidden = false;
     this.put(shown);

@@ -9,6 +9,7 @@ import type { Store } from "../store.js";
 import { swatch } from "../swatch.js";
 import { Relations } from "./relations.js";
 import { cutShared, nameOf } from "../names.js";
+import { varietyOf } from "../run-fields.js";
 import { nameLink, stateChip } from "../table.js";
 import { counted, duration, grouped, plain, short, valueText } from "../text.js";
 
@@ -66,7 +67,7 @@ export class CompareView implements Showing {
 
   private settings(runs: readonly Run[]): HTMLElement {
     const names = [...new Set(runs.flatMap(({ config }) => Object.keys(config)))];
-    const differs = (name: string) => new Set(runs.map(({ config }) => JSON.stringify(Object.hasOwn(config, name) ? config[name] : undefined))).size > 1;
+    const differs = (name: string) => varietyOf(runs, `config.${name}`) > 1;
     const different = names.filter(differs);
     const shown = this.showsAll ? names : different;
     const box = html("input", { type: "checkbox" });

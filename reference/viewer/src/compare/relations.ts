@@ -9,7 +9,7 @@ import type { Run } from "../protocol.js";
 import { dataTable } from "../run/lists.js";
 import { fitted } from "../fitted.js";
 import { nameOf } from "../names.js";
-import { fieldOf } from "../run-fields.js";
+import { fieldOf, settingsOf, varietyOf } from "../run-fields.js";
 import type { Look } from "../palette.js";
 import type { Store } from "../store.js";
 import { counted, plain, short, valueText } from "../text.js";
@@ -43,12 +43,11 @@ interface Scale {
 
 /** Returns the fields that differ between runs: settings, and the best or last values of metrics. */
 export function fieldsOf(runs: readonly Run[]): { settings: string[]; results: string[] } {
-  const settings = new Set(runs.flatMap(({ config }) => Object.keys(config).slice(0, MOST_NAMES).map((name) => `config.${name}`)));
   const metrics = new Map<string, boolean>();
   for (const run of runs) for (const [name, { best }] of Object.entries(run.metrics).slice(0, MOST_NAMES)) metrics.set(name, (metrics.get(name) ?? false) || best !== null);
   const ordered = [...metrics].sort(([, a], [, b]) => Number(b) - Number(a)).map(([name, hasBest]) => `${hasBest ? "best" : "last"}.${name}`);
-  const differs = (id: string) => new Set(runs.map((run) => JSON.stringify(fieldOf(run, id) ?? null))).size > 1;
-  const chosen = [...settings].map((id) => ({ id, runs: runs.filter((run) => fieldOf(run, id) !== undefined), differs: differs(id) })).filter(({ runs, differs }) => differs && runs.length > 1);
+  const differs = (id: string) => varietyOf(runs, id) > 1;
+  const chosen = settingsOf(runs).map((id) => ({ id, runs: runs.filter((run) => fieldOf(run, id) !== undefined), differs: differs(id) })).filter(({ runs, differs }) => differs && runs.length > 1);
   // A setting that few runs have leaves most of them out.
   chosen.sort((a, b) => b.runs.length - a.runs.length);
   return { settings: chosen.map(({ id }) => id), results: ordered.filter(differs) };

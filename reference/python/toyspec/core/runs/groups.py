@@ -19,13 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Band = Literal["sd", "se", "range", "quartiles"]
-BANDS: dict[Band, str] = {
-    "sd": "mean ± 1 sd",
-    "se": "mean ± 1 standard error",
-    "range": "mean in min to max",
-    "quartiles": "mean in quartiles",
-}
-"""What a band is, by the name of each choice; the first is the default. The sd is that of a sample, by n - 1."""
+BANDS: dict[Band, str] = {"sd": "± 1 sd", "se": "± 1 standard error", "range": "min to max", "quartiles": "quartiles"}
+"""What is around a mean, by the name of each choice; the first is the default. The sd is that of a sample, by n - 1."""
 
 # Values that differ by less, as a share of the largest, differ by rounding alone.
 _PRECISION = 8 * float_info.epsilon

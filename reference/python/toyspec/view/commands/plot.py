@@ -239,7 +239,7 @@ def _means(
             mean_curve(part, len(group.members), options.band, options.smooth) if part else None
             for part, group in zip(parts, groups, strict=True)
         ]
-        found.append(panel._replace(curves=curves, note=BANDS[options.band], is_ordered=is_ordered))
+        found.append(panel._replace(curves=curves, note=f"mean ({BANDS[options.band]})", is_ordered=is_ordered))
     return found, [shown(group_name(keys, group)) for group in groups]
 
 
