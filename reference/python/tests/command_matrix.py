@@ -100,6 +100,7 @@ NOT_RUN = {
     "mirror": "sends until the run ends",
     "schema": "prints files of schemas/; answers.txt has its answers",
     "emitter": "prints a file of its own",
+    "dialect": "writes settings; proposals.jsonl has what it proposes",
     "skill": "prints a file of its own",
     "conform": "runs programs",
     "completion": "prints a script, which shells test",

@@ -17,7 +17,7 @@ DOCUMENTS = frozenset(["document", "objects", "lists"])
 """The forms whose records are not lines."""
 
 
-class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """A part of a dialect; the meta-schema says what its members mean."""
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
     # The first name in parentheses: (mean=0.5, max=2).
-    r"((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))[A-Za-z_][\w./()%@-]*"
+    r"((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))(?!(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\s)[A-Za-z_][\w./()%@-]*"
     r"(?: \([A-Za-z/%]{1,8}\)(?=\s*[=:]))?)['\"]?(?:\s{0,6}[=:]\s{0,16}"
     r"|\s{1,3}(?!(?:nan|inf)(?: \w{1,30}){0,2}\s?[=:])|(?:\sso\sfar)?\sis:?\s{1,3})['\"]?"
     # A duration, a date, a hexadecimal number and a progress bar begin with digits too: train: 40%|████      | 2/5.
@@ -91,9 +91,10 @@ _ABSENT = ("", "NA", "N/A", "n/a", "None", "null")
 # A name of what a training measures, and a number with a decimal point soon after it: what is worth a closer look.
 _MEASURE = (
     r"(?<![a-z])(?:loss(?:es)?|acc(?:uracy)?|rewards?|returns?|error|err|scores?|perplexity|ppl|precision|recall|f1"
-    r"|mse|mae|rmse|auc|bleu|iou|miou|dice|wer|cer|psnr|ssim|fid|m?ap\d*|objective|cross-?entropy|bpb|bpc)(?![a-z])"
+    r"|mse|mae|rmse|auc|bleu|iou|miou|dice|wer|cer|psnr|ssim|fid|m?ap\d*|objective|cross-?entropy|xent|nll|elbo|fitness|bpb|bpc)(?![a-z])"
 )
-_MEASURED = re.compile(_MEASURE, re.IGNORECASE)
+MEASURED = re.compile(_MEASURE, re.IGNORECASE)
+"""A name of what a training measures."""
 _MEASURED_LINE = re.compile(_MEASURE + r"[^\n]{0,120}?[-+=:\s(\t][-+]?\d*\.\d", re.IGNORECASE)
 # As the evaluation of COCO prints it: Average Precision (AP) @[ IoU=0.50:0.95 | area=all | maxDets=100 ] = 0.312.
 _AFTER_BRACKETS = re.compile(r"([A-Za-z][A-Za-z ]{2,40}[A-Za-z])[^\n=:]{0,20}@\[[^\[\]\n]{1,100}\]\s*=\s*-?\d+\.\d")
@@ -110,24 +111,24 @@ _BLANKS = " "
 _SEMICOLON = ";"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?", re.ASCII)
 _MULTIPLES = {"k": "e3", "K": "e3", "M": "e6", "B": "e9"}
-_STEP_WORD = r"(?:global_?)?(?:steps?|iter(?:ation)?s?|it|updates?|ep(?:och)?s?|episodes?|round|batch)"
+STEP_WORD = r"(?:global_?)?(?:steps?|iter(?:ation)?s?|it|updates?|ep(?:och)?s?|episodes?|round|batch)"
 # Who writes a line, before it: "[rank1]:", "(TaskRunner pid=12)", "node3:", and the number of a task "3: step 10".
 _WRITER = re.compile(
     r"\s*(?:[\[(]((?:rank|gpu|node|host|worker|proc(?:ess)?|pid|task)[ _:=-]?[\w.-]{0,30}\d"
     r"|[\w.]{1,60} pid=\d+)[^\])]{0,60}[\])]:?"
-    rf"|((?:rank|gpu|node|host|worker|proc(?:ess)?)[ _-]?\d+|\d{{1,4}}(?=: .{{0,60}}\b{_STEP_WORD}\b)):)\s*",
+    rf"|((?:rank|gpu|node|host|worker|proc(?:ess)?)[ _-]?\d+|\d{{1,4}}(?=: .{{0,60}}\b{STEP_WORD}\b)):)\s*",
     re.ASCII | re.IGNORECASE,
 )
 _MOST_WRITERS = 256
 # What the words before that of a step say: it is one of an evaluation, or a plan.
 _STEP_OF_PHASE = re.compile(
     r"\b(val(?:id(?:ation|ate|ating)?)?|eval(?:uation|uate|uating)?|test(?:ing)?|dev)\b[\]\s:|,()-]{1,6}"
-    rf"[\[(]?{_STEP_WORD}[\s:=#\[(]*$",
+    rf"[\[(]?{STEP_WORD}[\s:=#\[(]*$",
     re.ASCII | re.IGNORECASE,
 )
 _PLANNED = re.compile(
     r"\b(?:total|max(?:imum)?|num(?:ber)?|of|warm-?up|every|per|planned|remaining)[ _-]"
-    rf"(?:\w{{1,20}}[ _-]){{0,2}}{_STEP_WORD}[\s:=]*$",
+    rf"(?:\w{{1,20}}[ _-]){{0,2}}{STEP_WORD}[\s:=]*$",
     re.ASCII | re.IGNORECASE,
 )
 _COMMENT = b"#"
@@ -401,13 +402,13 @@ class PatternForm:
         """Return the names of the measured values in a line that no pattern matches; empty for any other line."""
         if len(data) > _LONGEST_MEASURED and b"\r" not in data:
             return ()
-        text = next(_states(data), "")
+        text = next(shown_states(data), "")
         if len(text) > _LONGEST_MEASURED or _MEASURED_LINE.search(text) is None or self._parts(data) is not None:
             return ()
         return _measured_in(text)
 
     def _parts(self, data: bytes) -> dict[str, str] | None:
-        for state in _states(data):
+        for state in shown_states(data):
             labels, at = [], 0
             while (label := _WRITER.match(state, at)) and label.end() < len(state):
                 labels.append(label[1] or label[2])
@@ -512,7 +513,7 @@ class PatternForm:
         return _PASSED_OVER
 
 
-def _states(data: bytes) -> Iterator[str]:
+def shown_states(data: bytes) -> Iterator[str]:
     """Yield what a terminal showed of a line, the last state first: a progress bar overwrites its line."""
     for state in reversed(data.rstrip(b"\r").rsplit(b"\r", _MOST_STATES)):
         if len(state) <= _MOST_TEXT:
@@ -530,7 +531,7 @@ def _measured_in(text: str) -> tuple[str, ...]:
     pairs = _pairs_in(text)
     found = [
         name for name, figure, _ in pairs
-        if ("." in figure or not figure[-1:].isdigit()) and _MEASURED.search(name) and not _SETTING.search(name)
+        if ("." in figure or not figure[-1:].isdigit()) and MEASURED.search(name) and not _SETTING.search(name)
     ]  # fmt: skip
     if found or _SETTING.search(text):
         return tuple(dict.fromkeys(found)) if 3 * len(found) >= len(pairs) else ()

@@ -11,6 +11,7 @@ from toyspec.core.files import open_file
 from toyspec.core.format.profiles import stream_name
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 from toyspec.core.reading.log_detection import CONSOLE_BYTES, HEAD_BYTES, first_object
+from toyspec.core.reading.stream_files import unpacked_head
 from toyspec.logs.dialects import NO_KEYS, Keys, dialect_named, dialect_of, dialects
 from toyspec.logs.mapping import ReadAs
 
@@ -83,6 +84,14 @@ class Dialects:
         from toyspec.logs.recognition import read_as, sample
 
         return _opened(read_as(dialect, sample(head, dialect), head=head))
+
+    def proposed(self, path: str) -> Dialect | None:
+        """Return the dialect that is proposed for the file at *path*, if it is sure; None otherwise."""
+        # Imported here: only what no dialect fits needs it.
+        from toyspec.logs.proposal import propose
+
+        proposal = propose(unpacked_head(path, CONSOLE_BYTES)[0], "proposed")
+        return proposal.dialect if proposal is not None and proposal.sure else None
 
     def manifest(self, name: str) -> dict[str, str]:
         """Return where the run.json beside a log of the dialect *name* has the members of run_start."""

@@ -27,8 +27,9 @@ from toyspec.core.escaping import printable, shortened
 from toyspec.core.format.record_mapping import said_in, with_lost_numbers
 from toyspec.core.generated.rules import SEAL_BROKEN
 from toyspec.core.places.addresses import is_address, public
+from toyspec.core.reading import readers
 from toyspec.core.reading.annotations import read_annotations
-from toyspec.core.reading.log_detection import usual_names
+from toyspec.core.reading.log_detection import DialectChoice, usual_names
 from toyspec.core.reading.run_files import earlier_logs, ranks_beside
 from toyspec.core.reading.sealed_files import has_seal
 from toyspec.core.runs.discovery import STANDARD_INPUT, logs_in
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Mapping
 
-    from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.core.runs.curves import Curve
     from toyspec.core.runs.ranks import RankProgress, Ranks
     from toyspec.core.runs.summary import RunSummary
@@ -93,8 +93,8 @@ def run(options: Namespace) -> int:
         return _show(options, path)
 
 
-def _show(options: Namespace, path: str) -> int:
-    choice = dialect_choice(options)
+def _show(options: Namespace, path: str, choice: DialectChoice | None = None) -> int:
+    choice = choice or dialect_choice(options)
     try:
         summary = summarize_run(path, watch=Progress("reading").watch, dialect=choice)
     except StreamError as error:
@@ -134,6 +134,13 @@ def _show_another(options: Namespace, path: str, choice: DialectChoice, error: S
             return _show(options, logs[0])
         if logs:
             fact, advice = "the directory has several logs", f"name one: {', '.join(map(shown, logs[:_MAX_LISTED]))}"
+    elif isinstance(error, UnknownFormatError) and choice.name == "auto" and not choice.keys and os.path.isfile(path):
+        dialect = readers.dialects().proposed(path)
+        if dialect is not None:
+            steps = f"`toyspec dialect new --write {shown(path)}` keeps it"
+            tell("show", f"{shown(options.run)} is of no known format", f"read as proposed; {steps}")
+            return _show(options, path, DialectChoice(dialect.name, own=(*choice.own, dialect)))
+        advice = f"`toyspec dialect new {shown(path)}` proposes how to read it"
     if not advice and isinstance(error, StreamMissingError) and (os.path.isdir(path) or is_address(path)):
         advice = f"`toyspec ls {shown(path)}` lists the runs below it"
     tell("show", f"{shown(options.run)}: {fact}", advice)

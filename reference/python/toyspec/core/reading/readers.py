@@ -129,6 +129,9 @@ class DialectsReader(Reader, Protocol):
     def opened(self, dialect: Any, head: bytes) -> OpenedLog:
         """Return a log that begins with *head*, read by *dialect*, which ``named`` or ``made`` returned."""
 
+    def proposed(self, path: str) -> Any:
+        """Return the dialect for the file at *path* that no dialect fits, if it is sure; None otherwise."""
+
     def keys(self, **named: Any) -> Any:
         """Return the ``Keys`` that the user *named*."""
 

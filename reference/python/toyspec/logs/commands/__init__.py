@@ -1,0 +1,1 @@
+"""The commands of this room: each is a module of its name."""
