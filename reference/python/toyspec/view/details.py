@@ -17,6 +17,7 @@ from toyspec.convert.reports import REPORT_FILE, RunConversion
 from toyspec.core.errors import StreamError
 from toyspec.core.escaping import encodable
 from toyspec.core.format.profiles import EVENTS_FILE, stream_name
+from toyspec.core.generated import rules
 from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import count_missing, nothing_missing
@@ -74,7 +75,7 @@ def detail_of(
     run cannot be read.
     """
     found = _Collected()
-    findings = _findings_of(path, report)
+    findings = _findings_of(path, report, is_running=row["state"] == "running")
     places = _Places(findings, tokens)
     health = RecordHealth(project_rules())
     reading = read(path, mode="salvage", dialect=dialect)
@@ -352,8 +353,13 @@ def files_beside(path: str) -> Iterator[RunFile]:
             yield RunFile(name, path, identity_at(path)[2])
 
 
-def _findings_of(path: str, report: FileReport | None) -> list[dict[str, Any]]:
-    findings = [] if report is None else report.findings
+def _findings_of(path: str, report: FileReport | None, *, is_running: bool) -> list[dict[str, Any]]:
+    # A run that is written has no end yet.
+    findings = [
+        each
+        for each in (() if report is None else report.findings)
+        if not (is_running and each.rule == rules.RUN_END_MISSING)
+    ]
     is_packed = bool(findings) and is_compressed(path)
     return [
         {

@@ -23,7 +23,7 @@ class Root:
         self.real = self.path if self.is_remote else os.path.realpath(self.path)
         self.name = name or os.path.basename(self.real.rstrip("/")) or self.real
         self.problem: str | None = None
-        """Why the last search has not found everything; None if it has."""
+        """Why the last search has not found everything, by the first path that it could not read; None if it has."""
 
     def holds(self, path: str) -> bool:
         """Return whether the file at *path* is below this root, wherever links lead."""

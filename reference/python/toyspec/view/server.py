@@ -86,6 +86,10 @@ _MOST_CONNECTIONS = 128
 _IDLE_SECONDS = 60.0
 # How long the thread of a connection that was closed for another one may take to end.
 _EVICTION_SECONDS = 1.0
+_BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Type: application/json\r\n"
+    b'Content-Length: 60\r\n\r\n{"message": "too many connections at once; ask again soon"}\n'
+)
 _ANSWER_SECONDS = 60.0
 _HEARTBEAT_SECONDS = 15.0
 # How soon a stream of changes ends that is closed for another connection.
@@ -167,6 +171,10 @@ class ViewServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
         if not self._free.acquire(blocking=False) and not (
             self._close_waiting() and self._free.acquire(timeout=_EVICTION_SECONDS)
         ):
+            # What asks without end is answered too, as far as that takes no time.
+            request.setblocking(False)
+            with suppress(OSError):
+                request.send(_BUSY)
             self.shutdown_request(request)
             return
         # Before its thread runs: of many connections at once, those that have not begun may be closed too.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from toyspec.core.command_line.figures import counted
 from toyspec.core.escaping import encodable
 from toyspec.core.reading.log_detection import usual_names
 from toyspec.core.runs.run import streams_below
@@ -56,11 +56,10 @@ class RootWatch:
         found = {stream.path: stream for stream in streams if self.root.holds(stream.path)}
         # A store that does not answer has not lost its runs.
         is_whole = not (errors and self.root.is_remote)
-        # A folder that is gone has lost them, and that is said too.
+        # What cannot be read has lost them, and that is said too.
         then = "its runs are shown again once it can be read" if is_whole else "what is shown of it may be old"
-        own = os.path.abspath(self.root.path)
-        told = (each for each in errors if not is_whole or os.path.abspath(each.path) == own)
-        problem = next((f"{each.path}: {each.message}; {then}" for each in told), None)
+        more = f", and {counted(len(errors) - 1, 'more path')}" if len(errors) > 1 else ""
+        problem = next((f"{each.path}: {each.message}{more}; {then}" for each in errors), None)
         if problem != self.root.problem:
             self.root.problem = problem
             self._catalog.changes.add({"root": encodable(self.root.name)})
