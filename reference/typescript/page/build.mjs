@@ -27,7 +27,7 @@ const whole = frame
   .replace("/* script */", () => script.replaceAll("</script", "<\\/script"));
 
 const viewer = join(page, "../../viewer/src");
-const css = await bundled("../../viewer/src/app.css");
+const css = await bundled("../../viewer/src/site.css");
 const reader = await bundled("../../viewer/src/folder/worker.ts");
 const code = (await bundled("../../viewer/src/site.ts", { WORKER_SOURCE: JSON.stringify(reader) })).replaceAll("</script", "<\\/script");
 const digest = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;

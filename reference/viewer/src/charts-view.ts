@@ -1,6 +1,6 @@
 /** The charts beside the list of runs. */
 
-import { html } from "../../typescript/page/elements.js";
+import { button, html } from "../../typescript/page/elements.js";
 import type { Showing } from "./app.js";
 import type { Setting } from "./charts/chart.js";
 import { SelectedFlags } from "./charts/flags.js";
@@ -53,9 +53,11 @@ export class ChartsView implements Showing {
     this.ranks = new ShownRanks(setting.store, () => this.draw());
     this.relativesLine = new RelativesLine(setting.store);
     this.grid = new Grid(setting.store, { ...setting, flags: () => flags.shown(), relatives: () => this.ranks.relatives });
+    const opener = button("Runs", { class: "button side-opener", "aria-expanded": "false" }, () => opener.setAttribute("aria-expanded", String(this.element.classList.toggle("is-listing"))));
     this.element = html(
       "div",
       { class: "charts-view" },
+      opener,
       html("aside", { class: "side", "aria-label": "Runs" }, this.table.element, this.grip()),
       html("div", { class: "charts-main" }, this.toolbar.element, this.relativesLine.element, this.grid.element),
     );

@@ -69,7 +69,7 @@ export class RunTable {
     const { store, pointing } = setting;
     this.store = store;
     this.pointing = pointing;
-    this.rowHeight = isNarrow ? ROWS.narrow : ROWS.wide;
+    this.rowHeight = isNarrow || matchMedia("(max-width: 700px)").matches ? ROWS.narrow : ROWS.wide;
     this.sparks = new Sparks(setting, () => this.drawSoon(true));
     this.element = html(
       "div",

@@ -75,7 +75,7 @@ def detail_of(
     run cannot be read.
     """
     found = _Collected()
-    findings = _findings_of(path, report, is_running=row["state"] == "running")
+    findings = _findings_of(path, report, is_running=row.get("state") == "running")
     places = _Places(findings, tokens)
     health = RecordHealth(project_rules())
     reading = read(path, mode="salvage", dialect=dialect)

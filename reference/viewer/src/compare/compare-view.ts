@@ -7,6 +7,7 @@ import { rankingOf, sorted } from "../columns.js";
 import type { MetricFacts, Run, Scalar } from "../protocol.js";
 import type { Store } from "../store.js";
 import { swatch } from "../swatch.js";
+import { MediaWall } from "./media-wall.js";
 import { Relations } from "./relations.js";
 import { cutShared, nameOf } from "../names.js";
 import { varietyOf } from "../run-fields.js";
@@ -25,10 +26,12 @@ export class CompareView implements Showing {
   private showsAll = false;
 
   private readonly relations: Relations;
+  private readonly wall: MediaWall;
 
   constructor({ store }: Setting) {
     this.store = store;
     this.relations = new Relations(store);
+    this.wall = new MediaWall(store);
   }
 
   show(): void {}
@@ -46,7 +49,8 @@ export class CompareView implements Showing {
     const note = order + (shown.length > runs.length ? `The first ${runs.length} of ${counted(shown.length, "run")}; select those that you want to compare.` : this.store.state.selected.length === 0 ? "All listed runs; select those that you want to compare." : "");
     this.relations.update(shown);
     const top = html("div", { class: "toolbar" }, note !== "" && html("p", { class: "count" }, note), runs.length > 1 && this.differences(runs[0]!));
-    fill(this.element, top, this.relations.element, this.metrics(runs), this.settings(runs));
+    this.wall.update(runs);
+    fill(this.element, top, this.relations.element, this.metrics(runs), this.settings(runs), this.wall.element);
   }
 
   /** Leads to the charts of what each run has above the first one. */

@@ -60,10 +60,11 @@ export function scaleOf(runs: readonly Run[], id: string): Scale {
   const known = raw.filter((value) => value !== null);
   if (known.every((value) => typeof value === "number")) {
     const [low, high] = [Math.min(...known), Math.max(...known)];
-    const isLog = low > 0 && high / low >= 50;
+    const isWhole = known.every(Number.isInteger);
+    // Seeds from 1 to 10 stay linear.
+    const isLog = low > 0 && high / low >= (isWhole ? 50 : 10) * (1 - 1e-9);
     const margin = isLog ? 1 : (high / 2 - low / 2) * 0.08 || Math.abs(low) * 0.1 || 1;
     const range = isLog ? { from: low / 1.2, to: high * 1.2, isLog } : { from: low - margin, to: high + margin, isLog };
-    const isWhole = known.every(Number.isInteger);
     return { id, title, values: raw as (number | null)[], range, marks: ticks(range, "value", 5).filter(({ value }) => !isWhole || Number.isInteger(value)) };
   }
   const names = [...new Set(known.map((value) => valueText(value as string, 24)))].sort(new Intl.Collator("en", { numeric: true }).compare);

@@ -3,13 +3,14 @@
 import { html } from "../../../typescript/page/elements.js";
 import type { Detail, Json, Run } from "../protocol.js";
 import type { Store } from "../store.js";
-import { grouped, plain, prose, size, valueText } from "../text.js";
+import { counted, grouped, plain, prose, size, valueText } from "../text.js";
 import { dataTable } from "./lists.js";
 import type { Part } from "./run-view.js";
 
 /** Members of one object that are shown. */
 const MOST_MEMBERS = 500;
 const DEEPEST = 40;
+const MEDIA_FILE = /^media\/[0-9a-f]{64}\.\w+$/;
 /** Deeper objects are closed at first. */
 const OPEN_DEPTH = 3;
 
@@ -53,7 +54,10 @@ function leaf(value: Json): string {
 export function filesSection({ id, files, artifacts, references = [], left_out }: Detail, store: Store): Part | null {
   if (files.length + artifacts.length + references.length === 0) return null;
   const recorded = artifacts.map((each) => [plain(each.path, 300), plain(each.role ?? ""), each.step == null ? "" : grouped(each.step), each.size_bytes == null ? "" : size(each.size_bytes), plain(each.sha256 ?? "", 20)]);
-  const present = files.map(({ path, bytes }) => [link(store, id, path), size(bytes)]);
+  // A file of media has the name of its digest: it is shown by its own name among the pictures, sounds and tables.
+  const others = files.filter(({ path }) => !MEDIA_FILE.test(path));
+  const inMedia = files.length - others.length;
+  const present = others.map(({ path, bytes }) => [link(store, id, path), size(bytes)]);
   const elsewhere = references.map(({ uri, role, step, size_bytes }) => [plain(uri, 300), plain(role ?? ""), step == null ? "" : grouped(step), size_bytes == null ? "" : size(size_bytes)]);
   const rest = ["files", "artifacts", "references"].reduce((sum, list) => sum + (left_out[list] ?? 0), 0);
   return {
@@ -62,7 +66,8 @@ export function filesSection({ id, files, artifacts, references = [], left_out }
     element: html(
       "div",
       {},
-      files.length > 0 && dataTable(["In the folder", "Size"], present, new Set([1])),
+      others.length > 0 && dataTable(["In the folder", "Size"], present, new Set([1])),
+      inMedia > 0 && html("p", { class: "count" }, `${counted(inMedia, "file")} of media ${inMedia === 1 ? "is" : "are"} shown by name above.`),
       artifacts.length > 0 && dataTable(["Artifact", "Role", "Step", "Size", "SHA-256"], recorded, new Set([2, 3])),
       references.length > 0 && dataTable(["Elsewhere", "Role", "Step", "Size"], elsewhere, new Set([2, 3])),
     ),

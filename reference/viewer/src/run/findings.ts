@@ -13,7 +13,7 @@ export function findingsSection(detail: Detail, store: Store): Part {
   const { findings, left_out, row } = detail;
   const more = left_out["findings"] ?? 0;
   if (findings.length + more === 0) {
-    const text = row.findings === null ? "Nothing has checked this run yet. Run `toyspec check` on it." : "The check finds nothing.";
+    const text = row.findings === null && row.state !== "running" ? "Nothing has checked this run yet. Run `toyspec check` on it." : row.state === "running" ? "The check finds nothing so far." : "The check finds nothing.";
     return { title: "Findings", element: html("p", { class: "nothing" }, text) };
   }
   const list = longList(findings, (finding) => item(finding, detail, store), 25);

@@ -8,8 +8,6 @@ import { counted, duration, grouped, plain, prose, size } from "../text.js";
 import { dataTable, longList } from "./lists.js";
 import type { Part } from "./run-view.js";
 
-/** Small pictures in the strip; of more steps some are left out of it, none of the slider. */
-const MOST_SMALL = 48;
 /** Larger text and tables are to be saved. */
 const MOST_TEXT = 2 << 20;
 const [MOST_ROWS, MOST_COLUMNS] = [200, 40];
@@ -21,6 +19,21 @@ export function familyOf(type: string): Family {
   if (!Object.hasOwn(EXTENSIONS, type)) return "file";
   const [kind] = type.split("/");
   return kind === "image" ? "picture" : kind === "audio" ? "sound" : kind === "video" ? "film" : type === "text/csv" ? "table" : "text";
+}
+
+/** A picture that is smaller is shown with each of its pixels as a square. */
+const LEAST_PIXELS = 240;
+
+/** Returns *picture*, which is enlarged when it has come if it is too small to be seen. */
+function enlarge(picture: HTMLImageElement): HTMLImageElement {
+  picture.addEventListener("load", () => {
+    const { naturalWidth: width, naturalHeight: height } = picture;
+    const times = Math.floor(LEAST_PIXELS / Math.max(width, height));
+    if (times < 2) return;
+    Object.assign(picture, { width: width * times, height: height * times });
+    picture.style.imageRendering = "pixelated";
+  });
+  return picture;
 }
 
 /** Where the slider of a name was left, by run and name: a run that is written is shown again and again. */
@@ -42,14 +55,13 @@ export function mediaSections({ id, media = [], left_out }: Detail, store: Store
   });
 }
 
-/** All media of one name. */
-class Shown {
+/** All media of one name of a run. */
+export class Shown {
   readonly element: HTMLElement;
   /** What was logged at each step, in the order of the log. */
   private readonly steps: readonly (readonly Media[])[];
   private readonly stage = html("div", { class: "media-stage" });
   private readonly where = html("output", { class: "count" });
-  private readonly strip = html("div", { class: "media-strip" });
   private readonly slider: HTMLInputElement;
 
   constructor(
@@ -73,9 +85,13 @@ class Shown {
       this.show(Number(this.slider.value));
     });
     const head = html("div", { class: "media-head" }, html("h3", {}, plain(name)), last > 0 && this.slider, this.where);
-    this.element = html("li", { class: "media" }, head, this.stage, last > 0 && this.strip);
-    this.fillStrip();
+    this.element = html("li", { class: "media" }, head, this.stage);
     this.show(Math.min(LEFT_AT.get(key) ?? last, last));
+  }
+
+  /** Shows what was logged last at a step or before it. */
+  showStep(step: number): void {
+    this.show(Math.max(0, this.steps.findLastIndex(([first]) => (first!.step ?? -Infinity) <= step)));
   }
 
   private show(at: number): void {
@@ -85,24 +101,6 @@ class Shown {
     this.where.textContent = step != null ? `step ${grouped(step)}` : t != null ? duration(t) : "";
     this.slider.setAttribute("aria-valuetext", this.where.textContent);
     fill(this.stage, ...some.map((media) => this.figure(media)));
-    for (const small of this.strip.children) small.classList.toggle("is-chosen", small.getAttribute("data-at") === String(at));
-  }
-
-  private fillStrip(): void {
-    const { length } = this.steps;
-    const count = Math.min(length, MOST_SMALL);
-    const places = [...new Set(Array.from({ length: count }, (_, at) => Math.round((at * (length - 1)) / Math.max(count - 1, 1))))];
-    for (const at of places) {
-      const [media] = this.steps[at] as [Media];
-      const address = familyOf(media.media_type) === "picture" ? this.store.backend.mediaAddress(this.run, media) : null;
-      if (address === null) return;
-      const small = html("button", { type: "button", class: "media-small", "data-at": at, "aria-label": media.step == null ? `Picture ${at + 1}` : `Step ${grouped(media.step)}` }, html("img", { src: address, alt: "", loading: "lazy" }));
-      small.addEventListener("click", () => {
-        this.slider.value = String(at);
-        this.slider.dispatchEvent(new Event("input"));
-      });
-      this.strip.append(small);
-    }
   }
 
   private figure(media: Media): HTMLElement {
@@ -124,7 +122,7 @@ class Shown {
     if (family === "file") return link;
     const label = plain(media.caption ?? media.name, 300);
     const sizes = media.width && media.height ? { width: media.width, height: media.height } : {};
-    const shown = family === "picture" ? html("img", { src, alt: label, loading: "lazy", ...sizes }) : html(family === "sound" ? "audio" : "video", { src, controls: true, preload: family === "sound" ? "none" : "metadata", "aria-label": label });
+    const shown = family === "picture" ? enlarge(html("img", { src, alt: label, loading: "lazy", ...sizes })) : html(family === "sound" ? "audio" : "video", { src, controls: true, preload: family === "sound" ? "none" : "metadata", "aria-label": label });
     shown.addEventListener("error", () => shown.replaceWith(missing("The file is missing or cannot be shown. `toyspec check` says which."), link), { once: true });
     return shown;
   }

@@ -11,6 +11,7 @@ import type { Detail, Run } from "../protocol.js";
 import type { Changed, Store } from "../store.js";
 import { stateChip } from "../table.js";
 import { duration, findingsLine, grouped, moment, plain, prose, size } from "../text.js";
+import { consoleSection } from "./console.js";
 import { configSection, filesSection, metadataSection } from "./facts.js";
 import { alertsSection } from "./alerts.js";
 import { findingsSection } from "./findings.js";
@@ -192,6 +193,8 @@ export class RunView implements Showing {
       ["Findings", findingsLine(run.findings)],
       ["Metrics", run.left_out.metrics > 0 ? `the first ${grouped(listed)} of ${grouped(listed + run.left_out.metrics)}` : ""],
     ];
+    const isWritten = run.state === "running" && run.progress !== null;
+    const progress = isWritten && html("div", { class: "run-progress" }, html("progress", { max: 1, value: run.progress!, "aria-label": "Progress" }), `${Math.round(run.progress! * 100)} %${run.remaining ? `, ${duration(run.remaining)} left` : ""}`);
     const back = html("a", { href: "#runs", class: "back" }, "All runs");
     back.addEventListener("click", (event) => {
       event.preventDefault();
@@ -202,6 +205,7 @@ export class RunView implements Showing {
       this.head,
       html("p", { class: "crumbs" }, back, folder !== "" && ` / ${plain(folder, 200)}`),
       html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(withoutRanks(run)), ranksChip(this.relatives.ranks), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40)))),
+      progress,
       run.message !== null && html("p", { class: "message" }, prose(run.message, 1000)),
       incomplete !== "" && html("p", { class: "message run-incomplete" }, incomplete),
       run.error !== null && run.error !== "" && html("p", { class: "message run-error" }, html("strong", {}, "Error: "), prose(run.error, 4000)),
@@ -213,7 +217,7 @@ export class RunView implements Showing {
     const { detail, store } = this;
     const parts: (Part | null)[] = detail
       ? [
-          findingsSection(detail, store), leftOutSection(detail), ranksSection(this.relatives.ranks), alertsSection(detail), ...mediaSections(detail, store), evaluationsSection(detail), samplesSection(detail), textsSection(detail), configSection(detail), metadataSection(detail), notesSection(detail),
+          findingsSection(detail, store), consoleSection(detail, store), leftOutSection(detail), ranksSection(this.relatives.ranks), alertsSection(detail), ...mediaSections(detail, store), evaluationsSection(detail), samplesSection(detail), textsSection(detail), configSection(detail), metadataSection(detail), notesSection(detail),
           comparisonsSection(detail), histogramsSection(detail), timingsSection(detail), regionsSection(detail), filesSection(detail, store),
         ]
       : [this.shownRun && Object.keys(this.shownRun.config).length > 0 ? configSection(this.shownRun) : null];
