@@ -132,16 +132,18 @@ export interface Mean {
 export function meanOf(rows: readonly Numbers[], band: Band, extremes?: readonly [Numbers, Numbers]): Mean {
   const { length } = rows[0]!;
   const [mean, low, high, number] = [NaN, NaN, NaN, 0].map((value) => new Float64Array(length).fill(value)) as [Float64Array, Float64Array, Float64Array, Float64Array];
+  const values = new Float64Array(rows.length);
   let scale = 0;
   for (let at = 0; at < length; at++) {
-    const known: number[] = [];
+    let count = 0;
     for (const row of rows) {
       const value = row[at]!;
       if (!Number.isFinite(value)) continue;
-      known.push(value);
-      scale = Math.max(scale, Math.abs(value));
+      values[count++] = value;
+      if (Math.abs(value) > scale) scale = Math.abs(value);
     }
-    number[at] = known.length;
+    const known = values.subarray(0, count);
+    number[at] = count;
     if (known.length === 0) continue;
     const middle = meanValue(known);
     mean[at] = middle;
@@ -151,7 +153,7 @@ export function meanOf(rows: readonly Numbers[], band: Band, extremes?: readonly
   return low.every((value, at) => !(high[at]! - value > PRECISION * scale)) ? { mean, low: mean, high: mean, number } : { mean, low, high, number };
 }
 
-function meanValue(values: readonly number[]): number {
+function meanValue(values: Float64Array): number {
   const [base, count] = [values[0]!, values.length];
   // Of equal values nothing is added, and no sum is infinite.
   let [total, least, most] = [base, base, base];
@@ -163,10 +165,10 @@ function meanValue(values: readonly number[]): number {
   return Math.min(Math.max(total, least), most);
 }
 
-function bandOf(values: number[], mean: number, band: Band): [number, number] {
+function bandOf(values: Float64Array, mean: number, band: Band): [number, number] {
   if (values.length < 2) return [mean, mean];
   if (band === "quartiles") {
-    values.sort((a, b) => a - b);
+    values.sort();
     return [quantile(values, 0.25), quantile(values, 0.75)];
   }
   // Halves, and shares of the farthest, keep squares of the largest numbers finite.
@@ -177,7 +179,7 @@ function bandOf(values: number[], mean: number, band: Band): [number, number] {
   return [Math.max(mean - spread, -Number.MAX_VALUE), Math.min(mean + spread, Number.MAX_VALUE)];
 }
 
-function quantile(ordered: readonly number[], share: number): number {
+function quantile(ordered: Float64Array, share: number): number {
   const place = share * (ordered.length - 1);
   const left = Math.floor(place);
   return between(ordered[left]!, ordered[Math.min(left + 1, ordered.length - 1)]!, place - left);

@@ -90,7 +90,7 @@ export function requireField(runs: Iterable<Run>, name: string, at: number): voi
   const alike = (text: string) => (2 * pairs(text).filter((pair) => wanted.includes(pair)).length) / (wanted.length + text.length + 2);
   const near = [...names].map(([text, field]) => ({ field, share: alike(text) })).filter(({ share }) => share > ALIKE).sort((a, b) => b.share - a.share);
   const meant = [...new Set(near.map(({ field }) => JSON.stringify(field)))].slice(0, 3).join(" or ");
-  throw new ExpressionError(`no run has a field ${JSON.stringify(plain(name, 60))}; ${meant ? `did you mean ${plain(meant)}?` : "fields are facts such as state, settings such as config.lr, and metrics such as loss or best.loss"}`, at);
+  throw new ExpressionError(`no run has a field ${JSON.stringify(plain(name, 60))}${meant && `; did you mean ${plain(meant)}?`}`, at);
 }
 
 /** Settings of one run beyond these are not compared. */

@@ -1,6 +1,6 @@
 /** Puts many curves together: the mean of a group with its band, and the envelope of all that are only background. */
 
-import { curveOfColumns, firstAt } from "../frames.js";
+import { type Curve, curveOfColumns, firstAt } from "../frames.js";
 import { type Band, BANDS, incomplete, meanOf, resampled, runGroups, settle } from "../groups.js";
 import type { Look } from "../palette.js";
 import type { Run } from "../protocol.js";
@@ -8,7 +8,7 @@ import { spanOf } from "./anomalies.js";
 import { lineOf, placer, type Range, type Series, visible } from "./plot.js";
 
 /** A mean has about so many numbers to make in all, and of each curve at least so many places. */
-const [MOST_NUMBERS, FEWEST_PLACES] = [100_000, 240];
+const [MOST_NUMBERS, FEWEST_PLACES] = [24_000, 240];
 /** More groups are not drawn: each needs a colour of its own. */
 export const MOST_GROUPS = 12;
 /** No path of a run begins like this. */
@@ -40,12 +40,24 @@ export function grouped(series: readonly Series[], { keys, band, look }: Groupin
 /** Returns how the second metric of a chart is drawn: in the same colour, dashed. */
 export const SECOND = ({ dash: _, ...look }: Look): Look => ({ ...look, dash: [6, 3] });
 
-/** Returns the mean of curves with its band, which keeps every spike where it is from smallest to largest. */
+/** By its first curve, the last mean that was made: most pictures are of the same curves. */
+const KNOWN = new WeakMap<Curve, { of: readonly unknown[]; curve: Curve }>();
+
+/** Returns the mean of curves with its band; that from smallest to largest keeps every spike. */
 export function meanSeries(series: readonly Series[], band: Band, id: string, name: string): Series {
   const [first] = series as [Series];
+  const of = [band, ...series.flatMap((each) => [each.curve, lineOf(each), each.shift])];
+  const known = KNOWN.get(first.curve);
+  const isKnown = known?.of.length === of.length && known.of.every((each, at) => each === of[at]);
+  const curve = isKnown ? known.curve : meanCurve(series, band);
+  if (!isKnown) KNOWN.set(first.curve, { of, curve });
+  return { ...first, run: { ...first.run, id, name }, isQuiet: false, curve, abandoned: null, smooth: null, shift: 0, members: series.length, about: BANDS[band] };
+}
+
+function meanCurve(series: readonly Series[], band: Band): Curve {
   const places = placesOf(series, band === "range" ? Infinity : Math.max(FEWEST_PLACES, MOST_NUMBERS / series.length));
   const { mean, low, high, number: count } = meanOf(series.map((each) => seriesAt(each, places)), band, band === "range" ? extremesOf(series, places) : undefined);
-  return { ...first, run: { ...first.run, id, name }, isQuiet: false, curve: curveOfColumns(first.curve, { places, mean, low, high, count }), abandoned: null, smooth: null, shift: 0, members: series.length, about: BANDS[band] };
+  return curveOfColumns(series[0]!.curve, { places, mean, low, high, count });
 }
 
 /** Returns how many members a mean has at a bucket, where some are missing: `3 of 5`; else "". */
@@ -65,9 +77,11 @@ function extremesOf(series: readonly Series[], places: Float64Array): [Float64Ar
     for (let bucket = 0; bucket < curve.length; bucket++) {
       const [least, most] = [curve.min[bucket]!, curve.max[bucket]!];
       if (Number.isNaN(least)) continue;
-      const [from, to] = spanOf(curve, bucket).map((place) => place + shift) as [number, number];
-      const last = Math.min(firstAt(places, to), places.length - 1);
-      const first = from === to ? last : Math.min(firstAfter(places, from), last);
+      const [from, to] = spanOf(curve, bucket);
+      const last = Math.min(firstAt(places, to + shift), places.length - 1);
+      // Most buckets end at a place, and begin at the one before.
+      let first = last;
+      if (from < to) while (first > 0 && places[first - 1]! > from + shift) first--;
       for (let at = first; at <= last; at++) {
         if (least < low[at]!) low[at] = least;
         if (most > high[at]!) high[at] = most;
@@ -82,16 +96,11 @@ function placesOf(series: readonly Series[], most: number): Float64Array {
   const own = series.map(({ curve, shift }) => (shift === 0 ? curve.place : curve.place.map((place) => place + shift)));
   const longest = own.reduce((a, b) => (b.length > a.length ? b : a));
   const all = new Set<number>();
-  for (const places of new Set(own)) for (const place of places) all.add(place);
+  for (const places of own) if (places === longest || places.length !== longest.length || places.some((place, at) => place !== longest[at])) for (const place of places) all.add(place);
   const [first, last] = [longest[0]!, longest.at(-1)!];
   const kept = all.size <= 2 * longest.length ? [...all] : [...new Set([...longest, ...[...all].filter((place) => place < first || place > last)])];
   const every = Math.max(1, Math.ceil(kept.length / most));
   return Float64Array.from(kept).sort().filter((_, at) => at % every === 0 || at === kept.length - 1);
-}
-
-function firstAfter(places: Float64Array, value: number): number {
-  const at = firstAt(places, value);
-  return places[at] === value ? at + 1 : at;
 }
 
 /** Returns what each curve has above that of a run; the curves unchanged where that run is not among them. */
