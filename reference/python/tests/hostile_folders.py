@@ -44,7 +44,7 @@ STREAM = b'{"kind":"run_start","t":0.0,"run_id":"a","schema":"toy/v1"}\n{"kind":
 OTHERS = {
     "mirror": "{} --to tensorboard --into out --backfill --patience 1", "view": None, "watch": None, "mcp": None,
     "train": None, "guard": "{} --idle-timeout 0.1", "capture": None, "sync": "{} copy",
-    "report": "{} -o out.html", "emitter": None, "skill": None, "conform": None, "run": None,
+    "report": "{} -o out.html", "emitter": None, "skill": None, "conform": None, "run": None, "dialect": None,
     "completion": None, "schema": None, "explain": None, "query": "--catalog {} 'select 1'", "import": "{} --out in",
     "export": "tensorboard {} --out out", "catalog": "build --out made {}", "tail": "--once {}",
     "plot": "{} -o out.svg", "repair": "--dry-run {}", "compare": "{} {}", "bisect": "{} {}", "expect": "write {}",

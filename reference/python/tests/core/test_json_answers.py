@@ -37,6 +37,7 @@ NO_ANSWER = {
     "capture": "writes a run, and forwards what its command prints",
     "run": "prints what its command prints",
     "emitter": "prints a program",
+    "dialect": "prints settings",
     "skill": "prints a text",
     "schema": "prints a schema",
     "explain": "prints a page; schemas/rules.json has the facts",
