@@ -40,6 +40,8 @@ _PAIR = re.compile(
 _SIGN = re.compile(r"[=:]|\bis\b")
 # What is before the last word of a name.
 _WORDS_BEFORE = re.compile(r"(?:[|;,>\][(){}\t]|\s-)\s*((?:[^\W\d_][\w/'-]{0,30} ){1,3})$")
+# Words with a capital are not the unit of the number before: "LR: 0.1 Logit Scale: 14.2".
+_TITLED = re.compile(r"\s+((?:[A-Z][a-z]+ ){1,3})$", re.ASCII)
 # A number without a sign has all words before it as its name if nothing else follows it: ", Learning Rate 1e-05, ".
 _CLOSED = re.compile(r"\s?[A-Za-z%][\w%/]{0,11}(?=\s*(?:[|,;)\t]|$))|\s*(?:[|,;)\t]|$)", re.ASCII)
 # A line of nothing but pairs begins with a name, and so does what is after a headline: "Epoch 1: Average loss: 0.5".
@@ -712,7 +714,9 @@ def _named_pairs(text: str) -> list[tuple[str, str, str]]:
         before = text[at : pair.start(1)]
         before = before if at else _START.sub("|", before, count=1)
         is_whole = _SIGN.search(text, pair.end(1), pair.start(2)) or _CLOSED.match(text, pair.end())
-        words = (_WORDS_BEFORE.search(before) if is_whole else None) or _PHASE_BEFORE.search(before)
+        words = (
+            (_WORDS_BEFORE.search(before) or (_TITLED.match(before) if at else None)) if is_whole else None
+        ) or _PHASE_BEFORE.search(before)
         name = (words[1] if words else "") + pair[1]
         items = lists.get(pair.start(2))
         found += [(name, pair[2], pair[3])] if items is None else _indexed(name, items)

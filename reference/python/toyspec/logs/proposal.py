@@ -36,6 +36,7 @@ _MARKS = re.compile(r"[,;|()\[\]{}]|[.:]\s")
 _STEP = re.compile(rf"(?i)(?:^|[^a-z])(?:{STEP_WORD}|tick|trials?|gen(?:eration)?|kimg|frames?|timesteps?)(?:[^a-z]|$)")
 _RATE = re.compile(r"(?i)(?:^|[^a-z])lr|rate|decay|^wd$")
 _NOT_METRICS = re.compile(r"(?i)^(?:eta|elapsed|secs?|seconds|mins?|minutes|hours?|of|total|max|out of|\w+\.py)$")
+_NOT_STEPS = re.compile(r"(?i)/|time|elapsed|per\b|secs?\b|mem")
 _PLAIN = re.compile(r"\W+")
 _OWN_GROUPS = ("step", "time", "pairs", "json", "cells", "columns")
 
@@ -78,16 +79,22 @@ class LineShape(NamedTuple):
 
     def step(self, wanted: str | None) -> int | None:
         """Return which column is the step: the *wanted* count, or the named one that changes most."""
-        counts = [at for at, each in enumerate(self.columns) if each.counts and not each.has_measure]
+        counts = [
+            at for at, each in enumerate(self.columns)
+            if each.counts and not each.has_measure and not _NOT_STEPS.search(each.name)
+        ]  # fmt: skip
         if wanted is not None:
             return next((at for at in counts if self.columns[at].name.lower() == wanted.lower()), None)
         named = [at for at in counts if _STEP.search(self.columns[at].name)]
         return max(named or counts, key=lambda at: len(set(self.columns[at].texts)), default=None)
 
     def is_sure(self, wanted: str | None) -> bool:
-        """Return whether the step, if there is one, has a name of one."""
+        """Return whether the step, if there is one, has a name of one and tells most lines apart."""
         at = self.step(wanted)
-        return at is None or wanted is not None or _STEP.search(self.columns[at].name) is not None
+        if at is None or wanted is not None:
+            return True
+        step = self.columns[at]
+        return _STEP.search(step.name) is not None and 2 * len(set(step.texts)) > len(step.texts)
 
 
 class Proposal(NamedTuple):
