@@ -100,6 +100,9 @@ def test_every_row_arrives_once_whatever_the_service_does(
         outcomes = [mirror_run(run, mirror, timing=FAST) for _ in range(2)]
     assert ["ended", "ended"] == outcomes
     assert [step + 1 for step in range(1, count + 1) if step % every == 0] == lines(service)
+    account = state(run)["account"]
+    # Those of the rows, the setting and the reason of the end.
+    assert account["notes"] or len(lines(service)) + 2 == account["carried"]
 
 
 def test_rows_that_the_service_has_lost_are_sent_again(service: RowService, tmp_path: Path) -> None:

@@ -98,24 +98,18 @@ class Ledger:
         before: RunConversion | None = None,
     ) -> None:
         """Count from zero, or go on with the counts of *before*."""
-        self.items = 0
-        self.carried = 0
-        self.changes = 0
-        """Number of changed items."""
-        self.drops = 0
-        """Number of dropped items."""
+        before = before or RunConversion(format="", source="", target="", run_id="")
+        self.items, self.carried = before.items, before.carried
+        self.changes, self.drops = before.changed, before.dropped
         self.left_out: Counter[str] = Counter()
         """Number of dropped values by name."""
         self.dropped: Counter[str] = Counter()
         """Number of all other dropped items by cause."""
         self.kind = ""
         """Kind of the item at hand, of a run that is exported or mirrored."""
-        self.notes: list[str] = []
+        self.notes = list(before.notes)
         """Facts about the run as a whole."""
-        self._losses: dict[str, Loss] = {loss.cause: loss for loss in before.losses} if before is not None else {}
-        if before is not None:
-            self.items, self.carried = before.items, before.carried
-            self.changes, self.drops = before.changed, before.dropped
+        self._losses: dict[str, Loss] = {loss.cause: loss for loss in before.losses}
         self._max_examples = max_examples
         self._is_changed = False
         self._watch = watch

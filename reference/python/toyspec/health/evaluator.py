@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import sys
-from bisect import insort
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
@@ -169,9 +168,6 @@ class PaceHistory:
         self._block: list[float] = []
         self._medians: list[float] = []
         self._means: list[float] = []
-        self._ordered_medians: list[float] = []
-        # Without the last four.
-        self._ordered_means: list[float] = []
         self.best_median = math.nan
         """The best tenth of the medians."""
         self.later_mean = math.nan
@@ -185,28 +181,24 @@ class PaceHistory:
         block += numbers
         if len(block) < _RECENT:
             return
-        median = sorted(block)[len(block) // 2]
-        self._medians.append(median)
-        insort(self._ordered_medians, median)
+        self._medians.append(sorted(block)[len(block) // 2])
         # The mean of a throughput is that of its inverse: a pause counts with its time.
         seconds = [1 / max(number, _LEAST_RATE) for number in block] if self._is_rate else block
         mean = sum(seconds) / len(block)
         self._means.append(1 / mean if self._is_rate else mean)
         block.clear()
-        if len(self._means) > 4:
-            insort(self._ordered_means, self._means[-5])
-        if len(self._means) > _MOST_BLOCKS:
+        for blocks in (self._medians, self._means):
             # Of too many, every second one is left out, but for the last ones.
-            for blocks in (self._medians, self._means):
+            if len(blocks) > _MOST_BLOCKS:
                 del blocks[: _MOST_BLOCKS // 2 : 2]
-            self._ordered_medians, self._ordered_means = sorted(self._medians), sorted(self._means[:-4])
-        self.best_median = _tenth(self._ordered_medians, is_lowest=not self._is_rate)
+        self.best_median = _tenth(self._medians, is_lowest=not self._is_rate)
         if len(self._means) >= _LEAST_BLOCKS + 4:
             self.later_mean = sorted(self._means[-4:])[1 if self._is_rate else -2]
-            self.earlier_mean = _tenth(self._ordered_means, is_lowest=self._is_rate)
+            self.earlier_mean = _tenth(self._means[:-4], is_lowest=self._is_rate)
 
 
-def _tenth(ordered: Sequence[float], is_lowest: bool) -> float:
+def _tenth(values: Sequence[float], is_lowest: bool) -> float:
+    ordered = sorted(values)
     return ordered[len(ordered) // 10] if is_lowest else ordered[-1 - len(ordered) // 10]
 
 
@@ -232,7 +224,8 @@ class WatchedSeries:
         self._of_values = [
             each for each in incidents if not isinstance(each.rule, PlateauRule | SlowerRule | DivergedRule)
         ]
-        self._ranged = [rule for rule in rules if isinstance(rule, SpikeRule | BoundRule)]
+        self._bounding: list[tuple[Any, BestLevel | None]] = [(each.rule, level) for each, level in self._of_levels]
+        self._bounding += [(rule, None) for rule in rules if isinstance(rule, SpikeRule | BoundRule)]
         self._needs_spread = any(isinstance(rule, SpikeRule | PlateauRule) for rule in rules)
         needs = [rule for rule in rules if isinstance(rule, SpikeRule | PlateauRule | SlowerRule | DivergedRule)]
         size = _SLOWER_WINDOW if any(isinstance(rule, SlowerRule) for rule in needs) else WINDOW
@@ -334,17 +327,13 @@ class WatchedSeries:
         incident.broken += 1
         if incident.broken == _LANDED:
             incident.reference = level.recent
-        if incident.broken > _LANDED:
-            if level.recent > _RISES * incident.reference:
-                incident.broken = 0
-            elif incident.broken > 2 * _LANDED and level.has_fallen(incident.reference):
-                level.accept()
-                self._bound()
-                incident.broken = 0
-                return True
-        if incident.broken > _TRIAL:
+        if has_fallen := incident.broken > 2 * _LANDED and level.has_fallen(incident.reference):
+            level.accept()
+            self._bound()
+        has_risen = incident.broken > _LANDED and level.recent > _RISES * incident.reference
+        if has_fallen or has_risen or incident.broken > _TRIAL:
             incident.broken = 0
-        return incident.broken > 0
+        return has_fallen or incident.broken > 0
 
     def _kept(self, number: float, step: float) -> Iterable[HealthAlert]:
         if self._window is None:
@@ -434,16 +423,10 @@ class WatchedSeries:
     def _bound(self) -> None:
         """Set the bounds between which no rule is broken."""
         lowest, highest = -_LARGEST, _LARGEST
-        for rule in self._ranged:
-            low, high = self._range(rule)
-            lowest, highest = max(lowest, low), min(highest, high)
-        for each, level in self._of_levels:
-            if level.is_known:
-                bound = level.bound(each.rule)
-                if each.rule.goal == "min":
-                    highest = min(highest, bound)
-                else:
-                    lowest = max(lowest, bound)
+        for rule, level in self._bounding:
+            if level is None or level.is_known:
+                low, high = self._range(rule) if level is None else _side(rule, level.bound(rule))
+                lowest, highest = max(lowest, low), min(highest, high)
         self._low, self._high = lowest, highest
 
     def _refresh(self, window: deque[float], step: float) -> list[HealthAlert]:

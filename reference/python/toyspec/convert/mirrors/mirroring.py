@@ -39,6 +39,7 @@ Outcome = Literal["ended", "sent", "replaced", "abandoned"]
 nothing more for as long as the patience lasted."""
 
 DIRECTORY = ".mirrors"
+_UNCOUNTED = "some rows arrived and the answer did not: they are not counted here"
 _REPLACED = frozenset(["rotated", "truncated", "replaced"])
 
 
@@ -240,6 +241,9 @@ class Delivery:
         if received is None or received == progress.rows:
             return
         has_less = received < progress.rows
+        if not has_less:
+            self._ledger.note(_UNCOUNTED)
+            progress.account.take(self._ledger)
         progress.rows = received
         self._state.save()
         if has_less:
@@ -291,7 +295,7 @@ def mirror_run(  # noqa: PLR0913 - one call for all that a mirror may be asked
 
 
 def _say_losses(account: RunConversion) -> None:
-    for line in text_of(account) if account.losses else ():
+    for line in text_of(account) if account.losses or account.notes else ():
         say(line)
 
 
@@ -310,7 +314,7 @@ class _Mirroring:
         self._end: Ending | None = None
         """The end of the run, until it goes on."""
         self._is_caught_up = False
-        self._unread: list[TailEvent] = []
+        self._unread = 0
         self._stream = ""
         self.account: RunConversion | None = None
         """What became of the items, once it is over; None where the stream has no record."""
@@ -325,7 +329,7 @@ class _Mirroring:
                     if not isinstance(item, TailEvent):
                         self._take(item)
                     elif item.kind == "gap":
-                        self._unread.append(item)
+                        self._unread += 1
                     elif item.kind in _REPLACED:
                         outcome = "replaced"
                         break
@@ -342,8 +346,8 @@ class _Mirroring:
     def _with_unread(self, account: RunConversion) -> RunConversion:
         """Return *account* with what this reading had no items of: damaged lines, and the logs of other ranks."""
         ledger = Ledger(max_examples=0, before=account)
-        for gap in self._unread:
-            ledger.lose(DAMAGED, f"line {gap.line}", gap.message)
+        if self._unread:
+            ledger.lose(DAMAGED, "", "", count=self._unread)
         lose_ranks(self._stream, ledger)
         account.take(ledger)
         return account
