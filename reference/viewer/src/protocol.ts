@@ -367,6 +367,12 @@ export interface Frame {
 }
 
 /** Whoever has the runs. Every promise rejects with an Error whose message can be shown. */
+/** The first step at which two runs differ in a metric. */
+export interface Parting {
+  metric: string;
+  step: number;
+}
+
 export interface Backend {
   /** What the page shows as the place of the runs. */
   readonly kind: "served" | "embedded" | "folder";
@@ -377,6 +383,8 @@ export interface Backend {
   detail(run: string): Promise<Detail>;
   /** Null where only one process of the run has a log. */
   ranks(run: string): Promise<Ranks | null>;
+  /** The earliest first; null where that is not known. */
+  partings(a: string, b: string): Promise<Parting[] | null>;
   /** Gives a part of a file of a run, by an empty path of its stream. */
   bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array>;
   /** Returns the address of a media file; null where it is not at hand. */

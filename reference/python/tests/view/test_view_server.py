@@ -516,6 +516,8 @@ def test_streams_of_ranks_are_below_their_run(tmp_path: Path) -> None:
     with served(tmp_path / "runs", tmp_path / "cache") as client:
         assert {"deep/a", "alone"} == set(client.settled_rows())
         assert client.json("/api/ranks", run="alone") is None
+        assert {"metric": "loss", "step": 2} == client.json("/api/partings", a="deep/a", b="alone")[0]
+        assert client.json("/api/partings", a="alone", b="alone") == []
         found = client.json("/api/ranks", run="deep/a")
         assert [("deep/a", 2), (rank, 1)] == [(each["run"], each["last_step"]) for each in found["ranks"]]
         assert str(tmp_path) not in json.dumps(found)

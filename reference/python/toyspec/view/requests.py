@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from toyspec.core.errors import StreamError, must_be_one_of
+from toyspec.core import rooms
+from toyspec.core.errors import StreamError, ToyspecError, must_be_one_of
 from toyspec.core.escaping import encodable
 from toyspec.core.generated.media import EXTENSIONS
 from toyspec.core.places.addresses import path_in
@@ -40,6 +41,7 @@ MOST_ASKED_BUCKETS = 4096
 MOST_RUNS = 10_000
 # A part of a file that is read for one finer curve.
 _MOST_PART_BYTES = 256 << 20
+_MOST_COMPARED_BYTES = 64 << 20
 _NO_FILE = "the run has no such file; `api/run` lists its files"
 _NO_MEDIA = "the run has no such media file; `toyspec check` says which are missing"
 
@@ -140,6 +142,21 @@ class Answers:
         except StreamError as error:
             raise RefusedError(404, f"{error.fact}; check the run with `toyspec check`") from error
 
+    def partings(self, query: Query) -> bytes:
+        """Return the first step at which each metric of the runs *a* and *b* differs, as ``compare_runs`` finds it.
+
+        It is null of large runs, and of those that have no metric in common.
+        """
+        a, b = (self._entry(query, name) for name in ("a", "b"))
+        if sum(each.found.size for each in (a, b)) > _MOST_COMPARED_BYTES:
+            return b"null"
+        room = rooms.expect_partings
+        try:
+            found = room.compare_runs(a.path, b.path, tolerance=room.Tolerance(), choice=self.catalog.dialect).partings
+        except ToyspecError:
+            return b"null"
+        return msgspec.json.encode([{"metric": each.metric, "step": each.step} for each in found])
+
     def media(self, query: Query) -> tuple[OpenFile, str | None]:
         """Return a media file of a run, open, and the type that it is shown as; None for one that is only saved."""
         entry = self._entry(query)
@@ -178,8 +195,8 @@ class Answers:
             raise RefusedError(404, absent)
         return file
 
-    def _entry(self, query: Query) -> ViewedRun:
-        run = _required(query, "run")
+    def _entry(self, query: Query, name: str = "run") -> ViewedRun:
+        run = _required(query, name)
         entry = self.catalog.entry(run)
         if entry is None:
             raise RefusedError(404, "no such run; it may have been deleted")

@@ -276,6 +276,7 @@ class ViewHandler(BaseHTTPRequestHandler):
         "/api/runs": "runs",
         "/api/run": "detail",
         "/api/ranks": "ranks",
+        "/api/partings": "partings",
     }
     """What answers in JSON, by the path."""
     _routes: ClassVar[dict[str, str]] = {

@@ -51,6 +51,10 @@ export class Embedded implements Backend {
     return found ? Promise.resolve(found) : Promise.reject(new Error("the report has no details of this run"));
   }
 
+  partings(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
   ranks(run: string): Promise<Ranks | null> {
     const { ranks = {} } = this.header;
     return Promise.resolve(Object.hasOwn(ranks, run) ? ranks[run]! : null);

@@ -63,6 +63,10 @@ export class Folder implements Backend {
     return this.ask<Answer<"detail">>("detail", [run]);
   }
 
+  partings(): Promise<null> {
+    return Promise.resolve(null);
+  }
+
   ranks(run: string): Promise<Ranks | null> {
     return this.ask<Answer<"ranks">>("ranks", [run]);
   }

@@ -3,7 +3,7 @@
 import { FrameReader } from "../frames.js";
 import { Gathering, type Part } from "./gathering.js";
 import { SharedChanges } from "./shared-changes.js";
-import { type Backend, type Change, type CurveRequest, type Detail, type Frame, type Listing, type Media, type Ranks, type Run, SERVER_IS_GONE } from "../protocol.js";
+import { type Backend, type Change, type CurveRequest, type Detail, type Frame, type Listing, type Media, type Parting, type Ranks, type Run, SERVER_IS_GONE } from "../protocol.js";
 
 /** Longer addresses are refused by some servers and proxies. */
 const LONGEST_ADDRESS = 6000;
@@ -35,6 +35,10 @@ export class Served implements Backend {
 
   ranks(run: string): Promise<Ranks | null> {
     return json(`api/ranks?run=${encodeURIComponent(run)}`);
+  }
+
+  partings(a: string, b: string): Promise<Parting[] | null> {
+    return json(`api/partings?${new URLSearchParams({ a, b }).toString()}`);
   }
 
   async bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array> {

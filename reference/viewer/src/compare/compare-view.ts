@@ -4,7 +4,7 @@ import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Showing } from "../app.js";
 import type { Setting } from "../charts/chart.js";
 import { rankingOf, sorted } from "../columns.js";
-import type { MetricFacts, Run, Scalar } from "../protocol.js";
+import type { MetricFacts, Parting, Run, Scalar } from "../protocol.js";
 import type { Store } from "../store.js";
 import { swatch } from "../swatch.js";
 import { MediaWall } from "./media-wall.js";
@@ -24,6 +24,7 @@ export class CompareView implements Showing {
   readonly element = html("div", { class: "compare-view" });
   private readonly store: Store;
   private showsAll = false;
+  private partings: { of: string; found: readonly Parting[] | null } = { of: "", found: null };
 
   private readonly relations: Relations;
   private readonly wall: MediaWall;
@@ -50,7 +51,26 @@ export class CompareView implements Showing {
     this.relations.update(shown);
     const top = html("div", { class: "toolbar" }, note !== "" && html("p", { class: "count" }, note), runs.length > 1 && this.differences(runs[0]!));
     this.wall.update(runs);
-    fill(this.element, top, this.relations.element, this.metrics(runs), this.settings(runs), this.wall.element);
+    fill(this.element, top, this.difference(runs), this.relations.element, this.metrics(runs), this.settings(runs), this.wall.element);
+  }
+
+  /** Says where two runs part, once the server has compared them. */
+  private difference(runs: readonly Run[]): HTMLElement | false {
+    const [a, b] = runs;
+    const of = runs.length === 2 ? JSON.stringify([a!.id, a!.last_step, b!.id, b!.last_step]) : "";
+    if (of !== this.partings.of) {
+      this.partings = { of, found: null };
+      const take = (found: readonly Parting[] | null) => {
+        if (this.partings.of !== of) return;
+        this.partings = { of, found };
+        this.update();
+      };
+      if (of !== "") this.store.backend.partings(a!.id, b!.id).then(take, () => undefined);
+    }
+    const { found } = this.partings;
+    if (found === null) return false;
+    const first = found[0];
+    return html("p", { class: "parting" }, first === undefined ? "No value differs." : `First differs at step ${grouped(first.step)}: ${plain(first.metric, 80)}`);
   }
 
   /** Leads to the charts of what each run has above the first one. */
@@ -60,7 +80,7 @@ export class CompareView implements Showing {
 
   private metrics(runs: readonly Run[]): HTMLElement {
     const names = new Set(runs.flatMap(({ metrics }) => Object.keys(metrics)));
-    const rows = [...names].slice(0, MOST_ROWS).map((name) => metricRow(name, runs));
+    const rows = [...names].slice(0, MOST_ROWS).map((name) => metricRow(name, runs, this.partings.found?.find(({ metric }) => metric === name)));
     const own: HTMLElement[] = [
       plainRow("state", runs.map(stateChip)),
       plainRow("took", runs.map(({ seconds }) => (seconds === null ? "" : duration(seconds)))),
@@ -106,7 +126,7 @@ function plainRow(name: string, cells: readonly (string | HTMLElement)[]): HTMLE
   return html("tr", {}, html("th", { scope: "row" }, name), ...cells.map((cell) => html("td", { class: "is-fact" }, cell)));
 }
 
-function metricRow(name: string, runs: readonly Run[]): HTMLElement {
+function metricRow(name: string, runs: readonly Run[], parting: Parting | undefined): HTMLElement {
   const facts = runs.map(({ metrics }) => (Object.hasOwn(metrics, name) ? metrics[name]! : null));
   const goal = facts.find((each) => each?.goal)?.goal ?? null;
   const last = (each: MetricFacts) => (each.last_not_finite ? null : each.last);
@@ -119,7 +139,7 @@ function metricRow(name: string, runs: readonly Run[]): HTMLElement {
     const text = value === null ? (lost > 0 ? "not finite" : "") : short(value, 6);
     return html("td", { class: isBest ? "number is-best" : "number" }, text, isBest && html("span", { class: "best-mark", title: "best" }, " best"), lost > 0 && value !== null && html("small", { title: "values that are not finite" }, ` × ${grouped(lost)}`));
   });
-  const title = html("th", { scope: "row" }, plain(name, 80), html("small", {}, goal === null ? " last" : ` ${goal === "min" ? "lowest" : "highest"}`));
+  const title = html("th", { scope: "row" }, plain(name, 80), html("small", {}, goal === null ? " last" : ` ${goal === "min" ? "lowest" : "highest"}`), parting !== undefined && html("small", {}, `, differs from step ${grouped(parting.step)} on`));
   return html("tr", {}, title, ...cells);
 }
 
