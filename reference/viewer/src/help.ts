@@ -19,18 +19,30 @@ const MOUSE: readonly (readonly [string, string])[] = [
   ["Drag up or down", "zoom into a range of the values of this chart"],
   ["Shift drag", "move along"],
   ["Ctrl wheel, pinch", "zoom"],
-  ["Click", "on a spike or a tick below a chart, say what it is; of an alert or an unreadable line, show the line of the log"],
+  ["Click", "on a spike or a tick, show what it is and its line"],
   ["Double click", "show everything"],
 ];
 const FILTERS: readonly (readonly [string, string])[] = [
-  ["llama baseline", "both words are in the name, id, group, tags, notes, state or format"],
+  ["llama baseline", "words in the name, id, group, tags, notes, state or format"],
   ["lr < 1e-3 and val/acc > .7", "a setting and the last value of a metric"],
-  ["best.loss <= 2 or nan.loss > 0", "the best value; the count of values that are not finite"],
+  ["best.loss <= 2 or nan.loss > 0", "the best value; values that are not finite"],
   ["state != complete", "running, complete, torn or damaged"],
   ["took > 2h, size < 5mb, errors > 0", "with units; join them with and"],
-  ["starred = true", "runs that `toyspec annotate --star` marks; hidden = true lists the hidden ones"],
+  ["starred = true", "marked by `toyspec annotate --star`; or hidden = true"],
   ['name ~ "v2" and not (tag = old)', "~ means contains"],
-  ["val*loss", "in the field of metrics: * is any text"],
+  ["val*loss", "of metrics: * is any text"],
+];
+
+const MARKS: readonly (readonly [string, string])[] = [
+  ["band", "from the lowest to the highest value of the steps of a point"],
+  ["upright line", "a spike, up to the value that was logged; of eight runs or more that have many, a tick at the top"],
+  ["ticks below", "spikes, values that are not finite, gaps, resumptions and alerts"],
+  ["×", "not finite"],
+  ["dashed, dotted line", "lines of the log that cannot be read; a resumption"],
+  ["faint dashes", "an abandoned attempt"],
+  ["▸", "a note or a finding"],
+  ["grey area", "all runs, beside those selected of more than 50"],
+  ["○", "the best value"],
 ];
 
 /** Opens the dialog. */
@@ -43,7 +55,7 @@ export function help(): void {
     html("h3", {}, "Pointer on a chart"), list(MOUSE, "kbd"),
     html("h3", {}, "Filters"), list(FILTERS, "code"),
     html("h3", {}, "Marks"),
-    list([["band", "from the lowest to the highest value of the steps that one point stands for"], ["upright line", "a spike: a value far from those around it, at the height at which it was logged"], ["ticks below", "spikes, values that are not finite, gaps, resumptions and alerts of all runs"], ["×", "values that are not finite"], ["dashed line", "lines of the log that cannot be read"], ["dotted line", "the run was resumed"], ["faint dashes", "an attempt that was abandoned and done again"], ["▸", "a flag on a run's own charts: a note, or a finding of the check"], ["grey area", "all runs that are listed, beside those selected of more than 50"], ["○", "the best value by the goal of the metric"]], "span"),
+    list(MARKS, "span"),
   );
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", (event) => {

@@ -25,6 +25,8 @@ export interface Ranked {
   goal: Goal;
   /** How many of the runs have it. */
   runs: number;
+  /** Whether it has one value in all of them. */
+  isConstant: boolean;
   /** Whether some of them know its best value. */
   hasBest: boolean;
 }
@@ -33,7 +35,7 @@ const ORDER = new Intl.Collator("en", { numeric: true });
 
 /** Returns the metrics of runs in their order: by rank, those that most runs have, those without a slash, then by name. */
 export function rankedMetrics(runs: Iterable<Run>): Ranked[] {
-  const found = new Map<string, Ranked & { isConstant: boolean; last: number | null }>();
+  const found = new Map<string, Ranked & { last: number | null }>();
   for (const { metrics } of runs) {
     for (const [name, { goal, best, constant, last }] of Object.entries(metrics)) {
       const known = found.get(name);

@@ -20,11 +20,11 @@ export interface ViewState {
   /** Name of a column, after `-` in reverse. */
   sort: string;
   x: XAxis;
+  /** The metric whose values the defined steps are, "" for those that the runs define. */
+  over: string;
   smoothing: number;
   logX: boolean;
   logY: boolean;
-  /** True to leave the farthest values out of the range of y. */
-  clip: boolean;
   /** A range of the axis x; null for everything. */
   zoom: readonly [number, number] | null;
   /** Words in the names of metrics. */
@@ -51,7 +51,7 @@ export interface ViewState {
 }
 
 export const START: Readonly<ViewState> = {
-  view: "charts", run: "", filter: "", selected: [], columns: null, sort: "-started", x: "step", smoothing: 0, logX: false, logY: false, clip: false,
+  view: "charts", run: "", filter: "", selected: [], columns: null, sort: "-started", x: "step", over: "", smoothing: 0, logX: false, logY: false,
   zoom: null, metrics: "", focus: "", also: "", pins: [], opened: [], top: [], group: "", band: "sd", colour: "", base: "", ranks: "range",
 };
 
@@ -92,9 +92,9 @@ function parametersOf(state: ViewState): URLSearchParams {
   put("cols", JSON.stringify(state.columns), state.columns === null);
   put("sort", state.sort, state.sort === START.sort);
   put("x", state.x, state.x === START.x);
+  put("over", state.over, state.over === "");
   put("smooth", String(state.smoothing), state.smoothing === 0);
   put("log", `${state.logX ? "x" : ""}${state.logY ? "y" : ""}`, !state.logX && !state.logY);
-  put("clip", "1", !state.clip);
   put("zoom", (state.zoom ?? []).map((value) => Number(value.toPrecision(9))).join(","), state.zoom === null);
   put("m", state.metrics, state.metrics === "");
   put("focus", state.focus, state.focus === "");
@@ -124,8 +124,9 @@ export function stateIn(hash: string): ViewState {
     columns: listIn(found.get("cols")),
     sort: found.get("sort") ?? START.sort,
     x: AXES.find((axis) => axis === found.get("x")) ?? START.x,
+    over: found.get("x") === "defined" ? (found.get("over") ?? "") : "",
     smoothing: between(Number(found.get("smooth") ?? 0), 0, 0.999),
-    logX: log.includes("x"), logY: log.includes("y"), clip: found.get("clip") === "1",
+    logX: log.includes("x"), logY: log.includes("y"),
     zoom: rangeIn(found.get("zoom")),
     metrics: found.get("m") ?? "",
     focus: found.get("focus") ?? "",

@@ -73,15 +73,13 @@ test("a logarithmic axis has a place for values above 0 alone", () => {
 });
 
 test("the range of values has room for the highest and the lowest of what is seen", () => {
-  const seen = valueRange([series([1, 100, 2, 3])], { from: 3, to: 4, isLog: false }, { isLog: false, isClipped: false });
+  const seen = valueRange([series([1, 100, 2, 3])], { from: 3, to: 4, isLog: false }, false);
   assert.ok(seen.from < 2 && seen.to >= 100, "the neighbours of what is seen count: the line goes to them");
-  const positive = valueRange([series([0, -1, 10, 1000])], { from: 1, to: 4, isLog: false }, { isLog: true, isClipped: false });
+  const positive = valueRange([series([0, -1, 10, 1000])], { from: 1, to: 4, isLog: false }, true);
   assert.ok(positive.from > 0 && positive.from <= 10 && positive.to >= 1000);
-  const clipped = valueRange([series([...Array.from({ length: 200 }, () => 1), 1e9])], { from: 1, to: 201, isLog: false }, { isLog: false, isClipped: true });
-  assert.ok(clipped.to < 10);
-  const none = valueRange([series([NaN])], { from: 0, to: 1, isLog: false }, { isLog: false, isClipped: false });
+  const none = valueRange([series([NaN])], { from: 0, to: 1, isLog: false }, false);
   assert.deepEqual(none, { from: 0, to: 1, isLog: false });
-  const largest = valueRange([series([-Number.MAX_VALUE, Number.MAX_VALUE])], { from: 1, to: 2, isLog: false }, { isLog: false, isClipped: false });
+  const largest = valueRange([series([-Number.MAX_VALUE, Number.MAX_VALUE])], { from: 1, to: 2, isLog: false }, false);
   assert.ok(Number.isFinite(largest.to - largest.from));
 });
 

@@ -76,6 +76,7 @@ def test_states_and_everything_that_a_run_records(viewed: Viewed, tmp_path: Path
     parts = ("Evaluations", "Samples", "Config", "Metadata", "Notes", "Distributions", "Operations", "Regions", "Files")
     for part in parts:
         expect(page.locator(".run-part > h2", has_text=part).first).to_be_visible()
+    page.locator("summary", has_text="that say little").click()
     expect(page.locator(".chart h3", has_text="system/gpu_util")).to_be_visible()
     page.goto("#run/damaged")
     finding = page.locator(".finding-error", has_text="nul-bytes")

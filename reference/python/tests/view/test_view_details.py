@@ -74,7 +74,7 @@ def _detail(folder: Path, *lines: bytes, imported: str | None = None) -> dict[st
     if imported is not None:
         (path.parent / "import.json").write_text(imported, "utf-8")
     path.write_bytes(b"".join([START, *lines]))
-    row = {"id": "run", "metrics": {"loss": {}, "val/acc": {}, "val/top5": {}}}
+    row = {"id": "run", "profile": "toy/v1", "metrics": {"loss": {}, "val/acc": {}, "val/top5": {}}}
     return detail_of(str(path), row, DialectChoice(), check(path).files[0])
 
 
@@ -246,3 +246,11 @@ def test_meaning_of_a_metric_is_that_of_the_longest_pattern(tmp_path: Path) -> N
 def test_values_are_those_that_json_has(value: Any, expected: Any) -> None:
     """What JSON has no number for is null, and a text has 65,536 characters at most, however deep."""
     assert expected == safe(value)
+
+
+def test_blocks_of_steps_have_the_alerts_and_places_of_their_records(tmp_path: Path) -> None:
+    """What is found within a block that the engine reads has its line, and the place of that line or of the last."""
+    lines = [step(at, 9.0 if at == 60 else 1.0 + at % 3 / 10) for at in range(1, 101) if at != 71]
+    found = _detail(tmp_path, *lines, END)
+    assert (61, 60, 60.5) in [(each["line"], each["step"], each["t"]) for each in found["alerts"]]
+    assert (72, 72, 72.5) in [(each["line"], each["step"], each["t"]) for each in found["findings"]]

@@ -6,6 +6,7 @@ import contextlib
 import heapq
 import os
 import time
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from toyspec.core.reading.configuration import Configuration
+    from toyspec.core.reading.step_blocks import StepBlock
     from toyspec.health.rules import AnyRule
 
 
@@ -106,6 +108,17 @@ class RecordHealth:
             if recorded is not None and recorded.rule not in self._names and _identity(recorded) not in self._reported:
                 found.append(recorded)
         return found
+
+    def take_block(self, block: StepBlock) -> Iterator[tuple[int, HealthAlert]]:
+        """Yield the alerts that the steps of *block*, of toy/v1, begin or end, each with the step's place in it."""
+        columns = block.columns()
+        steps, times, _ = block.rows()
+        values_of = zip(*(column.values for column in columns.values()), strict=True) if columns else repeat(())
+        for at, (step, seconds, values) in enumerate(zip(steps, times, values_of, strict=False)):
+            known = {name: None if value != value else value for name, value in zip(columns, values, strict=True)}  # noqa: PLR0124 - NaN
+            found = self.evaluator.observe(known, step=step, time=seconds, phase=block.numbers.phase)
+            self._reported.update(map(_identity, found))
+            yield from ((at, msgspec.structs.replace(alert, line=block.line + at)) for alert in found)
 
 
 def _identity(alert: HealthAlert) -> tuple[str, str, str | None, int | float | None]:

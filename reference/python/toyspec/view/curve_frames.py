@@ -6,6 +6,7 @@ import struct
 import sys
 from array import array
 from bisect import bisect_left
+from functools import lru_cache
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -140,8 +141,15 @@ def places(buckets: Buckets, axis: Axis, tokens: Buckets | None) -> array[float]
         return buckets.columns[axis]
     if tokens is None or not tokens.number:
         return array("d", [nan] * buckets.number)
-    steps, figures = tokens.columns["step"], tokens.columns["last"]
-    return array("d", [figures[min(bisect_left(steps, step), len(steps) - 1)] for step in buckets.columns["step"]])
+    columns = buckets.columns["step"], tokens.columns["step"], tokens.columns["last"]
+    return _token_places(*(column.tobytes() for column in columns))
+
+
+# Most metrics of a run have the same steps, and each asks several times.
+@lru_cache(maxsize=32)
+def _token_places(steps: bytes, token_steps: bytes, totals: bytes) -> array[float]:
+    known, figures = array("d", token_steps), array("d", totals)
+    return array("d", [figures[min(bisect_left(known, step), len(known) - 1)] for step in array("d", steps)])
 
 
 def _placed(buckets: Buckets, axis: Axis, tokens: Buckets | None) -> tuple[Buckets, int]:

@@ -22,6 +22,7 @@ from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import count_missing, nothing_missing
 from toyspec.core.reading.run_files import RunFile, files_of, ranks_beside, run_of
+from toyspec.core.reading.step_blocks import StepBlock
 from toyspec.core.reading.stream_files import is_compressed
 from toyspec.core.runs.ranks import ranks_of, ranks_row
 from toyspec.core.runs.run_facts import defined, finite
@@ -32,7 +33,8 @@ from toyspec.view.curve_frames import tokens_at
 from toyspec.view.opened_files import identity_at, open_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from array import array
+    from collections.abc import Iterable, Iterator
 
     from toyspec.core.findings import FileReport, ReadReport
     from toyspec.core.reading.log_detection import DialectChoice
@@ -61,6 +63,8 @@ _LISTS = {
 _NAMING = ("kind", "gram", "param", "name")
 _REGIONS = ("region_enter", "region_exit")
 _MOST_KEPT = 64
+# What an alert is taken to have where its line is not read.
+_ALERT_BYTES = 256
 # For the ranks, every stream of the run is read whole: while it is written, at most one part in so many of the time.
 _SHARE = 20
 
@@ -77,16 +81,10 @@ def detail_of(
     found = _Collected()
     findings = _findings_of(path, report, is_running=row.get("state") == "running")
     places = _Places(findings, tokens)
-    health = RecordHealth(project_rules())
-    reading = read(path, mode="salvage", dialect=dialect)
-    with reading:
-        for record in reading:
-            found.take(record)
-            for alert in health.take(record):
-                found.add_alert(alert, record)
-            places.take(record)
-            if record.kind == "note" and (notes := found.lists.get("notes")) and notes[-1]["line"] == record.line:
-                places.add_to(notes[-1])
+    with read(path, mode="salvage", dialect=dialect) as reading:
+        if row["profile"] == "toy/v1":
+            reading.give_blocks()
+        _collect(reading, found, places)
         account = reading.report
     places.finish()
     start = found.start
@@ -113,6 +111,26 @@ def detail_of(
         "imported": _import_of(path),
         "left_out": found.left_out,
     }
+
+
+def _collect(records: Iterable[Any], found: _Collected, places: _Places) -> None:
+    """Take in *records*, or blocks of steps in place of some, with what health rules report of them."""
+    health = RecordHealth(project_rules())
+    for record in records:
+        if isinstance(record, StepBlock):
+            _, times, epochs = record.rows()
+            for at, alert in health.take_block(record):
+                epoch = None if epochs is None else finite(epochs[at])
+                found.add_alert(alert, times[at], epoch, size=_ALERT_BYTES)
+            places.take_block(record)
+            continue
+        found.take(record)
+        for alert in health.take(record):
+            time = record.time if record.time_origin == "run" else None
+            found.add_alert(alert, time, record.epoch, size=len(record.raw))
+        places.take(record)
+        if record.kind == "note" and (notes := found.lists.get("notes")) and notes[-1]["line"] == record.line:
+            places.add_to(notes[-1])
 
 
 def _import_of(path: str) -> dict[str, Any] | None:
@@ -178,6 +196,20 @@ class _Places:
                 self._now[name] = value
         while self._left and self._left[-1]["line"] == record.line:
             self._left.pop().update(self._place())
+
+    def take_block(self, block: StepBlock) -> None:
+        """Take in the next steps, of toy/v1."""
+        rows = block.rows()
+        while self._left and self._left[-1]["line"] < block.line + block.records:
+            self._see(rows, self._left[-1]["line"] - block.line)
+            self._left.pop().update(self._place())
+        self._see(rows, block.records - 1)
+
+    def _see(self, rows: tuple[array[int], array[float], array[float] | None], at: int) -> None:
+        """Take in the last step, time and epoch of *rows* up to the place *at*, which may be before the first."""
+        for name, column in zip(self._now, rows, strict=True):
+            values = column[: max(at + 1, 0)] if column else ()
+            self._now[name] = next(filter(isfinite, reversed(values)), self._now[name])
 
     def _since_first(self, time: float | None) -> float | None:
         self._first_time = time if self._first_time is None else self._first_time
@@ -260,15 +292,15 @@ class _Collected:
         if number > 0:
             self.left_out[name] = self.left_out.get(name, 0) + number
 
-    def _takes(self, name: str, record: Record, *, full: bool) -> bool:
-        self._bytes += len(record.raw)
+    def _takes(self, name: str, size: int, *, full: bool) -> bool:
+        self._bytes += size
         is_taken = not full and self._bytes <= _MOST_BYTES
         self.leave_out(name, int(not is_taken))
         return is_taken
 
     def _add(self, name: str, record: Record) -> None:
         items = self.lists.setdefault(name, [])
-        if self._takes(name, record, full=len(items) >= MOST_ITEMS):
+        if self._takes(name, len(record.raw), full=len(items) >= MOST_ITEMS):
             items.append(
                 {key: value for key, value in safe(record.value).items() if key != "kind"} | {"line": record.line}
             )
@@ -277,17 +309,16 @@ class _Collected:
         texts = record.get("texts")
         for name, text in texts.items() if isinstance(texts, dict) else ():
             items = self.lists.setdefault("texts", [])
-            if self._takes("texts", record, full=len(items) >= MOST_ITEMS):
+            if self._takes("texts", len(record.raw), full=len(items) >= MOST_ITEMS):
                 place = {"t": record.get("t"), "step": record.get("step"), "line": record.line}
                 items.append(safe({**place, "name": name, "text": text}))
 
-    def add_alert(self, alert: HealthAlert, record: Record) -> None:
-        """Add what a health rule reports, or the log itself."""
+    def add_alert(self, alert: HealthAlert, time: float | None, epoch: float | None, *, size: int) -> None:
+        """Add what a health rule reports, or the log itself, of a record of so many bytes."""
         self.incidents.take(alert)
         items = self.lists.setdefault("alerts", [])
-        if self._takes("alerts", record, full=len(items) >= MOST_ITEMS):
-            time = record.time if record.time_origin == "run" else None
-            place = {"t": time, "step": alert.step, "epoch": record.epoch, "line": record.line}
+        if self._takes("alerts", size, full=len(items) >= MOST_ITEMS):
+            place = {"t": time, "step": alert.step, "epoch": epoch, "line": alert.line}
             items.append(safe({**alert.event_members, **place}))
 
     def _add_histogram(self, kind: str, record: Record) -> None:
@@ -299,7 +330,7 @@ class _Collected:
         series = self.histograms.get(key)
         is_full = len(self.histograms) >= MOST_ITEMS if series is None else len(series["records"]) >= _MOST_RECORDS
         series = series or {"kind": kind, "name": name, "records": []}
-        if self._takes("histograms", record, full=is_full):
+        if self._takes("histograms", len(record.raw), full=is_full):
             self.histograms[key] = series
             wanted = {key: value for key, value in safe(record.value).items() if key not in _NAMING}
             series["records"].append(wanted | {"line": record.line})
@@ -309,7 +340,7 @@ class _Collected:
         if not isinstance(name, str) or not isinstance(time, int | float):
             return
         if record.kind == "region_enter":
-            if self._takes("regions", record, full=len(self.regions) >= MOST_ITEMS):
+            if self._takes("regions", len(record.raw), full=len(self.regions) >= MOST_ITEMS):
                 region = {"region": name, "from": time, "to": None, "depth": len(self._open)}
                 self.regions.append(region)
                 self._open.append(region)

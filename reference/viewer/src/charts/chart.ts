@@ -16,6 +16,7 @@ import { type Anomaly, anomaliesOf, wideMarks } from "./anomalies.js";
 import type { Colouring } from "./colouring.js";
 import { type PlacedFlag, placeOf } from "./flags.js";
 import { Growing } from "./growing.js";
+import { drawNames, endNames } from "./end-names.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
 import { asRange, onlyShown, rankId, RelativeCurves, type Relatives, severalRanks, withOtherRanks } from "./relatives.js";
@@ -60,9 +61,9 @@ const REFINED = new WeakMap<Curve, Set<string>>();
 const MOST_OFFERED = 500;
 const MARGIN = { left: 58, right: 14, top: 8, bottom: 36 };
 
-/** Returns the metric that counts the steps of another one of a run. */
-function stepName({ metrics }: Run, metric: string): string | undefined {
-  const name = Object.hasOwn(metrics, metric) ? metrics[metric]!.step_name : undefined;
+/** Returns the metric over which another one of a run is drawn: *over*, or the one that counts its steps. */
+function stepName({ metrics }: Run, metric: string, over: string): string | undefined {
+  const name = over !== "" ? over : Object.hasOwn(metrics, metric) ? metrics[metric]!.step_name : undefined;
   return name !== undefined && Object.hasOwn(metrics, name) ? name : undefined;
 }
 
@@ -396,14 +397,14 @@ export class Chart {
   }
 
   private findCounters(runs: readonly Run[]): void {
-    const names = new Set(runs.flatMap((run) => this.drawnMetrics.flatMap((metric) => stepName(run, metric) ?? [])));
+    const names = new Set(runs.flatMap((run) => this.drawnMetrics.flatMap((metric) => stepName(run, metric, this.state.over) ?? [])));
     for (const name of names) if (!this.counters.has(name)) this.counters.set(name, this.curvesOf(name));
   }
 
   /** Puts a curve by step at the values of the metric that counts its steps, where the run defines one; null until that is there. */
   private placed(curve: Curve, run: Run, metric: string): Curve | null {
-    const name = this.state.x === "defined" ? stepName(run, metric) : undefined;
-    if (name === undefined) return curve;
+    const name = this.state.x === "defined" ? stepName(run, metric, this.state.over) : undefined;
+    if (name === undefined) return this.state.over === "" ? curve : null;
     const counter = this.counters.get(name)?.pair(run.id)?.latest;
     return counter ? placedBy(curve, counter) : null;
   }
@@ -452,12 +453,17 @@ export class Chart {
   private paint(): void {
     const { width, height } = this.size;
     if (width === 0) return;
-    this.plot = this.plotIn({ left: MARGIN.left, top: MARGIN.top, width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom });
+    const box = { left: MARGIN.left, top: MARGIN.top, width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
     const pen = this.canvas.getContext("2d")!;
     pen.clearRect(0, 0, width, height);
-    const { plot } = this;
+    const manner = this.manner();
+    pen.font = `${manner.size}px ${manner.font}`;
+    const unnamed = this.plotIn(box);
+    const names = unnamed && endNames(pen, unnamed);
+    const plot = (this.plot = names ? this.plotIn({ ...box, width: box.width - names.room }) : unnamed);
     const { ratio } = this.size;
-    if (plot) draw(pen, plot, this.manner(), (series, how) => this.crowd.draw(pen, series, plot, { ...how, ratio }));
+    if (plot) draw(pen, plot, manner, (series, how) => this.crowd.draw(pen, series, plot, { ...how, ratio }));
+    if (plot && names) drawNames(pen, plot, names, manner);
     this.sayWhatIsDrawn();
     this.sayWhatIsMissing();
     this.sayWhatLeaves();
@@ -503,7 +509,7 @@ export class Chart {
   /** Returns what is drawn in a box; null while there is nothing. */
   plotIn(box: Box, ratio = this.size.ratio): Plot | null {
     let series = this.series();
-    const { zoom, logX, logY, clip, group, band, base } = this.state;
+    const { zoom, logX, logY, group, band, base } = this.state;
     const whole = wholeRange(series, logX);
     if (!whole) return null;
     const x = zoom ? { from: logX ? Math.max(zoom[0], whole.from) : zoom[0], to: zoom[1], isLog: logX } : whole;
@@ -522,9 +528,9 @@ export class Chart {
     const cells = { count: columns, cell: box.width / columns };
     const growing = { begin: () => emptyEnvelope(cells), add: (envelope: Envelope, added: readonly Series[]) => addToEnvelope(envelope, added, x) };
     const envelope = quiet.length === 0 ? null : this.envelope.of([x.from, x.to, x.isLog, columns, box.width], quiet, growing);
-    const found = clip ? undefined : leavingOf(series, x, logY);
+    const found = leavingOf(series, x, logY);
     const leaving = found && { ...found, isFolded: !this.state.opened.includes(this.metric) };
-    const all = leaving?.isFolded ? leaving.range : valueRange(series, x, { isLog: logY, isClipped: clip });
+    const all = leaving?.isFolded ? leaving.range : valueRange(series, x, logY);
     const { heights } = this;
     const y = heights && !(logY && heights[0] <= 0) ? { from: heights[0], to: heights[1], isLog: logY } : all;
     // Beside a selection the others are the envelope alone.
@@ -613,8 +619,7 @@ export class Chart {
     const { above, below, isFolded } = leaving;
     const curves = counted(above + below, "curve");
     this.pill.textContent = isFolded ? `${curves} ${above + below === 1 ? "leaves" : "leave"} ${above > 0 ? "↑" : ""}${below > 0 ? "↓" : ""}` : `Fold ${curves}`;
-    this.pill.title = isFolded ? "They are so far from the others that these would be flat lines. Shows them whole" : "Shows the range of the other curves";
-    this.pill.setAttribute("aria-label", `${plain(this.metric)}: ${this.pill.textContent}`);
+    this.pill.title = isFolded ? "Shows all values, beside which the other curves are flat" : "";
   }
 
   /** Shows the curves that leave the field, or folds them. */

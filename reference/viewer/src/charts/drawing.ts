@@ -145,7 +145,8 @@ export function isGrey({ isQuiet }: Series, { isColoured }: Pick<Manner, "isColo
   return isQuiet && !isColoured;
 }
 
-function colourOf(series: Series, manner: Manner): string {
+/** Returns the colour of the line of a series. */
+export function colourOf(series: Series, manner: Manner): string {
   const { run, look } = series;
   const { colours, hovered } = manner;
   if (isGrey(series, manner) && run.id !== hovered) return colours.quiet;

@@ -199,7 +199,7 @@ function picture(pen: Pen, chart: Chart, made: Made): void {
   pen.fillStyle = manner.colours.text;
   pen.font = `${size}px ${font}`;
   const { box } = plot;
-  pen.fillText(AXIS_TITLES[chart.state.x], box.left + box.width / 2, box.top + box.height + X_NUMBERS + 1.6 * size);
+  pen.fillText(plain(chart.state.over) || AXIS_TITLES[chart.state.x], box.left + box.width / 2, box.top + box.height + X_NUMBERS + 1.6 * size);
   const about = plot.series.find((series) => series.about)?.about;
   const title = plain(`${[chart.metric, chart.also].filter(Boolean).join(" and ")}${about ? `, mean (${about})` : ""}`, 200);
   // A name that is longer than its axis has smaller letters.

@@ -55,10 +55,13 @@ export function sectionsOf(runs: Iterable<Run>, words: string, pins: readonly st
   return [...sections].flatMap(([title, metrics]) => (metrics.length > 0 ? { title, metrics } : []));
 }
 
-/** Returns whether a name has all of some words. */
+/** Returns whether a name has all of some words, in small or capital letters, and the parts of each between asterisks in their order. */
 function namesWith(words: string): (name: string) => boolean {
-  const wanted = words.split(/\s+/).map((word) => globOf(`*${word}*`));
-  return (name) => wanted.every((isIn) => isIn(name));
+  const wanted = lowered(words).split(/\s+/).map((word) => word.split("*"));
+  return (name) => {
+    const whole = lowered(name);
+    return wanted.every((parts) => parts.reduce((from, part) => (from < 0 || whole.indexOf(part, from) < 0 ? -1 : whole.indexOf(part, from) + part.length), 0) >= 0);
+  };
 }
 
 /** Returns what to do where there is no run yet: three lines that write one. */
@@ -216,18 +219,4 @@ export class Grid {
       else chart.point();
     }
   }
-}
-
-/**
- * Returns whether a text is as *glob* says, in small or capital letters: * is any text, ? one character. The words come with a link, so
- * the time grows with the two lengths alone: what a look-ahead has found for an asterisk is not tried again.
- */
-function globOf(glob: string): (value: string) => boolean {
-  const [first, ...rest] = lowered(glob)
-    .split(/\*+/)
-    .map((part) => part.replaceAll(/[\\^$.|+()[\]{}/]/g, "\\$&").replaceAll("?", "."));
-  const last = rest.pop();
-  const between = rest.map((part, at) => `(?=(.*?${part}))\\${at + 1}`);
-  const pattern = new RegExp(last === undefined ? `^${first}$` : `^${first}${between.join("")}.*${last}$`, "su");
-  return (value) => pattern.test(lowered(value));
 }

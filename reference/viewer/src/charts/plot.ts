@@ -137,22 +137,10 @@ export function leavingOf(series: readonly Series[], x: Range, isLog: boolean): 
   return isPressed ? { above: above.length, below: below.length, range: padded(from, to, isLog) } : undefined;
 }
 
-/** The share of values at each end that `clip` leaves out. */
-const CLIPPED = 0.02;
-
 /** Returns the range of y over what is visible of curves, with a margin. */
-export function valueRange(series: readonly Series[], x: Range, { isLog, isClipped }: { isLog: boolean; isClipped: boolean }): Range {
-  let [low, high] = [Infinity, -Infinity];
-  const means: number[] = [];
-  for (const { curve, shift } of series) {
-    const part = visible(curve, x, shift);
-    if (isClipped) for (const mean of curve.mean.subarray(...part)) if (!(isLog && mean <= 0) && !Number.isNaN(mean)) means.push(mean);
-    const own = extentOf(curve, part, isLog);
-    low = Math.min(low, own[0]);
-    high = Math.max(high, own[1]);
-  }
-  if (isClipped && means.length > 0) [low, high] = clippedRange(means);
-  return padded(low, high, isLog);
+export function valueRange(series: readonly Series[], x: Range, isLog: boolean): Range {
+  const all = series.map(({ curve, shift }) => extentOf(curve, visible(curve, x, shift), isLog));
+  return padded(Math.min(...all.map(([low]) => low)), Math.max(...all.map(([, high]) => high)), isLog);
 }
 
 type Extent = readonly [number, number];
@@ -190,12 +178,6 @@ export function hasPositive(series: readonly Series[], x: Range): boolean {
     const [first, last] = visible(curve, x, shift);
     return curve.max.subarray(first, last).some((most) => most > 0);
   });
-}
-
-function clippedRange(values: number[]): [number, number] {
-  values.sort((a, b) => a - b);
-  const at = (share: number) => values[Math.min(Math.floor(values.length * share), values.length - 1)]!;
-  return [at(CLIPPED), at(1 - CLIPPED)];
 }
 
 function padded(low: number, high: number, isLog: boolean): Range {

@@ -5,6 +5,7 @@ import type { Store } from "../store.js";
 import { GRADIENT } from "../palette.js";
 import { swatch } from "../swatch.js";
 import { rankingOf } from "../columns.js";
+import { MINOR, rankedMetrics } from "../metric-ranks.js";
 import { counted, plain, short } from "../text.js";
 import { type Band, BANDS, groupKeys, runGroups } from "../groups.js";
 import { colourKeys } from "./colouring.js";
@@ -19,10 +20,13 @@ const MOST_OFFERS = 4;
 /** A run that ends so near to the end of the longest is whole. */
 const SAME_END = 0.98;
 
+/** What the name of a metric that is the axis comes after, as a choice. */
+const OVER = "over ";
+
 export class Toolbar {
   readonly element: HTMLElement;
   private readonly words = html("input", { type: "search", class: "field", placeholder: "Find metrics", "aria-label": "Words in the names of metrics", spellcheck: "false" });
-  private readonly axis = html("select", { class: "field axis-field", "aria-label": "Axis x" }, ...AXES.map((value) => html("option", { value }, AXIS_TITLES[value])));
+  private readonly axis = html("select", { class: "field axis-field", "aria-label": "Axis x" });
   private readonly group = html("select", { class: "field", "aria-label": "Mean of groups" });
   private readonly band = html("select", { class: "field", "aria-label": "Band around means" }, ...Object.entries(BANDS).map(([value, text]) => html("option", { value }, text)));
   private readonly colour = html("select", { class: "field", "aria-label": "What colours runs" });
@@ -32,10 +36,10 @@ export class Toolbar {
   private keys: readonly string[] = [];
   /** What a crowd of grey runs may be coloured by: the result that ranks them, and their first settings. */
   private offers: readonly string[] = [];
-  private defined: { runs: unknown; isAny: boolean } = { runs: null, isAny: false };
+  private axisRuns: unknown = null;
   private readonly smoothing = html("input", { type: "range", min: 0, max: FINEST, step: 0.05, "aria-label": "Smoothing" });
   private readonly weight = html("output", {});
-  private readonly boxes: readonly { box: HTMLInputElement; key: "logX" | "logY" | "clip" }[];
+  private readonly boxes: readonly { box: HTMLInputElement; key: "logX" | "logY" }[];
   private readonly reset: HTMLButtonElement;
   /** On a narrow page the rest is behind this button. */
   private readonly opener: HTMLButtonElement;
@@ -46,26 +50,26 @@ export class Toolbar {
   ) {
     const small = { isSmall: true };
     this.words.addEventListener("input", () => store.update({ metrics: this.words.value }, small));
-    this.axis.addEventListener("change", () => store.update({ x: this.axis.value as XAxis, zoom: null }, small));
+    this.axis.addEventListener("change", () => {
+      const over = this.axis.value.startsWith(OVER) ? this.axis.value.slice(OVER.length) : "";
+      store.update({ x: over === "" ? (this.axis.value as XAxis) : "defined", over, zoom: null }, small);
+    });
     this.smoothing.addEventListener("input", () => store.update({ smoothing: weightOf(Number(this.smoothing.value)) }, small));
     this.group.addEventListener("change", () => store.update({ group: this.group.value }, small));
     this.band.addEventListener("change", () => store.update({ band: this.band.value as Band }, small));
     this.colour.addEventListener("change", () => store.update({ colour: this.colour.value }, small));
     this.base.addEventListener("change", () => store.update({ base: this.base.value }, small));
-    this.boxes = (["logX", "logY", "clip"] as const).map((key) => this.box(key));
+    this.boxes = (["logX", "logY"] as const).map((key) => this.box(key));
     this.reset = button("Show everything", { class: "button" }, () => store.update({ zoom: null }, small));
     this.opener = button("Options", { class: "button toolbar-opener", "aria-expanded": "false" }, () => this.open());
-    const texts: { [key: string]: [string, string] } = {
-      logX: ["Log x", "Logarithmic axis x"], logY: ["Log y", "Logarithmic axis y"], clip: ["Hide outliers", "The axis y leaves out the lowest and the highest 2 % of the values, so that the rest fills the chart; spikes beyond it are cut off"],
-    };
     const options = html(
       "div",
       { class: "toolbar-options" },
-      html("label", { title: "Draws a moving average over each curve. Further right is smoother: 0.9 removes noise, 0.99 leaves slow changes only. The raw curve stays visible, and spikes keep their height." }, html("span", { class: "label" }, "Smoothing"), this.smoothing, this.weight),
-      !isOfOneRun && html("label", { title: "The mean of the runs that share a value; over the seed: of those whose other settings are alike. Dashed where some of them have no value." }, html("span", { class: "label" }, "Mean"), this.group, this.band),
-      !isOfOneRun && html("label", { title: "Gives runs the colour of a result or a setting: numbers by a scale, other values by group" }, html("span", { class: "label" }, "Colour by"), this.colour),
-      !isOfOneRun && html("label", { class: "toolbar-rare", title: "Draws what each run has above the run that is chosen here, step by step" }, html("span", { class: "label" }, "Difference to"), this.base),
-      ...this.boxes.map(({ box, key }) => html("label", { class: key === "clip" ? "check toolbar-rare" : "check", title: texts[key]![1] }, box, texts[key]![0])),
+      html("label", { title: "A moving average over each curve: 0.9 removes noise, 0.99 leaves slow changes only. Spikes keep their height." }, html("span", { class: "label" }, "Smoothing"), this.smoothing, this.weight),
+      !isOfOneRun && html("label", { title: "The mean of runs that share a value, or all settings but the seed; dashed where some have no value" }, html("span", { class: "label" }, "Mean"), this.group, this.band),
+      !isOfOneRun && html("label", { title: "Colours runs by a result or a setting" }, html("span", { class: "label" }, "Colour by"), this.colour),
+      !isOfOneRun && html("label", { class: "toolbar-rare", title: "What each run has above this one, step by step" }, html("span", { class: "label" }, "Difference to"), this.base),
+      ...this.boxes.map(({ box, key }) => html("label", { class: "check" }, box, key === "logX" ? "Log x" : "Log y")),
     );
     const axis = html("label", {}, html("span", { class: "label" }, "x"), this.axis);
     this.element = html("div", { class: "toolbar toolbar-long", role: "toolbar", "aria-label": "Charts" }, this.words, axis, this.opener, options, this.reset, this.legend);
@@ -74,23 +78,29 @@ export class Toolbar {
   update(): void {
     const { state } = this.store;
     if (document.activeElement !== this.words) this.words.value = state.metrics;
-    this.axis.value = state.x;
-    // Most runs define no other step.
-    this.axis.querySelector<HTMLOptionElement>("[value=defined]")!.hidden = state.x !== "defined" && !this.hasDefinedSteps();
+    this.updateAxes();
     if (!this.isOfOneRun) this.updateGroups();
     if (document.activeElement !== this.smoothing) this.smoothing.value = String(-Math.log10(1 - state.smoothing));
     this.weight.textContent = state.smoothing === 0 ? "off" : String(Number(state.smoothing.toFixed(3)));
     for (const { box, key } of this.boxes) box.checked = state[key];
     this.reset.hidden = state.zoom === null;
     this.updateLegend();
-    const inUse = [state.colour !== "" && !this.isOfOneRun, state.smoothing !== START.smoothing, state.group !== "", state.base !== "", state.logX, state.logY, state.clip].filter(Boolean).length;
+    const inUse = [state.colour !== "" && !this.isOfOneRun, state.smoothing !== START.smoothing, state.group !== "", state.base !== "", state.logX, state.logY].filter(Boolean).length;
     this.opener.textContent = inUse === 0 ? "Options" : `Options (${inUse})`;
   }
 
-  private hasDefinedSteps(): boolean {
-    const { listed } = this.store;
-    if (this.defined.runs !== listed) this.defined = { runs: listed, isAny: listed.some(({ metrics }) => Object.values(metrics).some(({ step_name }) => step_name !== undefined)) };
-    return this.defined.isAny;
+  /** Offers as axis what every run has, the steps that some define, and the metrics that say little but change. */
+  private updateAxes(): void {
+    const { listed, state } = this.store;
+    if (this.axisRuns !== listed) {
+      this.axisRuns = listed;
+      const isDefined = listed.some(({ metrics }) => Object.values(metrics).some(({ step_name }) => step_name !== undefined));
+      const places = rankedMetrics(listed).filter(({ rank, isConstant, name }) => rank === MINOR && !isConstant && !AXES.some((axis) => axis === name));
+      const names = new Set([...places.slice(0, MOST_KEYS).map(({ name }) => name), ...(state.over === "" ? [] : [state.over])]);
+      const own = AXES.filter((axis) => axis !== "defined" || isDefined || state.x === axis).map((value) => html("option", { value }, AXIS_TITLES[value]));
+      fill(this.axis, ...own, names.size > 0 && html("optgroup", { label: "Metrics" }, ...[...names].map((name) => html("option", { value: OVER + name }, plain(name, 60)))));
+    }
+    this.axis.value = state.over === "" ? state.x : OVER + state.over;
   }
 
   /** Says what the colours mean: a bar for numbers, a swatch for each group. */
@@ -166,7 +176,7 @@ export class Toolbar {
     this.base.value = state.base;
   }
 
-  private box(key: "logX" | "logY" | "clip"): { box: HTMLInputElement; key: "logX" | "logY" | "clip" } {
+  private box(key: "logX" | "logY"): { box: HTMLInputElement; key: "logX" | "logY" } {
     const box = html("input", { type: "checkbox" });
     box.addEventListener("change", () => this.store.update({ [key]: box.checked } as Partial<ViewState>, { isSmall: true }));
     return { box, key };

@@ -71,6 +71,10 @@ class StepBlock(NamedTuple):
             columns[name] = Column(steps, array("d", values), times, epochs)
         return columns
 
+    def rows(self) -> tuple[array[int], array[float], array[float] | None]:
+        """Return the step, time and epoch of each record; NaN for an epoch that it does not have."""
+        return _places(self.numbers.opened()["rows"])
+
     def is_abandoned(self, attempts: Attempts) -> bool:
         """Return whether a later attempt supersedes the steps; the block is from a feed that knows *attempts*."""
         kept = attempts.last_step_kept(self.line) if self.profile == "toy/v1" else None
