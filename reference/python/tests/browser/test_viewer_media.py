@@ -93,7 +93,7 @@ def test_alert_is_a_flag_on_the_chart_of_its_metric(opened: Opened) -> None:
     """It is listed with its rule, and named under the pointer on that chart alone."""
     alert: dict[str, Any] = {"kind": "alert", "rule": "spike", "level": "error", "text": "loss is 9"}
     alert |= {"metric": "loss", "value": 9.0, "threshold": 4.0}
-    run = MadeRun("alerted", {"loss": [2.0] * 50, "lr": [1.0] * 50}, records={26: [alert]})
+    run = MadeRun("alerted", {"loss": [2.0] * 50, "val/acc": [float(at) for at in range(50)]}, records={26: [alert]})
     page, _ = opened([run], "#run/alerted")
     drawn(page)
     expect(page.locator("#part-alerts")).to_contain_text("spike")

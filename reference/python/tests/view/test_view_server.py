@@ -407,9 +407,16 @@ def test_oldest_stream_of_changes_gives_way(client: Client, monkeypatch: pytest.
 
 
 def test_folder_that_is_deleted_is_reported(root: Path, tmp_path: Path) -> None:
-    """The listing says that the root is gone, and no longer when it is there again."""
+    """The listing names a root that is gone, or what cannot be read below one, and no longer when it is there again."""
     with served(root, tmp_path / "cache") as client:
         client.settled_rows()
+        (circle := root / "circle").mkdir()
+        (circle / "events.jsonl").symlink_to("events.jsonl")
+        client.until(lambda: client.json("/api/runs").get("problems"))
+        assert str(circle) in client.json("/api/runs")["problems"][0]
+        assert 4 == len(client.rows())
+        (circle / "events.jsonl").unlink()
+        client.until(lambda: not client.json("/api/runs").get("problems"))
         root.rename(tmp_path / "elsewhere")
         client.until(lambda: client.json("/api/runs").get("problems"))
         assert str(root) in client.json("/api/runs")["problems"][0]
@@ -429,7 +436,8 @@ def test_live_run_is_followed(root: Path, tmp_path: Path) -> None:
             assert any(change == {"run": "live", "bytes": size} for change in changes)
             [(_, columns)] = client.curves("loss", "live")
             assert [float(number) for number in range(1, 31)] == list(columns["last"])
-            assert "running" == next(row["state"] for row in client.json("/api/runs")["runs"] if row["id"] == "live")
+            detail = client.json("/api/run", run="live")
+            assert ("running", []) == (detail["row"]["state"], detail["findings"])
         size = os.path.getsize(root / "live" / "events.jsonl")
         assert any(change == {"run": "live", "bytes": size} for change in changes)
         assert "complete" == next(row["state"] for row in client.json("/api/runs")["runs"] if row["id"] == "live")

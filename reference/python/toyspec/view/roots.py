@@ -22,6 +22,8 @@ class Root:
         self.is_remote = is_address(self.path)
         self.real = self.path if self.is_remote else os.path.realpath(self.path)
         self.name = name or os.path.basename(self.real.rstrip("/")) or self.real
+        self.is_lost = False
+        """Whether the root itself could not be read by the last search, or not all of a store."""
         self.problem: str | None = None
         """Why the last search has not found everything, by the first path that it could not read; None if it has."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from contextlib import suppress
@@ -56,7 +57,9 @@ class RootWatch:
         found = {stream.path: stream for stream in streams if self.root.holds(stream.path)}
         # A store that does not answer has not lost its runs.
         is_whole = not (errors and self.root.is_remote)
-        # What cannot be read has lost them, and that is said too.
+        own = os.path.abspath(self.root.path)
+        self.root.is_lost = any(not is_whole or os.path.abspath(each.path) == own for each in errors)
+        # What cannot be read has lost its runs, and that is said too.
         then = "its runs are shown again once it can be read" if is_whole else "what is shown of it may be old"
         more = f", and {counted(len(errors) - 1, 'more path')}" if len(errors) > 1 else ""
         problem = next((f"{each.path}: {each.message}{more}; {then}" for each in errors), None)

@@ -142,9 +142,8 @@ def catalog_of(options: Namespace) -> LiveRuns:
 
 def require_answers(catalog: LiveRuns) -> None:
     """Raise UsageError if no root of the started *catalog* could be read."""
-    problems = [root.problem for root in catalog.roots if root.problem is not None]
-    if len(problems) == len(catalog.roots):
-        raise UsageError(printable("; ".join(problems)))
+    if all(root.is_lost for root in catalog.roots):
+        raise UsageError(printable("; ".join(root.problem or "" for root in catalog.roots)))
 
 
 def names_of(catalog: LiveRuns) -> str:
