@@ -225,19 +225,6 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'steps': 'increase',
   'non_finite': ['text'],
   'loses': 'A cell with a blank is two. Which column is the step is a guess by its name.'},
- {'name': 'boosting-console',
-  'title': 'XGBoost and LightGBM console output',
-  'rank': 'shape',
-  'form': {'type': 'pattern',
-           'patterns': ['^(?:\\[\\d\\d:\\d\\d:\\d\\d\\] '
-                        ')?\\[(?P<step>\\d{1,9})\\]\\s+(?P<pairs>\\S.*:\\s?[-+\\dn].*)$',
-                        '^(?P<step>\\d{1,9}):\\t(?P<pairs>learn: .*)$']},
-  'recognize': {'text': "(?m)^(?:(?:\\[\\d\\d:\\d\\d:\\d\\d\\] )?\\[\\d{1,9}\\]\\s+[\\w' "
-                        '-]{1,60}:\\s?[-+\\dn]|\\d{1,9}:\\tlearn: )'},
-  'step': ['step'],
-  'non_finite': ['text'],
-  'steps': 'any',
-  'loses': 'Values are rounded as printed.'},
  {'name': 'catboost',
   'title': 'CatBoost training log',
   'source': {'program': 'catboost', 'version': '1.2', 'where': 'catboost_training.json'},
@@ -294,7 +281,10 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'title': 'console output',
   'rank': 'shape',
   'form': {'type': 'pattern',
-           'patterns': ['(?i)^(?=.*?(?:loss|acc|reward|ppl)[\\w/.-]{0,30}\\s?[=:].*?step\\s?[=:]\\s?\\d).*?(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
+           'patterns': ['^(?:\\[\\d\\d:\\d\\d:\\d\\d\\] '
+                        ')?\\[(?P<step>\\d{1,9})\\]\\s+(?P<pairs>\\S.*:\\s?[-+\\dn].*)$',
+                        '^(?P<step>\\d{1,9}):\\t(?P<pairs>learn: .*)$',
+                        '(?i)^(?=.*?(?:loss|acc|reward|ppl)[\\w/.-]{0,30}\\s?[=:].*?step\\s?[=:]\\s?\\d).*?(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:^|[\\s:])(?=[\\w/.-]{0,30}(?:loss|acc|reward|ppl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?(?P<step>\\d{1,18})(?![\\d.]))(?P<pairs>.*)',
                         '(?i)^(?=.*?\\bep(?:och)?[\\s:.\\[#=(]*\\d).*?(?:^.{0,60}?(?P<logged_at>\\d{4}[-/]\\d\\d[-/]\\d\\d[ '
                         'T]\\d\\d:\\d\\d:\\d\\d(?:[.,]\\d{1,9})?(?:Z|[+-]\\d\\d:?\\d\\d)?)(?!\\d).*?)?(?:\\b(?P<phase>train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?)\\s+)?\\bep(?:och)?\\.?[\\s:\\[#=(]*(?P<epoch>\\d{1,9})\\s*(?:/\\s*\\d{1,9}\\s*)?[\\])]*[\\s,:;|-]+(?:\\[?(?:step|batch|iter(?:ation)?)\\s*[:\\[#=(]*|\\[)\\s*(?P<inner>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})\\s*/\\s*(?P<size>\\d{1,3}(?:,\\d{3}){1,3}|\\d{1,9})\\s*(?:\\([\\s\\d.]*%\\))?\\s*[\\])]*(?P<pairs>.*)',
@@ -316,7 +306,8 @@ DIALECTS: list[dict[str, Any]] = [{'name': 'allennlp',
   'recognize': {'text': '(?m)(?:(?:(?:(?:^|[\\s\\[({|:])(?:[Gg]lobal_step|[Ss]teps?|STEP|[Ii]terations?|[Ii]ters?|[Uu]pdate)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,9}(?:\\.\\d{1,6})?(?:[kKMB]\\b|e\\+?\\d{1,2}\\b)|\\d{1,18})(?:\\s?/\\s?\\d{1,18})?(?:[ '
                         '\\t,:;|\\])}\\x80-\\xff]{1,20}(?=\\S).{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|[ '
                         '\\t,:;\\])}\\x80-\\xff]{1,20}(?=\\S)[^|\\n]{0,300}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s[-+]?\\d+\\.\\d)|^\\s*\\[\\s*\\d{1,18}\\s?/\\s?\\d{1,18}\\s*\\]\\s*(?=[A-Za-z])[^\\n]{0,100}?(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.])|(?:[Ll]oss|[Aa]cc|[Rr]eward|[Pp]pl)[\\w/.-]{0,30}\\s?[=:]\\s?[-+0-9n.][\\w.+-]{0,30},\\s{0,4}(?:[\\w/.-]{1,60}\\s?[=:]\\s?[-+]?(?:\\.?\\d[\\w.+-]{0,30}|nan|inf)\\s?,\\s{0,4}){0,30}(?:global_?)?step\\s?[=:]\\s?\\d)|(?i:(?:\\bep(?:och)?\\.?[\\s:\\[#=(]*\\d{1,9}.{0,200}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}[\'\\"]?(?:(?:\\s[A-Z][a-z]{1,20})?\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d|(?:\\sso\\sfar)?\\sis:?\\s{1,3}[-+0-9n.])|\\bepoch[\\s:\\[#=(]*\\d{1,9}[^\\n\\x00]{0,60}\\n(?:[^\\n\\x00]{0,200}\\n){0,2}[^\\n\\d\\x00]{0,20}(?:[^\\n\\x00]{0,60}?\\d\\d:\\d\\d:\\d\\d[^\\n\\x00]{0,40}?)?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]|^\\s*\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\]\\s?\\[\\d{1,9}\\s?/\\s?\\d{1,9}\\][^\\n\\x00]{0,60}?(?:loss|acc|reward|ppl|dice|iou|auc|mse|mae|error|d_a|g_a|d_real|g_gan|g_l1)[\\w/]{0,40}\\s?[=:]\\s{0,8}[-+0-9n.]))|(?i:(?:^|[\\s\\[({|:])(?:global_step|steps?|iterations?|iters?|update)(?:\\s?[=:]\\s{0,8}|\\s{1,8})(?:\\d{1,3}(?:,\\d{3}){1,5}|\\d{1,9}(?:\\.\\d{1,6})?(?:[kKMB]\\b|e\\+?\\d{1,2}\\b)|\\d{1,18})(?:/\\d{1,18})?\\s*\\|.{0,300}?(?:loss|acc|reward|ppl)[\\w/]{0,40}\\s[-+0-9n.])|(?i:\\b(?:episode|ep)\\s*[:#=\\[(]*\\s*\\d{1,9}[\\s/\\d]{0,12}[\\])]*[\\s,:;|-].{0,200}?(?:score|reward|return)[\\w/ '
-                        ']{0,40}[\'\\"]?(?:\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d)))'},
+                        ']{0,40}[\'\\"]?(?:\\s?[=:]\\s{0,8}[-+0-9n.]|\\s[-+]?\\d+\\.\\d))|^(?:(?:\\[\\d\\d:\\d\\d:\\d\\d\\] '
+                        ")?\\[\\d{1,9}\\]\\s+[\\w' -]{1,60}:\\s?[-+\\dn]|\\d{1,9}:\\tlearn: ))"},
   'step': ['step', 'epoch'],
   'time': [{'key': 'logged_at', 'unit': 'date-time'}],
   'epoch': ['epoch'],
