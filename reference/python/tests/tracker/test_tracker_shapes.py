@@ -112,7 +112,8 @@ def test_calls_that_summary_writer_does_not_log_are_counted(tmp_path: Path, caps
     with SummaryWriter(str(tmp_path), comment="_line") as writer:
         for _ in range(2):
             writer.add_graph(object())
-    assert {"add_graph": 2} == left_out(tmp_path)
+        writer.add_figure("figure", object())
+    assert {"add_graph": 2, "figure": 1} == left_out(tmp_path)
     assert 1 == capsys.readouterr().err.count("add_graph is left out: toyspec's SummaryWriter does not log what add_")
     with pytest.raises(AttributeError, match="add_scaler"):
         writer.add_scaler  # noqa: B018 - asking is what fails

@@ -103,6 +103,9 @@ class SummaryWriter(Logs):
         del walltime
         figures = figure if isinstance(figure, list) else [figure]
         for each in figures:
+            if not hasattr(each, "savefig"):
+                self._leave_out("add_figure", tag)
+                continue
             file = io.BytesIO()
             each.savefig(file, format="png")
             self._log_media(tag, Image(file.getvalue()), global_step)
