@@ -159,6 +159,7 @@ VALUES: dict[str, tuple[str, ...]] = {
 OF_COMMAND: dict[tuple[str, str], tuple[str, ...]] = {
     ("ls", "--columns"): ("lr,loss,best.val/acc,nan.loss,errors,alerts,config.opt.name", "nothing"),
     ("check", "--color"): ("always",),
+    ("check", "--expect"): ("nothing.json",),
     ("samples", "--sort"): ("reward", "nothing"),
     ("expect", "--steps"): ("2,3", "-1"),
 }

@@ -183,6 +183,9 @@ def test_command_in_ci(tmp_path: Path) -> None:
         assert shown in text
         assert "\x1b" not in text
         assert "\n::error::" not in text
+    both = toyspec_within("check", "--expect", "golden.json", "a", "b", cwd=tmp_path)
+    assert (1, True) == (both.returncode, b"a/events.jsonl is as expected" in both.stdout)
+    assert b"b/events.jsonl is not as expected" in both.stdout
     answer = json.loads(toyspec_within("expect", "check", "--json", "b", "golden.json", cwd=tmp_path).stdout)
     assert answer["status"] == "differs"
     assert toyspec_within("expect", "check", "b", cwd=tmp_path).returncode == 2

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from toyspec.expect import bands as expect_bands
     from toyspec.expect import live as expect_live
     from toyspec.expect import partings as expect_partings
+    from toyspec.expect.commands import expect as expect_command
     from toyspec.health import checking as health_checking
     from toyspec.health import options as health_options
     from toyspec.health import run_health
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     __all__ = [
         "expect_bands",
+        "expect_command",
         "expect_live",
         "expect_partings",
         "health_checking",
@@ -27,6 +29,7 @@ else:
 
     _MODULES = {
         "expect_bands": "toyspec.expect.bands",
+        "expect_command": "toyspec.expect.commands.expect",
         "expect_live": "toyspec.expect.live",
         "expect_partings": "toyspec.expect.partings",
         "health_checking": "toyspec.health.checking",

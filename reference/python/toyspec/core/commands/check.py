@@ -7,9 +7,20 @@ import sys
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from toyspec.core.command_line.arguments import add_dialect, add_workers, chosen_workers, dialect_choice, settings
-from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from, rule_names
+from toyspec.core import rooms
+from toyspec.core.command_line import exit_codes
+from toyspec.core.command_line.arguments import (
+    add_dialect,
+    add_workers,
+    chosen_workers,
+    dialect_choice,
+    runs_at,
+    settings,
+)
+from toyspec.core.command_line.parsers import Parser, UsageError, add_color, local_path, number_from, rule_names
+from toyspec.core.command_line.terminal import Terminal, tell
 from toyspec.core.commands.report_formats import FORMATS, FORMS, FormatOptions
+from toyspec.core.errors import ToyspecError
 from toyspec.core.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
 from toyspec.core.places.addresses import public
 from toyspec.core.reading.run_files import ranks_beside
@@ -18,6 +29,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.core.reading.configuration import Configuration
+    from toyspec.core.reading.log_detection import DialectChoice
 
 _DESCRIPTION = """\
 Check streams against the specification: bytes, JSON, each record, the order of
@@ -61,6 +73,12 @@ def configure(parser: Parser) -> None:
     forms.add_argument("--format", choices=tuple(FORMATS), default="text", help="form of the output; default: text")
     forms.add_argument("--json", dest="format", action="store_const", const="json", help="as --format json")
     _add_rules(parser)
+    parser.add_argument(
+        "--expect",
+        metavar="FILE",
+        type=local_path,
+        help="also compare each run with what FILE expects, as `toyspec expect check` does",
+    )
     add_workers(parser)
     parser.add_argument("-v", "--verbose", action="store_true", help="show infos too")
     parser.add_argument("-q", "--quiet", action="store_true", help="one line per finding: no excerpt, help or summary")
@@ -110,6 +128,8 @@ def run(options: Namespace) -> int:
     options.paths = options.paths or list(configuration.roots)
     if not options.paths:
         raise UsageError("no path given; name a run, a stream, a directory of runs, or -, or set roots in toyspec.toml")
+    if options.expect and options.format not in ("text", "github"):
+        raise UsageError(f"--expect has no {options.format} form; `toyspec expect check --json` has one")
     choice = dialect_choice(options, configuration)
     workers = chosen_workers(options)
     from toyspec.core.checker import CheckOptions
@@ -128,7 +148,23 @@ def run(options: Namespace) -> int:
     beside = (each for path in options.paths if os.path.isfile(path) for each in ranks_beside(path).values())
     check_paths(list(dict.fromkeys([*options.paths, *beside])), wanted, verdict, workers=workers)
     output.end(verdict)
-    return verdict.exit_code(fail_on=options.fail_on, require_complete=options.require_complete)
+    code = verdict.exit_code(fail_on=options.fail_on, require_complete=options.require_complete)
+    return max(code, _compared(options, choice)) if options.expect else code
+
+
+def _compared(options: Namespace, choice: DialectChoice) -> int:
+    """Print which runs are as expected and return an exit code."""
+    try:
+        expected, code = rooms.expect_bands.read_expectation(options.expect), exit_codes.OK
+        for each in runs_at(options.paths, choice):
+            stream, found = rooms.expect_bands.departures(each.place, expected, choice=choice)
+            terminal = Terminal(color=options.color)
+            rooms.expect_command.print_departures(stream, expected, found, options.format, terminal)
+            code = exit_codes.FINDINGS if found else code
+    except ToyspecError as error:
+        tell("check", str(error))
+        return exit_codes.USAGE
+    return code
 
 
 def _ignored(named: list[str], configuration: Configuration) -> list[str]:
