@@ -83,6 +83,7 @@ export function draw(pen: Pen, plot: Plot, manner: Manner, drawCrowd?: DrawCrowd
   if (isCrowd) drawCrowd!(crowd, { colour: manner.colours.quiet, alpha: crowd[0]!.smooth ? FAINT.smoothed : FAINT.plain });
   const inCrowd = new Set(isCrowd ? crowd : []);
   for (const series of order) drawSeries(pieces, series, inCrowd.has(series) && isBackground(series, manner));
+  for (const series of order) writeNumbers(pieces, series);
   if (manner.isBare) return pen.restore();
   drawFlags(pieces);
   const marked = [...plot.background, ...order];
@@ -185,29 +186,37 @@ function drawSeries(pieces: Pieces, series: Series, inCrowd: boolean): void {
 /** Dashes of a mean where members are missing, and the room in pixels that the number of the others needs. */
 const [MISSING, NUMBER_ROOM] = [[2.5, 3], 40];
 
-/** Draws a mean in fine dashes where members are missing, with the number of those that are there; it breaks where that changes. */
+/** Draws a mean in fine dashes where members are missing; it breaks where their number changes. */
 function drawIncomplete(pieces: Pieces, series: Series, missing: readonly [number, number, number][]): void {
-  const { pen, plot, x, y, manner } = pieces;
   const { curve, shift } = series;
-  const whole = unsmoothed(series).slice();
+  const values = unsmoothed(series);
+  const whole = values.slice();
   for (const [begin, end] of missing) whole.fill(NaN, begin, end);
   trace(pieces, curve, whole, shift);
-  pen.setLineDash(MISSING);
+  pieces.pen.setLineDash(MISSING);
+  for (const [begin, end] of missing) {
+    const part = whole.fill(NaN);
+    part.set(values.subarray(begin, end), begin);
+    trace(pieces, curve, part, shift);
+  }
+}
+
+/** Writes how many members are left where some are missing, above all lines. */
+function writeNumbers({ pen, plot, x, y, manner }: Pieces, series: Series): void {
+  const { curve, shift } = series;
+  pen.globalAlpha = 1;
   pen.textAlign = "left";
   pen.textBaseline = "bottom";
-  for (const [begin, end] of missing) {
-    const part = new Float64Array(curve.length).fill(NaN);
-    part.set(unsmoothed(series).subarray(begin, end), begin);
-    trace(pieces, curve, part, shift);
+  for (const [begin, end] of incompleteOf(series)) {
     const left = Math.max(x(curve.place[begin]! + shift), plot.box.left);
     if (x(curve.place[end - 1]! + shift) - left < NUMBER_ROOM) continue;
     const at = Math.max(begin, Math.min(firstAt(curve.place, plot.x.from - shift), end - 1));
-    const [text, bottom] = [missingText(series, at), Math.max(y(part[at]!) - 3, plot.box.top + manner.size)];
+    const [text, bottom] = [missingText(series, at), Math.max(y(drawn(series, at)) - 3, plot.box.top + manner.size)];
     pen.fillStyle = manner.colours.surface;
     pen.beginPath();
     pen.rect(left + 2, bottom - manner.size, 0.56 * manner.size * text.length, manner.size);
     pen.fill();
-    pen.fillStyle = pen.strokeStyle;
+    pen.fillStyle = colourOf(series, manner);
     pen.fillText(text, left + 3, bottom);
   }
 }

@@ -75,9 +75,9 @@ class Run:
 
     def __repr__(self) -> str:
         facts = self.facts
-        known = {"name": facts.name, "state": facts.state_text}
-        known |= {"last_step": facts.last_step, "final_loss": facts.final_loss}
-        shown = "".join(f", {name}={value!r}" for name, value in known.items() if value is not None)
+        known = [("name", facts.name), ("state", facts.state_text)]
+        known += [(name, facts[name]) for name in ("last_step", "final_loss")]
+        shown = "".join(f", {name}={value!r}" for name, value in known if value is not None)
         return f"{type(self).__name__}({facts.path!r}{shown})"
 
     @property
