@@ -35,7 +35,7 @@ _RUNS = {1: 40_000, 10: 10_000, 50: 4000, 100: 3000, 1000: 500}
 """Steps of each run, by the number of runs."""
 _WIDTHS = (800, 1440, 2560, 3840)
 _SMOOTH = ("", "&smooth=0.95")
-_GROUP = ("", "&by=config.optim.lr")
+_GROUP = ("", "&by=config.optim.name")
 _LOG = ("", "&log=x", "&log=y", "&log=xy")
 _KINDS = ("spikes", "NaN", "gaps", "resumptions")
 _BOTTOM = 9
@@ -112,7 +112,7 @@ def plant(root: Path, runs: int) -> Planted:
 def _lines(number: int, steps: int, own: dict[str, int]) -> Iterator[str]:
     chance = random.Random(number)
     start = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": f"run-{number:04}"}
-    yield json.dumps(start | {"config": {"optim.lr": (0.1, 0.01)[number % 2], "seed": number}}) + "\n"
+    yield json.dumps(start | {"config": {"optim.name": ("adam", "sgd")[number % 2], "seed": number}}) + "\n"
     for step in range(1, steps + 1):
         loss: float | None = round(1.0 + 1.5 / (1 + 10 * step / steps) + chance.gauss(0, 0.04), 6)
         loss = HIGH if step == own.get("spikes") else None if step == own.get("NaN") else loss
@@ -188,7 +188,7 @@ def _exported(browser: Browser, address: str, planted: Planted, kind: str, folde
     page.goto(address)
     shown(page, planted.runs)
     seen = []
-    for manner in ("", "&smooth=0.95", "&by=config.optim.lr", "&log=xy"):
+    for manner in ("", "&smooth=0.95", "&by=config.optim.name", "&log=xy"):
         _look(page, address + manner, planted.runs)
         seen.append(counted(exported(page, folder, f"{kind} image", "of the page"), planted))
         _say_missing(seen[-1], planted, f"{kind} {manner}")

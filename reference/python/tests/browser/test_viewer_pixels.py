@@ -39,7 +39,7 @@ def planted(count: int, spikes: int) -> Planted:
             at = 40 + (STEPS - 80) * number // spikes + chance.randrange(60)
             values[at] = HIGH
             steps[name] = at + 1
-        config = {"optim": {"lr": (0.1, 0.01)[number % 2]}, "seed": number}
+        config = {"optim": {"name": ("adam", "sgd")[number % 2]}, "seed": number}
         runs.append(MadeRun(name, {"loss": values}, {"config": config}))
     return Planted(runs, steps)
 
@@ -64,12 +64,12 @@ def height(seen: Painted, step: float, value: float) -> float:
         (1, 800, "&log=xy"),
         (9, 2560, ""),
         (9, 1440, "&smooth=0.95"),
-        (30, 1440, "&by=config.optim.lr"),
+        (30, 1440, "&by=config.optim.name"),
         (30, 1440, "&log=y"),
         (70, 800, ""),
         (70, 1440, "&smooth=0.95"),
         (70, 1440, "&log=x"),
-        (70, 2560, "&by=config.optim.lr"),
+        (70, 2560, "&by=config.optim.name"),
         (70, 3840, ""),
         # Runs beside a selection are one grey area, out of which their spikes are marked.
         (70, 1440, "&sel=run-0069"),
@@ -188,7 +188,7 @@ _SETTLED = """() => {
 }"""
 
 
-@pytest.mark.parametrize("way", ["", "&smooth=0.95", "&by=config.optim.lr", "&log=xy"])
+@pytest.mark.parametrize("way", ["", "&smooth=0.95", "&by=config.optim.name", "&log=xy"])
 @pytest.mark.parametrize("count", [9, 70])
 def test_spike_is_in_exported_pictures(opened: Opened, tmp_path: Path, count: int, way: str) -> None:
     """Each planted value reaches its height at its step in the PNG and in the SVG image, for paper too."""
