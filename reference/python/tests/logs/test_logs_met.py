@@ -238,9 +238,3 @@ def test_log_is_read_whatever_its_encoding_and_ends_of_lines(
     assert steps == [row.step for row in toyspec.read(file, mode="salvage") if isinstance(row, Row)]
     (report,) = check(file).files
     assert ([] if len(steps) > 1 else ["unterminated-line"]) == [finding.rule for finding in report.findings]
-
-
-def test_half_a_record_of_ours_is_torn(tmp_path: Path) -> None:
-    """It is not text of another format, whatever its end."""
-    (tmp_path / "r.jsonl").write_text('{"kind":"run_start","sch')
-    assert "torn" == check(tmp_path / "r.jsonl").files[0].state

@@ -29,7 +29,7 @@ def test_a_proposal_reads_what_a_person_would(expected: dict[str, Any]) -> None:
     found: dict[str, Any] = {"about": expected["about"], "log": expected["log"], "rows": None}
     if proposal is not None:
         choice = DialectChoice("proposed", own=(proposal.dialect,))
-        rows = [[row.step, row.values] for row in read(data, mode="salvage", dialect=choice) if row.values]  # type: ignore[union-attr]
+        rows = [[row.step, row.values] for row in read(data, mode="salvage", dialect=choice) if row.values]
         found |= {"rows": rows, "sure": proposal.sure, "left_out": list(proposal.left_out)}
     assert expected == found
 
