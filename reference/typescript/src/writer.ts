@@ -233,7 +233,8 @@ export class Writer {
     if (found === null) throw new StreamRefusedError(`${path}: the stream follows no profile that toyspec knows; it was not changed`);
     if (records > 0 && found !== profile) throw new StreamRefusedError(`${path}: the stream follows ${found}, not ${profile}`);
     if (state === "damaged") throw new StreamRefusedError(`${path}: the stream is damaged; \`toyspec check\` shows where`);
-    this.start -= this.sequence.last * 1000;
+    // A time that no clock reaches stays the smallest that is written.
+    if (Math.abs(this.sequence.last) < 1e12) this.start -= this.sequence.last * 1000;
     if (fragment > 0) this.file.moveFragment(size - fragment);
     this.sequence.resume();
   }

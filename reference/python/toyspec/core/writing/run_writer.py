@@ -281,7 +281,7 @@ class RunWriter(EventMethods):
         given: dict[str, Any] = {"host": None, "started_at": None, **members}
         for name, main in _PARTS.items():
             if name in given:
-                value = given[name] or UNSET
+                value = UNSET if given[name] is None or given[name] == "" else given[name]
                 given[name] = {main: value} if isinstance(value, str) else value
         given["host"] = this_host() if members.get("host") is None else given["host"]
         given["started_at"] = self._now_unless(given["started_at"])
