@@ -135,6 +135,7 @@ def test_table_of_runs(
     monkeypatch.setattr(RunList, "size", Size(columns, 10))
     table = RunList()
     table.selected = {"second": 1}
+    table.names = {row["id"]: row["name"] for row in rows}
     table.show(rows, "val/loss")
     shown = table.render()
     assert expected == [line.rstrip() for line in shown.plain.splitlines()]
