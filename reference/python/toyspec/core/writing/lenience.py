@@ -86,8 +86,9 @@ class Completions:
         A row has the texts ``prompt`` and ``completion``, and may have its step, an advantage, and rewards by name.
         None where the rows are not completions, or have more than those.
         """
-        samples = list(map(_sample_of, rows, repeat(step)))
-        if not samples or None in samples:
+        found = list(map(_sample_of, rows, repeat(step)))
+        samples = [sample for sample in found if sample is not None]
+        if not samples or len(samples) < len(found):
             return None
         before, self._before[name] = self._before.get(name, []), samples
         return samples[len(before) if samples[: len(before)] == before else 0 :]
