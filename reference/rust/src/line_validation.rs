@@ -163,15 +163,15 @@ fn bytes(text: &[u8], first: bool) -> Result<(), Problem> {
     })
 }
 
-/// Returns a problem, its message naming the record that begins inside another, where one does.
+/// Returns a problem, its message reporting that a record begins inside another, where one does.
 fn explained(mut problem: Problem, text: &[u8]) -> Problem {
     if problem.rule != Rule::InvalidJson || text.len() > LONG_LINE_BYTES {
         return problem;
     }
     let starts = RECORD_STARTS.into_iter().filter_map(|start| memchr::memmem::rfind(text, start.as_bytes()));
     let is_record = |at: &usize| *at > 0 && LineValidator::default().is_readable(&text[*at..]);
-    if let Some(at) = starts.into_iter().find(is_record) {
-        problem.message = messages::invalid_json_second_record(at);
+    if starts.into_iter().any(|at| is_record(&at)) {
+        problem.message = messages::invalid_json_second_record(problem.at);
     }
     problem
 }

@@ -48,7 +48,7 @@ pub(crate) fn invalid_json(expected: impl Display, found: impl Display) -> Strin
 }
 
 pub(crate) fn invalid_json_second_record(at: impl Display) -> String {
-    format!("a second record starts at byte {at} of the line, without LF before it")
+    format!("a second record starts without LF before it: the line is not JSON from byte {at}")
 }
 
 pub(crate) fn not_an_object(found: impl Display) -> String {

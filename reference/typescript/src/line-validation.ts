@@ -58,7 +58,7 @@ export function validateText(data: Uint8Array, first: boolean, ascii: string | n
       value: readable ? value : null,
     };
   } catch (error) {
-    if (error instanceof ScanStopped) return unreadable(error.rule, error.offset, secondRecord(error.rule, data) ?? error.message);
+    if (error instanceof ScanStopped) return unreadable(error.rule, error.offset, explained(error, data));
     throw error;
   }
 }
@@ -141,14 +141,14 @@ function countNul(data: Uint8Array): number {
   return count;
 }
 
-/** Returns the message that names the record that begins inside another, undefined where none does. */
-function secondRecord(rule: string, data: Uint8Array): string | undefined {
-  if (rule !== "invalid-json" || data.length > LONG_LINE_BYTES) return undefined;
+/** Returns why the line is not JSON: where a record begins inside another, that. */
+function explained({ rule, offset, message }: ScanStopped, data: Uint8Array): string {
+  if (rule !== "invalid-json" || data.length > LONG_LINE_BYTES) return message;
   for (const start of RECORD_STARTS) {
     const glue = lastIndexOf(data, start);
-    if (glue > 0 && validateText(data.subarray(glue), false).value !== null) return messages.invalidJsonSecondRecord({ at: glue });
+    if (glue > 0 && validateText(data.subarray(glue), false).value !== null) return messages.invalidJsonSecondRecord({ at: offset });
   }
-  return undefined;
+  return message;
 }
 
 function lastIndexOf(data: Uint8Array, part: Uint8Array): number {

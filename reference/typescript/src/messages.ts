@@ -14,7 +14,7 @@ export const unterminatedLine = (of: { count: Text }): string => `the last line 
 export const streamEmpty = (of: { size: Text }): string => `the stream has ${counted(of.size, "byte", "bytes")} and no record`;
 export const nestedTooDeep = (of: { limit: Text }): string => `objects and arrays are nested more than ${of.limit} levels deep`;
 export const invalidJson = (of: { expected: Text; found: Text }): string => `expected ${of.expected}, found ${of.found}`;
-export const invalidJsonSecondRecord = (of: { at: Text }): string => `a second record starts at byte ${of.at} of the line, without LF before it`;
+export const invalidJsonSecondRecord = (of: { at: Text }): string => `a second record starts without LF before it: the line is not JSON from byte ${of.at}`;
 export const notAnObject = (of: { found: Text }): string => `the line is ${of.found}, expected an object`;
 export const nonFiniteNumber = (of: { literal: Text }): string => `${of.literal} is not a finite number`;
 export const nonFiniteNumberTooLarge = (of: { literal: Text }): string => `${of.literal} is outside the range of binary64`;

@@ -584,7 +584,7 @@ def _key_count(value: Any) -> int:
 
 
 def _explained(verdict: ValidatedLine, data: bytes) -> ValidatedLine:
-    """Return *verdict*, its message naming the second record of a line if there is one."""
+    """Return *verdict*, its message reporting the second record of a line if there is one."""
     if verdict.status != "unreadable" or verdict.findings[0].rule != rules.INVALID_JSON:
         return verdict
     # The records of a log begin with the same key, or at least with a brace.
@@ -593,7 +593,7 @@ def _explained(verdict: ValidatedLine, data: bytes) -> ValidatedLine:
     if glue <= 0 or len(data) > _LONG_LINE or decode(data[glue:]) is None:
         return verdict
     first = verdict.findings[0]
-    fact = messages.invalid_json_second_record(at=glue)
+    fact = messages.invalid_json_second_record(at=first.offset)
     return _unreadable([LineFinding(first.rule, first.offset, first.pointer, fact)])
 
 

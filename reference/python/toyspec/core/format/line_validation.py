@@ -216,13 +216,13 @@ def _noun(byte: int) -> str:
 
 
 def _explained(finding: LineFinding, data: bytes) -> LineFinding:
-    """Return *finding*, its message naming the record that begins inside another, if there is one."""
+    """Return *finding*, its message reporting that a record begins inside another, if one does."""
     if finding.rule != rules.INVALID_JSON or len(data) > _LONG_LINE_BYTES:
         return finding
     for start in _RECORD_STARTS:
         glue = data.rfind(start)
         if glue > 0 and decode(data[glue:]) is not None:
-            message = messages.invalid_json_second_record(at=glue)
+            message = messages.invalid_json_second_record(at=finding.offset)
             return LineFinding(finding.rule, finding.offset, finding.pointer, message)
     return finding
 

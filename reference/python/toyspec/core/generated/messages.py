@@ -67,7 +67,7 @@ def invalid_json(*, expected: object, found: object) -> str:
 
 
 def invalid_json_second_record(*, at: object) -> str:
-    return f"a second record starts at byte {at} of the line, without LF before it"
+    return f"a second record starts without LF before it: the line is not JSON from byte {at}"
 
 
 def not_an_object(*, found: object) -> str:
