@@ -130,11 +130,9 @@ class Incident:
         stop = self.rule.on == "stop"
         is_limited = self.rule.level != "error"
         self._is_counted = is_limited and self.number > MOST_INCIDENTS and self.number not in _MILESTONES
-        if self._is_counted:
-            return []
         if is_limited and self.number >= MOST_INCIDENTS:
             text = f"{text} (incident {self.number:,}; the next report is of the {_next_milestone(self.number):,}th)"
-        return [self._alert(value, level=self.rule.level, text=text, threshold=threshold, stop=stop, **place)]
+        return self._alert(value, level=self.rule.level, text=text, threshold=threshold, stop=stop, **place)
 
     def end(self, text: str, value: float, **place: Any) -> list[HealthAlert]:
         """Return the end of the incident; nothing if none goes on."""
@@ -142,22 +140,20 @@ class Incident:
             return []
         self.is_open = self.is_rearmed = False
         self.back = None
-        if self._is_counted:
-            return []
-        return [self._alert(value, level="info", text=f"{RECOVERED}{text}", event="recovered", **place)]
+        return self._alert(value, level="info", text=f"{RECOVERED}{text}", event="recovered", **place)
 
     def settle(self, text: str, value: float, **place: Any) -> list[HealthAlert]:
         """Return that a new level counts from now on, while the incident goes on."""
         if not self.is_open:
             return []
         self.is_settled = True
+        return self._alert(value, level="info", text=f"{SETTLED}{text}", event="settled", **place)
+
+    def _alert(self, value: float, **members: Any) -> list[HealthAlert]:
         if self._is_counted:
             return []
-        return [self._alert(value, level="info", text=f"{SETTLED}{text}", event="settled", **place)]
-
-    def _alert(self, value: float, **members: Any) -> HealthAlert:
         known = value if math.isfinite(value) else None
-        return HealthAlert(rule=self.rule.name, metric=self._metric, value=known, **members)
+        return [HealthAlert(rule=self.rule.name, metric=self._metric, value=known, **members)]
 
 
 class PaceHistory:
@@ -638,8 +634,6 @@ class HealthEvaluator:
                 is_progress=kind not in NO_PROGRESS,
                 null_is_value=record.profile is not None,
             )
-        if not found:
-            return found
         if not record.line:
             # A record that was written just now: its line is not known.
             return found
