@@ -142,6 +142,30 @@ def test_earlier_logs_of_a_run_are_named(tmp_path: Path, capsys: pytest.CaptureF
     assert f"{said}: {names}\n" == printed(capsys, "check", tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["step", "log"])
+@pytest.mark.parametrize(
+    ("starts", "counts"),
+    [
+        (((1, 20), (21, 30)), (0, 0)),
+        (((1, 20), (19, 30)), (0, 0)),
+        (((1, 20), (18, 30)), (0, 3)),
+        (((1, 40), (1, 12), (12, 13)), (0, 40, 0)),
+    ],
+)
+def test_steps_that_a_later_start_supersedes_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, starts: Any, counts: Any
+) -> None:
+    """Where they are more than a tenth, the writer, `ls` and `show` say how many."""
+    for (first, last), count in zip(starts, counts, strict=True):
+        with toyspec.start_run(tmp_path, run_id="a", git=None, exist="resume") as run:
+            for step in range(first, last + 1):
+                run.step(step, loss=1.0) if kind == "step" else run.log({"loss": 1.0}, step=step)
+        told = capsys.readouterr().err
+        assert (f"after step {first - 1} and supersedes {count} of" in told) if count else told == ""
+    for command, said in (("ls", f"{max(counts)} steps superseded"), ("show", f"supersedes {max(counts)} steps")):
+        assert (said in printed(capsys, command, tmp_path / "a")) == any(counts)
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 MANIFEST = "catalog.json"
-LAYOUT = 11
+LAYOUT = 12
 """Version of the layout: another one is not read."""
 
 _LOCK = ".lock"

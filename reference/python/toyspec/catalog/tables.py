@@ -29,6 +29,7 @@ COLUMNS = {
     "annotated": "BOOLEAN", "said": "JSON", "dialect": "JSON", "world_size": "BIGINT", "unended_ranks": "JSON",
     "day": "DATE", "as_of": "BIGINT", "alerts": "BIGINT", "open_alerts": "BIGINT",
     "errors": "BIGINT", "warnings": "BIGINT", "infos": "BIGINT", "loss_not_finite": "BOOLEAN", "earlier_logs": "BIGINT",
+    "superseded_steps": "BIGINT",
     "config": "JSON", "model": "JSON", "settings": "JSON", "run_start": "JSON", "run_end": "JSON", "metrics": "JSON",
     "metrics_left_out": "BIGINT", "findings": "JSON", "identity": "VARCHAR",
 }  # fmt: skip

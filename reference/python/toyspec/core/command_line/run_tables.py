@@ -90,6 +90,7 @@ def _row(facts: RunFacts, root: str | None, more: Sequence[str]) -> list[str]:
     name = "" if facts.name == facts.run else f' "{shortened(facts.name)}"'
     state = f"{facts.state_text}{'?' if facts.read == 'ends' else ''}{', sealed' if facts.sealed else ''}"
     kept = [counted(facts.earlier_logs, "earlier log")] if facts.earlier_logs else []
+    kept += [f"{counted(facts.superseded_steps, 'step')} superseded"] if facts.superseded_steps else []
     remarks = [*facts.warnings, *kept]
     return [
         shown(_relative(facts, root)) + name + (" *" if facts.starred else ""),

@@ -267,6 +267,9 @@ def _records(run: RunSummary) -> Iterator[Line]:
     # An end without members of its own says no more than the state.
     if end := _members(run.end or {}, leave_out=("kind", "t", "phase", "step")):
         yield "end", end
+    count, line = run.attempts.superseded
+    if count:
+        yield "resumed", f"the resumption at line {line} supersedes {counted(count, 'step')}, which are left out"
     if kept := earlier_logs(run.path):
         yield "kept", f"{counted(len(kept), 'earlier log')} of this run: {some_of(kept, _MAX_LISTED)}"
     named = _tally(Counter(run.kinds))

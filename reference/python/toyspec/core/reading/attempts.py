@@ -48,6 +48,12 @@ def world_size_of(record: Record) -> int | None:
     return size if type(size) is int and size > 0 else None
 
 
+def superseded_steps(last: int | None, from_step: int) -> int:
+    """Return how many steps up to *last* a resumption from *from_step* supersedes; 0 for no more than a tenth."""
+    count = (last or 0) - from_step
+    return count if 10 * count > (last or 0) else 0
+
+
 class Attempts:
     """Learns the resumptions from all records of a stream, then filters the same records.
 
@@ -62,6 +68,8 @@ class Attempts:
         self._from_steps = array("q")
         self._phase: str | None = None
         self._attempt = 1
+        self.superseded = (0, 0)
+        """The most steps that a resumption supersedes, by ``superseded_steps``, and its line, as placing tells it."""
 
     def __bool__(self) -> bool:
         """Return whether anything can be superseded."""
@@ -168,6 +176,8 @@ class Placing:
         self._attempts = attempts
         self._has_steps = False
         self._has_start = False
+        # The last step of this attempt.
+        self._reached = 0
         self.starts_late = False
         """True when a step came before the first run_start, which decides on the run's own phase."""
         self.first: int | None = None
@@ -196,6 +206,11 @@ class Placing:
         step = self.step_of(record) if step is None else step
         role = mapping_of(record.profile).of_kind(record.kind).role
         self.is_step = record.is_step if role == "step" else None
+        if record.kind == _RESUME and (kept := self._attempts.last_step_kept(record.line - 1)) is not None:
+            is_training = self._attempts.own_phase == _TRAIN
+            count = superseded_steps(self._reached, kept) if is_training else 0
+            self._attempts.superseded = max(self._attempts.superseded, (count, record.line))
+            self._reached = kept
         if role == "start":
             self.starts_late = self.starts_late or (self._has_steps and not self._has_start)
             self._has_start = True
@@ -203,9 +218,11 @@ class Placing:
             self._has_steps = self._has_steps or record.kind == "step"
             if self.is_step and self._attempts.is_of_run(record) and type(step) is int:
                 self._reach(step, step)
+                self._reached = step
         elif type(step) is int and self._counts(record):
             # An evaluation may have an earlier step, or count epochs.
             self._reach(step, step if self.last is None else max(self.last, step))
+            self._reached = max(self._reached, step)
         return step
 
     def take_block(self, kinds: Iterable[tuple[str, int]], steps: tuple[int, int] | None, phase: str | None) -> None:
@@ -214,6 +231,7 @@ class Placing:
         own = self._attempts.own_phase
         if steps is not None and (phase or own) == own:
             self._reach(*steps)
+            self._reached = steps[1]
 
     def take_rows(self, steps: Sequence[int] | None, count: int) -> Sequence[int]:
         """Take in *count* rows with *steps*, None where they have none; return the step of each."""

@@ -89,6 +89,8 @@ class RunFacts(RunColumns, frozen=True, kw_only=True, omit_defaults=True):
     """How the log of another program was read."""
     earlier_logs: int = 0
     """Number of logs of the run that later starts moved away; none is known of in a store."""
+    superseded_steps: int = 0
+    """The most steps that a resumption supersedes, where they are more than a tenth; of ends, as far as they tell."""
     loss_not_finite: bool = False
     """Whether the run has a loss at its end that is not finite."""
     world_size: int | None = None

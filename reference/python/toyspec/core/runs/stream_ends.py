@@ -10,7 +10,7 @@ from toyspec.core.errors import StreamError
 from toyspec.core.files import descriptor_of
 from toyspec.core.generated.runs import LOSS_NAMES
 from toyspec.core.places.addresses import is_address, path_in
-from toyspec.core.reading.attempts import Attempts
+from toyspec.core.reading.attempts import Attempts, Placing
 from toyspec.core.reading.log_detection import detect_profile_at
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.records import Record, RecordFeed
@@ -138,10 +138,12 @@ def _ends(path: str, head: bytes, tail: bytes | None, size: int) -> tuple[Ends |
         last = records_among(feed.feed(tail))
         state = "damaged" if is_damaged else feed.state
     attempts, at = Attempts(), len(first)
+    placing = Placing(attempts)
     for line, record in enumerate([*first, *last], 1):
         # Lines of the tail were counted from its start.
         record.line = line
         attempts.learn(record)
+        placing.take(record)
     is_doubtful = profile == "kaun/v1" and bool(first) and first[0].get("type") != "scalar"
     if not first or (tail is not None and not last) or is_doubtful:
         return None, False

@@ -499,10 +499,12 @@ class RunStream:
             self._dropped.leave_out_values(left_out, kind)
             if type(value.get("step")) is int and kind not in _FRAMING_KINDS and self._is_early:
                 self.resumption.keep(value, is_counted=is_counted)
+            last = self._progress.resume_step
             self._append(PlacedRecord(line, kind, self._progress.take, (kind, value)))
             self._watch.last = max(self._watch.last, self._progress.time)
             self._say_hidden(hidden)
             if kind == "run_resume":
+                self._say_superseded(last, value["from_step"])
                 superseded, lost = self.resumption.superseded(value["from_step"])
                 self._dropped.leave_out_values(lost, "")
                 for members in superseded:
@@ -526,6 +528,16 @@ class RunStream:
         if names:
             shown = ", ".join(shortened(name) for name in names[:_MOST_NAMED])
             say(f"{self.path}: written as ***: {shown}; to write a setting unchanged, name it in unredacted")
+
+    def _say_superseded(self, last: int | None, from_step: int) -> None:
+        """Say how many steps up to *last* no longer count since the run goes on after *from_step*."""
+        # Imported here: only resumed runs need it.
+        from toyspec.core.reading.attempts import superseded_steps
+
+        count = superseded_steps(last, from_step)
+        if count:
+            fact = f"the run goes on after step {from_step} and supersedes {count} of {last} steps"
+            say(f"{self.path}: {fact}; for another run, start it with a run_id of its own")
 
     def _write_media(self, members: Mapping[str, Any], media: Mapping[str, list[Media]]) -> None:
         if not media:
