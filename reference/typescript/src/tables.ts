@@ -489,7 +489,7 @@ export const RULES: RuleTable[] = [
   "severity": {},
   "profiles": [],
   "summary": "the records are not in a format that toyspec knows",
-  "help": "name its profile with --profile, or its columns with --columns step,loss; describe it as a dialect in toyspec.toml; or convert it with `toyspec import`",
+  "help": "name its profile with --profile, or its columns with --columns step,loss; see how `toyspec dialect new FILE` would read it; or convert it with `toyspec import`",
   "without_profile": "error"
  },
  {

@@ -122,7 +122,7 @@ def test_a_long_progress_bar_is_read_to_its_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "advice"),
     [
-        (b"objective of -0.15 over 1000 frames\n", "describe it as a dialect in toyspec.toml"),
+        (b"objective of -0.15 over 1000 frames\n", "toyspec dialect new FILE"),
         ('{"step":1}\n'.encode("utf-16"), "iconv -f UTF-16"),
         (b"0.5\n0.25\n0.125\n", "--columns step,loss"),
         (b"[0.5, 0.25, 0.125]", "jq -c '.[]'"),

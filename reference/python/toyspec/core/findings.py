@@ -79,6 +79,10 @@ def state_text(state: str, ended: Ended, profile: str | None, reason: str | None
     return end if state == "complete" else f"{end}, {state}"
 
 
+STARTS_AGAIN = "the steps start again"
+"""How the note on a log begins whose steps start again."""
+
+
 class DialectUse(msgspec.Struct, frozen=True, kw_only=True):
     """How the log of another program is read."""
 

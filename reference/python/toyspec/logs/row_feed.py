@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from toyspec.core.findings import Gap
+from toyspec.core.findings import STARTS_AGAIN, Gap
 from toyspec.core.format.flattening import flattened, member_at
 from toyspec.core.format.line_validation import validate_line
 from toyspec.core.format.lines import Line, LineSplitter
@@ -116,7 +116,7 @@ class StepOrder:
         listed = ", ".join(lines[:_MOST_NAMED]) + (
             f" and {len(lines) - _MOST_NAMED} more" if len(lines) > _MOST_NAMED else ""
         )
-        return f"the steps start again at line{'s' * (len(lines) > 1)} {listed}: several trainings?" if lines else ""
+        return f"{STARTS_AGAIN} at line{'s' * (len(lines) > 1)} {listed}: several trainings?" if lines else ""
 
     @property
     def shared(self) -> str:

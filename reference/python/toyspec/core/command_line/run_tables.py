@@ -9,6 +9,7 @@ from toyspec.core.command_line.figures import cell, counted, duration, figure, s
 from toyspec.core.command_line.tables import Side, filled, fitted, joined, some_of, wrapped
 from toyspec.core.command_line.terminal import Style, Terminal, columns
 from toyspec.core.escaping import shortened
+from toyspec.core.findings import STARTS_AGAIN
 from toyspec.core.generated.runs import TITLES
 from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.runs.columns import value_of
@@ -91,6 +92,8 @@ def _row(facts: RunFacts, root: str | None, more: Sequence[str]) -> list[str]:
     state = f"{facts.state_text}{'?' if facts.read == 'ends' else ''}{', sealed' if facts.sealed else ''}"
     kept = [counted(facts.earlier_logs, "earlier log")] if facts.earlier_logs else []
     kept += [f"{counted(facts.superseded_steps, 'step')} superseded"] if facts.superseded_steps else []
+    notes = facts.dialect.notes if facts.dialect is not None else ()
+    kept += ["steps start again"] if any(note.startswith(STARTS_AGAIN) for note in notes) else []
     remarks = [*facts.warnings, *kept]
     return [
         shown(_relative(facts, root)) + name + (" *" if facts.starred else ""),

@@ -237,8 +237,8 @@ HELP: dict[str, str | dict[str, str]] = {'line-too-long': 'split the record; lar
                 'extra',
  'integer-as-float': 'nothing to do for toyspec readers, which return the integer; other readers may need '
                      'digits only',
- 'unknown-format': 'name its profile with --profile, or its columns with --columns step,loss; describe it as '
-                   'a dialect in toyspec.toml; or convert it with `toyspec import`',
+ 'unknown-format': 'name its profile with --profile, or its columns with --columns step,loss; see how '
+                   '`toyspec dialect new FILE` would read it; or convert it with `toyspec import`',
  'run-start-missing': 'write run_start first and flush it before the computation starts',
  'run-start-repeated': 'give each run a directory of its own; to continue a run, write run_resume',
  'event-after-run-end': 'write run_end once, last',
