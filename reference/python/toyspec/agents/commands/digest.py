@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from toyspec.agents.digest import DEFAULT_TOKENS, digest
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, runs_at, settings
+from toyspec.core.command_line.arguments import add_reading, dialect_choice, runs_at, settings
 from toyspec.core.command_line.parsers import Parser, UsageError, number_from
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.errors import StreamError
@@ -17,7 +17,7 @@ from toyspec.health.options import all_rules
 if TYPE_CHECKING:
     from argparse import Namespace
 
-_DESCRIPTION = (
+DESCRIPTION = (
     "Print what there is to say about runs as JSON in at most N tokens, for a program\n"
     "that reads them: how they ended, errors, warnings, samples, the ends and\n"
     "extremes of each metric, settings (of several runs those that differ), notes,\n"
@@ -31,7 +31,7 @@ _DESCRIPTION = (
     "and line feed that is printed, each word and number rounded up; spaces are free;\n"
     "other characters than ASCII cost one token for each byte of their UTF-8."
 )
-_EPILOG = (
+EPILOG = (
     "examples:\n"
     "  toyspec digest runs/llama-003\n"
     "  toyspec digest --tokens 500 runs/llama-003\n"
@@ -40,13 +40,11 @@ _EPILOG = (
     "exit status: 0 if the digest is printed, 2 if the command is wrong, N is too\n"
     "small, a run cannot be read, or is not the one that the cursor is from"
 )
+USAGE = "toyspec digest [OPTION…] RUN…"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec digest [OPTION…] RUN…"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
+    """Add arguments to *parser*."""
     parser.add_argument(
         "runs", metavar="RUN", nargs="+", type=public, help="runs, or directories with runs, also s3://…"
     )
@@ -59,8 +57,7 @@ def configure(parser: Parser) -> None:
         help=f"most tokens to print; default: {DEFAULT_TOKENS}",
     )
     parser.add_argument("--json", action="store_true", help="print an object, one item on each line; always done")
-    add_profile(parser)
-    add_dialect(parser)
+    add_reading(parser)
 
 
 def run(options: Namespace) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice
+from toyspec.core.command_line.arguments import add_reading, dialect_choice
 from toyspec.core.command_line.objects import inert
 from toyspec.core.command_line.parsers import Parser, local_path
 from toyspec.core.command_line.terminal import tell
@@ -17,7 +17,7 @@ from toyspec.core.errors import StreamError
 if TYPE_CHECKING:
     from argparse import Namespace
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Print what an auditor asks about a run as one document in JSON, made from its
 log and its seal: command, code (the revision), data, environment, settings,
 machines, how the run ended, what each metric comes to, notes (who decided what)
@@ -26,7 +26,7 @@ What the run does not have, or is left out, is listed as not_recorded.
 
 Seal the run before: `toyspec seal`. The same log and seal always give the same
 document, and `toyspec check` compares the files with the seal."""
-_EPILOG = """\
+EPILOG = """\
 examples:
   toyspec seal runs/llama-003
   toyspec evidence runs/llama-003 > evidence.json
@@ -35,17 +35,14 @@ examples:
 
 exit status: 0 if it is printed, 2 if the command is wrong, or a path cannot be
 read"""
+USAGE = "toyspec evidence [OPTION…] RUN"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec evidence [OPTION…] RUN"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
+    """Add arguments to *parser*."""
     parser.add_argument("run", metavar="RUN", type=local_path, help="a run directory, or a stream")
     parser.add_argument("--json", action="store_true", help="print the document; always done")
-    add_profile(parser)
-    add_dialect(parser)
+    add_reading(parser)
 
 
 def run(options: Namespace) -> int:

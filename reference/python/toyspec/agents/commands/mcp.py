@@ -11,29 +11,29 @@ from toyspec.core.command_line.terminal import tell
 
 if TYPE_CHECKING:
     from argparse import Namespace
+USAGE = "toyspec mcp ROOT"
+DESCRIPTION = (
+    "Serve the runs below ROOT to an agent, by the Model Context Protocol over\n"
+    "standard input and output. Tools: list_runs, digest, compare, curve, findings,\n"
+    "samples.\n"
+    "Nothing is changed, and nothing outside of ROOT is read, through links neither.\n"
+    "Each answer is bounded, counts what it leaves out, and marks texts of logs as\n"
+    "untrusted data.\n"
+    "\n"
+    "It needs the extra mcp: python -m pip install 'toyspec[mcp]'."
+)
+EPILOG = (
+    "examples:\n"
+    "  toyspec mcp runs/\n"
+    "  claude mcp add toyspec -- toyspec mcp /data/runs\n"
+    "\n"
+    "exit status: 0 when the agent closes the connection, 2 if the command is wrong\n"
+    "or the package mcp is not installed"
+)
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec mcp ROOT"
-    parser.description = (
-        "Serve the runs below ROOT to an agent, by the Model Context Protocol over\n"
-        "standard input and output. Tools: list_runs, digest, compare, curve, findings,\n"
-        "samples.\n"
-        "Nothing is changed, and nothing outside of ROOT is read, through links neither.\n"
-        "Each answer is bounded, counts what it leaves out, and marks texts of logs as\n"
-        "untrusted data.\n"
-        "\n"
-        "It needs the extra mcp: python -m pip install 'toyspec[mcp]'."
-    )
-    parser.epilog = (
-        "examples:\n"
-        "  toyspec mcp runs/\n"
-        "  claude mcp add toyspec -- toyspec mcp /data/runs\n"
-        "\n"
-        "exit status: 0 when the agent closes the connection, 2 if the command is wrong\n"
-        "or the package mcp is not installed"
-    )
+    """Add arguments to *parser*."""
     parser.add_argument("root", metavar="ROOT", type=local_path, help="a folder with runs")
 
 

@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.core.command_line.parsers import Parser
+DESCRIPTION = (
+    "Print a skill file for agents that write training code: how to log a run, name\n"
+    "it, resume it, and read it. Save it where your agent looks for skills."
+)
+EPILOG = "examples:\n  toyspec skill > .claude/skills/toyspec/SKILL.md"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.description = (
-        "Print a skill file for agents that write training code: how to log a run, name\n"
-        "it, resume it, and read it. Save it where your agent looks for skills."
-    )
-    parser.epilog = "examples:\n  toyspec skill > .claude/skills/toyspec/SKILL.md"
+    """Add arguments to *parser*."""
 
 
 def run(options: Namespace) -> int:  # noqa: ARG001 - it has no options

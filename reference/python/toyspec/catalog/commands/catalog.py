@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _DEFAULT = "catalog"
 _MOST_SHOWN = 20
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Keep one table of all runs below some roots, so that ten thousand runs and more
 are listed at once. `toyspec query` and the API read it, and so do DuckDB and
 Polars: it is Parquet.
@@ -45,7 +45,7 @@ as_of is the number of bytes that the row is about, until the run ends.
 
 A build or update that is stopped leaves the catalog as it was."""
 
-_EPILOG = """\
+EPILOG = """\
 exit status:
   0  every run was read, now or before
   1  some runs could not be read; all others are in the catalog
@@ -58,13 +58,11 @@ examples:
   toyspec query 'select run, "best.val/acc" from runs order by 2 desc limit 20'
   toyspec catalog build --health runs/ && toyspec query \\
     'select run, alerts from runs where alerts > 0'"""
+USAGE = "toyspec catalog [OPTION…] build|update ROOT…|DIR"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec catalog [OPTION…] build|update ROOT…|DIR"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
+    """Add arguments to *parser*."""
     parser.is_intermixed = True
     parser.add_argument("action", choices=("build", "update"), help="what to do")
     parser.add_argument("places", metavar="ROOT|DIR", nargs="*", type=public, help="roots to build from, or a catalog")

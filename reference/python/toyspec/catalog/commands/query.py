@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _DEFAULT = "catalog"
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Print the answer to SQL, one SELECT of DuckDB, over a catalog of runs. Its table
 runs has a row for each run. The table names has each name of a setting or
 metric, and how many runs have it.
@@ -34,21 +34,19 @@ A setting or metric is a column of runs, in quotes: "config.lr", "best.val/acc",
 
 The query reaches no file but those of the catalog, and changes nothing."""
 
-_EPILOG = """\
+EPILOG = """\
 examples:
   toyspec query 'describe runs'
   toyspec query 'select run, "config.lr", final_loss from runs
                  where state = $$complete$$ order by final_loss limit 10'
   toyspec query --csv 'select day, count(*) from runs group by day' > days.csv"""
+USAGE = "toyspec query [OPTION…] SQL"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
+    """Add arguments to *parser*."""
     from toyspec.catalog.reading import QUERY_SECONDS
 
-    parser.usage = "toyspec query [OPTION…] SQL"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
     parser.add_argument("sql", metavar="SQL", help="the query; - reads it from standard input")
     parser.add_argument(
         "--catalog", metavar="DIR", type=local_path, default=_DEFAULT, help=f"the catalog; default: {_DEFAULT}"

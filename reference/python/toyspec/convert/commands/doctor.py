@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, settings
+from toyspec.core.command_line.arguments import add_reading, dialect_choice, settings
 from toyspec.core.command_line.figures import counted, shown, size
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, local_path
@@ -27,23 +27,22 @@ if TYPE_CHECKING:
 
 _PATH_COLUMNS = 50
 _MOST_NAMED = 5
+USAGE = "toyspec doctor [OPTION…] [PATH…]"
+DESCRIPTION = (
+    "Say what lies in a folder, format by format: streams of toyspec, logs of other\n"
+    "programs, files of other tools, what each needs, and the command that reads it.\n"
+    "Only the first 64 KiB of each file are read. Hidden directories are left out."
+)
+EPILOG = "examples:\n  toyspec doctor runs/"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec doctor [OPTION…] [PATH…]"
-    parser.description = (
-        "Say what lies in a folder, format by format: streams of toyspec, logs of other\n"
-        "programs, files of other tools, what each needs, and the command that reads it.\n"
-        "Only the first 64 KiB of each file are read. Hidden directories are left out."
-    )
-    parser.epilog = "examples:\n  toyspec doctor runs/"
+    """Add arguments to *parser*."""
     parser.add_argument(
         "paths", metavar="PATH", nargs="*", type=local_path, help="files or directories; default: this directory"
     )
     parser.add_argument("--json", action="store_true", help="print an object")
-    add_profile(parser)
-    add_dialect(parser)
+    add_reading(parser)
     add_color(parser)
 
 

@@ -27,7 +27,7 @@ and dropped, with causes and examples. W&B and MLflow show both attempts at the
 steps of a resumption, TensorBoard the later one. Files that are in the
 directory already stay; an export that would replace one writes nothing."""
 
-_EPILOG = """\
+EPILOG = """\
 exit status:
   0  every run was exported
   1  every run was exported, but lines of a stream could not be read
@@ -36,13 +36,12 @@ exit status:
 examples:
   toyspec export tensorboard runs/ --out tb/
   toyspec export wandb runs/a runs/b --out wandb/"""
+USAGE = "toyspec export [OPTION…] FORMAT RUN… --out DIR"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec export [OPTION…] FORMAT RUN… --out DIR"
+    """Add arguments to *parser*."""
     parser.description = _DESCRIPTION.format(formats="  " + "\n  ".join(exportable()))
-    parser.epilog = _EPILOG
     parser.add_argument("format", metavar="FORMAT", help="what to write")
     parser.add_argument("runs", metavar="RUN", nargs="+", type=public, help="what to export")
     parser.add_argument("--out", metavar="DIR", type=local_path, required=True, help="where it is written")

@@ -36,7 +36,7 @@ again: it goes on. A run that was imported before is left unchanged; if its
 source has grown since, it is imported again, and its earlier stream stays
 beside it as events.jsonl.prev."""
 
-_EPILOG = """\
+EPILOG = """\
 exit status:
   0  every run was imported, now or before
   1  every run was imported, but bytes of a source could not be read
@@ -47,13 +47,12 @@ examples:
   toyspec import tensorboard logs/exp1 logs/exp2 --out runs/
   toyspec import mlruns/ --out runs/
   toyspec import wandb/ --out runs/ --json | jq .summary"""
+USAGE = "toyspec import [OPTION…] [FORMAT] SOURCE…"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec import [OPTION…] [FORMAT] SOURCE…"
+    """Add arguments to *parser*."""
     parser.description = _DESCRIPTION.format(formats="  " + "\n  ".join(importable()))
-    parser.epilog = _EPILOG
     parser.add_argument(
         "sources", metavar="SOURCE", nargs="*", type=public, help="files and directories, after a format or not"
     )

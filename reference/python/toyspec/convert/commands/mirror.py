@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from toyspec.convert.mirrors.mirroring import Outcome
     from toyspec.convert.reports import RunConversion
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Send each RUN on to a service while it is written, and end when it has ended. A
 RUN is a toy/v1 run, or a directory with some below: then new runs are mirrored
 as they come, until Ctrl-C. SERVICE is wandb, mlflow or tensorboard.
@@ -37,7 +37,7 @@ dropped since the run began, by cause and kind.
 
 All is sent, or what a `Mirror` in the program has chosen before."""
 
-_EPILOG = """\
+EPILOG = """\
 Weights & Biases: the network is used as wandb is configured; WANDB_MODE=offline
 writes files. MLflow: the default is MLFLOW_TRACKING_URI. Login and keys are
 those of the service's own tools.
@@ -54,13 +54,11 @@ examples:
 
 _POLL_SECONDS = 2.0
 _PATIENCE = 60.0
+USAGE = "toyspec mirror [OPTION…] RUN… --to SERVICE"
 
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and examples to *parser*."""
-    parser.usage = "toyspec mirror [OPTION…] RUN… --to SERVICE"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
     parser.add_argument("runs", metavar="RUN", nargs="+", type=local_path, help="what to mirror")
     parser.add_argument("--to", metavar="SERVICE", choices=get_args(Service), required=True, help="where to")
     parser.add_argument("--project", metavar="NAME", help="project or experiment; default: the run's group")

@@ -64,13 +64,14 @@ def keys_of(options: Namespace) -> Any:
     return readers.dialects().keys(step=step, time=time, metric=metric, value=value, columns=tuple(columns))
 
 
-def add_profile(parser: Parser) -> None:
-    """Add ``--profile``, which names a profile of the user."""
+def add_reading(parser: Parser, *, has_columns: bool = True) -> None:
+    """Add ``--profile``, which names a profile of the user, and the options of ``add_dialect``."""
     parser.add_argument(
         "--profile",
         metavar="DIR",
         help="read it by a profile of your own: a directory with schemas and stream.json",
     )
+    add_dialect(parser, has_columns=has_columns)
 
 
 def settings() -> Configuration:

@@ -99,10 +99,13 @@ ANSWERS: dict[str, str] = {
 
 
 class Command(Protocol):
-    """The functions that the module of a command defines, also that of another package."""
+    """The functions that the module of a command defines, also that of another package.
+
+    It may define ``USAGE``, ``DESCRIPTION`` and ``EPILOG`` too, the texts of its help.
+    """
 
     def configure(self, parser: Parser) -> None:
-        """Add description, arguments and an example to *parser*."""
+        """Add arguments to *parser*, and the texts of its help that are not constants of the module."""
 
     def run(self, options: Namespace) -> int:
         """Do what *options* ask for and return an exit code."""
@@ -132,8 +135,15 @@ def room_of(name: str) -> str:
 def command_parser(name: str) -> Parser:
     """Return the parser of one command."""
     parser = Parser(prog=f"toyspec {name}")
-    load(name).configure(parser)
+    _configure(name, parser)
     return parser
+
+
+def _configure(name: str, parser: Parser) -> None:
+    command = load(name)
+    for text in ("USAGE", "DESCRIPTION", "EPILOG"):
+        setattr(parser, text.lower(), getattr(command, text, None))
+    command.configure(parser)
 
 
 def full_parser() -> Parser:
@@ -143,7 +153,7 @@ def full_parser() -> Parser:
     for name, summary in all_commands().items():
         command = actions.add_parser(name, help=summary)
         with suppress(ResourceMissingError):  # the corpus is not installed: `conform` is known by its name alone
-            load(name).configure(command)
+            _configure(name, command)
     return parser
 
 

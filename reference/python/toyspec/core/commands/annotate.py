@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Outcome = Literal["annotated", "unchanged", "refused", "failed"]
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Give runs another name or group, tags, notes or a star, or hide them. The log
 does not change, and a seal stays intact: each annotation is a line of
 annotations.jsonl beside the log. `toyspec ls`, `show`, `view`, `watch`,
@@ -33,7 +33,7 @@ a fact counts.
 RUN is a run directory, a log, or a directory with runs below it, which are
 all annotated. Without an option, print what annotations say."""
 
-_EPILOG = """\
+EPILOG = """\
 exit status:
   0  every run was annotated
   1  a run was not annotated: another process has its annotations open
@@ -54,13 +54,11 @@ _OUTCOMES: dict[Outcome, str] = {
     "refused": "not annotated",
     "failed": "not read or written",
 }
+USAGE = "toyspec annotate RUN… [OPTION…]"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec annotate RUN… [OPTION…]"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
+    """Add arguments to *parser*."""
     parser.add_argument("runs", metavar="RUN", nargs="*", type=local_path, help="what to annotate")
     parser.add_argument("--name", help="another name; empty to remove an earlier annotation")
     parser.add_argument("--group", help="another group; empty to remove an earlier annotation")

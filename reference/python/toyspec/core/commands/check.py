@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from toyspec.core.reading.configuration import Configuration
     from toyspec.core.reading.log_detection import DialectChoice
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Check streams against the specification: bytes, JSON, each record, the order of
 records, and the files of the bundle.
 
@@ -60,12 +60,11 @@ examples:
   toyspec check runs/
   toyspec check --require-complete --format github runs/llama-001
   toyspec check old/llama-002/events.jsonl.gz"""
+USAGE = "toyspec check [OPTION…] PATH…"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec check [OPTION…] PATH…"
-    parser.description = _DESCRIPTION
+    """Add arguments to *parser*."""
     formats = "\n".join(f"  {name:<8}{use}" for name, use in FORMATS.items())
     parser.epilog = _EPILOG.format(formats=formats, findings=MAX_FINDINGS_PER_RULE)
     parser.add_argument("paths", metavar="PATH", nargs="*", type=public, help="what to check")

@@ -8,7 +8,7 @@ import msgspec
 
 from toyspec.core import rooms
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, runs_at
+from toyspec.core.command_line.arguments import add_reading, dialect_choice, runs_at
 from toyspec.core.command_line.figures import counted, shown
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color
 from toyspec.core.command_line.progress import Progress
@@ -39,7 +39,7 @@ _MOST_BYTES = 16 << 20
 _VALUE_COLUMNS = 28
 _RESULTS = ("name", "state", "reason", "error", "last_step", "final_loss", "seconds")
 
-_DESCRIPTION = (
+DESCRIPTION = (
     "Compare runs: how they ended, and the settings that differ. Each run is a\n"
     "column; on a terminal, those that do not fit are hidden.\n"
     "\n"
@@ -47,19 +47,16 @@ _DESCRIPTION = (
     "`toyspec plot` show curves of several runs, and `toyspec ls --full --json`\n"
     "prints every setting and metric of each."
 )
-_EXAMPLES = "examples:\n  toyspec compare runs/llama-001 runs/llama-002\n  toyspec compare sweep/"
+EPILOG = "examples:\n  toyspec compare runs/llama-001 runs/llama-002\n  toyspec compare sweep/"
+USAGE = "toyspec compare [OPTION…] RUN…"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec compare [OPTION…] RUN…"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EXAMPLES
+    """Add arguments to *parser*."""
     parser.add_argument(
         "runs", metavar="RUN", nargs="*", type=public, help="runs, or directories with runs, also s3://…"
     )
-    add_profile(parser)
-    add_dialect(parser)
+    add_reading(parser)
     add_color(parser)
 
 

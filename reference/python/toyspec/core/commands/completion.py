@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh", "fish")
 
-_INSTALL = """\
+EPILOG = """\
 Write the script to a file that the shell reads at its start, for example
 
   bash  ~/.local/share/bash-completion/completions/toyspec
@@ -24,13 +24,12 @@ Write the script to a file that the shell reads at its start, for example
 
 examples:
   toyspec completion fish > ~/.config/fish/completions/toyspec.fish"""
+USAGE = "toyspec completion SHELL"
+DESCRIPTION = "Print a script that completes commands, options, rules and paths in a shell."
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec completion SHELL"
-    parser.description = "Print a script that completes commands, options, rules and paths in a shell."
-    parser.epilog = _INSTALL
+    """Add arguments to *parser*."""
     parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
 
 

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.core.command_line.parsers import Parser
+USAGE = "toyspec conform [ACTION] --adapter CMD [options]"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
+    """Add arguments to *parser*."""
     command = _runner()
-    parser.usage = "toyspec conform [ACTION] --adapter CMD [options]"
     parser.description = command.DESCRIPTION
     parser.epilog = command.EPILOG
     command.configure(parser)

@@ -20,19 +20,17 @@ _FILES = {
     "lua": "toyspec_emitter.lua",
     "python": "toyspec_emitter.py",
 }
+DESCRIPTION = (
+    "Print a writer of toy/v1 that is one file without dependencies. Copy it into\n"
+    "a project: it needs no installation, is a durable writer, and raises nothing\n"
+    "into the training. Each file says what its language lacks: JavaScript has no\n"
+    "file locks, Java has record locks alone, and Lua needs LuaJIT."
+)
+EPILOG = "examples:\n  toyspec emitter python > toyspec_emitter.py\n  toyspec emitter cpp > toyspec_emitter.hpp"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.description = (
-        "Print a writer of toy/v1 that is one file without dependencies. Copy it into\n"
-        "a project: it needs no installation, is a durable writer, and raises nothing\n"
-        "into the training. Each file says what its language lacks: JavaScript has no\n"
-        "file locks, Java has record locks alone, and Lua needs LuaJIT."
-    )
-    parser.epilog = (
-        "examples:\n  toyspec emitter python > toyspec_emitter.py\n  toyspec emitter cpp > toyspec_emitter.hpp"
-    )
+    """Add arguments to *parser*."""
     parser.add_argument("language", metavar="LANGUAGE", choices=tuple(_FILES), help=f"one of {', '.join(_FILES)}")
 
 

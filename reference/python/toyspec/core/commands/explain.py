@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 _MAX_COLUMNS = 100
 _CODE = " " * 4
+USAGE = "toyspec explain [RULE]"
+DESCRIPTION = "Explain a rule: what it checks, why, and how to fix a finding.\nWithout RULE, list all rules."
+EPILOG = "examples:\n  toyspec explain\n  toyspec explain step-goes-backwards"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec explain [RULE]"
-    parser.description = "Explain a rule: what it checks, why, and how to fix a finding.\nWithout RULE, list all rules."
-    parser.epilog = "examples:\n  toyspec explain\n  toyspec explain step-goes-backwards"
+    """Add arguments to *parser*."""
     parser.add_argument("rule", metavar="RULE", nargs="?", help="name of a rule, as a finding shows it")
     add_color(parser)
 

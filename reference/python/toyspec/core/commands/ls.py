@@ -11,7 +11,7 @@ import msgspec
 
 from toyspec.core import rooms
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, names_in, run_filter, settings
+from toyspec.core.command_line.arguments import add_reading, dialect_choice, names_in, run_filter, settings
 from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.objects import inert_json, run_object
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from toyspec.core.runs.run_facts import RunFacts
 
 _MOST_NAMED = 5
-_DESCRIPTION = (
+DESCRIPTION = (
     "List the runs below each ROOT: the lowest final loss first, runs without one\n"
     "last. Torn and damaged runs are listed with what can be read of them. A torn\n"
     "run that a writer has open is shown as running. A sealed run has a seal, with\n"
@@ -74,7 +74,7 @@ _DESCRIPTION = (
     "\n"
     "On a terminal, columns that do not fit are hidden; a pipe gets them all."
 )
-_EXAMPLES = (
+EPILOG = (
     "examples:\n"
     "  toyspec ls runs/\n"
     "  toyspec ls --sort started --json runs/ | jq '.[0]'\n"
@@ -84,13 +84,11 @@ _EXAMPLES = (
     "  toyspec ls --where 'state != complete or nan.loss > 0' runs/\n"
     "  toyspec ls --where 'alerts > 0' --columns alerts runs/"
 )
+USAGE = "toyspec ls [OPTION…] [ROOT…]"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec ls [OPTION…] [ROOT…]"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EXAMPLES
+    """Add arguments to *parser*."""
     parser.add_argument(
         "roots",
         metavar="ROOT",
@@ -103,8 +101,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
     parser.add_argument("--full", action="store_true", help="read every byte of every stream")
     parser.add_argument("--json", action="store_true", help="print an array of objects, in the same order")
-    add_profile(parser)
-    add_dialect(parser, has_columns=False)
+    add_reading(parser, has_columns=False)
     add_color(parser)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Outcome = Literal["sound", "repaired", "planned", "torn", "refused", "failed"]
 Asks = Literal["plan", "ask", "cut"]
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Move the fragment that a killed writer left after the last committed line of
 a stream to a side file (events.jsonl.torn-OFFSET). Committed lines stay
 untouched, and no byte is lost. A stream that a writer has open is refused.
@@ -34,7 +34,7 @@ does not prove that it is a stream of toyspec.
 PATH is a run directory, a stream, or a directory with runs below it. Asks
 before each move unless --yes is given."""
 
-_EPILOG = """\
+EPILOG = """\
 exit status:
   0  no stream has a fragment now; with --dry-run, none was refused
   1  a stream was not changed: declined, in use by a writer, or damaged
@@ -53,13 +53,11 @@ _OUTCOMES: dict[Outcome, str] = {
     "refused": "left unchanged",
     "failed": "not read or written",
 }
+USAGE = "toyspec repair [OPTION…] PATH…"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec repair [OPTION…] PATH…"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
+    """Add arguments to *parser*."""
     parser.add_argument("paths", metavar="PATH", nargs="*", type=local_path, help="what to repair")
     parser.add_argument("-n", "--dry-run", action="store_true", help="show what would be done, change nothing")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice
+from toyspec.core.command_line.arguments import add_reading, dialect_choice
 from toyspec.core.command_line.figures import figure, shown
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from
@@ -22,25 +22,23 @@ if TYPE_CHECKING:
 
 _TEXT_CHARS = 400
 _NAME_CHARS = 40
-_DESCRIPTION = (
+DESCRIPTION = (
     "Print the samples of a run: what the model wrote, with reward, group and line.\n"
     "A group has the samples of one step that name it. With --sort, its lowest come\n"
     "first; with -n as well, the lowest and the highest of each group are kept.\n"
     "Long texts are cut; --json has them whole."
 )
-_EXAMPLES = (
+EPILOG = (
     "examples:\n"
     "  toyspec samples runs/llama-001\n"
     "  toyspec samples runs/llama-001 --step 12 --sort reward -n 5\n"
     "  toyspec samples runs/llama-001 --json | jq -r '.[].text'"
 )
+USAGE = "toyspec samples [OPTION…] RUN"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec samples [OPTION…] RUN"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EXAMPLES
+    """Add arguments to *parser*."""
     parser.add_argument("run", metavar="RUN", type=public, help="a run directory or a stream, also s3://…")
     parser.add_argument("--step", metavar="STEP", type=number_from(0), help="the samples of this step alone")
     parser.add_argument(
@@ -48,8 +46,7 @@ def configure(parser: Parser) -> None:
     )
     parser.add_argument("-n", "--number", metavar="N", type=number_from(1), help="at most N samples of each group")
     parser.add_argument("--json", action="store_true", help="print an array of objects, in the same order")
-    add_profile(parser)
-    add_dialect(parser)
+    add_reading(parser)
     add_color(parser)
 
 

@@ -27,28 +27,26 @@ _OTHER = {"report": ("report", "v1", "report.json"), "shared": ("shared", "v1", 
 _TABLES = {"rules": ("rules.json",), "limits": ("limits.json",), "media-types": ("media.json",)} | {
     f"{profile}/stream": (*profile.split("/"), "stream.json") for profile in PROFILES
 }
+USAGE = "toyspec schema [NAME]"
+DESCRIPTION = (
+    "Print a JSON Schema (2020-12), or a table of the specification. NAME is one of\n"
+    "\n"
+    "  step, toy/v1/step   a kind, byte for byte: every reference is a URN\n"
+    "  toy/v1              a whole profile, without outside references\n"
+    "  ls                  what a command prints with --json, with those that it\n"
+    "                      refers to in $defs\n"
+    "  report, shared      the report of a check, and what profiles share\n"
+    "  rules, limits       every rule of a check, and the limits of lines and numbers\n"
+    "  media-types         the file extension of each media type\n"
+    "  toy/v1/stream       the rules that relate the records of a stream\n"
+    "\n"
+    "Without NAME, list all."
+)
+EPILOG = "examples:\n  toyspec schema step\n  toyspec schema toy/v1 > toy-v1.json\n  toyspec schema ls > ls.json"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec schema [NAME]"
-    parser.description = (
-        "Print a JSON Schema (2020-12), or a table of the specification. NAME is one of\n"
-        "\n"
-        "  step, toy/v1/step   a kind, byte for byte: every reference is a URN\n"
-        "  toy/v1              a whole profile, without outside references\n"
-        "  ls                  what a command prints with --json, with those that it\n"
-        "                      refers to in $defs\n"
-        "  report, shared      the report of a check, and what profiles share\n"
-        "  rules, limits       every rule of a check, and the limits of lines and numbers\n"
-        "  media-types         the file extension of each media type\n"
-        "  toy/v1/stream       the rules that relate the records of a stream\n"
-        "\n"
-        "Without NAME, list all."
-    )
-    parser.epilog = (
-        "examples:\n  toyspec schema step\n  toyspec schema toy/v1 > toy-v1.json\n  toyspec schema ls > ls.json"
-    )
+    """Add arguments to *parser*."""
     parser.add_argument("name", metavar="NAME", nargs="?", help="what to print, for example step, toy/v1 or ls")
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Existing = Literal["refuse", "keep"]
 Outcome = Literal["sealed", "intact", "refused", "failed"]
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Write SHA256SUMS, the seal of a run: the SHA-256 digest of every file in its
 directory. From then on `toyspec check` reports every change, and so does
 `sha256sum -c SHA256SUMS`.
@@ -34,7 +34,7 @@ RUN is a run directory, a stream in one, or a directory with runs below it.
 A run is sealed only when it is complete and no writer has it open. A run
 whose seal is intact is left unchanged."""
 
-_EPILOG = """\
+EPILOG = """\
 exit status:
   0  every run is sealed now
   1  a run was not sealed: not complete, damaged, in use by a writer, or
@@ -52,13 +52,11 @@ _OUTCOMES: dict[Outcome, str] = {
     "refused": "not sealed",
     "failed": "not read or written",
 }
+USAGE = "toyspec seal [OPTION…] RUN…"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec seal [OPTION…] RUN…"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
+    """Add arguments to *parser*."""
     parser.add_argument("paths", metavar="RUN", nargs="*", type=local_path, help="what to seal")
     parser.add_argument(
         "--again", action="store_true", help="replace a seal that is there; it moves to SHA256SUMS.prev"

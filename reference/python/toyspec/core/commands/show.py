@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice
+from toyspec.core.command_line.arguments import add_reading, dialect_choice
 from toyspec.core.command_line.figures import cell, counted, duration, figure, metric_figure, shown, size
 from toyspec.core.command_line.objects import inert_json, run_object
 from toyspec.core.command_line.parsers import Parser, add_color
@@ -56,28 +56,27 @@ _TITLE_COLUMNS = len("experiment")
 _MAX_LISTED = 12
 _LABELS = ("name", "group", "notes", "experiment", "compare_to", "tags", "argv")
 _PARTS = ("host", "backend", "git", "packages", "model", "config")
+USAGE = "toyspec show [OPTION…] RUN"
+DESCRIPTION = (
+    "Show one run: its state, where and with which settings it ran, its steps and\n"
+    "loss, evaluations, how it ended, and what a check finds. A torn or damaged run\n"
+    "is shown with what can be read of it.\n"
+    "\n"
+    "Of a run whose processes each write a log, a table of them follows: which\n"
+    "stopped first, which is slowest and by how much. Ranks that wait for each other\n"
+    "take equally long from step to step: log compute_us, the time before the wait,\n"
+    "to see which one the others wait for."
+)
+EPILOG = "examples:\n  toyspec show runs/llama-001\n  ssh host cat runs/a/events.jsonl | toyspec show -"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec show [OPTION…] RUN"
-    parser.description = (
-        "Show one run: its state, where and with which settings it ran, its steps and\n"
-        "loss, evaluations, how it ended, and what a check finds. A torn or damaged run\n"
-        "is shown with what can be read of it.\n"
-        "\n"
-        "Of a run whose processes each write a log, a table of them follows: which\n"
-        "stopped first, which is slowest and by how much. Ranks that wait for each other\n"
-        "take equally long from step to step: log compute_us, the time before the wait,\n"
-        "to see which one the others wait for."
-    )
-    parser.epilog = "examples:\n  toyspec show runs/llama-001\n  ssh host cat runs/a/events.jsonl | toyspec show -"
+    """Add arguments to *parser*."""
     parser.add_argument(
         "run", metavar="RUN", type=public, help="a run directory or a stream, also s3://…; - is standard input"
     )
     parser.add_argument("--json", action="store_true", help="print the object that `toyspec ls --full --json` lists")
-    add_profile(parser)
-    add_dialect(parser)
+    add_reading(parser)
     add_color(parser)
 
 

@@ -9,7 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice, runs_at
+from toyspec.core.command_line.arguments import add_reading, dialect_choice, runs_at
 from toyspec.core.command_line.figures import counted, figure, shown
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from, seconds
 from toyspec.core.command_line.tables import cut, cut_apart, padded, width
@@ -46,7 +46,7 @@ _MEANING = {
     "truncated": "the stream was truncated; new events follow",
     "gone": "the stream was deleted; waiting for a new one",
 }
-_DESCRIPTION = (
+DESCRIPTION = (
     "Follow runs while they are written: one readable line for each event, as soon\n"
     "as it is committed; of several runs, each line begins with the name of its run.\n"
     "A directory with runs stands for those that it has at the start.\n"
@@ -56,20 +56,18 @@ _DESCRIPTION = (
     "\n"
     "Where each process of a run logs, name the file of a rank to follow it."
 )
-_EXAMPLES = (
+EPILOG = (
     "examples:\n"
     "  toyspec tail runs/llama-001\n"
     "  toyspec tail runs/\n"
     "  toyspec tail --once -n 1 runs/llama-001\n"
     "  toyspec tail runs/llama-001/events.rank-2.jsonl"
 )
+USAGE = "toyspec tail [OPTION…] RUN…"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec tail [OPTION…] RUN…"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EXAMPLES
+    """Add arguments to *parser*."""
     parser.add_argument(
         "runs",
         metavar="RUN",
@@ -89,8 +87,7 @@ def configure(parser: Parser) -> None:
     parser.add_argument(
         "--idle-timeout", metavar="SECONDS", type=seconds, help="end after this long without an event; default: never"
     )
-    add_profile(parser)
-    add_dialect(parser)
+    add_reading(parser)
     add_color(parser)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice
+from toyspec.core.command_line.arguments import add_reading, dialect_choice
 from toyspec.core.command_line.figures import cell, counted, shown
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, add_color, add_metrics, add_tolerance, number_from
@@ -30,7 +30,7 @@ _MANY = 100_000
 _VALUE_COLUMNS = 28
 _LACKS = {"step": "has no such step", "metric": "has no such metric", "rank": "has no such rank"}
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Find the first step at which two runs differ: which metric, in which lines, and
 by how much. Then list what else differs before that step, in the order of time:
 settings, seeds, data, code, versions, resumptions and alerts.
@@ -42,7 +42,7 @@ machine are not compared, unless --metric names them.
 
 With --noise, runs of the same program with other seeds, values are also equal
 where they differ by no more than those runs do around that step."""
-_EPILOG = """\
+EPILOG = """\
 examples:
   toyspec bisect runs/before runs/after
   toyspec bisect --rtol 1e-5 runs/torch runs/jax
@@ -51,13 +51,11 @@ examples:
 
 exit status: 0 if the runs are equal, 1 if they part, 2 if they cannot be
 compared, or the command is wrong"""
+USAGE = "toyspec bisect [OPTION…] A B"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec bisect [OPTION…] A B"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
+    """Add arguments to *parser*."""
     parser.add_argument("a", metavar="A", type=public, help="a run directory, or a stream, also s3://…")
     parser.add_argument("b", metavar="B", type=public, help="the run to compare with it")
     add_tolerance(parser, "--rtol", 0.0, "relative difference that is accepted")
@@ -79,8 +77,7 @@ def configure(parser: Parser) -> None:
         help="a run of the program of A with another seed: what they differ by is accepted; may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
-    add_profile(parser)
-    add_dialect(parser)
+    add_reading(parser)
     add_color(parser)
 
 

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.arguments import add_dialect, add_profile, dialect_choice
+from toyspec.core.command_line.arguments import add_reading, dialect_choice
 from toyspec.core.command_line.figures import cell, counted, figure, shown
 from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import (
@@ -35,7 +35,7 @@ _MOST_ROWS = 20
 _MOST_NAMES = 8
 _MARKS = {"above": "▲", "below": "▼", "missing": "?", "not finite": "!"}
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Write what runs are expected to log, and check in CI that a new run logs it.
 
   write RUN…          make bands for each metric, and list the settings
@@ -54,7 +54,7 @@ presets:
   final        the mean of the last sixteenth, or a better one
   performance  times, sizes and rates, and @seconds of the whole run: the median
                after the first tenth, within 10 %, or a better one"""
-_EPILOG = """\
+EPILOG = """\
 examples:
   toyspec expect write runs/seed-1 runs/seed-2 runs/seed-3 -o golden.json
   toyspec expect write --preset performance runs/seed-1 -o speed.json
@@ -64,13 +64,11 @@ examples:
 
 exit status: 0 if the run is as expected, or the file is written, 1 if the run
 is not as expected, 2 if the command is wrong, or a path cannot be read"""
+USAGE = "toyspec expect [OPTION…] write|check RUN… [FILE]"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec expect [OPTION…] write|check RUN… [FILE]"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
+    """Add arguments to *parser*."""
     parser.is_intermixed = True
     parser.add_argument("action", choices=("write", "check"), help="what to do")
     parser.add_argument("places", metavar="RUN|FILE", nargs="*", type=public, help="runs; with check, the file last")
@@ -103,8 +101,7 @@ def configure(parser: Parser) -> None:
         help="with check: text, annotations of a GitHub workflow, or a summary in Markdown; default: text",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    add_profile(parser)
-    add_dialect(parser)
+    add_reading(parser)
     add_color(parser)
 
 

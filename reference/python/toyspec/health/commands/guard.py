@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
 _POLL_SECONDS = 1.0
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Watch over runs while they are written, by health rules: those of toyspec.toml,
 else the preset default. Each incident is one line on standard error, and goes
 to the [[alerts]] of toyspec.toml: commands that get it as JSON.
@@ -28,7 +28,7 @@ RUNS is a run, or a directory in which runs are or will be, of any program. The
 watch ends when the runs that it found have ended. Nothing is written into them:
 only the program itself writes alerts into its log, with start_run(health=True)."""
 
-_EPILOG = """\
+EPILOG = """\
 exit status:
   0  no alert was at or above --fail-on
   1  an alert was at or above --fail-on
@@ -37,13 +37,11 @@ exit status:
 examples:
   toyspec guard runs/
   toyspec guard --health-preset rl --idle-timeout 3600 runs/"""
+USAGE = "toyspec guard [OPTION…] RUNS"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec guard [OPTION…] RUNS"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
+    """Add arguments to *parser*."""
     parser.add_argument("runs", metavar="RUNS", help="a run, or a directory with runs, which need not exist yet")
     parser.add_argument(
         "--health-preset", metavar="NAME", choices=PRESETS, help=f"rules to use instead: {', '.join(PRESETS)}"

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from toyspec.core.writing.events import Reason
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Run COMMAND, print what it prints, and write a run from the lines that have
 numbers: JSON objects with a step, lines such as "step 10 loss=2.5 lr=3e-4",
 and the output of known programs. Without COMMAND, standard input is read."""
 
-_EPILOG = """\
+EPILOG = """\
 The run ends as the command ends: completed with exit status 0, interrupted by
 Ctrl-C, else errored. From standard input that is not known, so the run ends as
 completed when the input ends.
@@ -45,13 +45,11 @@ examples:
 
 _BLOCK_BYTES = 1 << 16
 _PATTERN = "own-pattern"
+USAGE = "toyspec capture [OPTION…] [-- COMMAND…]"
 
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and examples to *parser*."""
-    parser.usage = "toyspec capture [OPTION…] [-- COMMAND…]"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
     parser.add_argument("words", metavar="COMMAND", nargs="*", default=[], help="the program and its arguments")
     parser.add_argument(
         "--root", metavar="DIR", type=local_path, default="runs", help="directory of all runs; default: runs"

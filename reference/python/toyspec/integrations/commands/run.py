@@ -15,13 +15,13 @@ from toyspec.integrations import standing_in
 if TYPE_CHECKING:
     from argparse import Namespace
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Run COMMAND, in which wandb, mlflow and tensorboard are toyspec: what the
 program logs to them becomes runs below DIR, and nothing leaves the machine. The
 program does not change, nor does its environment; the real packages need not be
 there."""
 
-_EPILOG = """\
+EPILOG = """\
 What toyspec does not log, such as artifacts, is taken and counted in the log.
 Python that the program starts itself, as torchrun does, has the stand-ins too.
 toyspec must be installed for the Python that runs.
@@ -33,13 +33,11 @@ examples:
   toyspec run -- python train.py --report_to wandb
   toyspec run --as wandb --root runs/sweep -- torchrun train.py
   WANDB_MODE=disabled toyspec run -- pytest"""
+USAGE = "toyspec run [OPTION…] -- COMMAND…"
 
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and examples to *parser*."""
-    parser.usage = "toyspec run [OPTION…] -- COMMAND…"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
     parser.add_argument("words", metavar="COMMAND", nargs="*", default=[], help="the program and its arguments")
     parser.add_argument(
         "--as",

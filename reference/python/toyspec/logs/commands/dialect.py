@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 10
 _MOST_SEEN = 3
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+USAGE = "toyspec dialect [OPTION…] new FILE"
+DESCRIPTION = (
+    "Propose how to read a log that toyspec does not know, by how its lines behave:\n"
+    "which number is the step, which are metrics, and under which names. Without\n"
+    "--write nothing changes: the dialect, the first rows and what is left out are\n"
+    "printed."
+)
+EPILOG = "examples:\n  toyspec dialect new train.log\n  toyspec dialect --step iter --write new train.log"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec dialect [OPTION…] new FILE"
-    parser.description = (
-        "Propose how to read a log that toyspec does not know, by how its lines behave:\n"
-        "which number is the step, which are metrics, and under which names. Without\n"
-        "--write nothing changes: the dialect, the first rows and what is left out are\n"
-        "printed."
-    )
-    parser.epilog = "examples:\n  toyspec dialect new train.log\n  toyspec dialect --step iter --write new train.log"
+    """Add arguments to *parser*."""
     parser.add_argument("action", metavar="new", choices=["new"], help="propose a dialect for FILE")
     parser.add_argument("file", metavar="FILE", type=local_path, help="the log")
     parser.add_argument("--write", action="store_true", help=f"add the dialect to {FILE}; none is overwritten")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toyspec.stores.run_sync import RunResult, SyncReport
     from toyspec.stores.syncing import Syncing
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Send what the runs below RUNS have and PLACE lacks, and end. With --watch, go
 on until Ctrl-C, or until a single run has ended. PLACE is s3://, gs://, az://
 or a directory. The run RUNS/a becomes PLACE/a; if RUNS is one run, PLACE is
@@ -41,7 +41,7 @@ D for D seconds at the latest.
 The log of a run is sent: the streams of all ranks, their side files, media,
 annotations, run.json, flow.json and the seal. --all sends all other files too."""
 
-_EPILOG = """\
+EPILOG = """\
 Credentials are those of the environment, for example AWS_ACCESS_KEY_ID. Stores
 need the extra remote: python -m pip install 'toyspec[remote]'.
 
@@ -58,13 +58,11 @@ examples:
 _EVERY_SECONDS = 10.0
 # A page of a list has so many: fewer cost no request of their own.
 _WORTH_SAYING = 1000
+USAGE = "toyspec sync [OPTION…] RUNS PLACE"
 
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and examples to *parser*."""
-    parser.usage = "toyspec sync [OPTION…] RUNS PLACE"
-    parser.description = _DESCRIPTION
-    parser.epilog = _EPILOG
     parser.add_argument("runs", metavar="RUNS", type=local_path, help="a directory of runs, or one run")
     parser.add_argument("place", metavar="PLACE", help="where they are kept, too")
     parser.add_argument("--watch", action="store_true", help="go on until Ctrl-C; with --json, a line for each pass")

@@ -52,7 +52,7 @@ RUNS = "runs"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _DEFAULT = TrainingSettings()
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Train a small language model on a short text, from scratch, on the CPU, in
 seconds, and write the run as a bundle: events.jsonl, metrics.jsonl and
 checkpoints in weights/. Equal settings give equal losses on one machine."""
@@ -81,8 +81,7 @@ examples:
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.description = _DESCRIPTION
+    """Add arguments to *parser*."""
     parser.epilog = _EPILOG.format(metrics="\n".join(f"  {name:<11}{use}" for name, use in METRICS.items()))
     parser.add_argument(
         "--out", metavar="DIR", type=local_path, help=f"the run directory; default: {RUNS}/mlp-DATE-NUMBER"

@@ -49,30 +49,32 @@ class _PlottedRun(NamedTuple):
     summary: RunSummary
 
 
+USAGE = "toyspec plot [OPTION…] RUN… -o FILE"
+DESCRIPTION = (
+    "Draw curves of runs as SVG, PNG or PDF, for a paper or a pull request: a panel\n"
+    "for each metric, a curve for each run. Where a point stands for many, a band\n"
+    "shows their extremes, so that no spike is lost. Crosses are values that are not\n"
+    "finite, dashed lines unreadable lines, dotted lines resumptions, and faint\n"
+    "dashes what a later attempt did again. A mean is dashed, with `3 of 5` at it,\n"
+    "where some of its runs have no value. Equal runs give equal files.\n"
+    "\n"
+    "Runs that `toyspec annotate` hides are left out, unless a filter asks for them.\n"
+    "What is not drawn is reported.\n"
+    "\n"
+    "Needs matplotlib: python -m pip install 'toyspec[plot]'."
+)
+EPILOG = (
+    "examples:\n"
+    "  toyspec plot runs/llama-001 -o loss.svg\n"
+    "  toyspec plot runs/ --metric loss --metric val/acc --log -o sweep.png\n"
+    "  toyspec plot runs/ --where 'lr < .1' --mean-by group --smooth .9 -o mean.svg\n"
+    "  toyspec plot runs/ --mean-over seed --band se -o seeds.pdf\n"
+    "  toyspec plot runs/a runs/b --x time -o curves.pdf"
+)
+
+
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec plot [OPTION…] RUN… -o FILE"
-    parser.description = (
-        "Draw curves of runs as SVG, PNG or PDF, for a paper or a pull request: a panel\n"
-        "for each metric, a curve for each run. Where a point stands for many, a band\n"
-        "shows their extremes, so that no spike is lost. Crosses are values that are not\n"
-        "finite, dashed lines unreadable lines, dotted lines resumptions, and faint\n"
-        "dashes what a later attempt did again. A mean is dashed, with `3 of 5` at it,\n"
-        "where some of its runs have no value. Equal runs give equal files.\n"
-        "\n"
-        "Runs that `toyspec annotate` hides are left out, unless a filter asks for them.\n"
-        "What is not drawn is reported.\n"
-        "\n"
-        "Needs matplotlib: python -m pip install 'toyspec[plot]'."
-    )
-    parser.epilog = (
-        "examples:\n"
-        "  toyspec plot runs/llama-001 -o loss.svg\n"
-        "  toyspec plot runs/ --metric loss --metric val/acc --log -o sweep.png\n"
-        "  toyspec plot runs/ --where 'lr < .1' --mean-by group --smooth .9 -o mean.svg\n"
-        "  toyspec plot runs/ --mean-over seed --band se -o seeds.pdf\n"
-        "  toyspec plot runs/a runs/b --x time -o curves.pdf"
-    )
+    """Add arguments to *parser*."""
     parser.add_argument(
         "runs", metavar="RUN", nargs="+", type=public, help="runs, streams, or directories with runs, also s3://…"
     )

@@ -18,17 +18,17 @@ from toyspec.health.options import all_rules
 
 if TYPE_CHECKING:
     from argparse import Namespace
+USAGE = "toyspec report [OPTION…] RUN… -o FILE"
+DESCRIPTION = (
+    "Write runs as one HTML page that any browser shows offline: the same views as\n"
+    "`toyspec view`, with the data in the page. Each curve has at most --buckets\n"
+    "buckets with their minimum and maximum, so that no spike is lost."
+)
+EPILOG = "examples:\n  toyspec report runs/ -o report.html"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec report [OPTION…] RUN… -o FILE"
-    parser.description = (
-        "Write runs as one HTML page that any browser shows offline: the same views as\n"
-        "`toyspec view`, with the data in the page. Each curve has at most --buckets\n"
-        "buckets with their minimum and maximum, so that no spike is lost."
-    )
-    parser.epilog = "examples:\n  toyspec report runs/ -o report.html"
+    """Add arguments to *parser*."""
     parser.add_argument(
         "runs", metavar="RUN", nargs="+", help="run directories, streams, directories of runs, addresses"
     )

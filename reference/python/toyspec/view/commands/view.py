@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 
 _DEFAULT_PORT = 6080
 _LAST_PORT = 65535
+USAGE = "toyspec view [OPTION…] [ROOT…]"
+DESCRIPTION = (
+    "Show the runs below each ROOT in the browser: the table of runs, their curves,\n"
+    "one run, and comparisons. Live runs are followed. Ends with Ctrl-C.\n"
+    "\n"
+    "A ROOT is a directory, a run, or an address such as s3://bucket/runs. Of\n"
+    "several, each is shown under its name, which NAME=ROOT chooses. A store is asked\n"
+    "every two seconds for the runs that change and every ten for new ones; of an\n"
+    "object above 256 KiB only both ends are read, until its curves are looked at.\n"
+    "\n"
+    "Only this machine can open the page, unless --host names an address that others\n"
+    "reach; the printed address then has a token, without which nothing is shown.\n"
+    "The page only reads: `toyspec annotate` names, tags, stars and hides runs, and\n"
+    "the page shows it at once.\n"
+    "Curves are kept in a cache, so that a second start is faster: TOYSPEC_CACHE\n"
+    "names its directory, by default toyspec in the user's own cache."
+)
+EPILOG = (
+    "examples:\n"
+    "  toyspec view runs/\n"
+    "  toyspec view --port 0 --open runs/\n"
+    "  toyspec view here=runs/ team=s3://bucket/runs\n"
+    "  ssh -L 6080:localhost:6080 host toyspec view runs/"
+)
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec view [OPTION…] [ROOT…]"
-    parser.description = (
-        "Show the runs below each ROOT in the browser: the table of runs, their curves,\n"
-        "one run, and comparisons. Live runs are followed. Ends with Ctrl-C.\n"
-        "\n"
-        "A ROOT is a directory, a run, or an address such as s3://bucket/runs. Of\n"
-        "several, each is shown under its name, which NAME=ROOT chooses. A store is asked\n"
-        "every two seconds for the runs that change and every ten for new ones; of an\n"
-        "object above 256 KiB only both ends are read, until its curves are looked at.\n"
-        "\n"
-        "Only this machine can open the page, unless --host names an address that others\n"
-        "reach; the printed address then has a token, without which nothing is shown.\n"
-        "The page only reads: `toyspec annotate` names, tags, stars and hides runs, and\n"
-        "the page shows it at once.\n"
-        "Curves are kept in a cache, so that a second start is faster: TOYSPEC_CACHE\n"
-        "names its directory, by default toyspec in the user's own cache."
-    )
-    parser.epilog = (
-        "examples:\n"
-        "  toyspec view runs/\n"
-        "  toyspec view --port 0 --open runs/\n"
-        "  toyspec view here=runs/ team=s3://bucket/runs\n"
-        "  ssh -L 6080:localhost:6080 host toyspec view runs/"
-    )
+    """Add arguments to *parser*."""
     add_roots(parser)
     parser.add_argument(
         "--port",

@@ -11,25 +11,25 @@ from toyspec.view.commands.view import add_roots, catalog_of, names_of, require_
 
 if TYPE_CHECKING:
     from argparse import Namespace
+USAGE = "toyspec watch [OPTION…] [ROOT…]"
+DESCRIPTION = (
+    "Watch runs in the terminal while they are written: a table of the runs below\n"
+    "each ROOT, and the curves of those that are selected, over each other. It needs\n"
+    "80 columns and 24 lines, and works over SSH. A ROOT is a directory, a run, or an\n"
+    "address; of several, each is shown under its name, which NAME=ROOT chooses.\n"
+    "\n"
+    "The last line has the keys: j and k move, space selects, / filters, m shows the\n"
+    "next metric, l is log scale, q quits. No spike is lost; \N{MULTIPLICATION SIGN} is not finite, ¦\n"
+    "unreadable lines, ┊ resumed. To compare settings and results, use\n"
+    "`toyspec compare`.\n"
+    "\n"
+    "Needs Textual: python -m pip install 'toyspec[tui]'."
+)
+EPILOG = "examples:\n  toyspec watch runs/\n  ssh -t host toyspec watch runs/llama-001"
 
 
 def configure(parser: Parser) -> None:
-    """Add description, arguments and an example to *parser*."""
-    parser.usage = "toyspec watch [OPTION…] [ROOT…]"
-    parser.description = (
-        "Watch runs in the terminal while they are written: a table of the runs below\n"
-        "each ROOT, and the curves of those that are selected, over each other. It needs\n"
-        "80 columns and 24 lines, and works over SSH. A ROOT is a directory, a run, or an\n"
-        "address; of several, each is shown under its name, which NAME=ROOT chooses.\n"
-        "\n"
-        "The last line has the keys: j and k move, space selects, / filters, m shows the\n"
-        "next metric, l is log scale, q quits. No spike is lost; \N{MULTIPLICATION SIGN} is not finite, ¦\n"
-        "unreadable lines, ┊ resumed. To compare settings and results, use\n"
-        "`toyspec compare`.\n"
-        "\n"
-        "Needs Textual: python -m pip install 'toyspec[tui]'."
-    )
-    parser.epilog = "examples:\n  toyspec watch runs/\n  ssh -t host toyspec watch runs/llama-001"
+    """Add arguments to *parser*."""
     add_roots(parser)
     add_dialect(parser)
 
