@@ -22,6 +22,7 @@ _TITLES = {
     "health": "Watch over",
     "catalog": "Catalog",
     "expect": "Expect and bisect",
+    "logs": "Logs of other programs",
     "convert": "Import and export",
     "integrations": "Run and capture",
     "trainer": "Train",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -15,7 +16,9 @@ from toyspec.core.command_line.arguments import settings
 from toyspec.core.command_line.figures import counted, figure, shown
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
 from toyspec.core.command_line.terminal import tell
+from toyspec.core.directories import directory_of
 from toyspec.core.escaping import printable, shortened
+from toyspec.core.files import open_file
 from toyspec.core.reading.configuration import FILE
 from toyspec.core.reading.log_detection import CONSOLE_BYTES, DialectChoice
 from toyspec.core.reading.reader import read
@@ -79,8 +82,11 @@ def run(options: Namespace) -> int:
         sys.stdout.write(f"step {row.step}  {values}\n")
     sys.stdout.writelines(f"left out: {shortened(printable(text))}\n" for text in proposal.left_out)
     if options.write:
-        with open(path, "a", encoding="utf-8", newline="\n") as file:
-            file.write(f"\n{table}")
+        before = b""
+        with contextlib.suppress(FileNotFoundError), open_file(path) as settings_file:
+            before = settings_file.read()
+        with directory_of(path) as (directory, file):
+            directory.replace(file, [before, f"\n{table}".encode()])
     kept = f"wrote dialects.{name} to" if options.write else "--write adds it to"
     doubt = "sure" if proposal.sure else "not sure: compare the rows with the log"
     sys.stdout.write(f"{counted(len(rows), 'row')} with values; {doubt}; {kept} {shown(path)}\n")
