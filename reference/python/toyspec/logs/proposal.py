@@ -31,7 +31,7 @@ _TOKEN = re.compile(
     rf"|(?<![\w.])(?P<number>{_FIGURE})(?![\d.]*[A-Za-z_]\w*\d|\.\d)"
 )
 _WORDS = re.compile(r"[^\W\d_][\w./%@-]*(?:[ _-][^\W\d_][\w./%@-]*)*")
-_ARROW = re.compile(r"([^\W\d_][\w ./-]*?)\s*(?:→|->|=>)")
+_ARROW = re.compile(r"([^\W\d_][\w ./-]*?)\s*(?:→|->|=>)(?=\s*[^\W\d_])")
 _MARKS = re.compile(r"[,;|()\[\]{}]|[.:]\s")
 _STEP = re.compile(rf"(?i)(?:^|[^a-z])(?:{STEP_WORD}|tick|trials?|gen(?:eration)?|kimg|frames?|timesteps?)(?:[^a-z]|$)")
 _RATE = re.compile(r"(?i)(?:^|[^a-z])lr|rate|decay|^wd$")
