@@ -86,17 +86,34 @@ def test_notes_and_findings_of_selected_runs_are_flagged(opened: Opened) -> None
 
 
 def test_toolbar_of_a_phone_takes_one_line(opened: Opened) -> None:
-    """What is rarely used is behind a button, which counts what differs from the start."""
+    """What is rarely used is behind a button, which counts what differs from the start; so is the list of runs."""
     page, _ = opened([MadeRun("a", {"loss": falling(20)})], "#charts?log=y", PHONE)
     drawn(page)
     toolbar = page.get_by_role("toolbar", name="Charts")
-    assert toolbar.evaluate("(element) => element.offsetHeight") < 64
+    assert toolbar.evaluate("(element) => element.offsetHeight") < 2 * 44, "each target is 44 px high"
     expect(page.get_by_text("Log x")).to_be_hidden()
     # That axis is there where a run defines one.
-    assert page.get_by_label("Axis x").locator("option[value=defined]").get_attribute("hidden") is not None
+    expect(page.get_by_label("Axis x").locator("option[value=defined]")).to_have_count(0)
     page.get_by_role("button", name="Options (1)").click()
     page.get_by_label("Log x").check()
     expect(page.get_by_role("button", name="Options (2)")).to_be_visible()
+    runs = page.get_by_role("complementary", name="Runs")
+    expect(runs).to_be_hidden()
+    page.get_by_role("button", name="Runs", exact=True).click()
+    expect(runs).to_be_visible()
+
+
+def test_width_of_the_list_is_remembered(opened: Opened) -> None:
+    """Its edge is dragged, and is there when the page is opened again."""
+    page, _ = opened([MadeRun("a", {"loss": falling(20)})], "#charts")
+    grip = page.get_by_role("separator", name="Width of the list")
+    grip.hover()
+    page.mouse.down()
+    page.mouse.move(500, 400, steps=3)
+    page.mouse.up()
+    page.reload()
+    expect(grip).to_have_attribute("aria-valuenow", "500")
+    expect(page.locator(".side")).to_have_css("width", "500px")
 
 
 @pytest.mark.parametrize("width", [1280, 1440, 1920])

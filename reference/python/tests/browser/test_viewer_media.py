@@ -100,10 +100,9 @@ def test_alert_is_a_flag_on_the_chart_of_its_metric(opened: Opened) -> None:
     expect(page.locator("#part-alerts")).to_contain_text("step 26 · loss = 9 · threshold 4")
     for at, count in ((0, 1), (1, 0)):
         overlay = page.locator(".chart-overlay").nth(at)
-        overlay.scroll_into_view_if_needed()
-        box = overlay.bounding_box()
-        assert box
-        page.mouse.move(box["x"] + 58 + (box["width"] - 72) * 25 / 49, box["y"] + 100)
+        width = overlay.evaluate("(element) => element.clientWidth")
+        # Waits until the chart stays where it is.
+        overlay.hover(position={"x": 58 + (width - 72) * 25 / 49, "y": 100})
         expect(page.locator(".tooltip:not([hidden]) .tooltip-flag")).to_have_count(count)
 
 

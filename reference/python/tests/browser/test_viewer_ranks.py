@@ -76,6 +76,12 @@ def place(page: Page, at: float, value: float) -> tuple[float, float]:
     return across, box["top"] + box["height"] * (y["to"] - value) / (y["to"] - y["from"])
 
 
+def highest(page: Page) -> float:
+    """Return the value at the upper edge of the first chart."""
+    plot = json.loads(page.locator(".chart-canvas").first.get_attribute("data-plot") or "")
+    return float(plot["y"]["to"])
+
+
 def is_painted(page: Page, colour: str, distance: int, *wanted: tuple[float, float]) -> bool:
     """Return whether the first chart has *colour* at one of the points *wanted*, or gets it soon."""
 
@@ -112,8 +118,9 @@ def require_fork(page: Page) -> None:
     expect(page.locator(".facts")).to_contain_text("parent at step 100")
     expect(page.locator(".relatives")).to_contain_text("parent up to step 100, where this run was forked from it")
     assert is_painted(page, "--run-3", 60, *((at, 1.0) for at in range(50, 60))), "dashes of the parent"
-    border, _ = place(page, 100, 1.0)
-    assert max(x for x, _ in pixels(page, "--run-3", 60)) <= border + 2
+    (border, _), (end, _) = place(page, 100, 1.0), place(page, STEPS, 1.0)
+    # The name of the parent is after the end of the axis.
+    assert max(x for x, _ in pixels(page, "--run-3", 60) if x <= end) <= border + 2
     page.wait_for_function("() => document.querySelector('.media-stage img')?.naturalWidth === 24")
     expect(page.locator("#part-tables td")).to_have_text(["1", "<b>two</b>"])
 
@@ -128,7 +135,7 @@ def test_ranks_are_a_band_and_the_slowest_is_named(viewed: Viewed, ranked: Path)
     expect(page.locator(".relatives")).to_contain_text("rank 3")
     choice.select_option("rank 0 alone")
     charted(page, "loss by step, 1 run.")
-    assert "ranks=first" in page.url
+    expect(page).to_have_url(re.compile("ranks=first"))
     expect(page.locator(".chart .unseen tbody tr").first).to_contain_text("parent")
 
 
@@ -143,6 +150,8 @@ def test_ranks_of_several_runs_are_drawn(viewed: Viewed, ranked: Path) -> None:
     assert number
     colour = f"--run-{number[1]}"
     assert is_painted(page, colour, 90, (60, 2.5)), "the mean of 1, 2, 3 and 4"
+    assert is_painted(page, "--spike", 60, (SPIKE, highest(page))), "the spike of rank 3, whose curve is folded"
+    page.get_by_role("button", name="1 curve leaves ↑").click()
     assert is_painted(page, "--spike", 60, (SPIKE, 8.9)), "the spike of rank 3"
     choice = page.get_by_label("How ranks are shown")
     choice.select_option("each rank")
