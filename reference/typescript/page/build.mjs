@@ -12,7 +12,7 @@ const docs = join(page, "../../../docs");
 const out = join(docs, "assets/checker");
 
 async function bundled(name, define = {}) {
-  const options = { bundle: true, format: "iife", target: "es2022", minify: true, write: false, define, loader: { ".svg": "dataurl" } };
+  const options = { bundle: true, format: "iife", target: "es2022", minify: true, write: false, define };
   const { outputFiles } = await build({ entryPoints: [join(page, name)], ...options });
   return outputFiles[0].text;
 }
@@ -33,7 +33,9 @@ const code = (await bundled("../../viewer/src/site.ts", { WORKER_SOURCE: JSON.st
 const digest = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 // A link may name the address of a log (#url=); a log has no way to name one.
 const policy = `default-src 'none'; script-src ${digest(code)}; style-src ${digest(css)}; worker-src blob:; connect-src 'self' https:; img-src data: blob:; media-src data: blob:; base-uri 'none'; form-action 'none'`;
+const mark = encodeURIComponent(readFileSync(join(docs, "assets/mark.svg"), "utf8").trim());
 const shown = readFileSync(join(viewer, "index.html"), "utf8")
+  .replace("data:,", `data:image/svg+xml,${mark}`)
   .replace(/(Content-Security-Policy" content=")[^"]*/, (_, start) => start + policy)
   .replace("<title>toyspec</title>", "<title>See your runs – toyspec</title>")
   .replace('<link rel="stylesheet" href="app.css">', () => `<style>${css}</style>`)

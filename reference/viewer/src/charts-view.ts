@@ -37,34 +37,34 @@ const REFRESH_MS = 2000;
 
 export class ChartsView implements Showing {
   readonly element: HTMLElement;
-  private readonly table: RunTable;
-  private readonly toolbar: Toolbar;
-  private readonly grid: Grid;
-  private readonly ranks: ShownRanks;
-  private readonly relativesLine: RelativesLine;
+  readonly #table: RunTable;
+  readonly #toolbar: Toolbar;
+  readonly #grid: Grid;
+  readonly #ranks: ShownRanks;
+  readonly #relativesLine: RelativesLine;
 
   private readonly store: Store;
 
   constructor(setting: Setting) {
     this.store = setting.store;
-    this.table = new RunTable(setting, true);
-    this.toolbar = new Toolbar(setting.store);
-    const flags = new SelectedFlags(setting.store, () => this.grid.update());
-    this.ranks = new ShownRanks(setting.store, () => this.draw());
-    this.relativesLine = new RelativesLine(setting.store);
-    this.grid = new Grid(setting.store, { ...setting, flags: () => flags.shown(), relatives: () => this.ranks.relatives });
+    this.#table = new RunTable(setting, true);
+    this.#toolbar = new Toolbar(setting.store);
+    const flags = new SelectedFlags(setting.store, () => this.#grid.update());
+    this.#ranks = new ShownRanks(setting.store, () => this.#draw());
+    this.#relativesLine = new RelativesLine(setting.store);
+    this.#grid = new Grid(setting.store, { ...setting, flags: () => flags.shown(), relatives: () => this.#ranks.relatives });
     const opener = button("Runs", { class: "button side-opener", "aria-expanded": "false" }, () => opener.setAttribute("aria-expanded", String(this.element.classList.toggle("is-listing"))));
     this.element = html(
       "div",
       { class: "charts-view" },
       opener,
-      html("aside", { class: "side", "aria-label": "Runs" }, this.table.element, this.grip()),
-      html("div", { class: "charts-main" }, this.toolbar.element, this.relativesLine.element, this.grid.element),
+      html("aside", { class: "side", "aria-label": "Runs" }, this.#table.element, this.#grip()),
+      html("div", { class: "charts-main" }, this.#toolbar.element, this.#relativesLine.element, this.#grid.element),
     );
   }
 
   /** Returns the edge of the list, which is dragged or moved by arrows. */
-  private grip(): HTMLElement {
+  #grip(): HTMLElement {
     const grip = html("div", { class: "side-grip", role: "separator", tabindex: 0, "aria-orientation": "vertical", "aria-label": "Width of the list", "aria-valuemin": SIDE.least, title: "Drag to make the list wider; a double click takes the usual width" });
     const take = (pixels: number) => {
       const width = Math.round(Math.min(Math.max(pixels, SIDE.least), innerWidth * SIDE.share));
@@ -85,22 +85,22 @@ export class ChartsView implements Showing {
   }
 
   update({ runs, state }: Changed): void {
-    if (runs || state) this.table.update();
-    this.toolbar.update();
-    this.ranks.update();
-    this.draw();
+    if (runs || state) this.#table.update();
+    this.#toolbar.update();
+    this.#ranks.update();
+    this.#draw();
   }
 
   show(isShown: boolean): void {
-    this.ranks.isShown = isShown;
-    this.grid.show(isShown);
+    this.#ranks.isShown = isShown;
+    this.#grid.show(isShown);
   }
 
-  private draw(): void {
+  #draw(): void {
     const { store } = this;
     const { isCrowded } = store;
-    this.relativesLine.update(this.ranks.relatives, onlyShown(store) ? undefined : severalRanks(isCrowded ? store.shownOverAll : store.shown, store.state, isCrowded));
-    this.grid.update();
+    this.#relativesLine.update(this.#ranks.relatives, onlyShown(store) ? undefined : severalRanks(isCrowded ? store.shownOverAll : store.shown, store.state, isCrowded));
+    this.#grid.update();
   }
 }
 
@@ -109,7 +109,7 @@ class ShownRanks {
   relatives: Relatives = NONE;
   isShown = false;
   private run = "";
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly store: Store,
@@ -117,9 +117,9 @@ class ShownRanks {
   ) {
     store.listenToGrowth((id) => {
       if (id !== this.run || this.relatives.ranks === null) return;
-      this.timer ??= setTimeout(() => {
-        this.timer = undefined;
-        if (this.isShown) this.load();
+      this.#timer ??= setTimeout(() => {
+        this.#timer = undefined;
+        if (this.isShown) this.#load();
       }, REFRESH_MS);
     });
   }
@@ -129,10 +129,10 @@ class ShownRanks {
     if (id === this.run) return;
     this.run = id;
     this.relatives = NONE;
-    if (id !== "") this.load();
+    if (id !== "") this.#load();
   }
 
-  private load(): void {
+  #load(): void {
     const { run } = this;
     const take = (relatives: Relatives) => {
       if (run !== this.run) return;

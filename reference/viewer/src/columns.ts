@@ -5,14 +5,12 @@ import { COUNTS, TITLES } from "./generated/runs.js";
 import { MINOR, rankedMetrics } from "./metric-ranks.js";
 import type { Goal, Run } from "./protocol.js";
 import { fieldOf, settingsOf, stateText, varietyOf } from "./run-fields.js";
-import { counted, duration, grouped, moment, plain, short, size, valueText } from "./text.js";
+import { duration, findingsLine, grouped, moment, plain, short, size, valueText } from "./text.js";
 
 export interface Column {
   /** As in the address: `name`, `config.NAME`, `best.NAME`, … */
   id: string;
   title: string;
-  /** In pixels. */
-  width: number;
   isNumber: boolean;
   text(run: Run): string;
   /** What is said under the pointer, where the text does not say it all. */
@@ -21,34 +19,34 @@ export interface Column {
   key(run: Run): Value | undefined;
 }
 
-function fixed(id: string, title: string, width: number, text: (run: Run) => string, isNumber = false): Column {
-  return { id, title, width, isNumber, text, key: (run) => fieldOf(run, id) as Value | undefined };
+function fixed(id: string, title: string, text: (run: Run) => string, isNumber = false): Column {
+  return { id, title, isNumber, text, key: (run) => fieldOf(run, id) as Value | undefined };
 }
 
 const seconds = ({ seconds }: Run) => (seconds === null ? "" : duration(seconds));
 
 const FIXED: readonly Column[] = [
-  fixed("name", "Run", 240, (run) => plain(run.name)),
-  fixed("path", TITLES.path, 190, (run) => plain(run.id)),
-  fixed("curve", "Curve", 110, () => ""),
-  fixed("starred", TITLES.starred, 74, (run) => (run.starred ? "★" : "")),
-  fixed("state", TITLES.state, 126, stateText),
-  fixed("root", "Root", 110, (run) => plain(run.root ?? "")),
-  fixed("group", TITLES.group, 110, (run) => plain(run.group ?? "")),
-  fixed("tags", TITLES.tags, 130, (run) => plain(run.tags.join(", "))),
-  fixed("notes", TITLES.notes, 200, (run) => plain(run.notes ?? "")),
-  fixed("profile", TITLES.profile, 104, (run) => plain(run.profile ?? run.dialect ?? "")),
-  fixed("started", TITLES.started_at, 118, (run) => moment(run.started_at, "short")),
-  fixed("reason", TITLES.reason, 110, (run) => plain(run.reason ?? "")),
-  fixed("error", TITLES.error, 200, (run) => plain(run.error ?? "")),
-  fixed("took", TITLES.seconds, 104, seconds, true),
-  fixed("steps", TITLES.last_step, 88, (run) => (run.last_step === null ? "" : grouped(run.last_step)), true),
-  fixed("progress", TITLES.progress, 108, (run) => (run.progress === null ? "" : `${Math.round(run.progress * 100)} %`), true),
-  fixed("remaining", TITLES.remaining, 104, ({ remaining }) => (remaining === null ? "" : duration(remaining)), true),
-  fixed("size", TITLES.bytes, 80, (run) => size(run.bytes), true),
-  fixed("findings", COUNTS.findings, 128, findingsText),
-  fixed("alerts", COUNTS.alerts, 84, (run) => countText(run.alerts), true),
-  fixed("open_alerts", COUNTS.open_alerts, 118, (run) => countText(run.open_alerts), true),
+  fixed("name", "Run", (run) => plain(run.name)),
+  fixed("path", TITLES.path, (run) => plain(run.id)),
+  fixed("curve", "Curve", () => ""),
+  fixed("starred", TITLES.starred, (run) => (run.starred ? "★" : "")),
+  fixed("state", TITLES.state, stateText),
+  fixed("root", "Root", (run) => plain(run.root ?? "")),
+  fixed("group", TITLES.group, (run) => plain(run.group ?? "")),
+  fixed("tags", TITLES.tags, (run) => plain(run.tags.join(", "))),
+  fixed("notes", TITLES.notes, (run) => plain(run.notes ?? "")),
+  fixed("profile", TITLES.profile, (run) => plain(run.profile ?? run.dialect ?? "")),
+  fixed("started", TITLES.started_at, (run) => moment(run.started_at, "short")),
+  fixed("reason", TITLES.reason, (run) => plain(run.reason ?? "")),
+  fixed("error", TITLES.error, (run) => plain(run.error ?? "")),
+  fixed("took", TITLES.seconds, seconds, true),
+  fixed("steps", TITLES.last_step, (run) => (run.last_step === null ? "" : grouped(run.last_step)), true),
+  fixed("progress", TITLES.progress, (run) => (run.progress === null ? "" : `${Math.round(run.progress * 100)} %`), true),
+  fixed("remaining", TITLES.remaining, ({ remaining }) => (remaining === null ? "" : duration(remaining)), true),
+  fixed("size", TITLES.bytes, (run) => size(run.bytes), true),
+  fixed("findings", COUNTS.findings, ({ findings }) => findingsLine(findings, ["error", "warning"])),
+  fixed("alerts", COUNTS.alerts, (run) => countText(run.alerts), true),
+  fixed("open_alerts", COUNTS.open_alerts, (run) => countText(run.open_alerts), true),
 ];
 
 const countText = (count: number | null | undefined): string => (count == null ? "" : grouped(count));
@@ -58,17 +56,8 @@ export function isNamed(run: Run): boolean {
   return run.name !== run.id && run.name !== run.id.slice(run.id.lastIndexOf("/") + 1);
 }
 
-/** Returns the counts of findings in words. */
-export function findingsText({ findings }: Run): string {
-  if (!findings) return "";
-  const parts = (["error", "warning"] as const).filter((severity) => findings[severity] > 0).map((severity) => counted(findings[severity], severity));
-  return parts.join(", ");
-}
-
 const KINDS = { config: "", last: "", best: "best " } as const;
 
-/** Pixels of a number, of a letter of a heading, and of the widest column of a setting or a metric. */
-const [NUMBER_WIDTH, LETTER_WIDTH, MOST_WIDTH] = [88, 8, 200];
 /** A longer number is written with an exponent: in a cell it would lose its last digits. */
 const MOST_DIGITS = 9;
 
@@ -80,7 +69,7 @@ export function columnOf(id: string): Column | null {
   if (kind === undefined || name === undefined) return null;
   const title = `${KINDS[kind as keyof typeof KINDS]}${plain(name, 60)}`;
   return {
-    id, title, width: Math.min(Math.max(NUMBER_WIDTH, 36 + LETTER_WIDTH * title.length), MOST_WIDTH), isNumber: true,
+    id, title, isNumber: true,
     text: (run) => (isLost(run, name) && kind === "last" ? NOT_FINITE : `${cellText(fieldOf(run, id) as Value | undefined)}${isLost(run, name) && kind === "best" ? " ×" : ""}`),
     key: (run) => (isLost(run, name) && kind === "last" ? undefined : (fieldOf(run, id) as Value | undefined)),
     ...(kind === "best" ? { hint: (run: Run) => (isLost(run, name) ? `${cellText(fieldOf(run, id) as Value | undefined)}; the last value is not finite` : undefined) } : {}),

@@ -73,78 +73,78 @@ function tokens(expression: string): Token[] {
 }
 
 class Parser {
-  private at = 0;
-  private depth = 0;
+  #at = 0;
+  #depth = 0;
   readonly fields = new Map<string, number>();
 
   constructor(private readonly tokens: readonly Token[]) {}
 
   whole(): Holds {
-    const filter = this.either();
-    if (this.next.type !== "end") throw new ExpressionError(`${JSON.stringify(this.next.text)} was not expected here`, this.next.at);
+    const filter = this.#either();
+    if (this.#next.type !== "end") throw new ExpressionError(`${JSON.stringify(this.#next.text)} was not expected here`, this.#next.at);
     return filter;
   }
 
-  private get next(): Token {
-    return this.tokens[this.at]!;
+  get #next(): Token {
+    return this.tokens[this.#at]!;
   }
 
-  private isWord(word: string): boolean {
-    return this.next.type === "word" && this.next.text.toLowerCase() === word;
+  #isWord(word: string): boolean {
+    return this.#next.type === "word" && this.#next.text.toLowerCase() === word;
   }
 
-  private either(): Holds {
-    const parts = [this.both()];
-    while (this.isWord("or")) {
-      this.at++;
-      parts.push(this.both());
+  #either(): Holds {
+    const parts = [this.#both()];
+    while (this.#isWord("or")) {
+      this.#at++;
+      parts.push(this.#both());
     }
     return parts.length === 1 ? parts[0]! : (question) => parts.some((part) => part(question));
   }
 
-  private both(): Holds {
-    const parts = [this.one()];
+  #both(): Holds {
+    const parts = [this.#one()];
     for (;;) {
-      if (this.isWord("and")) this.at++;
-      else if (this.isWord("or") || this.next.type === "close" || this.next.type === "end") break;
-      parts.push(this.one());
+      if (this.#isWord("and")) this.#at++;
+      else if (this.#isWord("or") || this.#next.type === "close" || this.#next.type === "end") break;
+      parts.push(this.#one());
     }
     return parts.length === 1 ? parts[0]! : (question) => parts.every((part) => part(question));
   }
 
-  private one(): Holds {
-    if (++this.depth > DEEPEST) throw new ExpressionError(`more than ${DEEPEST} levels of parentheses and not`, this.next.at);
+  #one(): Holds {
+    if (++this.#depth > DEEPEST) throw new ExpressionError(`more than ${DEEPEST} levels of parentheses and not`, this.#next.at);
     try {
-      if (this.isWord("not") && this.tokens[this.at + 1]!.type !== "operator") {
-        this.at++;
-        const part = this.one();
+      if (this.#isWord("not") && this.tokens[this.#at + 1]!.type !== "operator") {
+        this.#at++;
+        const part = this.#one();
         return (question) => !part(question);
       }
-      return this.next.type === "open" ? this.inner() : this.comparison();
+      return this.#next.type === "open" ? this.#inner() : this.#comparison();
     } finally {
-      this.depth--;
+      this.#depth--;
     }
   }
 
-  private inner(): Holds {
-    const { at } = this.next;
-    this.at++;
-    const part = this.either();
-    if (this.next.type !== "close") throw new ExpressionError("this parenthesis is not closed", at);
-    this.at++;
+  #inner(): Holds {
+    const { at } = this.#next;
+    this.#at++;
+    const part = this.#either();
+    if (this.#next.type !== "close") throw new ExpressionError("this parenthesis is not closed", at);
+    this.#at++;
     return part;
   }
 
-  private comparison(): Holds {
-    const left = this.next;
+  #comparison(): Holds {
+    const left = this.#next;
     if (left.type !== "word" && left.type !== "text") throw new ExpressionError(`a name or a word was expected, found ${shown(left)}`, left.at);
-    this.at++;
-    if (this.next.type !== "operator") return this.words(left);
-    const operator = this.next.text;
-    this.at++;
-    const right = this.next;
+    this.#at++;
+    if (this.#next.type !== "operator") return this.#words(left);
+    const operator = this.#next.text;
+    this.#at++;
+    const right = this.#next;
     if (right.type !== "word" && right.type !== "text") throw new ExpressionError(`a value was expected after ${operator}, found ${shown(right)}`, right.at);
-    this.at++;
+    this.#at++;
     const compare = comparisonOf(operator, right);
     if (!this.fields.has(left.text)) this.fields.set(left.text, left.at);
     return ({ field }) => {
@@ -155,11 +155,11 @@ class Parser {
   }
 
   /** Returns the search for a word; refuses one that joins, and what another language compares by. */
-  private words(token: Token): Holds {
+  #words(token: Token): Holds {
     const word = lowered(token.text);
     if (token.type === "word" && (word === "and" || word === "or")) throw new ExpressionError(`a name or a word was expected, found ${shown(token)}`, token.at);
-    const before = this.tokens[this.at - 2]?.type;
-    const isBetween = (before === "word" || before === "text" || before === "close") && ["word", "text", "open"].includes(this.next.type);
+    const before = this.tokens[this.#at - 2]?.type;
+    const isBetween = (before === "word" || before === "text" || before === "close") && ["word", "text", "open"].includes(this.#next.type);
     if (token.type === "word" && isBetween && FOREIGN.has(word))
       throw new ExpressionError(`${shown(token)} is not an operator here; write and, or, not, ~ for contains, and < <= > >= = !=, or quote the word`, token.at);
     return ({ text }) => text.includes(word);

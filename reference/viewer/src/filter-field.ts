@@ -16,48 +16,48 @@ const PAUSE_MS = 120;
 
 export class FilterField {
   readonly element: HTMLElement;
-  private readonly field = html("input", {
+  readonly #field = html("input", {
     type: "search", class: "field", placeholder: "Filter: llama  lr < 1e-3 and val/acc > .7", "aria-label": "Filter runs by words or comparisons",
     spellcheck: "false", autocomplete: "off", "aria-describedby": "filter-error", list: "filter-completions",
   });
-  private readonly offered = html("datalist", { id: "filter-completions" });
-  private readonly note = html("span", { class: "filter-note", role: "status" });
-  private readonly error = html("span", { class: "filter-error", id: "filter-error", role: "status" });
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #offered = html("datalist", { id: "filter-completions" });
+  readonly #note = html("span", { class: "filter-note", role: "status" });
+  readonly #error = html("span", { class: "filter-error", id: "filter-error", role: "status" });
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly store: Store) {
-    this.element = html("div", { class: "filter" }, this.field, this.offered, this.error, this.note);
-    this.field.addEventListener("focus", () => this.offer());
-    this.field.addEventListener("input", () => {
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => {
-        this.timer = undefined;
-        this.offer();
-        store.update({ filter: this.field.value }, { isSmall: true });
+    this.element = html("div", { class: "filter" }, this.#field, this.#offered, this.#error, this.#note);
+    this.#field.addEventListener("focus", () => this.#offer());
+    this.#field.addEventListener("input", () => {
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => {
+        this.#timer = undefined;
+        this.#offer();
+        store.update({ filter: this.#field.value }, { isSmall: true });
       }, PAUSE_MS);
     });
-    this.field.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") this.field.blur();
+    this.#field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") this.#field.blur();
     });
   }
 
   focus(): void {
-    this.field.focus();
-    this.field.select();
+    this.#field.focus();
+    this.#field.select();
   }
 
   update(): void {
     const { state, filterError } = this.store;
     // What was typed stays until it is searched for, even if the field has lost the focus.
-    if (document.activeElement !== this.field && this.timer === undefined) this.field.value = state.filter;
-    this.error.textContent = filterError ? `At character ${filterError.at + 1}: ${filterError.message}` : "";
-    this.note.textContent = filterError || this.store.uncounted === 0 ? "" : this.noteText();
-    this.field.setAttribute("aria-invalid", filterError ? "true" : "false");
+    if (document.activeElement !== this.#field && this.#timer === undefined) this.#field.value = state.filter;
+    this.#error.textContent = filterError ? `At character ${filterError.at + 1}: ${filterError.message}` : "";
+    this.#note.textContent = filterError || this.store.uncounted === 0 ? "" : this.#noteText();
+    this.#field.setAttribute("aria-invalid", filterError ? "true" : "false");
   }
 
   /** Offers fields, and after a comparison the values that runs have, each with the number of runs. */
-  private offer(): void {
-    const text = this.field.value;
+  #offer(): void {
+    const text = this.#field.value;
     const word = WORD.exec(text)![0];
     const before = text.slice(0, text.length - word.length);
     const runs = [...this.store.all.values()];
@@ -69,10 +69,10 @@ export class FilterField {
       else for (const name of new Set([...Object.keys(TITLES), ...Object.keys(run.config).map((key) => key.slice(key.lastIndexOf(".") + 1)), ...Object.keys(run.metrics)])) add(name);
     }
     const most = [...found].sort(([, a], [, b]) => b - a).slice(0, MOST_OFFERED);
-    fill(this.offered, ...most.map(([value, count]) => html("option", { value: before + value }, counted(count, "run"))));
+    fill(this.#offered, ...most.map(([value, count]) => html("option", { value: before + value }, counted(count, "run"))));
   }
 
-  private noteText(): string {
+  #noteText(): string {
     return `The alerts of ${counted(this.store.uncounted, "run")} are not counted here: \`toyspec ls\` counts them.`;
   }
 }

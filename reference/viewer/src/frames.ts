@@ -16,11 +16,11 @@ export interface AnyFrame {
 
 /** Puts frames together from pieces of any size. */
 export class FrameReader {
-  private rest = new Uint8Array(0);
+  #rest = new Uint8Array(0);
 
   /** Takes more bytes; returns the frames that are whole now. */
   feed(bytes: Uint8Array): AnyFrame[] {
-    const data = this.rest.length === 0 ? bytes : joined([this.rest, bytes]);
+    const data = this.#rest.length === 0 ? bytes : joined([this.#rest, bytes]);
     const found: AnyFrame[] = [];
     let at = 0;
     while (data.length - at >= PREFIX) {
@@ -35,13 +35,13 @@ export class FrameReader {
       found.push({ header: JSON.parse(text) as unknown, columns: own.byteOffset % 8 === 0 ? own : own.slice() });
       at = start + header + columns;
     }
-    this.rest = data.slice(at);
+    this.#rest = data.slice(at);
     return found;
   }
 
   /** Throws if the last frame is cut off. */
   finish(): void {
-    if (this.rest.length > 0) throw new Error(`the answer ends within a frame, after ${this.rest.length} bytes of it`);
+    if (this.#rest.length > 0) throw new Error(`the answer ends within a frame, after ${this.#rest.length} bytes of it`);
   }
 }
 

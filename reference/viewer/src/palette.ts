@@ -34,22 +34,22 @@ export function tintOf(share: number): string {
 export const GRADIENT = `linear-gradient(to right, ${STOPS.map((_, at) => tintOf(at / (STOPS.length - 1))).join(", ")})`;
 
 export class Palette {
-  private readonly slots = new Map<string, number>();
+  readonly #slots = new Map<string, number>();
 
   /** Frees the slots of runs that are no longer listed, and gives the others the first that are free. */
   give(ids: readonly string[]): void {
     const shown = new Set(ids);
-    for (const id of this.slots.keys()) if (!shown.has(id)) this.slots.delete(id);
-    const taken = new Set(this.slots.values());
+    for (const id of this.#slots.keys()) if (!shown.has(id)) this.#slots.delete(id);
+    const taken = new Set(this.#slots.values());
     let free = 0;
     for (const id of ids) {
-      if (this.slots.has(id)) continue;
+      if (this.#slots.has(id)) continue;
       while (taken.has(free)) free++;
-      this.slots.set(id, free++);
+      this.#slots.set(id, free++);
     }
   }
 
   look(id: string): Look {
-    return lookOf(this.slots.get(id) ?? 0);
+    return lookOf(this.#slots.get(id) ?? 0);
   }
 }

@@ -12,29 +12,29 @@ const [WIDTH, HEIGHT, BUCKETS] = [96, 22, 48];
 
 /** The curves of one metric, of the runs whose rows are in sight. */
 export class Sparks {
-  private curves: Curves | null = null;
-  private metric = "";
+  #curves: Curves | null = null;
+  #metric = "";
 
   /** *arrived* is called when there is more to draw. */
   constructor(
     private readonly setting: Setting,
     private readonly arrived: () => void,
   ) {
-    setting.store.listenToGrowth((run) => this.curves?.grow(run));
+    setting.store.listenToGrowth((run) => this.#curves?.grow(run));
   }
 
   want(metric: string, runs: readonly string[]): void {
-    if (metric !== this.metric || !this.curves) {
-      this.curves?.drop();
-      this.metric = metric;
-      this.curves = new Curves(metric, this.setting.store.backend, this.setting.queue, { arrived: (isWhole) => isWhole && this.arrived(), finished: this.arrived });
+    if (metric !== this.#metric || !this.#curves) {
+      this.#curves?.drop();
+      this.#metric = metric;
+      this.#curves = new Curves(metric, this.setting.store.backend, this.setting.queue, { arrived: (isWhole) => isWhole && this.arrived(), finished: this.arrived });
     }
-    this.curves.want({ runs, axis: "step", buckets: BUCKETS, range: null });
+    this.#curves.want({ runs, axis: "step", buckets: BUCKETS, range: null });
   }
 
   /** Returns the drawing of a run; empty until its curve is there. */
   of(run: string, { colour, tint }: Look): Element {
-    const curve = this.curves?.wholeOf(run);
+    const curve = this.#curves?.wholeOf(run);
     if (!curve || curve.length < 2) return html("span", {});
     const line = svg("polyline", { points: pointsOf(curve) });
     const found = svg("svg", { class: `spark run-${colour}`, width: WIDTH, height: HEIGHT, "aria-hidden": "true" }, line);

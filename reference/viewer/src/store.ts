@@ -46,61 +46,61 @@ export class Store {
   /** What the user should know, for example that the server is gone. */
   message = "";
   isLoaded = false;
-  private grouped: { runs: unknown; selected: unknown; group: string; keys: readonly string[]; looks: Map<string, Look> } = { runs: null, selected: null, group: "", keys: [], looks: new Map() };
-  private coloured: { runs: unknown; colour: string; colouring: Colouring | null } = { runs: null, colour: "", colouring: null };
-  private revision: string | undefined;
-  private readonly listeners = new Set<(changed: Changed) => void>();
-  private readonly growing = new Set<(run: string) => void>();
-  private readonly palette = new Palette();
-  private pending: Changed | null = null;
-  private refreshing: Promise<void> | null = null;
+  #grouped: { runs: unknown; selected: unknown; group: string; keys: readonly string[]; looks: Map<string, Look> } = { runs: null, selected: null, group: "", keys: [], looks: new Map() };
+  #coloured: { runs: unknown; colour: string; colouring: Colouring | null } = { runs: null, colour: "", colouring: null };
+  #revision: string | undefined;
+  readonly #listeners = new Set<(changed: Changed) => void>();
+  readonly #growing = new Set<(run: string) => void>();
+  readonly #palette = new Palette();
+  #pending: Changed | null = null;
+  #refreshing: Promise<void> | null = null;
   /** Whether the stream of changes is there. Where it is not, its reason stands, not that of each question. */
-  private isReached = true;
-  private isStale = false;
+  #isReached = true;
+  #isStale = false;
   /** True after a time without reports of changes. */
-  private isCatchingUp = false;
-  private lastRefresh = -Infinity;
-  private refreshMs = 0;
-  private writing: ReturnType<typeof setTimeout> | undefined;
+  #isCatchingUp = false;
+  #lastRefresh = -Infinity;
+  #refreshMs = 0;
+  #writing: ReturnType<typeof setTimeout> | undefined;
 
   constructor(readonly backend: Backend) {
     this.state = stateIn(location.hash);
     window.addEventListener("hashchange", ({ newURL }) => {
       // A small change that waited to be written may have replaced where the user went.
-      clearTimeout(this.writing);
+      clearTimeout(this.#writing);
       if (location.href !== newURL) history.replaceState(null, "", newURL);
-      this.take(stateIn(location.hash));
+      this.#take(stateIn(location.hash));
     });
   }
 
   /** Calls *listener* after changes, at most once for each frame; returns how to stop that. */
   listen(listener: (changed: Changed) => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Calls *listener* with the id of each run whose stream has grown. */
   listenToGrowth(listener: (run: string) => void): () => void {
-    this.growing.add(listener);
-    return () => this.growing.delete(listener);
+    this.#growing.add(listener);
+    return () => this.#growing.delete(listener);
   }
 
   async load(): Promise<void> {
-    await this.refresh();
+    await this.#refresh();
     this.isLoaded = true;
-    this.backend.changes((change) => this.changed(change));
+    this.backend.changes((change) => this.#changed(change));
   }
 
   /** Changes what the user looks at; a step back leads to the state before, unless *isSmall*. */
   update(patch: Partial<ViewState>, { isSmall = false } = {}): void {
-    this.take({ ...this.state, ...patch });
-    clearTimeout(this.writing);
+    this.#take({ ...this.state, ...patch });
+    clearTimeout(this.#writing);
     // Browsers refuse to change the address many times a second.
-    if (isSmall) this.writing = setTimeout(() => this.write("replaceState"), WRITE_MS);
-    else this.write("pushState");
+    if (isSmall) this.#writing = setTimeout(() => this.#write("replaceState"), WRITE_MS);
+    else this.#write("pushState");
   }
 
-  private write(how: "replaceState" | "pushState"): void {
+  #write(how: "replaceState" | "pushState"): void {
     const { hash, isWhole } = hashOf(this.state);
     const isCut = !isWhole && this.message === "";
     if (isCut) this.say("The link holds only a part of the selection: it has too many runs for an address.");
@@ -161,80 +161,80 @@ export class Store {
   look(id: string): Look {
     const { group, colour } = this.state;
     if (group === "" && colour !== "") return this.colouring?.looks.get(id) ?? ABSENT;
-    if (group === "") return this.palette.look(id);
-    return this.grouping.looks.get(id) ?? this.palette.look(id);
+    if (group === "") return this.#palette.look(id);
+    return this.grouping.looks.get(id) ?? this.#palette.look(id);
   }
 
   /** The fields that the runs of a group share, and how each group is drawn: of all that are listed, so that a selection changes neither. */
   get grouping(): { keys: readonly string[]; looks: ReadonlyMap<string, Look> } {
     const { listed: runs, state: { selected, group } } = this;
-    const known = this.grouped;
+    const known = this.#grouped;
     if (known.runs !== runs || known.group !== group || known.selected !== selected) {
       const all = this.shownOverAll;
       const keys = keysOf(all, group);
-      this.grouped = { runs, selected, group, keys, looks: groupLooks(runGroups(all, keys)) };
+      this.#grouped = { runs, selected, group, keys, looks: groupLooks(runGroups(all, keys)) };
     }
-    return this.grouped;
+    return this.#grouped;
   }
 
   /** What the colours of runs mean; null where each run has one of its own. */
   get colouring(): Colouring | null {
     const { colour, group } = this.state;
     if (colour === "" || group !== "") return null;
-    if (this.coloured.runs !== this.listed || this.coloured.colour !== colour) this.coloured = { runs: this.listed, colour, colouring: colouringOf(this.listed, colour) };
-    return this.coloured.colouring;
+    if (this.#coloured.runs !== this.listed || this.#coloured.colour !== colour) this.#coloured = { runs: this.listed, colour, colouring: colouringOf(this.listed, colour) };
+    return this.#coloured.colouring;
   }
 
-  private take(state: ViewState): void {
+  #take(state: ViewState): void {
     const isListedAgain = state.filter !== this.state.filter || state.sort !== this.state.sort || state.top.join() !== this.state.top.join();
     this.state = state;
-    if (isListedAgain) this.list();
-    else this.givePalette();
-    this.tell({ runs: false, state: true });
+    if (isListedAgain) this.#list();
+    else this.#givePalette();
+    this.#tell({ runs: false, state: true });
   }
 
-  private changed(change: Change): void {
-    if ("reached" in change) this.isReached = change.reached;
+  #changed(change: Change): void {
+    if ("reached" in change) this.#isReached = change.reached;
     if ("reached" in change && !change.reached) {
       this.say(change.refused === undefined ? SERVER_IS_GONE : `The server refuses this page: ${change.refused}. What is shown may be old.`);
       return;
     }
     // What grew meanwhile was not reported.
-    if ("reached" in change) this.isCatchingUp = true;
-    if ("run" in change) for (const listener of this.growing) listener(change.run);
-    this.isStale = true;
-    void this.refreshSoon();
+    if ("reached" in change) this.#isCatchingUp = true;
+    if ("run" in change) for (const listener of this.#growing) listener(change.run);
+    this.#isStale = true;
+    void this.#refreshSoon();
   }
 
-  private async refreshSoon(): Promise<void> {
-    if (this.refreshing) return;
-    const wait = this.lastRefresh + Math.max(REPAINT_MS, REPAINT_SHARE * this.refreshMs) - performance.now();
-    this.refreshing = (wait > 0 ? new Promise<void>((resolve) => setTimeout(resolve, wait)) : Promise.resolve()).then(() => this.refresh());
-    await this.refreshing.catch((error: unknown) => this.isReached && this.say((error as Error).message));
-    this.refreshing = null;
-    if (this.isStale) void this.refreshSoon();
+  async #refreshSoon(): Promise<void> {
+    if (this.#refreshing) return;
+    const wait = this.#lastRefresh + Math.max(REPAINT_MS, REPAINT_SHARE * this.#refreshMs) - performance.now();
+    this.#refreshing = (wait > 0 ? new Promise<void>((resolve) => setTimeout(resolve, wait)) : Promise.resolve()).then(() => this.#refresh());
+    await this.#refreshing.catch((error: unknown) => this.#isReached && this.say((error as Error).message));
+    this.#refreshing = null;
+    if (this.#isStale) void this.#refreshSoon();
   }
 
-  private async refresh(): Promise<void> {
-    this.isStale = false;
-    this.lastRefresh = performance.now();
-    const listing = await this.backend.runs(this.revision);
+  async #refresh(): Promise<void> {
+    this.#isStale = false;
+    this.#lastRefresh = performance.now();
+    const listing = await this.backend.runs(this.#revision);
     const began = performance.now();
-    this.merge(listing);
-    this.list();
-    this.tell({ runs: true, state: false });
-    requestAnimationFrame(() => setTimeout(() => (this.refreshMs = performance.now() - began)));
+    this.#merge(listing);
+    this.#list();
+    this.#tell({ runs: true, state: false });
+    requestAnimationFrame(() => setTimeout(() => (this.#refreshMs = performance.now() - began)));
   }
 
-  private merge(listing: Listing): void {
-    const grown = this.isCatchingUp ? listing.runs.flatMap(({ id, bytes }) => (this.all.has(id) && this.all.get(id)!.bytes !== bytes ? id : [])) : [];
+  #merge(listing: Listing): void {
+    const grown = this.#isCatchingUp ? listing.runs.flatMap(({ id, bytes }) => (this.all.has(id) && this.all.get(id)!.bytes !== bytes ? id : [])) : [];
     if (listing.complete) this.all.clear();
     for (const run of listing.runs) this.all.set(run.id, run);
     callRuns(this.all.values());
-    for (const run of grown) for (const listener of this.growing) listener(run);
-    this.isCatchingUp = false;
+    for (const run of grown) for (const listener of this.#growing) listener(run);
+    this.#isCatchingUp = false;
     for (const id of listing.removed ?? []) this.all.delete(id);
-    ({ revision: this.revision, root: this.root, version: this.version } = listing);
+    ({ revision: this.#revision, root: this.root, version: this.version } = listing);
     this.message = (listing.problems ?? []).map((problem) => plain(problem, LONGEST_PROBLEM)).join("; ");
   }
 
@@ -248,11 +248,11 @@ export class Store {
   /** Shows a message above the views. */
   say(message: string): void {
     this.message = message;
-    this.tell({ runs: false, state: true });
+    this.#tell({ runs: false, state: true });
   }
 
-  private list(): void {
-    const filter = this.filter();
+  #list(): void {
+    const filter = this.#filter();
     const showsHidden = /\bhidden\b/.test(this.state.filter);
     const passing = filter ? [...this.all.values()].filter((run) => (showsHidden || !run.hidden) && filter.holds(questionOf(run))) : this.listed;
     this.unread = [...this.all.values()].filter(({ state }) => state === "unread").length;
@@ -260,17 +260,17 @@ export class Store {
     const ordered = sorted(passing, this.state.sort);
     const top = new Set(this.state.top);
     this.listed = top.size === 0 ? ordered : [...ordered.filter(({ id }) => top.has(id)), ...ordered.filter(({ id }) => !top.has(id))];
-    this.givePalette();
+    this.#givePalette();
   }
 
   /** Gives every run that is listed its colour, whether it is selected or not; of very many, those that are shown. */
-  private givePalette(): void {
+  #givePalette(): void {
     const { listed, shown } = this;
-    this.palette.give((listed.length > MOST_COLOURED ? shown : [...listed, ...shown]).map(({ id }) => id));
+    this.#palette.give((listed.length > MOST_COLOURED ? shown : [...listed, ...shown]).map(({ id }) => id));
   }
 
   /** Returns null for a filter that cannot be read: then the list does not change. */
-  private filter(): Filter | null {
+  #filter(): Filter | null {
     this.filterError = null;
     try {
       const filter = filterOf(this.state.filter);
@@ -284,17 +284,17 @@ export class Store {
     }
   }
 
-  private tell(changed: Changed): void {
-    if (this.pending) {
-      this.pending.runs ||= changed.runs;
-      this.pending.state ||= changed.state;
+  #tell(changed: Changed): void {
+    if (this.#pending) {
+      this.#pending.runs ||= changed.runs;
+      this.#pending.state ||= changed.state;
       return;
     }
-    this.pending = { ...changed };
+    this.#pending = { ...changed };
     requestAnimationFrame(() => {
-      const told = this.pending!;
-      this.pending = null;
-      for (const listener of [...this.listeners]) listener(told);
+      const told = this.#pending!;
+      this.#pending = null;
+      for (const listener of [...this.#listeners]) listener(told);
     });
   }
 }

@@ -2,7 +2,7 @@
 
 import { counted, duration, grouped, size } from "../../typescript/page/figures.js";
 import { shortened } from "../../typescript/src/escaping.js";
-import type { Json } from "./protocol.js";
+import type { Json, Run } from "./protocol.js";
 
 export { counted, duration, grouped, size };
 
@@ -57,9 +57,8 @@ export function brief(seconds: number): string {
   return seconds >= 1e-3 ? `${short(seconds * 1e3, 4)} ms` : `${short(seconds * 1e6, 4)} µs`;
 }
 
-/** Returns the counts of findings in words. */
-export function findingsLine(findings: { error: number; warning: number; info: number } | null): string {
-  if (!findings) return "";
-  const parts = (["error", "warning", "info"] as const).filter((severity) => findings[severity] > 0);
-  return parts.length === 0 ? "none" : parts.map((severity) => (severity === "info" ? `${grouped(findings.info)} info` : counted(findings[severity], severity))).join(", ");
+/** Returns the counts of findings of some severities in words, "" without any. */
+export function findingsLine(findings: Run["findings"], severities: readonly ("error" | "warning" | "info")[]): string {
+  const parts = severities.filter((severity) => findings && findings[severity] > 0);
+  return parts.map((severity) => (severity === "info" ? `${grouped(findings!.info)} info` : counted(findings![severity], severity))).join(", ");
 }

@@ -55,7 +55,6 @@ export const START: Readonly<ViewState> = {
   zoom: null, metrics: "", focus: "", also: "", pins: [], opened: [], top: [], group: "", band: "sd", colour: "", base: "", ranks: "range",
 };
 
-const RANK_MANNERS: readonly RankManner[] = ["range", "each", "first"];
 const VIEWS: readonly string[] = ["runs", "charts", "compare", "run"] satisfies View[];
 /** Titles of the axis x. */
 export const AXIS_TITLES: { readonly [axis in XAxis]: string } = { step: "Step", time: "Time since start", wall: "Date and time", epoch: "Epoch", tokens: "Tokens", defined: "Defined step" };
@@ -83,30 +82,29 @@ function written(state: ViewState, parameters: URLSearchParams): string {
   return `#${path}${parameters.size > 0 ? `?${parameters.toString()}` : ""}`;
 }
 
+/** How a setting is written into an address, and read from it: null or undefined where it cannot be. */
+type Form = readonly [write: (value: never) => string, read: (text: string) => unknown];
+
+const TEXT: Form = [String, String];
+const LIST: Form = [JSON.stringify, listIn];
+const oneOf = (values: readonly string[]): Form => [String, (text) => values.find((value) => value === text)];
+
+/** The settings by their names in an address, in its order. */
+const SETTINGS: readonly (readonly [string, keyof ViewState, Form])[] = [
+  ["q", "filter", TEXT], ["cols", "columns", LIST], ["sort", "sort", TEXT], ["x", "x", oneOf(AXES)], ["over", "over", TEXT],
+  ["smooth", "smoothing", [String, (text) => between(Number(text), 0, 0.999)]],
+  ["zoom", "zoom", [(range: readonly number[]) => range.map((value) => Number(value.toPrecision(9))).join(), rangeIn]],
+  ["m", "metrics", TEXT], ["focus", "focus", TEXT], ["also", "also", TEXT], ["pins", "pins", LIST], ["open", "opened", LIST], ["top", "top", LIST],
+  ["by", "group", TEXT], ["band", "band", oneOf(Object.keys(BANDS))], ["colour", "colour", TEXT], ["minus", "base", TEXT],
+  ["ranks", "ranks", oneOf(["range", "each", "first"] satisfies RankManner[])],
+];
+
 function parametersOf(state: ViewState): URLSearchParams {
   const found = new URLSearchParams();
-  const put = (name: string, value: string, isStart: boolean) => {
-    if (!isStart) found.set(name, value);
-  };
-  put("q", state.filter, state.filter === "");
-  put("cols", JSON.stringify(state.columns), state.columns === null);
-  put("sort", state.sort, state.sort === START.sort);
-  put("x", state.x, state.x === START.x);
-  put("over", state.over, state.over === "");
-  put("smooth", String(state.smoothing), state.smoothing === 0);
-  put("log", `${state.logX ? "x" : ""}${state.logY ? "y" : ""}`, !state.logX && !state.logY);
-  put("zoom", (state.zoom ?? []).map((value) => Number(value.toPrecision(9))).join(","), state.zoom === null);
-  put("m", state.metrics, state.metrics === "");
-  put("focus", state.focus, state.focus === "");
-  put("also", state.also, state.also === "");
-  put("pins", JSON.stringify(state.pins), state.pins.length === 0);
-  put("open", JSON.stringify(state.opened), state.opened.length === 0);
-  put("top", JSON.stringify(state.top), state.top.length === 0);
-  put("by", state.group, state.group === "");
-  put("band", state.band, state.band === START.band);
-  put("colour", state.colour, state.colour === "");
-  put("minus", state.base, state.base === "");
-  put("ranks", state.ranks, state.ranks === START.ranks);
+  for (const [name, key, [write]] of SETTINGS) {
+    if (JSON.stringify(state[key]) !== JSON.stringify(START[key])) found.set(name, write(state[key] as never));
+  }
+  if (state.logX || state.logY) found.set("log", `${state.logX ? "x" : ""}${state.logY ? "y" : ""}`);
   return found;
 }
 
@@ -116,27 +114,14 @@ export function stateIn(hash: string): ViewState {
   const [view = "", run = ""] = path.split("/", 2);
   const found = new URLSearchParams(query);
   const log = found.get("log") ?? "";
+  const settings = Object.fromEntries(SETTINGS.map(([name, key, [, read]]) => [key, (found.has(name) ? read(found.get(name)!) : null) ?? START[key]])) as unknown as ViewState;
   return {
+    ...settings,
     view: VIEWS.includes(view) ? (view as View) : START.view,
     run: decoded(run),
-    filter: found.get("q") ?? "",
     selected: selectedIn(query),
-    columns: listIn(found.get("cols")),
-    sort: found.get("sort") ?? START.sort,
-    x: AXES.find((axis) => axis === found.get("x")) ?? START.x,
-    over: found.get("x") === "defined" ? (found.get("over") ?? "") : "",
-    smoothing: between(Number(found.get("smooth") ?? 0), 0, 0.999),
+    over: settings.x === "defined" ? settings.over : "",
     logX: log.includes("x"), logY: log.includes("y"),
-    zoom: rangeIn(found.get("zoom")),
-    metrics: found.get("m") ?? "",
-    focus: found.get("focus") ?? "",
-    also: found.get("also") ?? "",
-    pins: listIn(found.get("pins")) ?? [], opened: listIn(found.get("open")) ?? [], top: listIn(found.get("top")) ?? [],
-    group: found.get("by") ?? "",
-    band: (Object.keys(BANDS) as Band[]).find((band) => band === found.get("band")) ?? START.band,
-    colour: found.get("colour") ?? "",
-    base: found.get("minus") ?? "",
-    ranks: RANK_MANNERS.find((manner) => manner === found.get("ranks")) ?? START.ranks,
   };
 }
 
@@ -159,17 +144,17 @@ function decoded(text: string): string {
   }
 }
 
-function listIn(text: string | null): string[] | null {
+function listIn(text: string): string[] | null {
   try {
-    const value = JSON.parse(text ?? "null") as unknown;
+    const value = JSON.parse(text) as unknown;
     return Array.isArray(value) && value.every((item) => typeof item === "string") ? value : null;
   } catch {
     return null;
   }
 }
 
-function rangeIn(text: string | null): [number, number] | null {
-  const parts = (text ?? "").split(",").map(Number);
+function rangeIn(text: string): [number, number] | null {
+  const parts = text.split(",").map(Number);
   const [from, to] = parts;
   return parts.length === 2 && Number.isFinite(from) && Number.isFinite(to) && from! < to! ? [from!, to!] : null;
 }

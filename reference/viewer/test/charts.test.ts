@@ -177,7 +177,7 @@ test("text of a log is inert, and numbers are short", () => {
   assert.equal(prose("a\n\u202eb\u001b\tc"), "a\n\\u202eb\\x1b\tc");
   assert.deepEqual([0, 1234567, 0.00001234, 1.5, 12345].map((value) => short(value)), ["0", "1.235e6", "1.234e-5", "1.5", "12\u202f345"]);
   assert.deepEqual([61, 0.01234, 7e-6].map(brief), ["1 min 01 s", "12.34 ms", "7 µs"]);
-  assert.equal(findingsLine({ error: 1, warning: 2, info: 1234 }), "1 error, 2 warnings, 1\u202f234 info");
+  assert.equal(findingsLine({ error: 1, warning: 2, info: 1234 }, ["error", "warning", "info"]), "1 error, 2 warnings, 1\u202f234 info");
 });
 
 test("a group is the mean of its runs with its band, and says where some of them are missing", () => {

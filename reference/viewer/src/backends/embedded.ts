@@ -65,17 +65,17 @@ export class Embedded implements Backend {
   }
 
   mediaAddress(_run: string, { sha256, media_type }: Pick<Media, "sha256" | "media_type">): string | null {
-    const data = this.dataOf(sha256);
+    const data = this.#dataOf(sha256);
     const type = Object.hasOwn(EXTENSIONS, media_type) ? media_type : "application/octet-stream";
     return data === null ? null : `data:${type};base64,${data}`;
   }
 
   mediaBytes(_run: string, { sha256 }: Pick<Media, "sha256">): Promise<Uint8Array> {
-    const data = this.dataOf(sha256);
+    const data = this.#dataOf(sha256);
     return data === null ? Promise.reject(new Error(ABSENT)) : Promise.resolve(Uint8Array.from(atob(data), (character) => character.charCodeAt(0)));
   }
 
-  private dataOf(sha256: string): string | null {
+  #dataOf(sha256: string): string | null {
     const { media } = this.header;
     return media && Object.hasOwn(media, sha256) ? media[sha256]! : null;
   }

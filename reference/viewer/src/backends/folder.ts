@@ -17,50 +17,50 @@ interface Waiting {
 
 export class Folder implements Backend {
   readonly kind = "folder";
-  private readonly worker: Worker;
-  private readonly waiting = new Map<number, Waiting>();
-  private readonly listeners = new Set<(change: Change) => void>();
-  private asked = 0;
-  private problems: readonly string[] = [];
+  readonly #worker: Worker;
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #listeners = new Set<(change: Change) => void>();
+  #asked = 0;
+  #problems: readonly string[] = [];
   /** Media files by their hashes, and the addresses that were made of them. */
-  private media: ReadonlyMap<string, Blob> = new Map();
-  private readonly addresses = new Map<string, string>();
+  #media: ReadonlyMap<string, Blob> = new Map();
+  readonly #addresses = new Map<string, string>();
 
   constructor() {
     const address = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
-    this.worker = new Worker(address);
-    this.worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.receive(data);
-    this.worker.onerror = (event) => {
+    this.#worker = new Worker(address);
+    this.#worker.onmessage = ({ data }: MessageEvent<FromWorker>) => this.#receive(data);
+    this.#worker.onerror = (event) => {
       event.preventDefault();
-      for (const { reject } of this.waiting.values()) reject(new Error(event.message || "the reader of the folder could not be started"));
-      this.waiting.clear();
+      for (const { reject } of this.#waiting.values()) reject(new Error(event.message || "the reader of the folder could not be started"));
+      this.#waiting.clear();
     };
   }
 
   /** Shows the runs of a selection instead of those before, and what is to be said about it; returns how many streams are in it. */
   open(selection: Selection, problems: readonly string[] = []): number {
-    this.problems = problems;
+    this.#problems = problems;
     const streams = streamsIn(selection, HINTS).filter(({ blob }) => blob !== null);
-    for (const address of this.addresses.values()) URL.revokeObjectURL(address);
-    this.addresses.clear();
-    this.media = mediaIn(selection);
-    this.post({ open: { root: rootOf(selection), streams } });
+    for (const address of this.#addresses.values()) URL.revokeObjectURL(address);
+    this.#addresses.clear();
+    this.#media = mediaIn(selection);
+    this.#post({ open: { root: rootOf(selection), streams } });
     return streams.length;
   }
 
   async runs(since?: string): Promise<Listing> {
-    const listing = await this.ask<Answer<"runs">>("runs", [since]);
-    return { ...listing, problems: [...this.problems, ...listing.problems!] };
+    const listing = await this.#ask<Answer<"runs">>("runs", [since]);
+    return { ...listing, problems: [...this.#problems, ...listing.problems!] };
   }
 
   async curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
-    await this.ask("curves", [request], (frame) => {
+    await this.#ask("curves", [request], (frame) => {
       if (!signal.aborted) take(frame);
     });
   }
 
   detail(run: string): Promise<Detail> {
-    return this.ask<Answer<"detail">>("detail", [run]);
+    return this.#ask<Answer<"detail">>("detail", [run]);
   }
 
   partings(): Promise<null> {
@@ -68,57 +68,57 @@ export class Folder implements Backend {
   }
 
   ranks(run: string): Promise<Ranks | null> {
-    return this.ask<Answer<"ranks">>("ranks", [run]);
+    return this.#ask<Answer<"ranks">>("ranks", [run]);
   }
 
   bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array> {
-    return this.ask<Answer<"bytes">>("bytes", [run, path, offset, length]);
+    return this.#ask<Answer<"bytes">>("bytes", [run, path, offset, length]);
   }
 
   mediaAddress(_run: string, { sha256, media_type }: Pick<Media, "sha256" | "media_type">): string | null {
-    const blob = this.media.get(sha256);
+    const blob = this.#media.get(sha256);
     if (!blob) return null;
     const type = Object.hasOwn(EXTENSIONS, media_type) ? media_type : "application/octet-stream";
     const key = `${sha256} ${type}`;
-    const address = this.addresses.get(key) ?? URL.createObjectURL(blob.slice(0, blob.size, type));
-    this.addresses.set(key, address);
+    const address = this.#addresses.get(key) ?? URL.createObjectURL(blob.slice(0, blob.size, type));
+    this.#addresses.set(key, address);
     return address;
   }
 
   async mediaBytes(_run: string, { sha256 }: Pick<Media, "sha256">): Promise<Uint8Array> {
-    const blob = this.media.get(sha256);
+    const blob = this.#media.get(sha256);
     if (!blob) throw new Error(ABSENT);
     return new Uint8Array(await blob.arrayBuffer());
   }
 
   changes(take: (change: Change) => void): () => void {
-    this.listeners.add(take);
-    return () => this.listeners.delete(take);
+    this.#listeners.add(take);
+    return () => this.#listeners.delete(take);
   }
 
-  private ask<Answered>(ask: Asked, given: unknown[], take?: (frame: Frame) => void): Promise<Answered> {
+  #ask<Answered>(ask: Asked, given: unknown[], take?: (frame: Frame) => void): Promise<Answered> {
     return new Promise<Answered>((resolve, reject) => {
-      const id = ++this.asked;
-      this.waiting.set(id, { resolve: resolve as (answer: unknown) => void, reject, take });
-      this.post({ id, ask, with: given });
+      const id = ++this.#asked;
+      this.#waiting.set(id, { resolve: resolve as (answer: unknown) => void, reject, take });
+      this.#post({ id, ask, with: given });
     });
   }
 
-  private post(message: ToWorker): void {
-    this.worker.postMessage(message);
+  #post(message: ToWorker): void {
+    this.#worker.postMessage(message);
   }
 
-  private receive(message: FromWorker): void {
+  #receive(message: FromWorker): void {
     if ("changed" in message) {
-      for (const listener of [...this.listeners]) listener({ run: message.changed, bytes: 0 });
+      for (const listener of [...this.#listeners]) listener({ run: message.changed, bytes: 0 });
       return;
     }
-    const waiting = this.waiting.get(message.id);
+    const waiting = this.#waiting.get(message.id);
     if ("frame" in message) {
       waiting?.take?.(message.frame);
       return;
     }
-    this.waiting.delete(message.id);
+    this.#waiting.delete(message.id);
     if ("error" in message) waiting?.reject(new Error(message.error));
     else waiting?.resolve(message.answer);
   }

@@ -15,30 +15,30 @@ interface Asking {
 }
 
 export class Gathering {
-  private readonly open = new Map<string, { askings: Asking[]; done: Promise<void> }>();
+  readonly #open = new Map<string, { askings: Asking[]; done: Promise<void> }>();
 
   constructor(private readonly ask: Ask) {}
 
   /** Resolves after the last frame of *metric*; what else is asked for before the current task ends is asked with it. */
   curves({ metric, ...part }: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
     const key = JSON.stringify(part);
-    const shared = this.open.get(key) ?? this.begin(key, part);
+    const shared = this.#open.get(key) ?? this.#begin(key, part);
     shared.askings.push({ metric, take, signal });
     return shared.done;
   }
 
-  private begin(key: string, part: Part): { askings: Asking[]; done: Promise<void> } {
+  #begin(key: string, part: Part): { askings: Asking[]; done: Promise<void> } {
     const askings: Asking[] = [];
     const done = Promise.resolve().then(() => {
-      this.open.delete(key);
-      return this.send(part, askings);
+      this.#open.delete(key);
+      return this.#send(part, askings);
     });
     const shared = { askings, done };
-    this.open.set(key, shared);
+    this.#open.set(key, shared);
     return shared;
   }
 
-  private send(part: Part, askings: readonly Asking[]): Promise<void> {
+  #send(part: Part, askings: readonly Asking[]): Promise<void> {
     const control = new AbortController();
     const stop = () => {
       if (askings.every(({ signal }) => signal.aborted)) control.abort();

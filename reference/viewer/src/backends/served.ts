@@ -16,7 +16,7 @@ const UNREAD: Omit<Run, "id" | "name" | "bytes" | "root" | "state"> = {
 
 export class Served implements Backend {
   readonly kind = "served";
-  private readonly gathering = new Gathering(async (metrics, part, take, signal) => {
+  readonly #gathering = new Gathering(async (metrics, part, take, signal) => {
     await Promise.all(addresses(metrics, part).map((address) => frames(address, take, signal)));
   });
 
@@ -26,7 +26,7 @@ export class Served implements Backend {
   }
 
   curves(request: CurveRequest, take: (frame: Frame) => void, signal: AbortSignal): Promise<void> {
-    return this.gathering.curves(request, take, signal);
+    return this.#gathering.curves(request, take, signal);
   }
 
   detail(run: string): Promise<Detail> {

@@ -15,95 +15,95 @@ const NAME = "toyspec changes";
  * this machine and by HTTPS only, each tab that is seen has a stream of its own.
  */
 export class SharedChanges {
-  private events: EventSource | null = null;
-  private isReached = true;
-  private refused: string | undefined;
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private readonly channel = "locks" in navigator ? new BroadcastChannel(NAME) : null;
+  #events: EventSource | null = null;
+  #isReached = true;
+  #refused: string | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #channel = "locks" in navigator ? new BroadcastChannel(NAME) : null;
   /** Ends the wait for the lock, or gives it back. */
-  private leave: (() => void) | null = null;
+  #leave: (() => void) | null = null;
 
   constructor(private readonly take: (change: Change) => void) {
-    if (this.channel) this.channel.onmessage = ({ data }: MessageEvent<Change>) => this.pass(data);
-    document.addEventListener("visibilitychange", this.look);
-    if (!document.hidden) this.join();
+    if (this.#channel) this.#channel.onmessage = ({ data }: MessageEvent<Change>) => this.#pass(data);
+    document.addEventListener("visibilitychange", this.#look);
+    if (!document.hidden) this.#join();
   }
 
   readonly stop = (): void => {
-    document.removeEventListener("visibilitychange", this.look);
-    this.part();
-    this.channel?.close();
+    document.removeEventListener("visibilitychange", this.#look);
+    this.#part();
+    this.#channel?.close();
   };
 
-  private readonly look = (): void => {
-    if (document.hidden) this.part();
-    else if (this.leave === null) {
-      this.join();
+  readonly #look = (): void => {
+    if (document.hidden) this.#part();
+    else if (this.#leave === null) {
+      this.#join();
       // What happened meanwhile was not seen.
-      this.take({ reached: this.isReached });
+      this.take({ reached: this.#isReached });
     }
   };
 
   /** Waits for the stream to be this tab's. */
-  private join(): void {
-    if (!this.channel) {
-      this.leave = () => undefined;
-      this.open();
+  #join(): void {
+    if (!this.#channel) {
+      this.#leave = () => undefined;
+      this.#open();
       return;
     }
     const waiting = new AbortController();
     let end: () => void = () => waiting.abort();
-    this.leave = () => end();
+    this.#leave = () => end();
     const hold = () => new Promise<void>((resolve) => {
       end = resolve;
-      if (this.leave === null) resolve();
-      else this.open();
+      if (this.#leave === null) resolve();
+      else this.#open();
     });
     navigator.locks.request(NAME, { signal: waiting.signal }, hold).catch(() => undefined);
   }
 
-  private part(): void {
-    clearTimeout(this.timer);
-    this.events?.close();
-    this.events = null;
-    this.leave?.();
-    this.leave = null;
+  #part(): void {
+    clearTimeout(this.#timer);
+    this.#events?.close();
+    this.#events = null;
+    this.#leave?.();
+    this.#leave = null;
   }
 
-  private open(): void {
-    clearTimeout(this.timer);
-    this.events?.close();
-    this.events = new EventSource("api/changes");
-    this.events.onmessage = ({ data }: MessageEvent<string>) => this.say(JSON.parse(data) as Change);
+  #open(): void {
+    clearTimeout(this.#timer);
+    this.#events?.close();
+    this.#events = new EventSource("api/changes");
+    this.#events.onmessage = ({ data }: MessageEvent<string>) => this.#say(JSON.parse(data) as Change);
     // Between the stream of another tab and this one a change may have been missed.
-    this.events.onopen = () => this.say({ reached: true });
-    this.events.onerror = () => {
-      this.say({ reached: false });
-      void this.askWhy();
+    this.#events.onopen = () => this.#say({ reached: true });
+    this.#events.onerror = () => {
+      this.#say({ reached: false });
+      void this.#askWhy();
       // A server that is not there at all is tried again here: browsers wait longer each time.
-      this.events?.close();
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.open(), RETRY_MS);
+      this.#events?.close();
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => this.#open(), RETRY_MS);
     };
   }
 
   /** Says what a server answers that refuses: one that was started again has another token. */
-  private async askWhy(): Promise<void> {
+  async #askWhy(): Promise<void> {
     const answer = await fetch("api/changes", { method: "HEAD" }).catch(() => null);
-    if (answer?.status === 403) this.say({ reached: false, refused: "it was started again; open the address that `toyspec view` printed" });
+    if (answer?.status === 403) this.#say({ reached: false, refused: "it was started again; open the address that `toyspec view` printed" });
   }
 
-  private say(change: Change): void {
-    this.channel?.postMessage(change);
-    this.pass(change);
+  #say(change: Change): void {
+    this.#channel?.postMessage(change);
+    this.#pass(change);
   }
 
-  private pass(change: Change): void {
+  #pass(change: Change): void {
     if ("reached" in change) {
-      if (!change.reached && !this.isReached && change.refused === this.refused) return;
+      if (!change.reached && !this.#isReached && change.refused === this.#refused) return;
       // That it cannot be reached says less than why.
-      if (!change.reached && change.refused === undefined && this.refused !== undefined) return;
-      [this.isReached, this.refused] = [change.reached, change.refused];
+      if (!change.reached && change.refused === undefined && this.#refused !== undefined) return;
+      [this.#isReached, this.#refused] = [change.reached, change.refused];
     }
     if (!document.hidden) this.take(change);
   }

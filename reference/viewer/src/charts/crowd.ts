@@ -28,9 +28,9 @@ const DOT = 1.7;
 export class Coverage {
   private readonly stride: number;
   private readonly changes: Float32Array;
-  private column = NaN;
-  private low = NaN;
-  private high = NaN;
+  #column = NaN;
+  #low = NaN;
+  #high = NaN;
   private px = NaN;
   private py = NaN;
 
@@ -48,49 +48,49 @@ export class Coverage {
   moveTo(x: number, y: number): void {
     this.end();
     [this.px, this.py] = [x, y];
-    this.column = Math.floor(x);
-    this.low = this.high = y;
+    this.#column = Math.floor(x);
+    this.#low = this.#high = y;
   }
 
   lineTo(x: number, y: number): void {
     const { px, py } = this;
-    const [from, to] = [this.column, Math.floor(x)];
+    const [from, to] = [this.#column, Math.floor(x)];
     this.px = x;
     this.py = y;
     if (to === from) {
-      this.extend(y);
+      this.#extend(y);
       return;
     }
     const slope = (y - py) / (x - px);
     if (to > from) {
       const edge = py + (from + 1 - px) * slope;
-      this.extend(edge);
+      this.#extend(edge);
       this.end();
-      const last = this.across(from + 1, to, edge, slope);
-      this.low = this.high = last;
+      const last = this.#across(from + 1, to, edge, slope);
+      this.#low = this.#high = last;
     } else {
       this.end();
-      this.low = this.high = y;
+      this.#low = this.#high = y;
       const edge = y + (to + 1 - x) * slope;
-      this.column = to;
-      this.extend(edge);
+      this.#column = to;
+      this.#extend(edge);
       this.end();
-      const last = this.across(to + 1, from, edge, slope);
-      this.add(from, Math.min(last, py), Math.max(last, py));
-      this.low = this.high = y;
+      const last = this.#across(to + 1, from, edge, slope);
+      this.#add(from, Math.min(last, py), Math.max(last, py));
+      this.#low = this.#high = y;
     }
-    this.column = to;
-    this.extend(y);
+    this.#column = to;
+    this.#extend(y);
   }
 
   end(): void {
-    if (this.low <= this.high) this.add(this.column, this.low, this.high);
-    this.low = this.high = NaN;
+    if (this.#low <= this.#high) this.#add(this.#column, this.#low, this.#high);
+    this.#low = this.#high = NaN;
   }
 
   /** Adds a point without neighbours. */
   dot(x: number, y: number, radius: number): void {
-    for (let column = Math.floor(x - radius + 0.5); column <= Math.floor(x + radius - 0.5); column++) this.add(column, y - radius + this.half, y + radius - this.half);
+    for (let column = Math.floor(x - radius + 0.5); column <= Math.floor(x + radius - 0.5); column++) this.#add(column, y - radius + this.half, y + radius - this.half);
   }
 
   /** Returns how opaque each pixel is, from 0 to 255, row by row. */
@@ -112,25 +112,25 @@ export class Coverage {
     return found;
   }
 
-  private extend(y: number): void {
-    if (y < this.low) this.low = y;
-    if (y > this.high) this.high = y;
+  #extend(y: number): void {
+    if (y < this.#low) this.#low = y;
+    if (y > this.#high) this.#high = y;
   }
 
   /** Adds a line that begins at *edge* on the left of a column to the left of another one; returns where it is there. */
-  private across(from: number, to: number, edge: number, slope: number): number {
+  #across(from: number, to: number, edge: number, slope: number): number {
     const [first, end] = [Math.max(from, 0), Math.min(to, this.columns)];
     let before = edge + (first - from) * slope;
     for (let column = first; column < end; column++) {
       const after = before + slope;
-      if (slope < 0) this.add(column, after, before);
-      else this.add(column, before, after);
+      if (slope < 0) this.#add(column, after, before);
+      else this.#add(column, before, after);
       before = after;
     }
     return edge + (to - from) * slope;
   }
 
-  private add(column: number, low: number, high: number): void {
+  #add(column: number, low: number, high: number): void {
     if (!(column >= 0 && column < this.columns)) return;
     const { changes, rows } = this;
     let [begin, end] = [low - this.half, high + this.half];
@@ -190,18 +190,18 @@ export function addLine(coverage: Coverage, curve: Curve, values: Float64Array, 
 /** The picture of the runs of one chart that are only background. */
 export class Crowd {
   private readonly canvas = document.createElement("canvas");
-  private readonly coverage = new Growing<Coverage>();
+  readonly #coverage = new Growing<Coverage>();
 
   /** Draws the curves of *series*: those that have come since the last time are added to its picture. */
   draw(pen: CanvasRenderingContext2D, series: readonly Series[], plot: Plot, own: CrowdManner): void {
     const { box, x, y } = plot;
     const { ratio } = own;
     const [columns, rows] = [Math.ceil((box.width + 2 * BESIDE) * ratio), Math.ceil((box.height + 2 * ABOVE) * ratio)];
-    this.coverage.of([JSON.stringify([box, x, y, own])], series, {
+    this.#coverage.of([JSON.stringify([box, x, y, own])], series, {
       begin: () => new Coverage(columns, rows, ratio / 2),
       add: (coverage, added) => {
         for (const each of added) addLine(coverage, each.curve, lineOf(each), { plot, shift: each.shift, ratio });
-        this.take(coverage.opacities(own.alpha), { columns, rows, colour: own.colour });
+        this.#take(coverage.opacities(own.alpha), { columns, rows, colour: own.colour });
       },
     });
     pen.globalAlpha = 1;
@@ -209,7 +209,7 @@ export class Crowd {
     pen.drawImage(this.canvas, box.left - BESIDE, box.top - ABOVE, columns / ratio, rows / ratio);
   }
 
-  private take(opacities: Uint8ClampedArray, { columns, rows, colour }: { columns: number; rows: number; colour: string }): void {
+  #take(opacities: Uint8ClampedArray, { columns, rows, colour }: { columns: number; rows: number; colour: string }): void {
     const { canvas } = this;
     [canvas.width, canvas.height] = [columns, rows];
     const pen = canvas.getContext("2d")!;

@@ -13,34 +13,34 @@ export class Pointing {
   cursor: Cursor | null = null;
   /** Id of the highlighted run. */
   run: string | null = null;
-  private readonly listeners = new Set<(isRunChanged: boolean) => void>();
-  private frame = 0;
+  readonly #listeners = new Set<(isRunChanged: boolean) => void>();
+  #frame = 0;
   private isRunChanged = false;
 
   listen(listener: (isRunChanged: boolean) => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   move(cursor: Cursor | null): void {
     this.cursor = cursor;
-    this.tell();
+    this.#tell();
   }
 
   hover(run: string | null): void {
     if (run === this.run) return;
     this.run = run;
     this.isRunChanged = true;
-    this.tell();
+    this.#tell();
   }
 
-  private tell(): void {
-    if (this.frame !== 0) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
+  #tell(): void {
+    if (this.#frame !== 0) return;
+    this.#frame = requestAnimationFrame(() => {
+      this.#frame = 0;
       const { isRunChanged } = this;
       this.isRunChanged = false;
-      for (const listener of [...this.listeners]) listener(isRunChanged);
+      for (const listener of [...this.#listeners]) listener(isRunChanged);
     });
   }
 }

@@ -37,7 +37,7 @@ export function placeOf(flag: PlacedFlag, axis: XAxis): number | null {
 /** The flags of the selected runs, if they are few. */
 export class SelectedFlags {
   /** The bytes that each run had when its flags were asked for, and the flags. */
-  private readonly known = new Map<string, { bytes: number; flags: readonly PlacedFlag[] }>();
+  readonly #known = new Map<string, { bytes: number; flags: readonly PlacedFlag[] }>();
 
   constructor(
     private readonly store: Store,
@@ -48,22 +48,22 @@ export class SelectedFlags {
   shown(): PlacedFlag[] {
     const { selected } = this.store.state;
     const runs = selected.length > MOST_FLAGGED ? [] : selected.flatMap((id) => this.store.all.get(id) ?? []);
-    const flags = runs.map((run) => this.of(run, runs.length > 1));
+    const flags = runs.map((run) => this.#of(run, runs.length > 1));
     return flags.flat();
   }
 
-  private of(run: Run, isNamed: boolean): readonly PlacedFlag[] {
-    const found = this.known.get(run.id);
+  #of(run: Run, isNamed: boolean): readonly PlacedFlag[] {
+    const found = this.#known.get(run.id);
     // What is written now is asked for when it has ended: each answer reads the run whole.
-    if (!found || (found.bytes !== run.bytes && run.state !== "running")) void this.ask(run, found?.flags ?? []);
+    if (!found || (found.bytes !== run.bytes && run.state !== "running")) void this.#ask(run, found?.flags ?? []);
     const flags = found?.flags ?? [];
     return isNamed ? flags.map((flag) => ({ ...flag, text: `${nameOf(run)}: ${flag.text}` })) : flags;
   }
 
-  private async ask(run: Run, flags: readonly PlacedFlag[]): Promise<void> {
-    this.known.set(run.id, { bytes: run.bytes, flags });
+  async #ask(run: Run, flags: readonly PlacedFlag[]): Promise<void> {
+    this.#known.set(run.id, { bytes: run.bytes, flags });
     try {
-      this.known.set(run.id, { bytes: run.bytes, flags: flagsOf(await this.store.backend.detail(run.id)) });
+      this.#known.set(run.id, { bytes: run.bytes, flags: flagsOf(await this.store.backend.detail(run.id)) });
       this.arrived();
     } catch {
       // The page of the run says why it cannot be read.

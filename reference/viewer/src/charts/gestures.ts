@@ -11,114 +11,114 @@ const UPRIGHT = 20;
 
 export class Gestures {
   private start: { x: number; y: number; range: Range; isPan: boolean } | null = null;
-  private readonly fingers = new Map<number, number>();
-  private readonly box = document.createElement("div");
+  readonly #fingers = new Map<number, number>();
+  readonly #box = document.createElement("div");
 
   constructor(
     private readonly element: HTMLCanvasElement,
     private readonly chart: Chart,
   ) {
-    this.box.className = "chart-box";
-    this.box.hidden = true;
-    element.parentElement!.append(this.box);
-    element.addEventListener("pointerdown", (event) => this.down(event));
-    element.addEventListener("pointermove", (event) => this.move(event));
-    element.addEventListener("pointerup", (event) => this.up(event));
-    element.addEventListener("pointercancel", (event) => this.cancel(event));
-    element.addEventListener("pointerleave", () => this.leave());
+    this.#box.className = "chart-box";
+    this.#box.hidden = true;
+    element.parentElement!.append(this.#box);
+    element.addEventListener("pointerdown", (event) => this.#down(event));
+    element.addEventListener("pointermove", (event) => this.#move(event));
+    element.addEventListener("pointerup", (event) => this.#up(event));
+    element.addEventListener("pointercancel", (event) => this.#cancel(event));
+    element.addEventListener("pointerleave", () => this.#leave());
     element.addEventListener("dblclick", () => chart.zoom(null));
-    element.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
-    element.addEventListener("keydown", (event) => this.key(event));
+    element.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
+    element.addEventListener("keydown", (event) => this.#key(event));
     element.addEventListener("blur", () => chart.pointing.move(null));
   }
 
-  private down(event: PointerEvent): void {
+  #down(event: PointerEvent): void {
     const { plot } = this.chart;
     if (!plot || event.button !== 0) return;
-    this.fingers.set(event.pointerId, event.offsetX);
+    this.#fingers.set(event.pointerId, event.offsetX);
     if (event.pointerType === "touch") {
-      this.point(event);
-      this.start = this.fingers.size === 2 ? { x: event.offsetX, y: event.offsetY, range: plot.x, isPan: true } : null;
+      this.#point(event);
+      this.start = this.#fingers.size === 2 ? { x: event.offsetX, y: event.offsetY, range: plot.x, isPan: true } : null;
       return;
     }
     this.element.setPointerCapture(event.pointerId);
     this.start = { x: event.offsetX, y: event.offsetY, range: plot.x, isPan: event.shiftKey };
   }
 
-  private move(event: PointerEvent): void {
+  #move(event: PointerEvent): void {
     const { start } = this;
     if (!this.chart.plot) return;
-    if (this.fingers.size === 2) this.pinch(event);
-    else if (start?.isPan) this.pan(start, event.offsetX - start.x);
-    else if (start && isUpright(start, event)) this.markValues(start.y, event.offsetY);
-    else if (start) this.mark(start.x, event.offsetX);
-    if (!start?.isPan) this.point(event);
+    if (this.#fingers.size === 2) this.#pinch(event);
+    else if (start?.isPan) this.#pan(start, event.offsetX - start.x);
+    else if (start && isUpright(start, event)) this.#markValues(start.y, event.offsetY);
+    else if (start) this.#mark(start.x, event.offsetX);
+    if (!start?.isPan) this.#point(event);
   }
 
-  private up(event: PointerEvent): void {
+  #up(event: PointerEvent): void {
     const { start } = this;
-    this.cancel(event);
+    this.#cancel(event);
     if (!start || start.isPan || !this.chart.plot) return;
     if (isUpright(start, event)) {
-      this.chart.zoomValues([Math.max(start.y, event.offsetY), Math.min(start.y, event.offsetY)].map((pixel) => this.value(pixel)) as [number, number]);
+      this.chart.zoomValues([Math.max(start.y, event.offsetY), Math.min(start.y, event.offsetY)].map((pixel) => this.#value(pixel)) as [number, number]);
       return;
     }
     if (Math.abs(event.offsetX - start.x) < LEAST_DRAG) {
       if (this.chart.anomaly) void this.chart.chooseAnomaly(this.chart.anomaly);
       return;
     }
-    const [from, to] = [start.x, event.offsetX].sort((a, b) => a - b).map((pixel) => this.place(pixel, start.range));
+    const [from, to] = [start.x, event.offsetX].sort((a, b) => a - b).map((pixel) => this.#place(pixel, start.range));
     this.chart.zoom([from!, to!]);
   }
 
-  private cancel(event: PointerEvent): void {
-    this.fingers.delete(event.pointerId);
+  #cancel(event: PointerEvent): void {
+    this.#fingers.delete(event.pointerId);
     this.start = null;
-    this.box.hidden = true;
+    this.#box.hidden = true;
   }
 
-  private leave(): void {
+  #leave(): void {
     this.chart.anomaly = null;
     this.chart.pointing.move(null);
     this.chart.pointing.hover(null);
   }
 
-  private place(pixel: number, range: Range): number {
+  #place(pixel: number, range: Range): number {
     const { box } = this.chart.plot!;
     return valueAt(range, box.left, box.width, Math.min(Math.max(pixel, box.left), box.left + box.width));
   }
 
-  private mark(from: number, to: number): void {
+  #mark(from: number, to: number): void {
     const { box } = this.chart.plot!;
     const [left, right] = [from, to].sort((a, b) => a - b).map((pixel) => Math.min(Math.max(pixel, box.left), box.left + box.width));
-    this.box.hidden = Math.abs(from - to) < LEAST_DRAG;
-    Object.assign(this.box.style, { left: `${left}px`, width: `${right! - left!}px`, top: `${box.top}px`, height: `${box.height}px` });
+    this.#box.hidden = Math.abs(from - to) < LEAST_DRAG;
+    Object.assign(this.#box.style, { left: `${left}px`, width: `${right! - left!}px`, top: `${box.top}px`, height: `${box.height}px` });
   }
 
-  private value(pixel: number): number {
+  #value(pixel: number): number {
     const { box, y } = this.chart.plot!;
     const bottom = box.top + box.height;
     return valueAt(y, bottom, -box.height, Math.min(Math.max(pixel, box.top), bottom));
   }
 
-  private markValues(from: number, to: number): void {
+  #markValues(from: number, to: number): void {
     const { box } = this.chart.plot!;
     const [top, bottom] = [from, to].sort((a, b) => a - b).map((pixel) => Math.min(Math.max(pixel, box.top), box.top + box.height));
-    this.box.hidden = false;
-    Object.assign(this.box.style, { left: `${box.left}px`, width: `${box.width}px`, top: `${top!}px`, height: `${bottom! - top!}px` });
+    this.#box.hidden = false;
+    Object.assign(this.#box.style, { left: `${box.left}px`, width: `${box.width}px`, top: `${top!}px`, height: `${bottom! - top!}px` });
   }
 
-  private point(event: PointerEvent): void {
+  #point(event: PointerEvent): void {
     const { plot, pointing, metric } = this.chart;
     if (!plot) return;
-    const place = this.place(event.offsetX, plot.x);
+    const place = this.#place(event.offsetX, plot.x);
     pointing.move({ metric, place, pointer: { x: event.offsetX, y: event.offsetY } });
     this.chart.anomaly = this.chart.anomalyAt(event.offsetX, event.offsetY);
-    pointing.hover(this.chart.anomaly?.series.run.id ?? this.runAt(event.offsetX, event.offsetY, place));
+    pointing.hover(this.chart.anomaly?.series.run.id ?? this.#runAt(event.offsetX, event.offsetY, place));
   }
 
   /** Returns the run whose curve is next to a point, if it is close. */
-  private runAt(x: number, y: number, place: number): string | null {
+  #runAt(x: number, y: number, place: number): string | null {
     const plot = this.chart.plot!;
     const down = placer(plot.y, plot.box.top + plot.box.height, -plot.box.height);
     const across = placer(plot.x, plot.box.left, plot.box.width);
@@ -132,55 +132,55 @@ export class Gestures {
     return run;
   }
 
-  private pan({ range }: { range: Range }, pixels: number): void {
+  #pan({ range }: { range: Range }, pixels: number): void {
     const { box } = this.chart.plot!;
     this.chart.zoom([valueAt(range, box.left, box.width, box.left - pixels), valueAt(range, box.left, box.width, box.left + box.width - pixels)]);
   }
 
-  private pinch(event: PointerEvent): void {
+  #pinch(event: PointerEvent): void {
     const { plot } = this.chart;
-    const before = [...this.fingers.values()];
-    this.fingers.set(event.pointerId, event.offsetX);
-    const now = [...this.fingers.values()];
+    const before = [...this.#fingers.values()];
+    this.#fingers.set(event.pointerId, event.offsetX);
+    const now = [...this.#fingers.values()];
     const [was, is] = [Math.abs(before[0]! - before[1]!), Math.abs(now[0]! - now[1]!)];
-    if (was > 10 && is > 10) this.scale(was / is, (now[0]! + now[1]!) / 2, plot!.x);
+    if (was > 10 && is > 10) this.#scale(was / is, (now[0]! + now[1]!) / 2, plot!.x);
   }
 
-  private wheel(event: WheelEvent): void {
+  #wheel(event: WheelEvent): void {
     const { plot } = this.chart;
     // Without a key the wheel scrolls the page.
     if (!plot || !(event.ctrlKey || event.metaKey || event.altKey)) return;
     event.preventDefault();
-    this.scale(Math.exp(Math.sign(event.deltaY) * 0.2), event.offsetX, plot.x);
+    this.#scale(Math.exp(Math.sign(event.deltaY) * 0.2), event.offsetX, plot.x);
   }
 
   /** Makes the range longer by a factor; the place at a pixel stays where it is. */
-  private scale(factor: number, pixel: number, range: Range): void {
+  #scale(factor: number, pixel: number, range: Range): void {
     const { box } = this.chart.plot!;
     const edge = (at: number) => valueAt(range, box.left, box.width, pixel + (at - pixel) * factor);
-    this.zoomWithin(edge(box.left), edge(box.left + box.width));
+    this.#zoomWithin(edge(box.left), edge(box.left + box.width));
   }
 
-  private zoomWithin(from: number, to: number): void {
+  #zoomWithin(from: number, to: number): void {
     const whole = this.chart.whole();
     if (!whole || !(from < to)) return;
     if (from <= whole.from && to >= whole.to) this.chart.zoom(null);
     else this.chart.zoom([from, to]);
   }
 
-  private key(event: KeyboardEvent): void {
+  #key(event: KeyboardEvent): void {
     const { plot, pointing } = this.chart;
     if (!plot || event.ctrlKey || event.metaKey || event.altKey) return;
     const { box, x } = plot;
     const at = pointing.cursor ? placer(x, box.left, box.width)(pointing.cursor.place) : box.left + box.width / 2;
     const moves: { [key: string]: () => void } = {
-      ArrowLeft: () => (event.shiftKey ? this.pan({ range: x }, box.width / 4) : this.step(-1)),
-      ArrowRight: () => (event.shiftKey ? this.pan({ range: x }, -box.width / 4) : this.step(1)),
-      Home: () => this.moveTo(x.from),
-      End: () => this.moveTo(x.to),
-      "+": () => this.scale(CLOSER, at, x),
-      "=": () => this.scale(CLOSER, at, x),
-      "-": () => this.scale(1 / CLOSER, at, x),
+      ArrowLeft: () => (event.shiftKey ? this.#pan({ range: x }, box.width / 4) : this.#step(-1)),
+      ArrowRight: () => (event.shiftKey ? this.#pan({ range: x }, -box.width / 4) : this.#step(1)),
+      Home: () => this.#moveTo(x.from),
+      End: () => this.#moveTo(x.to),
+      "+": () => this.#scale(CLOSER, at, x),
+      "=": () => this.#scale(CLOSER, at, x),
+      "-": () => this.#scale(1 / CLOSER, at, x),
       Escape: () => this.chart.zoom(null),
     };
     const move = moves[event.key];
@@ -191,7 +191,7 @@ export class Gestures {
   }
 
   /** Moves the cursor to the next point of the first curve. */
-  private step(by: number): void {
+  #step(by: number): void {
     const plot = this.chart.plot!;
     const { pointing } = this.chart;
     const series = plot.series.find(({ run }) => run.id === pointing.run) ?? plot.series[0];
@@ -199,10 +199,10 @@ export class Gestures {
     const { curve, shift } = series;
     const from = pointing.cursor ? nearest(curve, pointing.cursor.place - shift) + by : nearest(curve, (by > 0 ? plot.x.from : plot.x.to) - shift);
     const place = curve.place[Math.min(Math.max(from, 0), curve.length - 1)]! + shift;
-    if (place >= plot.x.from && place <= plot.x.to) this.moveTo(place);
+    if (place >= plot.x.from && place <= plot.x.to) this.#moveTo(place);
   }
 
-  private moveTo(place: number): void {
+  #moveTo(place: number): void {
     const cursor = { metric: this.chart.metric, place, pointer: null };
     this.chart.pointing.move(cursor);
     announce(this.chart.read(cursor));

@@ -78,26 +78,26 @@ export function firstRun({ root, backend, message }: Store): HTMLElement {
 
 export class Grid {
   readonly element = html("div", { class: "grid" });
-  private readonly charts = new Map<string, Chart>();
-  private readonly rest = html("p", { class: "nothing", hidden: true });
-  private readonly more = new Map<string, number>();
+  readonly #charts = new Map<string, Chart>();
+  readonly #rest = html("p", { class: "nothing", hidden: true });
+  readonly #more = new Map<string, number>();
   /** Sections that are not as at first: open, but for the metrics that say little. */
-  private readonly turned = new Set<string>();
-  private readonly kept: Chart[] = [];
+  readonly #turned = new Set<string>();
+  readonly #kept: Chart[] = [];
   /** Those whose place on the page was looked at. */
-  private readonly placed = new WeakSet<Chart>();
-  private readonly seen: IntersectionObserver;
-  private readonly owners = new WeakMap<Element, Chart>();
-  private shape = "";
+  readonly #placed = new WeakSet<Chart>();
+  readonly #seen: IntersectionObserver;
+  readonly #owners = new WeakMap<Element, Chart>();
+  #shape = "";
 
   constructor(
     private readonly store: Store,
     private readonly setting: Setting,
   ) {
-    this.seen = new IntersectionObserver((entries) => this.scrolled(entries), { rootMargin: "200px" });
-    setting.pointing.listen((isRunChanged) => this.point(isRunChanged));
+    this.#seen = new IntersectionObserver((entries) => this.#scrolled(entries), { rootMargin: "200px" });
+    setting.pointing.listen((isRunChanged) => this.#point(isRunChanged));
     store.listenToGrowth((run) => {
-      for (const chart of this.charts.values()) chart.grow(run);
+      for (const chart of this.#charts.values()) chart.grow(run);
     });
   }
 
@@ -108,24 +108,24 @@ export class Grid {
     const { metrics, focus, pins } = this.store.state;
     const all = sectionsOf(runs, focus === "" ? metrics : "", pins);
     const sections = all.slice(0, MOST_SECTIONS);
-    this.rest.hidden = focus !== "" || all.length <= MOST_SECTIONS;
-    this.rest.textContent = `${counted(all.length - MOST_SECTIONS, "section")} more: type words of the metrics you look for.`;
+    this.#rest.hidden = focus !== "" || all.length <= MOST_SECTIONS;
+    this.#rest.textContent = `${counted(all.length - MOST_SECTIONS, "section")} more: type words of the metrics you look for.`;
     // What is said in place of charts depends on more.
-    const why = sections.length === 0 ? this.nothing().textContent : "";
-    const shape = JSON.stringify([focus, why, sections.map(({ title, metrics }) => [title, metrics.length, this.more.get(title), this.isOpen(title), metrics.slice(0, this.limit(title))])]);
-    if (shape !== this.shape) {
-      this.shape = shape;
-      this.arrange(sections, focus);
+    const why = sections.length === 0 ? this.#nothing().textContent : "";
+    const shape = JSON.stringify([focus, why, sections.map(({ title, metrics }) => [title, metrics.length, this.#more.get(title), this.#isOpen(title), metrics.slice(0, this.#limit(title))])]);
+    if (shape !== this.#shape) {
+      this.#shape = shape;
+      this.#arrange(sections, focus);
     }
-    for (const chart of this.charts.values()) chart.update();
-    if (this.element.isConnected) this.seeFirst();
+    for (const chart of this.#charts.values()) chart.update();
+    if (this.element.isConnected) this.#seeFirst();
   }
 
   /** Shows the new charts that are in the window at once: what observes them reports it a frame later. */
-  private seeFirst(): void {
-    for (const chart of this.charts.values()) {
-      if (this.placed.has(chart)) continue;
-      this.placed.add(chart);
+  #seeFirst(): void {
+    for (const chart of this.#charts.values()) {
+      if (this.#placed.has(chart)) continue;
+      this.#placed.add(chart);
       const { top, bottom, width } = chart.element.getBoundingClientRect();
       if (width > 0 && bottom > 0 && top < window.innerHeight) chart.see(true);
     }
@@ -133,88 +133,88 @@ export class Grid {
 
   /** Is called when the grid is put into the page or taken from it. */
   show(isShown: boolean): void {
-    if (!isShown) for (const chart of this.charts.values()) chart.see(false);
-    else for (const chart of this.charts.values()) {
-      this.seen.unobserve(chart.element);
-      this.seen.observe(chart.element);
+    if (!isShown) for (const chart of this.#charts.values()) chart.see(false);
+    else for (const chart of this.#charts.values()) {
+      this.#seen.unobserve(chart.element);
+      this.#seen.observe(chart.element);
     }
   }
 
-  private isOpen(title: string): boolean {
-    return this.turned.has(title) !== (title !== LITTLE || this.store.state.metrics !== "");
+  #isOpen(title: string): boolean {
+    return this.#turned.has(title) !== (title !== LITTLE || this.store.state.metrics !== "");
   }
 
-  private limit(title: string): number {
-    return this.more.get(title) ?? FIRST_CHARTS;
+  #limit(title: string): number {
+    return this.#more.get(title) ?? FIRST_CHARTS;
   }
 
-  private arrange(sections: readonly Section[], focus: string): void {
+  #arrange(sections: readonly Section[], focus: string): void {
     const used = new Set<string>();
     const chart = (metric: string, isLarge: boolean) => {
       const key = `${isLarge ? "large" : "small"} ${metric}`;
       used.add(key);
-      return (this.charts.get(key) ?? this.make(key, metric, isLarge)).element;
+      return (this.#charts.get(key) ?? this.#make(key, metric, isLarge)).element;
     };
     if (focus !== "") fill(this.element, html("h2", { class: "unseen" }, "One chart"), chart(focus, true));
-    else fill(this.element, ...sections.map((section) => this.section(section, chart)), sections.length === 0 && this.nothing(), this.rest);
-    for (const [key, each] of this.charts) {
+    else fill(this.element, ...sections.map((section) => this.#section(section, chart)), sections.length === 0 && this.#nothing(), this.#rest);
+    for (const [key, each] of this.#charts) {
       if (used.has(key)) continue;
-      this.seen.unobserve(each.element);
+      this.#seen.unobserve(each.element);
       each.see(false);
       each.drop();
-      this.charts.delete(key);
+      this.#charts.delete(key);
     }
   }
 
-  private make(key: string, metric: string, isLarge: boolean): Chart {
+  #make(key: string, metric: string, isLarge: boolean): Chart {
     const made = new Chart(metric, this.setting, isLarge);
-    this.charts.set(key, made);
-    this.owners.set(made.element, made);
-    this.seen.observe(made.element);
+    this.#charts.set(key, made);
+    this.#owners.set(made.element, made);
+    this.#seen.observe(made.element);
     return made;
   }
 
-  private section({ title, metrics }: Section, chart: (metric: string, isLarge: boolean) => HTMLElement): HTMLElement {
-    const limit = this.limit(title);
-    const isOpen = this.isOpen(title);
+  #section({ title, metrics }: Section, chart: (metric: string, isLarge: boolean) => HTMLElement): HTMLElement {
+    const limit = this.#limit(title);
+    const isOpen = this.#isOpen(title);
     const name = title === LITTLE ? `${grouped(metrics.length)} that say little` : ({ "": "Metrics", [PINNED]: "Pinned", [RESULTS]: "Results" }[title] ?? plain(title));
     const head = html("summary", {}, html("h2", {}, name), title !== LITTLE && html("span", { class: "count" }, grouped(metrics.length)));
     const charts = isOpen ? metrics.slice(0, limit).map((metric) => chart(metric, false)) : [];
     const rest = metrics.length - limit;
     const more = rest > 0 && button(`Show ${grouped(Math.min(rest, FIRST_CHARTS))} more of ${counted(rest, "chart")}`, { class: "button" }, () => {
-      this.more.set(title, limit + FIRST_CHARTS);
+      this.#more.set(title, limit + FIRST_CHARTS);
       this.update();
     });
     const element = html("details", { class: "section", open: isOpen }, head, html("div", { class: title === RESULTS ? "charts charts-results" : "charts" }, ...charts), more);
     element.addEventListener("toggle", () => {
       if (element.open === isOpen) return;
-      if (!this.turned.delete(title)) this.turned.add(title);
+      if (!this.#turned.delete(title)) this.#turned.add(title);
       this.update();
     });
     return element;
   }
 
-  private nothing(): HTMLElement {
+  #nothing(): HTMLElement {
     const { metrics, filter } = this.store.state;
     if (this.store.isLoaded && this.store.all.size === 0) return firstRun(this.store);
     const text = !this.store.isLoaded ? "" : metrics !== "" ? "No metric has these words in its name." : filter !== "" ? "No run passes the filter." : "The runs have no metrics yet.";
     return html("p", { class: "nothing" }, text);
   }
 
-  private scrolled(entries: readonly IntersectionObserverEntry[]): void {
+  #scrolled(entries: readonly IntersectionObserverEntry[]): void {
     for (const { target, isIntersecting } of entries) {
-      const chart = this.owners.get(target);
+      const chart = this.#owners.get(target);
       if (!chart || chart.isSeen === isIntersecting) continue;
       chart.see(isIntersecting);
-      const at = this.kept.indexOf(chart);
-      if (at >= 0) this.kept.splice(at, 1);
-      if (!isIntersecting) this.kept.push(chart);
+      const at = this.#kept.indexOf(chart);
+      if (at >= 0) this.#kept.splice(at, 1);
+      if (!isIntersecting) this.#kept.push(chart);
     }
-    while (this.kept.length > MOST_KEPT) this.kept.shift()!.drop();
+    while (this.#kept.length > MOST_KEPT) this.#kept.shift()!.drop();
   }
 
-  private point(isRunChanged: boolean): void {
-    for (const chart of this.charts.values()) {
+  #point(isRunChanged: boolean): void {
+    for (const chart of this.#charts.values()) {
       if (isRunChanged) chart.repaint();
       else chart.point();
     }

@@ -20,23 +20,23 @@ interface Job {
 
 /** Runs a few jobs at once, the most urgent first. */
 export class Queue {
-  private readonly waiting: Job[] = [];
-  private active = 0;
+  readonly #waiting: Job[] = [];
+  #active = 0;
 
   add(job: Job): void {
-    const at = this.waiting.findIndex(({ rank }) => rank > job.rank);
-    this.waiting.splice(at < 0 ? this.waiting.length : at, 0, job);
-    this.next();
+    const at = this.#waiting.findIndex(({ rank }) => rank > job.rank);
+    this.#waiting.splice(at < 0 ? this.#waiting.length : at, 0, job);
+    this.#next();
   }
 
-  private next(): void {
-    while (this.active < MOST_REQUESTS) {
-      const job = this.waiting.shift();
+  #next(): void {
+    while (this.#active < MOST_REQUESTS) {
+      const job = this.#waiting.shift();
       if (!job) return;
-      this.active++;
+      this.#active++;
       void job.run().finally(() => {
-        this.active--;
-        this.next();
+        this.#active--;
+        this.#next();
       });
     }
   }
@@ -65,13 +65,13 @@ class Layer {
 
 /** The curves of one metric: over the whole axis, and of the range that is looked at. */
 export class Curves {
-  private whole = new Layer();
-  private close = new Layer();
-  private stale = { whole: new Set<string>(), close: new Set<string>() };
-  private axis: Axis = "step";
-  private range = "";
-  private buckets = 0;
-  private active = 0;
+  #whole = new Layer();
+  #close = new Layer();
+  #stale = { whole: new Set<string>(), close: new Set<string>() };
+  #axis: Axis = "step";
+  #range = "";
+  #buckets = 0;
+  #active = 0;
   error = "";
 
   /** *arrived* is called after each frame, with whether every run of its request has one, and *finished* after each request. */
@@ -83,79 +83,79 @@ export class Curves {
   ) {}
 
   get isLoading(): boolean {
-    return this.active > 0;
+    return this.#active > 0;
   }
 
   /** The curve of a run as close as it is at hand. */
   pair(run: string): Pair | undefined {
-    return this.close.pairs.get(run) ?? this.whole.pairs.get(run);
+    return this.#close.pairs.get(run) ?? this.#whole.pairs.get(run);
   }
 
   /** The curve of a run over the whole axis. */
   wholeOf(run: string): Curve | null {
-    return this.whole.pairs.get(run)?.latest ?? null;
+    return this.#whole.pairs.get(run)?.latest ?? null;
   }
 
   /** Forgets everything, so that a chart that is not seen takes no memory. */
   drop(): void {
-    this.whole.control.abort();
-    this.whole = new Layer();
-    this.dropClose("");
+    this.#whole.control.abort();
+    this.#whole = new Layer();
+    this.#dropClose("");
   }
 
   /** Asks for a run again the next time, since its stream has grown; what is there stays until then. */
   grow(run: string): void {
-    this.stale.whole.add(run);
-    this.stale.close.add(run);
+    this.#stale.whole.add(run);
+    this.#stale.close.add(run);
     // A request that failed is worth another try.
-    if (this.error !== "") for (const layer of [this.whole, this.close]) layer.asked.delete(run);
+    if (this.error !== "") for (const layer of [this.#whole, this.#close]) layer.asked.delete(run);
   }
 
   /** Requests the curves that are not there yet. */
   want(wanted: Wanted): void {
-    if (wanted.axis !== this.axis) this.drop();
+    if (wanted.axis !== this.#axis) this.drop();
     // Finer curves replace the coarse ones when they come.
-    else if (wanted.buckets > this.buckets * 1.5) for (const run of this.whole.pairs.keys()) this.stale.whole.add(run);
-    this.axis = wanted.axis;
-    this.buckets = Math.max(this.buckets, wanted.buckets);
+    else if (wanted.buckets > this.#buckets * 1.5) for (const run of this.#whole.pairs.keys()) this.#stale.whole.add(run);
+    this.#axis = wanted.axis;
+    this.#buckets = Math.max(this.#buckets, wanted.buckets);
     const range = wanted.range ? wanted.range.join(" ") : "";
-    if (range !== this.range) this.dropClose(range);
-    this.load(wanted, "whole", undefined);
-    if (wanted.range) this.load(wanted, "close", wanted.range);
+    if (range !== this.#range) this.#dropClose(range);
+    this.#load(wanted, "whole", undefined);
+    if (wanted.range) this.#load(wanted, "close", wanted.range);
   }
 
-  private dropClose(range: string): void {
-    this.close.control.abort();
-    this.close = new Layer();
-    this.range = range;
+  #dropClose(range: string): void {
+    this.#close.control.abort();
+    this.#close = new Layer();
+    this.#range = range;
   }
 
-  private load({ runs, axis, buckets }: Wanted, name: "whole" | "close", range: readonly [number, number] | undefined): void {
-    const layer = this[name];
-    const missing = layer.missing(runs, this.stale[name]);
+  #load({ runs, axis, buckets }: Wanted, name: "whole" | "close", range: readonly [number, number] | undefined): void {
+    const layer = name === "close" ? this.#close : this.#whole;
+    const missing = layer.missing(runs, this.#stale[name]);
     if (missing.length === 0) return;
     for (const run of missing) {
       layer.asked.add(run);
-      this.stale[name].delete(run);
+      this.#stale[name].delete(run);
     }
     this.error = "";
-    this.active++;
+    this.#active++;
     const request = { metric: this.metric, runs: missing, axis, buckets, from: range?.[0], to: range?.[1] };
-    this.queue.add({ run: () => this.fetch(request, layer), rank: name === "whole" ? 1 : 0 });
+    this.queue.add({ run: () => this.#fetch(request, layer), rank: name === "whole" ? 1 : 0 });
   }
 
-  private async fetch(request: CurveRequest, layer: Layer): Promise<void> {
+  async #fetch(request: CurveRequest, layer: Layer): Promise<void> {
     try {
-      if (!layer.control.signal.aborted) await this.receive(request, layer);
+      if (!layer.control.signal.aborted) await this.#receive(request, layer);
       for (const run of request.runs) layer.asked.delete(run);
     } catch (error) {
       if (!layer.control.signal.aborted) this.error = (error as Error).message;
     }
-    this.active--;
+    this.#active--;
     this.on.finished();
   }
 
-  private async receive(request: CurveRequest, { pairs, control }: Layer): Promise<void> {
+  async #receive(request: CurveRequest, { pairs, control }: Layer): Promise<void> {
     const fresh = new Set<string>();
     await this.backend.curves(
       request,

@@ -47,8 +47,8 @@ export const ANCESTOR_LOOK: Look = { colour: 3, dash: [6, 3] };
 
 /** The curves of the relatives of a run, of one metric. */
 export class RelativeCurves {
-  private ranks: Curves | null = null;
-  private readonly ancestors = new Map<string, Curves>();
+  #ranks: Curves | null = null;
+  readonly #ancestors = new Map<string, Curves>();
 
   constructor(
     private readonly relatives: () => Relatives,
@@ -56,20 +56,20 @@ export class RelativeCurves {
   ) {}
 
   get all(): Curves[] {
-    return [...(this.ranks ? [this.ranks] : []), ...this.ancestors.values()];
+    return [...(this.#ranks ? [this.#ranks] : []), ...this.#ancestors.values()];
   }
 
   /** Asks for what is missing; the curve of an ancestor only up to the fork, so that it is as fine as the others. */
   want(wanted: Omit<Wanted, "runs">, manner: RankManner): void {
     const { ranks, ancestors } = this.relatives();
     const others = ranks === null || manner === "first" ? [] : ranks.ranks.filter(({ rank }) => rank !== 0).map(({ run }) => run);
-    if (others.length > 0) (this.ranks ??= this.make()).want({ ...wanted, runs: others });
+    if (others.length > 0) (this.#ranks ??= this.make()).want({ ...wanted, runs: others });
     if (wanted.axis !== "step") return;
     for (const { run, step } of ancestors) {
       const [from, to] = wanted.range ?? [run.first_step ?? 0, step];
       if (from > step) continue;
-      const own = this.ancestors.get(run.id) ?? this.make();
-      this.ancestors.set(run.id, own);
+      const own = this.#ancestors.get(run.id) ?? this.make();
+      this.#ancestors.set(run.id, own);
       own.want({ ...wanted, runs: [run.id], range: [from, Math.max(Math.min(to, step), from + 1)] });
     }
   }
@@ -86,7 +86,7 @@ export class RelativeCurves {
     const seriesOf = (of: Run, pair: Pair | undefined, more: Pick<Series, "look" | "isQuiet" | "kin">): Series[] =>
       pair?.latest ? [{ run: of, metric, isSecond, curve: pair.latest, abandoned: pair.abandoned, smooth: null, shift, ...more }] : [];
     const older = axis !== "step" ? [] : ancestors.flatMap(({ run: each, step }) => {
-      const latest = this.ancestors.get(each.id)?.pair(each.id)?.latest;
+      const latest = this.#ancestors.get(each.id)?.pair(each.id)?.latest;
       const before = latest ? upTo(latest, step) : null;
       return seriesOf({ ...each, name: `${each.name}, before the fork` }, { latest: before, abandoned: null }, { look: ANCESTOR_LOOK, isQuiet: false, kin: "ancestor" });
     });
@@ -97,7 +97,7 @@ export class RelativeCurves {
       const look = lookOf(at);
       const name = `rank ${rank}${rank === slowest ? ", slowest" : ""}`;
       if (rank === 0) return own.map((each) => ({ ...each, run: { ...each.run, name }, look, isQuiet, kin: "rank" as const }));
-      return seriesOf({ ...run, id, name, metrics: {} }, this.ranks?.pair(id), { look, isQuiet, kin: "rank" });
+      return seriesOf({ ...run, id, name, metrics: {} }, this.#ranks?.pair(id), { look, isQuiet, kin: "rank" });
     });
     return [...all, ...older];
   }

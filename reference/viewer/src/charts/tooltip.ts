@@ -34,30 +34,30 @@ export function anomalyText({ kind, from, to, spike, alert }: Anomaly, axis: XAx
 }
 
 export class Tooltip {
-  private readonly element = html("div", { class: "tooltip", hidden: true, "aria-hidden": "true" });
+  readonly #element = html("div", { class: "tooltip", hidden: true, "aria-hidden": "true" });
 
   constructor(private readonly area: HTMLElement) {
-    area.append(this.element);
+    area.append(this.#element);
   }
 
   hide(): void {
-    this.element.hidden = true;
+    this.#element.hidden = true;
   }
 
   show(shown: Shown): void {
     const { axis, cursor, dots } = shown;
-    const { rows, more } = this.rows(shown);
+    const { rows, more } = this.#rows(shown);
     const near = dots[0];
     const place = near && dots.length === 1 ? near.series.curve.place[near.at]! + near.series.shift : cursor.place;
     const about = dots.find(({ series }) => series.about)?.series.about;
     const title = `${placeText(place, axis)}${about ? ` · ${about}` : ""}`;
-    fill(this.element, html("div", { class: "tooltip-title" }, title), shown.anomaly && html("div", { class: "tooltip-anomaly" }, html("span", { class: "name" }, nameOf(shown.anomaly.series.run)), ` ${anomalyText(shown.anomaly, axis)}${shown.anomaly.line ? " · click for its line" : ""}`), ...flagged(shown), ...rows, more > 0 && html("div", { class: "tooltip-more" }, `and ${grouped(more)} more`));
-    this.element.hidden = false;
-    this.put(shown);
+    fill(this.#element, html("div", { class: "tooltip-title" }, title), shown.anomaly && html("div", { class: "tooltip-anomaly" }, html("span", { class: "name" }, nameOf(shown.anomaly.series.run)), ` ${anomalyText(shown.anomaly, axis)}${shown.anomaly.line ? " · click for its line" : ""}`), ...flagged(shown), ...rows, more > 0 && html("div", { class: "tooltip-more" }, `and ${grouped(more)} more`));
+    this.#element.hidden = false;
+    this.#put(shown);
   }
 
   /** The runs whose values are next to the pointer, from the top down as the curves are. */
-  private rows({ plot, cursor, dots, hovered, isColoured }: Shown): { rows: HTMLElement[]; more: number } {
+  #rows({ plot, cursor, dots, hovered, isColoured }: Shown): { rows: HTMLElement[]; more: number } {
     const down = placer(plot.y, plot.box.top + plot.box.height, -plot.box.height);
     const valued = dots.map((dot) => ({ ...dot, value: drawn(dot.series, dot.at) }));
     const distance = ({ value }: { value: number }) => (Number.isNaN(value) ? Infinity : Math.abs(down(value) - (cursor.pointer?.y ?? 0)));
@@ -67,16 +67,16 @@ export class Tooltip {
     return { rows: near.map((dot) => row(dot, { name: names.get(seriesName(dot.series))!, isHovered: dot.series.run.id === hovered, isGrey: isGrey(dot.series, { isColoured }), isBrief: valued.length > MOST_SPANS })), more: valued.length - near.length };
   }
 
-  private put({ plot, cursor }: Shown): void {
+  #put({ plot, cursor }: Shown): void {
     const { box } = plot;
     const x = placer(plot.x, box.left, box.width)(cursor.place);
-    const { offsetWidth: width, offsetHeight: height } = this.element;
+    const { offsetWidth: width, offsetHeight: height } = this.#element;
     // It may cover the neighbours of the chart, but not leave the window.
     const room = document.documentElement.clientWidth - this.area.getBoundingClientRect().left;
     const left = x + 16 + width <= room ? x + 16 : Math.max(x - 16 - width, room - width - 8 < x ? -8 : room - width - 8);
     const wanted = (cursor.pointer?.y ?? box.top + box.height / 2) - height / 2;
     const top = Math.max(Math.min(wanted, this.area.clientHeight - height), -40);
-    Object.assign(this.element.style, { left: `${Math.round(left)}px`, top: `${Math.round(top)}px` });
+    Object.assign(this.#element.style, { left: `${Math.round(left)}px`, top: `${Math.round(top)}px` });
   }
 }
 

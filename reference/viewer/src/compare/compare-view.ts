@@ -22,82 +22,82 @@ const MOST_LETTERS = 28;
 
 export class CompareView implements Showing {
   readonly element = html("div", { class: "compare-view" });
-  private readonly store: Store;
-  private showsAll = false;
-  private partings: { of: string; found: readonly Parting[] | null } = { of: "", found: null };
+  readonly #store: Store;
+  #showsAll = false;
+  #partings: { of: string; found: readonly Parting[] | null } = { of: "", found: null };
 
-  private readonly relations: Relations;
-  private readonly wall: MediaWall;
+  readonly #relations: Relations;
+  readonly #wall: MediaWall;
 
   constructor({ store }: Setting) {
-    this.store = store;
-    this.relations = new Relations(store);
-    this.wall = new MediaWall(store);
+    this.#store = store;
+    this.#relations = new Relations(store);
+    this.#wall = new MediaWall(store);
   }
 
   show(): void {}
 
   update(): void {
-    const shown = this.store.shown;
+    const shown = this.#store.shown;
     const { metric, goal } = rankingOf(shown);
     const ranked = metric === null ? [...shown] : sorted(shown, `${goal === "max" ? "-" : ""}best.${metric}`);
     const runs = ranked.slice(0, MOST_RUNS);
     if (runs.length === 0) {
-      fill(this.element, html("p", { class: "nothing" }, this.store.isLoaded ? "No run to compare: nothing passes the filter." : ""));
+      fill(this.element, html("p", { class: "nothing" }, this.#store.isLoaded ? "No run to compare: nothing passes the filter." : ""));
       return;
     }
     const order = metric === null ? "" : `${goal === "max" ? "Highest" : "Lowest"} ${plain(metric, 60)} first. `;
-    const note = order + (shown.length > runs.length ? `The first ${runs.length} of ${counted(shown.length, "run")}; select those that you want to compare.` : this.store.state.selected.length === 0 ? "All listed runs; select those that you want to compare." : "");
-    this.relations.update(shown);
-    const top = html("div", { class: "toolbar" }, note !== "" && html("p", { class: "count" }, note), runs.length > 1 && this.differences(runs[0]!));
-    this.wall.update(runs);
-    fill(this.element, top, this.difference(runs), this.relations.element, this.metrics(runs), this.settings(runs), this.wall.element);
+    const note = order + (shown.length > runs.length ? `The first ${runs.length} of ${counted(shown.length, "run")}; select those that you want to compare.` : this.#store.state.selected.length === 0 ? "All listed runs; select those that you want to compare." : "");
+    this.#relations.update(shown);
+    const top = html("div", { class: "toolbar" }, note !== "" && html("p", { class: "count" }, note), runs.length > 1 && this.#differences(runs[0]!));
+    this.#wall.update(runs);
+    fill(this.element, top, this.#difference(runs), this.#relations.element, this.#metrics(runs), this.#settings(runs), this.#wall.element);
   }
 
   /** Says where two runs part, once the server has compared them. */
-  private difference(runs: readonly Run[]): HTMLElement | false {
+  #difference(runs: readonly Run[]): HTMLElement | false {
     const [a, b] = runs;
     const of = runs.length === 2 ? JSON.stringify([a!.id, a!.last_step, b!.id, b!.last_step]) : "";
-    if (of !== this.partings.of) {
-      this.partings = { of, found: null };
+    if (of !== this.#partings.of) {
+      this.#partings = { of, found: null };
       const take = (found: readonly Parting[] | null) => {
-        if (this.partings.of !== of) return;
-        this.partings = { of, found };
+        if (this.#partings.of !== of) return;
+        this.#partings = { of, found };
         this.update();
       };
-      if (of !== "") this.store.backend.partings(a!.id, b!.id).then(take, () => undefined);
+      if (of !== "") this.#store.backend.partings(a!.id, b!.id).then(take, () => undefined);
     }
-    const { found } = this.partings;
+    const { found } = this.#partings;
     if (found === null) return false;
     const first = found[0];
     return html("p", { class: "parting" }, first === undefined ? "No value differs." : `First differs at step ${grouped(first.step)}: ${plain(first.metric, 80)}`);
   }
 
   /** Leads to the charts of what each run has above the first one. */
-  private differences(first: Run): HTMLElement {
-    return button(`Chart differences to ${nameOf(first)}`, { class: "button" }, () => this.store.update({ view: "charts", base: first.id, group: "" }));
+  #differences(first: Run): HTMLElement {
+    return button(`Chart differences to ${nameOf(first)}`, { class: "button" }, () => this.#store.update({ view: "charts", base: first.id, group: "" }));
   }
 
-  private metrics(runs: readonly Run[]): HTMLElement {
+  #metrics(runs: readonly Run[]): HTMLElement {
     const names = new Set(runs.flatMap(({ metrics }) => Object.keys(metrics)));
-    const rows = [...names].slice(0, MOST_ROWS).map((name) => metricRow(name, runs, this.partings.found?.find(({ metric }) => metric === name)));
+    const rows = [...names].slice(0, MOST_ROWS).map((name) => metricRow(name, runs, this.#partings.found?.find(({ metric }) => metric === name)));
     const own: HTMLElement[] = [
       plainRow("state", runs.map(stateChip)),
       plainRow("took", runs.map(({ seconds }) => (seconds === null ? "" : duration(seconds)))),
       plainRow("last step", runs.map(({ last_step }) => (last_step === null ? "" : grouped(last_step)))),
     ];
-    return html("section", {}, html("h2", {}, "Results"), table(runs, this.store, [...own, ...rows]), names.size > MOST_ROWS && html("p", { class: "count" }, `${grouped(names.size - MOST_ROWS)} more metrics`));
+    return html("section", {}, html("h2", {}, "Results"), table(runs, this.#store, [...own, ...rows]), names.size > MOST_ROWS && html("p", { class: "count" }, `${grouped(names.size - MOST_ROWS)} more metrics`));
   }
 
-  private settings(runs: readonly Run[]): HTMLElement {
+  #settings(runs: readonly Run[]): HTMLElement {
     const names = [...new Set(runs.flatMap(({ config }) => Object.keys(config)))];
     const differs = (name: string) => varietyOf(runs, `config.${name}`) > 1;
     const different = names.filter(differs);
-    const shown = this.showsAll ? names : different;
+    const shown = this.#showsAll ? names : different;
     const box = html("input", { type: "checkbox" });
-    box.checked = this.showsAll;
+    box.checked = this.#showsAll;
     box.addEventListener("change", () => {
-      this.showsAll = box.checked;
+      this.#showsAll = box.checked;
       this.update();
     });
     const rows = shown.slice(0, MOST_ROWS).map((name) => settingRow(name, runs));
@@ -107,7 +107,7 @@ export class CompareView implements Showing {
       {},
       html("h2", {}, "Config", html("span", { class: "count" }, `${grouped(different.length)} of ${counted(names.length, "setting")} differ`)),
       html("label", { class: "check" }, box, "Show those that are the same"),
-      rows.length === 0 ? html("p", { class: "nothing" }, nothing) : table(runs, this.store, rows),
+      rows.length === 0 ? html("p", { class: "nothing" }, nothing) : table(runs, this.#store, rows),
     );
   }
 }

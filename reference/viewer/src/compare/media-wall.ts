@@ -20,16 +20,16 @@ export class MediaWall {
     const some = runs.slice(0, MOST_RUNS);
     if (some.map(({ id }) => id).join("\n") === this.runs.map(({ id }) => id).join("\n")) return;
     this.runs = some;
-    this.fill(button(`Show the pictures of ${counted(some.length, "run")}`, { class: "button" }, () => void this.load()));
+    this.#fill(button(`Show the pictures of ${counted(some.length, "run")}`, { class: "button" }, () => void this.#load()));
   }
 
-  private fill(...children: HTMLElement[]): void {
+  #fill(...children: HTMLElement[]): void {
     fill(this.element, html("h2", {}, "Pictures"), ...children);
   }
 
-  private async load(): Promise<void> {
+  async #load(): Promise<void> {
     const { runs, store } = this;
-    this.fill(html("p", { class: "count", role: "status" }, `Reading ${counted(runs.length, "run")} …`));
+    this.#fill(html("p", { class: "count", role: "status" }, `Reading ${counted(runs.length, "run")} …`));
     const media = await Promise.all(runs.map((run) => store.backend.detail(run.id).then(({ media = [] }) => media.filter(isSeen), () => [])));
     if (runs !== this.runs) return;
     const names = html("select", { class: "field", "aria-label": "Name" }, ...[...new Set(media.flat().map(({ name }) => name))].map((name) => html("option", { value: name }, plain(name, 80))));
@@ -52,8 +52,8 @@ export class MediaWall {
       if (steps.length > 0) show();
     };
     names.addEventListener("change", choose);
-    if (names.length === 0) this.fill(html("p", { class: "nothing" }, "None of these runs has logged any."));
-    else this.fill(html("div", { class: "media-head" }, names, bar), wall);
+    if (names.length === 0) this.#fill(html("p", { class: "nothing" }, "None of these runs has logged any."));
+    else this.#fill(html("div", { class: "media-head" }, names, bar), wall);
     choose();
   }
 }

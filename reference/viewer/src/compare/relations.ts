@@ -75,92 +75,92 @@ export function scaleOf(runs: readonly Run[], id: string): Scale {
 
 export class Relations {
   readonly element = html("section", { class: "relations", hidden: true });
-  private readonly across = html("select", { class: "field", "aria-label": "Axis x of the scatter" });
-  private readonly up = html("select", { class: "field", "aria-label": "Result" });
-  private readonly scatter = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Scatter" });
-  private readonly lines = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Parallel coordinates" });
-  private readonly drawings = html("div", { class: "relations-grid" }, this.scatter, this.lines);
-  private readonly table = html("div", {});
-  private readonly rest = html("p", { class: "count", hidden: true });
-  private runs: readonly Run[] = [];
-  private names = "";
+  readonly #across = html("select", { class: "field", "aria-label": "Axis x of the scatter" });
+  readonly #up = html("select", { class: "field", "aria-label": "Result" });
+  readonly #scatter = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Scatter" });
+  readonly #lines = html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Parallel coordinates" });
+  readonly #drawings = html("div", { class: "relations-grid" }, this.#scatter, this.#lines);
+  readonly #table = html("div", {});
+  readonly #rest = html("p", { class: "count", hidden: true });
+  #runs: readonly Run[] = [];
+  #names = "";
   /** Ranges of axes to which the lines are narrowed, by the id of the field. */
-  private readonly brushed = new Map<string, readonly [number, number]>();
-  private readonly brush = html("div", { class: "toolbar", hidden: true });
-  private tints: ReadonlyMap<string, Look> = new Map();
+  readonly #brushed = new Map<string, readonly [number, number]>();
+  readonly #brush = html("div", { class: "toolbar", hidden: true });
+  #tints: ReadonlyMap<string, Look> = new Map();
 
   constructor(private readonly store: Store) {
-    for (const select of [this.across, this.up]) select.addEventListener("change", () => this.draw());
-    const behind = html("details", { class: "section" }, html("summary", {}, "As a table"), this.table);
+    for (const select of [this.#across, this.#up]) select.addEventListener("change", () => this.#draw());
+    const behind = html("details", { class: "section" }, html("summary", {}, "As a table"), this.#table);
     fill(
       this.element,
       html("h2", {}, "Settings and results"),
-      html("div", { class: "toolbar" }, html("label", {}, html("span", { class: "label" }, "Result"), this.up), html("label", {}, html("span", { class: "label" }, "against"), this.across)),
-      this.brush, this.drawings, this.rest, behind,
+      html("div", { class: "toolbar" }, html("label", {}, html("span", { class: "label" }, "Result"), this.#up), html("label", {}, html("span", { class: "label" }, "against"), this.#across)),
+      this.#brush, this.#drawings, this.#rest, behind,
     );
   }
 
   update(runs: readonly Run[]): void {
-    this.runs = runs.slice(0, MOST_RUNS);
-    const { settings, results } = fieldsOf(this.runs);
+    this.#runs = runs.slice(0, MOST_RUNS);
+    const { settings, results } = fieldsOf(this.#runs);
     const left = [runs.length > MOST_RUNS && counted(runs.length - MOST_RUNS, "run"), settings.length > MOST_AXES - 1 && counted(settings.length - MOST_AXES + 1, "setting")].filter(Boolean);
-    this.rest.textContent = `${left.join(" and ")} more have no line here.`;
-    this.rest.hidden = left.length === 0;
-    this.element.hidden = this.runs.length < 2 || results.length === 0 || settings.length + results.length < 2;
+    this.#rest.textContent = `${left.join(" and ")} more have no line here.`;
+    this.#rest.hidden = left.length === 0;
+    this.element.hidden = this.#runs.length < 2 || results.length === 0 || settings.length + results.length < 2;
     if (this.element.hidden) return;
     const names = JSON.stringify([settings, results]);
-    if (names !== this.names) {
-      this.names = names;
-      choices(this.up, results);
-      choices(this.across, [...settings, ...results.slice(1), results[0]!]);
+    if (names !== this.#names) {
+      this.#names = names;
+      choices(this.#up, results);
+      choices(this.#across, [...settings, ...results.slice(1), results[0]!]);
     }
-    this.draw();
+    this.#draw();
   }
 
-  private draw(): void {
-    const [x, y] = [scaleOf(this.runs, this.across.value), scaleOf(this.runs, this.up.value)];
+  #draw(): void {
+    const [x, y] = [scaleOf(this.#runs, this.#across.value), scaleOf(this.#runs, this.#up.value)];
     // The result is what the lines are about: each has its colour.
-    this.tints = colouringOf(this.runs, this.up.value).looks;
-    const { settings } = fieldsOf(this.runs);
-    const axes = [...settings.slice(0, MOST_AXES - 1).map((id) => scaleOf(this.runs, id)), y];
-    fill(this.scatter, fitted((width) => this.points(x, y, width)));
-    fill(this.lines, axes.length > 2 && fitted((width) => this.parallel(axes, width), LINES.left + LINES.right + (axes.length - 1) * LEAST_APART));
-    this.sayBrushed(axes);
-    this.lines.hidden = axes.length <= 2;
-    this.drawings.classList.toggle("is-long", axes.length > SHORT_AXES);
+    this.#tints = colouringOf(this.#runs, this.#up.value).looks;
+    const { settings } = fieldsOf(this.#runs);
+    const axes = [...settings.slice(0, MOST_AXES - 1).map((id) => scaleOf(this.#runs, id)), y];
+    fill(this.#scatter, fitted((width) => this.#points(x, y, width)));
+    fill(this.#lines, axes.length > 2 && fitted((width) => this.#parallel(axes, width), LINES.left + LINES.right + (axes.length - 1) * LEAST_APART));
+    this.#sayBrushed(axes);
+    this.#lines.hidden = axes.length <= 2;
+    this.#drawings.classList.toggle("is-long", axes.length > SHORT_AXES);
     const shown = [...new Map([x, ...axes].map((scale) => [scale.id, scale])).values()];
-    const path = this.runs.some(isNamed) ? [(run: Run) => plain(run.id, 80)] : [];
-    const rows = this.runs.map((run) => [html("a", { href: `#run/${encodeURIComponent(run.id)}` }, nameOf(run)), ...path.map((text) => text(run)), ...shown.map(({ id }) => cell(run, id))]);
-    fill(this.table, dataTable(["run", ...path.map(() => "path"), ...shown.map(({ title }) => title)], rows));
+    const path = this.#runs.some(isNamed) ? [(run: Run) => plain(run.id, 80)] : [];
+    const rows = this.#runs.map((run) => [html("a", { href: `#run/${encodeURIComponent(run.id)}` }, nameOf(run)), ...path.map((text) => text(run)), ...shown.map(({ id }) => cell(run, id))]);
+    fill(this.#table, dataTable(["run", ...path.map(() => "path"), ...shown.map(({ title }) => title)], rows));
   }
 
   /** Returns the runs that are within every range that was marked on an axis. */
-  private within(axes: readonly Scale[]): Run[] {
-    const marked = axes.flatMap((scale) => (this.brushed.has(scale.id) ? [{ scale, range: this.brushed.get(scale.id)! }] : []));
-    return this.runs.filter((_, at) => marked.every(({ scale, range: [low, high] }) => scale.values[at] !== null && scale.values[at]! >= low && scale.values[at]! <= high));
+  #within(axes: readonly Scale[]): Run[] {
+    const marked = axes.flatMap((scale) => (this.#brushed.has(scale.id) ? [{ scale, range: this.#brushed.get(scale.id)! }] : []));
+    return this.#runs.filter((_, at) => marked.every(({ scale, range: [low, high] }) => scale.values[at] !== null && scale.values[at]! >= low && scale.values[at]! <= high));
   }
 
-  private sayBrushed(axes: readonly Scale[]): void {
-    const isMarked = axes.some(({ id }) => this.brushed.has(id));
-    this.brush.hidden = !isMarked;
+  #sayBrushed(axes: readonly Scale[]): void {
+    const isMarked = axes.some(({ id }) => this.#brushed.has(id));
+    this.#brush.hidden = !isMarked;
     if (!isMarked) return;
-    const runs = this.within(axes);
+    const runs = this.#within(axes);
     fill(
-      this.brush,
+      this.#brush,
       html("p", { class: "count" }, `${counted(runs.length, "run")} within what is marked`),
       runs.length > 0 && button("Select these", { class: "button" }, () => {
-        this.brushed.clear();
+        this.#brushed.clear();
         this.store.update({ selected: runs.map(({ id }) => id) });
       }),
       button("Clear marks", { class: "button" }, () => {
-        this.brushed.clear();
-        this.draw();
+        this.#brushed.clear();
+        this.#draw();
       }),
     );
   }
 
   /** Marks a range of an axis while the pointer is dragged along it; a click takes the mark away. */
-  private dragged(event: PointerEvent, drawing: SVGSVGElement, { id, range }: Scale): void {
+  #dragged(event: PointerEvent, drawing: SVGSVGElement, { id, range }: Scale): void {
     const { height, top, bottom } = LINES;
     // News of a run may replace the drawing before the pointer is up: one that is not on the page has no place.
     const edge = drawing.getBoundingClientRect().top;
@@ -168,30 +168,30 @@ export class Relations {
     const start = place(event);
     const end = (last: PointerEvent) => {
       const [low, high] = [Math.min(start, place(last)), Math.max(start, place(last))];
-      if (Math.abs(last.clientY - event.clientY) < LEAST_DRAG) this.brushed.delete(id);
-      else this.brushed.set(id, [low, high]);
-      this.draw();
+      if (Math.abs(last.clientY - event.clientY) < LEAST_DRAG) this.#brushed.delete(id);
+      else this.#brushed.set(id, [low, high]);
+      this.#draw();
     };
     event.preventDefault();
     window.addEventListener("pointerup", end, { once: true });
   }
 
-  private points(x: Scale, y: Scale, width: number): SVGSVGElement {
+  #points(x: Scale, y: Scale, width: number): SVGSVGElement {
     const { height, left, right, top, bottom } = SCATTER;
     const [across, up] = [placer(x.range, left, width - left - right), placer(y.range, height - bottom, -(height - top - bottom))];
     const grid = y.marks.map(({ value, text }) => svg("g", {}, svg("line", { class: "grid-line", x1: left, x2: width - right, y1: up(value), y2: up(value) }), svg("text", { x: left - 8, y: up(value) + 4, "text-anchor": "end" }, text)));
     const below = x.marks.map(({ value, text }) => svg("text", { x: across(value), y: height - 28, "text-anchor": "middle" }, text));
     const titles = [svg("text", { class: "axis-title", x: 12, y: 18 }, plain(y.title, 40)), svg("text", { class: "axis-title", x: width - right, y: height - 9, "text-anchor": "end" }, plain(x.title, 40))];
-    const dots = this.runs.map((run, at) => {
+    const dots = this.#runs.map((run, at) => {
       const [px, py] = [x.values[at], y.values[at]];
       if (px === null || py === null || px === undefined || py === undefined) return null;
-      return this.link(run, at, [svg("circle", { class: `fill-${this.store.look(run.id).colour}`, cx: across(px), cy: up(py), r: 6 })], `${x.title} ${cell(run, x.id)}, ${y.title} ${cell(run, y.id)}`);
+      return this.#link(run, at, [svg("circle", { class: `fill-${this.store.look(run.id).colour}`, cx: across(px), cy: up(py), r: 6 })], `${x.title} ${cell(run, x.id)}, ${y.title} ${cell(run, y.id)}`);
     });
-    const label = `${y.title} against ${x.title} of ${counted(this.runs.length, "run")}`;
+    const label = `${y.title} against ${x.title} of ${counted(this.#runs.length, "run")}`;
     return svg("svg", { class: "drawing scatter", width, height, role: "group", "aria-label": label }, ...grid, ...below, ...titles, ...dots);
   }
 
-  private parallel(axes: readonly Scale[], width: number): SVGSVGElement {
+  #parallel(axes: readonly Scale[], width: number): SVGSVGElement {
     const { height, left, right, top, bottom } = LINES;
     const at = (index: number) => left + (index * (width - left - right)) / (axes.length - 1);
     const places = axes.map(({ range }) => placer(range, height - bottom, -(height - top - bottom)));
@@ -203,20 +203,20 @@ export class Relations {
         ...marks.map(({ value, text }) => svg("text", { x: at(index) + (index === axes.length - 1 ? 7 : -7), y: places[index]!(value) + 4, "text-anchor": index === axes.length - 1 ? "start" : "end" }, text)),
       ),
     );
-    const kept = new Set(this.within(axes));
+    const kept = new Set(this.#within(axes));
     const grips = axes.map((scale, index) => {
-      const range = this.brushed.get(scale.id);
+      const range = this.#brushed.get(scale.id);
       const ends = range?.map(places[index]!);
       const grip = svg("rect", { class: "axis-grip", x: at(index) - 11, y: top, width: 22, height: height - top - bottom }, svg("title", {}, `Drag along ${plain(scale.title, 40)} to mark runs; a click takes the mark away`));
-      grip.addEventListener("pointerdown", (event) => this.dragged(event as PointerEvent, (grip as SVGElement).ownerSVGElement!, scale));
+      grip.addEventListener("pointerdown", (event) => this.#dragged(event as PointerEvent, (grip as SVGElement).ownerSVGElement!, scale));
       return svg("g", {}, ends && svg("rect", { class: "axis-marked", x: at(index) - 6, y: Math.min(...ends), width: 12, height: Math.max(Math.abs(ends[0]! - ends[1]!), 2) }), grip);
     });
-    const runs = this.runs.map((run, index) => {
+    const runs = this.#runs.map((run, index) => {
       const points = axes.flatMap(({ values }, axis) => (values[index] === null ? [] : [{ axis, text: `${at(axis).toFixed(1)},${places[axis]!(values[index]!).toFixed(1)}` }]));
       const kind = kept.has(run) ? "line-of-run" : "line-of-run is-dim";
       const shape = (text: string, extra: string) => {
         const line = svg("polyline", { class: kind + extra, points: text }) as SVGPolylineElement;
-        line.style.stroke = this.tints.get(run.id)?.tint ?? "";
+        line.style.stroke = this.#tints.get(run.id)?.tint ?? "";
         return line;
       };
       // An axis on which the run has no value is crossed by dashes: a line there would be read as one.
@@ -226,12 +226,12 @@ export class Relations {
       const across = starts.filter((start) => start > 0).map((start) => points.slice(start - 1, start + 1));
       const textOf = (part: typeof points) => part.map(({ text }) => text).join(" ");
       const lines = [...whole.map((part) => shape(textOf(part), "")), ...across.map((part) => shape(textOf(part), " is-absent"))];
-      return points.length < 2 ? null : this.link(run, index, lines, axes.map(({ id, title }) => `${title} ${cell(run, id)}`).join(", "));
+      return points.length < 2 ? null : this.#link(run, index, lines, axes.map(({ id, title }) => `${title} ${cell(run, id)}`).join(", "));
     });
-    return svg("svg", { class: "drawing parallel", width, height, role: "group", "aria-label": `Settings and result of ${counted(this.runs.length, "run")} as parallel coordinates` }, ...runs, ...columns, ...grips);
+    return svg("svg", { class: "drawing parallel", width, height, role: "group", "aria-label": `Settings and result of ${counted(this.#runs.length, "run")} as parallel coordinates` }, ...runs, ...columns, ...grips);
   }
 
-  private link(run: Run, at: number, shapes: SVGElement[], text: string): SVGElement {
+  #link(run: Run, at: number, shapes: SVGElement[], text: string): SVGElement {
     const name = `${nameOf(run)}: ${text}`;
     return svg("a", { class: "run-mark", href: `#run/${encodeURIComponent(run.id)}`, tabindex: at < MOST_FOCUSED ? 0 : -1, "aria-label": name }, svg("title", {}, name), ...shapes);
   }

@@ -59,10 +59,10 @@ export function mediaSections({ id, media = [], left_out }: Detail, store: Store
 export class Shown {
   readonly element: HTMLElement;
   /** What was logged at each step, in the order of the log. */
-  private readonly steps: readonly (readonly Media[])[];
-  private readonly stage = html("div", { class: "media-stage" });
-  private readonly where = html("output", { class: "count" });
-  private readonly slider: HTMLInputElement;
+  readonly #steps: readonly (readonly Media[])[];
+  readonly #stage = html("div", { class: "media-stage" });
+  readonly #where = html("output", { class: "count" });
+  readonly #slider: HTMLInputElement;
 
   constructor(
     private readonly run: string,
@@ -76,44 +76,44 @@ export class Shown {
       const key = each.step == null ? `t ${each.t}` : String(each.step);
       steps.set(key, [...(steps.get(key) ?? []), each]);
     }
-    this.steps = [...steps.values()].map((some) => [...some].sort((a, b) => (a.index ?? 0) - (b.index ?? 0)));
-    const last = this.steps.length - 1;
-    this.slider = html("input", { type: "range", min: 0, max: last, value: last, "aria-label": `Step of ${plain(name)}` });
+    this.#steps = [...steps.values()].map((some) => [...some].sort((a, b) => (a.index ?? 0) - (b.index ?? 0)));
+    const last = this.#steps.length - 1;
+    this.#slider = html("input", { type: "range", min: 0, max: last, value: last, "aria-label": `Step of ${plain(name)}` });
     const key = `${run} ${name}`;
-    this.slider.addEventListener("input", () => {
-      LEFT_AT.set(key, Number(this.slider.value));
-      this.show(Number(this.slider.value));
+    this.#slider.addEventListener("input", () => {
+      LEFT_AT.set(key, Number(this.#slider.value));
+      this.#show(Number(this.#slider.value));
     });
-    const head = html("div", { class: "media-head" }, html("h3", {}, plain(name)), last > 0 && this.slider, this.where);
-    this.element = html("li", { class: "media" }, head, this.stage);
-    this.show(Math.min(LEFT_AT.get(key) ?? last, last));
+    const head = html("div", { class: "media-head" }, html("h3", {}, plain(name)), last > 0 && this.#slider, this.#where);
+    this.element = html("li", { class: "media" }, head, this.#stage);
+    this.#show(Math.min(LEFT_AT.get(key) ?? last, last));
   }
 
   /** Shows what was logged last at a step or before it. */
   showStep(step: number): void {
-    this.show(Math.max(0, this.steps.findLastIndex(([first]) => (first!.step ?? -Infinity) <= step)));
+    this.#show(Math.max(0, this.#steps.findLastIndex(([first]) => (first!.step ?? -Infinity) <= step)));
   }
 
-  private show(at: number): void {
-    this.slider.value = String(at);
-    const some = this.steps[at]!;
+  #show(at: number): void {
+    this.#slider.value = String(at);
+    const some = this.#steps[at]!;
     const [{ step, t }] = some as [Media];
-    this.where.textContent = step != null ? `step ${grouped(step)}` : t != null ? duration(t) : "";
-    this.slider.setAttribute("aria-valuetext", this.where.textContent);
-    fill(this.stage, ...some.map((media) => this.figure(media)));
+    this.#where.textContent = step != null ? `step ${grouped(step)}` : t != null ? duration(t) : "";
+    this.#slider.setAttribute("aria-valuetext", this.#where.textContent);
+    fill(this.#stage, ...some.map((media) => this.#figure(media)));
   }
 
-  private figure(media: Media): HTMLElement {
+  #figure(media: Media): HTMLElement {
     const { caption, media_type, size_bytes, seconds, width, height } = media;
     const facts = [width && height ? `${width} × ${height}` : "", seconds ? duration(seconds) : "", size_bytes === undefined ? "" : size(size_bytes), plain(media_type, 60)].filter(Boolean);
     const text = html("figcaption", {}, caption !== undefined && html("span", { class: "prose" }, prose(caption, 2000)), html("small", {}, facts.join(" · ")));
-    return html("figure", { class: "media-figure" }, this.content(media), text);
+    return html("figure", { class: "media-figure" }, this.#content(media), text);
   }
 
-  private content(media: Media): HTMLElement {
+  #content(media: Media): HTMLElement {
     const { backend } = this.store;
     const family = familyOf(media.media_type);
-    if (family === "table" || family === "text") return this.text(media, family);
+    if (family === "table" || family === "text") return this.#text(media, family);
     const src = backend.mediaAddress(this.run, media);
     const missing = (text: string) => html("p", { class: "nothing" }, text);
     if (src === null) return missing(backend.kind === "embedded" ? "Not in the report, which has small files only: see it with `toyspec view`." : "The file is not at hand here. See it with `toyspec view`.");
@@ -127,7 +127,7 @@ export class Shown {
     return shown;
   }
 
-  private text(media: Media, family: "table" | "text"): HTMLElement {
+  #text(media: Media, family: "table" | "text"): HTMLElement {
     const shown = html("div", { class: "media-text" }, "Loading …");
     if ((media.size_bytes ?? 0) > MOST_TEXT) {
       const address = this.store.backend.mediaAddress(this.run, media);

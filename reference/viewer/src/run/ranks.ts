@@ -88,28 +88,28 @@ function slowestText({ factor, by }: NonNullable<Ranks["slowest"]>): string {
 /** Says above the charts of a run what their lines are, and lets the user choose how ranks are shown. */
 export class RelativesLine {
   readonly element = html("div", { class: "relatives", hidden: true });
-  private readonly choice = html("select", { class: "field", "aria-label": "How ranks are shown" }, ...MANNERS.map(([value, text]) => html("option", { value }, text)));
+  readonly #choice = html("select", { class: "field", "aria-label": "How ranks are shown" }, ...MANNERS.map(([value, text]) => html("option", { value }, text)));
 
   constructor(private readonly store: Store) {
-    this.choice.addEventListener("change", () => store.update({ ranks: this.choice.value as RankManner }, { isSmall: true }));
+    this.#choice.addEventListener("change", () => store.update({ ranks: this.#choice.value as RankManner }, { isSmall: true }));
   }
 
   /** Shows what is drawn of the ranks of several runs. */
-  private updateSeveral({ runs, count, areDrawn }: ReturnType<typeof severalRanks>): void {
+  #updateSeveral({ runs, count, areDrawn }: ReturnType<typeof severalRanks>): void {
     const { ranks: manner, x } = this.store.state;
     const isDrawn = areDrawn && x !== "defined";
     const some = `${counted(runs.length, "run")} of those shown ${runs.length === 1 ? "has" : "have"} several ranks`;
     const why = manner === "first" ? "" : count > MOST_RANKS_DRAWN ? "; select fewer runs to see their other ranks" : "; with groups, differences, a defined step or many runs, other ranks are not drawn";
     const what = !isDrawn ? `only rank 0 of each is drawn${why}` : manner === "each" ? "each rank is drawn in the colour of its run" : "the mean is drawn, with the range from smallest to largest";
     this.element.hidden = runs.length === 0;
-    fill(this.element, html("label", {}, html("span", { class: "label" }, "Ranks"), this.choice), html("span", { class: "count" }, `${some}: ${what}.`));
+    fill(this.element, html("label", {}, html("span", { class: "label" }, "Ranks"), this.#choice), html("span", { class: "count" }, `${some}: ${what}.`));
   }
 
   update({ ranks, ancestors }: Relatives, several?: ReturnType<typeof severalRanks>): void {
     const { ranks: manner, x } = this.store.state;
-    this.choice.value = manner;
+    this.#choice.value = manner;
     if (several) {
-      this.updateSeveral(several);
+      this.#updateSeveral(several);
       return;
     }
     const isRange = ranks !== null && manner === "range";
@@ -118,7 +118,7 @@ export class RelativesLine {
     this.element.hidden = ranks === null && !nearest;
     fill(
       this.element,
-      ranks !== null && html("label", {}, html("span", { class: "label" }, "Ranks"), this.choice),
+      ranks !== null && html("label", {}, html("span", { class: "label" }, "Ranks"), this.#choice),
       isRange && key({ colour: 0, dash: [] }, `mean of ${counted(ranks.ranks.length, "rank")}, with the range from smallest to largest`),
       ...(ranks !== null && manner === "each" ? ranks.ranks.slice(0, MOST_KEYS).map(({ rank }, at) => key(lookOf(at), `rank ${rank}${rank === ranks.slowest?.rank ? ", the slowest" : ""}`)) : []),
       ranks !== null && manner === "each" && ranks.ranks.length > MOST_KEYS && html("span", { class: "count" }, `and ${counted(ranks.ranks.length - MOST_KEYS, "rank")} more`),

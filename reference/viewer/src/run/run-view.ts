@@ -1,6 +1,6 @@
 /** One run whole: its facts, curves, findings and everything else that it recorded. */
 
-import { fill, html } from "../../../typescript/page/elements.js";
+import { button, fill, html } from "../../../typescript/page/elements.js";
 import type { Showing } from "../app.js";
 import type { Setting } from "../charts/chart.js";
 import { flagsOf } from "../charts/flags.js";
@@ -41,139 +41,139 @@ function withoutRanks({ unended_ranks: _, ...run }: Run): Run {
 export class RunView implements Showing {
   readonly element: HTMLElement;
   private readonly store: Store;
-  private readonly head = html("div", { class: "run-head" });
-  private readonly index = html("nav", { class: "run-index", "aria-label": "Parts of the run" });
-  private readonly parts = html("div", { class: "run-parts" });
-  private readonly charts = html("section", { class: "run-part", id: "part-charts" });
-  private readonly toolbar: Toolbar;
-  private readonly relativesLine: RelativesLine;
-  private relatives: Relatives = NONE;
+  readonly #head = html("div", { class: "run-head" });
+  readonly #index = html("nav", { class: "run-index", "aria-label": "Parts of the run" });
+  readonly #parts = html("div", { class: "run-parts" });
+  readonly #charts = html("section", { class: "run-part", id: "part-charts" });
+  readonly #toolbar: Toolbar;
+  readonly #relativesLine: RelativesLine;
+  #relatives: Relatives = NONE;
   /** The run id of an ancestor that was not listed when it was looked for. */
-  private missing: string | null = null;
-  private grid: Grid | null = null;
+  #missing: string | null = null;
+  #grid: Grid | null = null;
   private detail: Detail | null = null;
-  private shownRun: Run | null = null;
+  #shownRun: Run | null = null;
   private shownId = "";
-  private error = "";
-  private isShown = false;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  #error = "";
+  #isShown = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly setting: Setting) {
     this.store = setting.store;
-    this.toolbar = new Toolbar(this.store, true);
-    this.relativesLine = new RelativesLine(this.store);
-    this.element = html("div", { class: "run-view" }, this.head, html("div", { class: "run-body" }, this.index, this.parts));
+    this.#toolbar = new Toolbar(this.store, true);
+    this.#relativesLine = new RelativesLine(this.store);
+    this.element = html("div", { class: "run-view" }, this.#head, html("div", { class: "run-body" }, this.#index, this.#parts));
     this.store.listenToGrowth((id) => {
-      if (id === this.shownId && this.isShown) this.loadSoon();
+      if (id === this.shownId && this.#isShown) this.#loadSoon();
     });
   }
 
   show(isShown: boolean): void {
-    this.isShown = isShown;
-    this.grid?.show(isShown);
+    this.#isShown = isShown;
+    this.#grid?.show(isShown);
   }
 
   update(_changed: Changed): void {
     const run = this.store.all.get(this.store.state.run);
-    this.toolbar.update();
-    this.relativesLine.update(this.relatives);
+    this.#toolbar.update();
+    this.#relativesLine.update(this.#relatives);
     if (!run) {
-      if (this.store.isLoaded) this.nothing();
+      if (this.store.isLoaded) this.#nothing();
       return;
     }
-    if (run.id !== this.shownId) this.open(run);
-    else if (run !== this.shownRun) {
-      this.shownRun = run;
-      this.writeHead(run);
-      if (this.grid) this.setRun(run);
+    if (run.id !== this.shownId) this.#open(run);
+    else if (run !== this.#shownRun) {
+      this.#shownRun = run;
+      this.#writeHead(run);
+      if (this.#grid) this.#setRun(run);
     }
-    if (this.missing !== null && listed(this.store, this.missing)) this.loadAncestors();
-    this.grid?.update();
+    if (this.#missing !== null && listed(this.store, this.#missing)) this.#loadAncestors();
+    this.#grid?.update();
   }
 
-  private nothing(): void {
+  #nothing(): void {
     this.shownId = "";
-    this.shownRun = null;
-    fill(this.head, html("h2", {}, "This run is not here"), html("p", { class: "nothing" }, `No run below ${plain(this.store.root)} has the id ${plain(this.store.state.run)}.`));
-    fill(this.index);
-    fill(this.parts);
+    this.#shownRun = null;
+    fill(this.#head, html("h2", {}, "This run is not here"), html("p", { class: "nothing" }, `No run below ${plain(this.store.root)} has the id ${plain(this.store.state.run)}.`));
+    fill(this.#index);
+    fill(this.#parts);
   }
 
-  private open(run: Run): void {
-    this.grid?.show(false);
+  #open(run: Run): void {
+    this.#grid?.show(false);
     this.shownId = run.id;
-    this.shownRun = run;
+    this.#shownRun = run;
     this.detail = null;
-    this.relatives = NONE;
-    this.missing = null;
-    this.relativesLine.update(NONE);
-    this.error = "";
-    this.setRun(run);
-    this.grid = new Grid(this.store, this.own);
-    this.writeHead(run);
-    fill(this.charts, html("h2", {}, "Charts"), this.toolbar.element, this.relativesLine.element, this.grid.element);
-    this.grid.show(this.isShown);
-    this.write();
-    void this.load();
+    this.#relatives = NONE;
+    this.#missing = null;
+    this.#relativesLine.update(NONE);
+    this.#error = "";
+    this.#setRun(run);
+    this.#grid = new Grid(this.store, this.#own);
+    this.#writeHead(run);
+    fill(this.#charts, html("h2", {}, "Charts"), this.#toolbar.element, this.#relativesLine.element, this.#grid.element);
+    this.#grid.show(this.#isShown);
+    this.#write();
+    void this.#load();
   }
 
-  private own!: Setting;
+  #own!: Setting;
 
-  private setRun(run: Run): void {
+  #setRun(run: Run): void {
     // The charts of this page keep their setting, whose run is replaced as it grows.
-    const only = withMetricsElsewhere(run, this.relatives);
-    if (this.own?.only?.id === run.id) this.own.only = only;
-    else this.own = { ...this.setting, only, relatives: () => this.relatives, flags: () => (this.detail ? flagsOf(this.detail) : []) };
+    const only = withMetricsElsewhere(run, this.#relatives);
+    if (this.#own?.only?.id === run.id) this.#own.only = only;
+    else this.#own = { ...this.setting, only, relatives: () => this.#relatives, flags: () => (this.detail ? flagsOf(this.detail) : []) };
   }
 
-  private loadSoon(): void {
-    this.timer ??= setTimeout(() => {
-      this.timer = undefined;
-      void this.load();
+  #loadSoon(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      void this.#load();
     }, REFRESH_MS);
   }
 
-  private async load(): Promise<void> {
+  async #load(): Promise<void> {
     const id = this.shownId;
     try {
       const detail = await this.store.backend.detail(id);
       if (id !== this.shownId) return;
       this.detail = detail;
-      this.error = "";
-      if (this.shownRun) this.writeHead(this.shownRun);
-      this.grid?.update();
+      this.#error = "";
+      if (this.#shownRun) this.#writeHead(this.#shownRun);
+      this.#grid?.update();
       // Each of these reads further streams whole.
-      this.store.backend.ranks(id).then((ranks) => this.take(id, { ranks }), () => undefined);
-      this.loadAncestors();
+      this.store.backend.ranks(id).then((ranks) => this.#take(id, { ranks }), () => undefined);
+      this.#loadAncestors();
     } catch (error) {
       if (id !== this.shownId) return;
-      this.error = (error as Error).message;
+      this.#error = (error as Error).message;
     }
-    this.write();
+    this.#write();
   }
 
-  private loadAncestors(): void {
+  #loadAncestors(): void {
     const { detail, shownId } = this;
     if (!detail) return;
-    this.missing = null;
+    this.#missing = null;
     void ancestryOf(detail, this.store).then(({ ancestors, missing }) => {
       if (shownId !== this.shownId) return;
-      this.missing = missing;
-      this.take(shownId, { ancestors });
+      this.#missing = missing;
+      this.#take(shownId, { ancestors });
     });
   }
 
-  private take(id: string, found: Partial<Relatives>): void {
-    if (id !== this.shownId || !this.shownRun) return;
-    this.relatives = { ...this.relatives, ...found };
-    this.relativesLine.update(this.relatives);
-    this.setRun(this.shownRun);
-    this.grid?.update();
-    this.writeHead(this.shownRun);
-    if (found.ranks) this.write();
+  #take(id: string, found: Partial<Relatives>): void {
+    if (id !== this.shownId || !this.#shownRun) return;
+    this.#relatives = { ...this.#relatives, ...found };
+    this.#relativesLine.update(this.#relatives);
+    this.#setRun(this.#shownRun);
+    this.#grid?.update();
+    this.#writeHead(this.#shownRun);
+    if (found.ranks) this.#write();
   }
 
-  private writeHead(run: Run): void {
+  #writeHead(run: Run): void {
     const listed = Object.keys(run.metrics).length;
     const fork = this.detail && forkOf(this.detail, this.store);
     const incomplete = this.detail ? incompleteText(this.detail) : "";
@@ -190,7 +190,7 @@ export class RunView implements Showing {
       ["Run id", run.run_id === null || run.run_id === run.id ? "" : plain(run.run_id, 200)],
       ["Size", size(run.bytes)],
       ["Format", plain(run.profile ?? run.dialect ?? "")],
-      ["Findings", findingsLine(run.findings)],
+      ["Findings", run.findings ? findingsLine(run.findings, ["error", "warning", "info"]) || "none" : ""],
       ["Metrics", run.left_out.metrics > 0 ? `the first ${grouped(listed)} of ${grouped(listed + run.left_out.metrics)}` : ""],
     ];
     const isWritten = run.state === "running" && run.progress !== null;
@@ -202,9 +202,9 @@ export class RunView implements Showing {
     });
     const folder = run.id.includes("/") ? run.id.slice(0, run.id.lastIndexOf("/") + 1) : "";
     fill(
-      this.head,
+      this.#head,
       html("p", { class: "crumbs" }, back, folder !== "" && ` / ${plain(folder, 200)}`),
-      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(withoutRanks(run)), ranksChip(this.relatives.ranks), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40)))),
+      html("div", { class: "run-title" }, html("h2", { title: plain(run.name, 1000) }, plain(run.name)), run.starred && html("span", { class: "star", title: "Starred" }, "★"), stateChip(withoutRanks(run)), ranksChip(this.#relatives.ranks), ...run.tags.slice(0, 20).map((tag) => html("span", { class: "tag" }, plain(tag, 40)))),
       progress,
       run.message !== null && html("p", { class: "message" }, prose(run.message, 1000)),
       incomplete !== "" && html("p", { class: "message run-incomplete" }, incomplete),
@@ -213,33 +213,33 @@ export class RunView implements Showing {
     );
   }
 
-  private write(): void {
+  #write(): void {
     const { detail, store } = this;
     const parts: (Part | null)[] = detail
       ? [
-          findingsSection(detail, store), consoleSection(detail, store), leftOutSection(detail), ranksSection(this.relatives.ranks), alertsSection(detail), ...mediaSections(detail, store), evaluationsSection(detail), samplesSection(detail), textsSection(detail), configSection(detail), metadataSection(detail), notesSection(detail),
+          findingsSection(detail, store), consoleSection(detail, store), leftOutSection(detail), ranksSection(this.#relatives.ranks), alertsSection(detail), ...mediaSections(detail, store), evaluationsSection(detail), samplesSection(detail), textsSection(detail), configSection(detail), metadataSection(detail), notesSection(detail),
           comparisonsSection(detail), histogramsSection(detail), timingsSection(detail), regionsSection(detail), filesSection(detail, store),
         ]
-      : [this.shownRun && Object.keys(this.shownRun.config).length > 0 ? configSection(this.shownRun) : null];
+      : [this.#shownRun && Object.keys(this.#shownRun.config).length > 0 ? configSection(this.#shownRun) : null];
     const found = parts.filter((part) => part !== null);
     const sections = found.map(({ title, count, element }) => {
       const id = `part-${title.toLowerCase().replaceAll(" ", "-")}`;
       return { title, count, id, element: html("section", { class: "run-part", id }, html("h2", {}, title, count !== undefined && html("span", { class: "count" }, grouped(count))), element) };
     });
-    const charts = { title: "Charts", count: undefined, id: "part-charts", element: this.charts };
+    const charts = { title: "Charts", count: undefined, id: "part-charts", element: this.#charts };
     const all = [charts, ...sections];
-    fill(this.index, ...all.map(({ title, count, element }) => indexLink(title, count, element)));
-    const waiting = detail ? false : html("p", { class: "nothing", role: "status" }, this.error === "" ? "Loading the rest …" : this.error);
-    fill(this.parts, ...all.map(({ element }) => element), waiting);
+    fill(this.#index, ...all.map(({ title, count, element }) => indexLink(title, count, element)));
+    const waiting = detail ? false : html("p", { class: "nothing", role: "status" }, this.#error === "" ? "Loading the rest …" : this.#error);
+    fill(this.#parts, ...all.map(({ element }) => element), waiting);
   }
 }
 
 function indexLink(title: string, count: number | undefined, element: HTMLElement): HTMLElement {
-  const link = html("button", { type: "button", class: "plain index-link" }, title, count !== undefined && html("span", { class: "count" }, grouped(count)));
-  link.addEventListener("click", () => {
+  const link = button(title, { class: "plain index-link" }, () => {
     element.scrollIntoView({ block: "start" });
     element.setAttribute("tabindex", "-1");
     element.focus({ preventScroll: true });
   });
+  if (count !== undefined) link.append(html("span", { class: "count" }, grouped(count)));
   return link;
 }
