@@ -140,8 +140,15 @@ class RecordRules:
         if value.type == "number" and "integer" in types and self.is_unsafe(value.text) and pointer not in invalid:
             yield Problem("unsafe-integer", value.start, pointer)
         if "object" in types:
-            named = schema.get("properties")
+            named, others = schema.get("properties"), schema.get("additionalProperties") or {}
+            typed = others.get("type") if isinstance(others, dict) else None
             for key, item in value.unique().items():
+                if (
+                    named is None
+                    and typed is not None
+                    and not self.is_type(item, [typed] if isinstance(typed, str) else typed)
+                ):
+                    continue  # what is inside a value of the wrong type is not looked at
                 inner = _OPEN if named is None else named.get(key, {})
                 yield from self.unsafe_integers(item, inner, pointer + token(key), invalid)
         if "array" in types:
