@@ -106,6 +106,17 @@ def test_alert_is_a_flag_on_the_chart_of_its_metric(opened: Opened) -> None:
         expect(page.locator(".tooltip:not([hidden]) .tooltip-flag")).to_have_count(count)
 
 
+def test_console_of_a_run_follows(opened: Opened) -> None:
+    """What a run prints is on its page: of a line that was written over the last text, and what comes later."""
+    page, made = opened([MadeRun("live", {"loss": [1.0]}, end=None)], "#run/live")
+    with (made.root / "live" / "stdout").open("w") as file:
+        for text, shown in (("10 %\r90 %\n", "90 %\n"), ("\x1b[1m<b>done\n", "90 %\n<b>done\n")):
+            file.write(text)
+            file.flush()
+            made.grow("live", [0.5])
+            expect(page.locator("#part-console .console")).to_have_text(shown, use_inner_text=True)
+
+
 def test_samples_are_sorted_by_reward(opened: Opened) -> None:
     """The order is chosen; messages and parts of the reward are shown as text."""
     samples = {

@@ -42,8 +42,9 @@ export class Served implements Backend {
   }
 
   async bytes(run: string, path: string, offset: number, length: number): Promise<Uint8Array> {
+    // The cache of a browser answers with the part of a file that it has, which may be shorter than the part that was asked for.
     const headers = { Range: `bytes=${offset}-${offset + length - 1}` };
-    const answer = await asked(`files?${new URLSearchParams({ run, ...(path !== "" && { path }) }).toString()}`, { headers });
+    const answer = await asked(`files?${new URLSearchParams({ run, ...(path !== "" && { path }) }).toString()}`, { headers, cache: "no-store" });
     const data = new Uint8Array(await answer.arrayBuffer());
     return answer.status === 206 ? data : data.subarray(offset, offset + length);
   }
