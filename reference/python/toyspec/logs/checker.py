@@ -20,13 +20,14 @@ from toyspec.logs.recognition import unread_in
 from toyspec.logs.row_feed import RowFeed, read_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping as StrMapping
 
     from toyspec.core.checker.collecting import CheckOptions
     from toyspec.core.format.line_validation import ValidatedLine
     from toyspec.core.format.lines import Line
     from toyspec.core.reading.records import Row
-    from toyspec.logs.mapping import ReadAs
+    from toyspec.logs.mapping import Mapping, ReadAs
     from toyspec.logs.row_feed import LeftOutLine
 
 _TORN_HELP = "a writer was killed or is still writing; readers leave these bytes out"
@@ -221,7 +222,7 @@ class DialectChecker:
 
     def _observe_texts(self, row: Row) -> None:
         """Report each text that has the place of a number: what reads the log leaves it out."""
-        for key, text, is_new in self._numbers.find(row, self._feed):
+        for key, text, is_new in self._numbers.find(row, self._feed.mapping):
             start = max(0, row.raw.find(text.encode("utf-8", "surrogatepass")))
             place = Location(row.line, row.offset, start, row.raw)
             found = shortened(repr(text))
@@ -316,26 +317,28 @@ class NumbersAsText:
         self._add(name for name, column in block.columns.items() if type(column[0]) in _NUMBERS)
         return True
 
-    def find(self, row: Row, feed: RowFeed) -> list[tuple[str, str, bool]]:
+    def find(self, row: Row, mapping: Mapping) -> list[tuple[str, str, bool]]:
         """Return key and text of each member of *row* with a text in place of a number, and whether it never had one.
 
-        *feed* knows which members are metrics.
+        *mapping* knows which members are metrics.
         """
         if not self._has_numbers:
             return []
         members = row.members
         texts = [key for key, value in members.items() if type(value) is str and key in self._numbers]
-        odd = [key for key in texts if not feed.is_metric(key, members[key]) and not (key == self._time and row.time)]
+        odd = [
+            key for key in texts if not mapping.is_metric(key, members[key]) and not (key == self._time and row.time)
+        ]
         # A number that is not finite may be a word.
-        self._add(key for key, value in members.items() if type(value) in _NUMBERS or feed.is_metric(key, value))
+        self._add(key for key, value in members.items() if type(value) in _NUMBERS or mapping.is_metric(key, value))
         found = [(key, members[key], False) for key in odd if self._is_table or _LIKE_NUMBER.match(members[key])]
-        return found + self._spelt_in(members, feed)
+        return found + self._spelt_in(members, mapping)
 
-    def _spelt_in(self, members: Mapping[str, Any], feed: RowFeed) -> list[tuple[str, str, bool]]:
+    def _spelt_in(self, members: StrMapping[str, Any], mapping: Mapping) -> list[tuple[str, str, bool]]:
         found = []
         for key, value in members.items():
             is_spelt = type(value) is str and key not in self._numbers and self._is_spelt(key, value)
-            if is_spelt and feed.metric_name(key) is not None:
+            if is_spelt and mapping.metric_name(key) is not None:
                 self._spelt.add(key)
                 found.append((key, value, True))
         return found

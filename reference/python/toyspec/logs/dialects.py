@@ -159,6 +159,14 @@ class Dialect(_Part, frozen=True, kw_only=True):
     restart: Restart | None = None
     loses: str = ""
 
+    def with_values(self, **members: Any) -> Dialect:
+        """Return the dialect with other *members* of its values."""
+        return msgspec.structs.replace(self, values=msgspec.structs.replace(self.values, **members))
+
+    def with_form(self, **members: Any) -> Dialect:
+        """Return the dialect with other *members* of its form."""
+        return msgspec.structs.replace(self, form=msgspec.structs.replace(self.form, **members))
+
 
 class Keys(msgspec.Struct, frozen=True, kw_only=True):
     """Keys that the user named; None and an empty tuple for those that are found out."""

@@ -17,7 +17,7 @@ from toyspec.core.format.lines import Line
 from toyspec.core.generated.limits import MAX_LINE_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from toyspec.logs.dialects import Dialect
 
@@ -28,6 +28,12 @@ _STRING_END = re.compile(rb'(?:[^"\\]|\\.)*"', re.DOTALL)
 _LONG_STRING = 1 << 12
 _MOST_NAMED = 5
 _MEMBER = re.compile(rb"\s*:\s*(\d{1,18})\s*[,\s]")
+
+
+def listed(names: Iterable[str], most: int) -> str:
+    """Return the first *most* of *names*, and a mark if there are more."""
+    found = list(names)
+    return ", ".join([*found[:most], *["…"] * (len(found) > most)])
 
 
 class DocumentCutter:
@@ -226,7 +232,7 @@ class ListsCutter(DocumentCutter):
             if name not in lists and member not in ([], {}, None) and not isinstance(member, str | bool)
         ]
         if others:
-            named = ", ".join(map(repr, others[:_MOST_NAMED])) + (", …" if len(others) > _MOST_NAMED else "")
+            named = listed(map(repr, others), _MOST_NAMED)
             self.notes.append(f"left out, since they are not lists of numbers ({len(others)}): {named}")
 
     def _long(self, lists: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
@@ -242,8 +248,8 @@ class ListsCutter(DocumentCutter):
         longest = max(map(len, lists.values()), default=0)
         short = [f"{name!r} ({len(member)})" for name, member in lists.items() if len(member) < longest]
         if short:
-            listed = ", ".join(short[:_MOST_NAMED]) + (", …" if len(short) > _MOST_NAMED else "")
-            self.notes.append(f"shorter than the longest list ({longest}), and placed from its start: {listed}")
+            named = listed(short, _MOST_NAMED)
+            self.notes.append(f"shorter than the longest list ({longest}), and placed from its start: {named}")
         has_step = not ({self._index} | self._steps).isdisjoint(lists)
         for place in range(longest):
             members = {self._index: place} if self._index and not has_step else {}

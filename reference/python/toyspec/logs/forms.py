@@ -50,8 +50,7 @@ _PHASE_BEFORE = re.compile(
     r"(?:^|[^\w])((?:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev) )$", re.ASCII | re.IGNORECASE
 )
 # Fortran writes an exponent of double precision with D, always with a sign.
-_FORTRAN = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)[dD][-+]\d+", re.ASCII)
-_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+|[dD][-+]\d+)?", re.ASCII)
 # An integer of more digits is beyond binary64.
 _INTEGER = re.compile(r"[-+]?\d{1,309}", re.ASCII)
 # As people write numbers: with a comma between thousands, or a percent sign.
@@ -502,13 +501,8 @@ class PatternForm:
 
     def _listed(self, name: str, part: str) -> dict[str, Any]:
         """Return the numbers of the list in *part* by *name* and their place in it; empty if it is not one."""
-        if not self._lists or not part.startswith("[") or not part.endswith("]"):
-            return {}
-        items = [item.strip() for item in part[1:-1].split(",")][:MOST_LISTED]
-        plain = [match[1] if (match := _WRAPPED.fullmatch(item)) else item for item in items]
-        numbers = [_figure(item, "") for item in plain]
-        is_whole = all(type(each) in _MEASURES for each in numbers)
-        return {f"{name}/{at}": each for at, each in enumerate(numbers)} if is_whole else {}
+        pairs = _named_pairs(f"{name}={part}") if self._lists and part.startswith("[") else []
+        return {each: _figure(figure, glued) for each, figure, glued in pairs}
 
     def validate(self, data: bytes, *, first: bool) -> ValidatedLine:  # noqa: ARG002 - forms have one signature
         """Return the result for other output: it is passed over."""
@@ -621,19 +615,11 @@ def _cell(text: Any) -> Any:
     stripped = text.strip()
     if _INTEGER.fullmatch(stripped):
         return int(stripped)
-    if _FORTRAN.fullmatch(stripped):
-        return float(stripped.replace("d", "e").replace("D", "e"))
     if _NUMBER.fullmatch(stripped):
-        return float(stripped)
-    return text if stripped[-1:] != "%" and "," not in stripped else _written_number(stripped, text)
-
-
-def _written_number(stripped: str, text: Any) -> Any:
-    """Return the number in a percentage, as it is printed, or one with commas between thousands; else *text*."""
-    percent = _PERCENT.fullmatch(stripped)
-    if percent is not None:
-        return _cell(percent[1])
-    return _cell(stripped.replace(",", "")) if _GROUPED.fullmatch(stripped) else text
+        return float(stripped.replace("d", "e").replace("D", "e"))
+    # A percentage is read as it is printed.
+    mark = written_otherwise(stripped) if stripped[-1:] == "%" or "," in stripped else None
+    return text if mark is None else _cell(stripped.replace(mark, ""))
 
 
 def written_otherwise(text: str) -> str | None:
@@ -653,7 +639,7 @@ def _cell_without_comma(text: str) -> Any:
 
 
 def _is_number(text: str) -> bool:
-    return _NUMBER.fullmatch(text) is not None or _FORTRAN.fullmatch(text) is not None or not_finite(text) is not None
+    return _NUMBER.fullmatch(text) is not None or not_finite(text) is not None
 
 
 def _number_in(text: str) -> Any:

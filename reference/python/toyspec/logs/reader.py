@@ -151,14 +151,18 @@ def _named(dialect: Dialect, head: bytes, path: str, asked: DialectChoice) -> Re
 
 def _missing(keys: Keys, head: bytes, known: Sequence[Dialect], path: str) -> UnknownFormatError:
     """Return the error that says which of *keys* no record has, and which keys there are."""
+    from toyspec.logs.documents import listed
     from toyspec.logs.recognition import keys_in
 
     there = keys_in(head, known)
     missing = [key for key in keys.named if key not in there]
-    listed = ", ".join(printable(key) for key in there[:_MOST_KEYS]) + (", …" if len(there) > _MOST_KEYS else "")
     fact = f"no record has the key {shortened(missing[0])}" if missing else "no record has the keys that were named"
     fact = fact if missing or not there else "the records have no number under the keys that were named"
-    advice = f"the records have: {listed}" if there else "no record was found; name the form with --dialect"
+    advice = (
+        f"the records have: {listed(map(printable, there), _MOST_KEYS)}"
+        if there
+        else "no record was found; name the form with --dialect"
+    )
     return UnknownFormatError(path or "<bytes>", f"{fact}; {advice}")
 
 

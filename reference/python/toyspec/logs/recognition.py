@@ -17,7 +17,7 @@ from toyspec.core.format.lines import OBJECT, first_lines
 from toyspec.core.format.numbers import number
 from toyspec.core.reading.log_detection import is_binary
 from toyspec.logs.dialects import DOCUMENTS, NO_KEYS, DialectTimeKey
-from toyspec.logs.documents import cutter_of
+from toyspec.logs.documents import cutter_of, listed
 from toyspec.logs.forms import (
     UNNAMED,
     CsvForm,
@@ -136,7 +136,7 @@ def _matching(dialect: Dialect, head: bytes, *, is_lines: bool) -> Dialect | Non
     is_free = dialect.rank == "guess" and kind == "document" and is_object and not is_lines
     inner = _ARRAY.search(head) if is_free else None
     if inner is not None:
-        return msgspec.structs.replace(dialect, form=msgspec.structs.replace(dialect.form, rows=inner[1].decode()))
+        return dialect.with_form(rows=inner[1].decode())
     # An inner object of one that has several lines is not a line of output.
     is_quoted = kind == "pattern" and is_object and decode_lenient(head) is not None
     return None if is_quoted or not has_text(head, dialect) else dialect
@@ -171,11 +171,10 @@ def read_as(
     chosen = chosen or (dialect.step[0] if is_exact and dialect.step else None)
     times = [DialectTimeKey(key=keys.time)] if keys.time else _times(dialect.time, rows, is_exact=is_exact)
     present = list(dict.fromkeys(key for row in rows for key in row))
-    epochs = [key for key in dialect.epoch if (key if is_exact else _found(key, present)) is not None]
-    named_epochs = [key if is_exact else _found(key, present) for key in epochs]
-    epoch = next((key for key in named_epochs if key in present and key != chosen), None)
-    is_in_epoch = False
-    if dialect.rank == "guess" and keys == NO_KEYS and "epoch" in _plain(epoch or chosen or ""):
+    epochs = [_found(key, present, is_exact=is_exact) for key in dialect.epoch]
+    epoch = next((key for key in epochs if key not in (None, chosen)), None)
+    is_in_epoch, is_free = False, dialect.rank == "guess" and keys == NO_KEYS
+    if is_free and "epoch" in _plain(epoch or chosen or ""):
         batch = chosen if epoch else _first(_BATCHES, rows, is_exact=False)
         outer = epoch or chosen
         if batch and outer and _begins_again(sample(head, dialect, most=_MOST_LINES), batch, outer):
@@ -183,10 +182,9 @@ def read_as(
     phase = _phase(dialect, rows, head)
     dialect = _pivoted(dialect, rows, keys) or dialect
     doubts: tuple[str, ...] = ()
-    if dialect.rank == "guess" and keys == NO_KEYS:
-        dialect, doubts = _long_by_behaviour(dialect, rows, (chosen, phase, *(key.key for key in times)))
     writer = None
-    if dialect.rank == "guess" and keys == NO_KEYS:
+    if is_free:
+        dialect, doubts = _long_by_behaviour(dialect, rows, (chosen, phase, *(key.key for key in times)))
         dialect, writer, others = _with_roles(dialect, rows, {chosen, epoch, phase})
         times = times or others
     if keys.time:
@@ -230,11 +228,7 @@ def _with_roles(
     exclude = tuple(dict.fromkeys([*dialect.values.exclude, *moments, *writers, *ids]))
     times = [DialectTimeKey(key=key, unit="unix") for key in moments]
     writer = next((key for key in writers if len(set(columns[key])) > 1), None)
-    return (
-        msgspec.structs.replace(dialect, values=msgspec.structs.replace(dialect.values, exclude=exclude)),
-        writer,
-        times,
-    )
+    return dialect.with_values(exclude=exclude), writer, times
 
 
 def _begins_again(rows: Sequence[dict[str, Any]], batch: str, epoch: str) -> bool:
@@ -249,7 +243,7 @@ def _phase(dialect: Dialect, rows: Sequence[dict[str, Any]], head: bytes) -> str
     """Return the key of the phase in *rows* and, where they have none, in more records of *head*; None without one."""
     is_exact = dialect.rank == "program"
     texts = {key: None for row in rows for key, value in row.items() if isinstance(value, str)}
-    found = next((key for each in dialect.phase if (key := each if is_exact else _found(each, texts)) in texts), None)
+    found = next(filter(None, (_found(each, texts, is_exact=is_exact) for each in dialect.phase)), None)
     if found is None and dialect.form.type == "pattern":
         # An evaluation may come after more records than were looked at.
         groups = "".join(dialect.form.patterns)
@@ -272,7 +266,7 @@ def with_columns(dialect: Dialect, columns: tuple[str, ...]) -> Dialect:
     """Return *dialect* for a table without a header, if it is one of tables."""
     if dialect.form.type != "csv":
         return dialect
-    return msgspec.structs.replace(dialect, form=msgspec.structs.replace(dialect.form, columns=columns))
+    return dialect.with_form(columns=columns)
 
 
 @lru_cache(maxsize=1)
@@ -304,13 +298,13 @@ def _pivoted(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Keys) -> Di
     if keys.value and not keys.metric:
         # The one metric that the user wants.
         exclude = tuple({key for row in rows for key in row} - {keys.value})
-        return msgspec.structs.replace(dialect, values=msgspec.structs.replace(dialect.values, exclude=exclude))
+        return dialect.with_values(exclude=exclude)
     present = list(dict.fromkeys(key for row in rows for key in row))
     name = next((key for each in names if (key := _found(each, present)) and _are_texts(rows, key)), None)
     value = next((key for each in values if (key := _found(each, present)) and _is_measured(rows, key)), None)
     if name is None or value is None or name == value:
         return None
-    return msgspec.structs.replace(dialect, values=msgspec.structs.replace(dialect.values, name=name, value=value))
+    return dialect.with_values(name=name, value=value)
 
 
 def _long_by_behaviour(
@@ -339,12 +333,10 @@ def _long_by_behaviour(
         (row.get(own[0] or ""), next((row[key] for key in names if key in row), None), *map(row.get, counts))
         for row in valued
     }
-    values = msgspec.structs.replace(dialect.values, name=names[0], names=tuple(names[1:]), value=value)
     if own[0] and 4 * len(places) < 3 * len(valued):
         doubt = f"{value!r} is left out: no text beside it tells its values at one step apart; name one by --metric-key"
-        values = msgspec.structs.replace(dialect.values, exclude=(*dialect.values.exclude, value))
-        return msgspec.structs.replace(dialect, values=values), (doubt,)
-    return msgspec.structs.replace(dialect, values=values), ()
+        return dialect.with_values(exclude=(*dialect.values.exclude, value)), (doubt,)
+    return dialect.with_values(name=names[0], names=tuple(names[1:]), value=value), ()
 
 
 def _is_long(dialect: Dialect, rows: Sequence[dict[str, Any]], step: str | None) -> bool:
@@ -360,13 +352,12 @@ def _are_texts(rows: Sequence[dict[str, Any]], key: str) -> bool:
 
 
 def _is_measured(rows: Sequence[dict[str, Any]], key: str) -> bool:
-    found = [row[key] for row in rows if key in row]
-    numbers = [value for value in found if number(value) is not None or _is_word(value)]
-    return bool(numbers) and 2 * len(numbers) >= len(rows)
+    numbers = sum(_is_value(row.get(key)) for row in rows)
+    return bool(numbers) and 2 * numbers >= len(rows)
 
 
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str) and not_finite(value) is not None
+def _is_value(value: Any) -> bool:
+    return number(value) is not None or (isinstance(value, str) and not_finite(value) is not None)
 
 
 def keys_in(head: bytes, dialects: Iterable[Dialect]) -> list[str]:
@@ -389,12 +380,13 @@ def _notes(dialect: Dialect, head: bytes) -> tuple[str, ...]:
     notes += _notes_on_written(dialect, head)
     notes += _notes_on_unnamed(dialect, head)
     unread = _unread(dialect, head)
-    notes += [f"values that are not numbers are left out, such as those of {_listed(unread)}"] if unread else []
+    notes += (
+        [f"values that are not numbers are left out, such as those of {listed(unread, _SHOWN_KEYS)}"] if unread else []
+    )
     if values.texts and dialect.form.type != "pattern":
-        plain = msgspec.structs.replace(dialect, values=msgspec.structs.replace(values, texts=False))
-        rows = sample(head, plain)
+        rows = sample(head, dialect.with_values(texts=False))
         keys = dict.fromkeys(key for row in rows for key, value in row.items() if is_number_in_text(value))
-        notes += [f"numbers in strings are read as numbers: {_listed(keys)}"] if keys else []
+        notes += [f"numbers in strings are read as numbers: {listed(keys, _SHOWN_KEYS)}"] if keys else []
     return tuple(notes)
 
 
@@ -410,7 +402,7 @@ def _notes_on_written(dialect: Dialect, head: bytes) -> list[str]:
             mark = written_otherwise(cell)
             if mark is not None:
                 found[mark][name] = None
-    return [_WRITTEN[mark].format(keys=_listed(keys)) for mark, keys in found.items() if keys]
+    return [_WRITTEN[mark].format(keys=listed(keys, _SHOWN_KEYS)) for mark, keys in found.items() if keys]
 
 
 def _notes_on_unnamed(dialect: Dialect, head: bytes) -> list[str]:
@@ -418,12 +410,11 @@ def _notes_on_unnamed(dialect: Dialect, head: bytes) -> list[str]:
     if dialect.form.type != "pattern":
         return []
     form = PatternForm(dialect)
-    found = next(filter(None, (form.unnamed(line.data or b"") for line in first_lines(head))), None)
-    notes = [] if found is None else [f"numbers without a name are left out, such as {found!r}"]
-    found = next(filter(None, (form.unread(line.data or b"") for line in first_lines(head))), None)
-    return (
-        notes if found is None else [*notes, f"what is not read as numbers is left out, such as {shortened(found)!r}"]
-    )
+    notes = []
+    for find, fact in ((form.unnamed, "numbers without a name are"), (form.unread, "what is not read as numbers is")):
+        found = next(filter(None, (find(line.data or b"") for line in first_lines(head))), None)
+        notes += [] if found is None else [f"{fact} left out, such as {shortened(found)!r}"]
+    return notes
 
 
 def _unread(dialect: Dialect, head: bytes) -> dict[str, None]:
@@ -448,11 +439,6 @@ def _has_number(member: Any, depth: int) -> bool:
     """Return whether a list or an object has a number at any of *depth* levels."""
     inner = member if type(member) is list else list(member.values()) if type(member) is dict else []
     return any(number(each) is not None or (depth > 0 and _has_number(each, depth - 1)) for each in inner)
-
-
-def _listed(keys: Iterable[str]) -> str:
-    named = list(keys)
-    return ", ".join([*named[:_SHOWN_KEYS], *["…"] * (len(named) > _SHOWN_KEYS)])
 
 
 def sample(head: bytes, dialect: Dialect, *, most: int = _SAMPLE) -> list[dict[str, Any]]:
@@ -528,8 +514,7 @@ def _is_all_measured(row: dict[str, Any], index: str) -> bool:
     """Return whether all that *row* has are metrics and times, by their names; a table of results has settings too."""
     others = [(key, value) for key, value in row.items() if key != index]
     return any(_MEASURED.search(key) for key, _ in others) and all(
-        (_MEASURED.search(key) or _TIMING.fullmatch(key)) and (number(value) is not None or _is_word(value))
-        for key, value in others
+        (_MEASURED.search(key) or _TIMING.fullmatch(key)) and _is_value(value) for key, value in others
     )
 
 
@@ -538,13 +523,13 @@ def _has_marks(dialect: Dialect, row: dict[str, Any]) -> bool:
     is_exact = dialect.rank == "program"
     return (
         all(key in row for key in marks.keys)
-        and (not marks.any or any((key in row) if is_exact else _found(key, row) for key in marks.any))
+        and (not marks.any or any(_found(key, row, is_exact=is_exact) for key in marks.any))
         and all(row.get(key) == value for key, value in marks.equals.items())
     )
 
 
 def _has_metric(row: dict[str, Any], step: str) -> bool:
-    return any(number(value) is not None or _is_word(value) for key, value in row.items() if key != step)
+    return any(_is_value(value) for key, value in row.items() if key != step)
 
 
 def _first(keys: Iterable[str], rows: Sequence[dict[str, Any]], *, is_exact: bool) -> str | None:
@@ -563,10 +548,10 @@ def _first(keys: Iterable[str], rows: Sequence[dict[str, Any]], *, is_exact: boo
     return next((ends[plain] for key in keys if (plain := _plain(key)) in ends), None)
 
 
-def _found(key: str, present: Iterable[str]) -> str | None:
-    """Return *key* as it is spelt in *present*, whatever the case of its letters and the marks between words."""
-    if key in present:
-        return key
+def _found(key: str, present: Iterable[str], *, is_exact: bool = False) -> str | None:
+    """Return *key* as it is spelt in *present*; unless *is_exact*, case and the marks between words do not count."""
+    if is_exact or key in present:
+        return key if key in present else None
     plain = _plain(key)
     return next((each for each in present if _plain(each) == plain), None)
 
@@ -577,15 +562,13 @@ def _plain(name: str) -> str:
 
 
 def _times(keys: Sequence[DialectTimeKey], rows: Sequence[dict[str, Any]], *, is_exact: bool) -> list[DialectTimeKey]:
-    if is_exact:
-        return [key for key in keys if any(_is_time(row, key) for row in rows)]
     present = list(dict.fromkeys(key for row in rows for key in row))
-    spelt = [msgspec.structs.replace(key, key=found) for key in keys if (found := _found(key.key, present)) is not None]
-    return [key for key in spelt if any(_is_time(row, key) for row in rows)]
-
-
-def _is_time(row: dict[str, Any], key: DialectTimeKey) -> bool:
-    return key.key in row and time_of(row[key.key], key.unit) is not None
+    spelt = [
+        msgspec.structs.replace(key, key=found)
+        for key in keys
+        if (found := _found(key.key, present, is_exact=is_exact)) is not None
+    ]
+    return [key for key in spelt if any(time_of(row.get(key.key), key.unit) is not None for row in rows)]
 
 
 @lru_cache(maxsize=1)

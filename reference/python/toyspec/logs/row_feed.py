@@ -148,7 +148,8 @@ class RowFeed(LogFeed):
         # An object in a document is not a line: it has no LF of its own.
         self._end = 0 if cutter is not None else 1
         self._form = form_of(dialect)
-        self._mapping = Mapping(read_as)
+        self.mapping = Mapping(read_as)
+        """What says which members are metrics."""
         # A record of these says more than its numbers.
         says_more = dialect.config or dialect.values.name or dialect.end or dialect.define or dialect.planned
         self._has_tables = dialect.restart is None and not says_more
@@ -276,14 +277,14 @@ class RowFeed(LogFeed):
         if not isinstance(self._form, JsonForm):
             return None
         objects = self._form.read_all(lines)
-        block = None if objects is None else self._mapping.block(number, offset, lines, objects)
+        block = None if objects is None else self.mapping.block(number, offset, lines, objects)
         return None if block is None or self._form.has_numbers_in_text(block.columns.values()) else block
 
     def _together(
         self, number: int, offset: int, lines: list[bytes], objects: list[dict[str, Any]]
     ) -> Iterator[ReadLine | RowBlock]:
         """Yield the rows of *lines* as a block, or each by itself if they are few or say more than a block can."""
-        block = self._mapping.block(number, offset, lines, objects) if len(lines) >= _FEWEST_ROWS else None
+        block = self.mapping.block(number, offset, lines, objects) if len(lines) >= _FEWEST_ROWS else None
         if block is not None:
             yield block
             return
@@ -354,7 +355,7 @@ class RowFeed(LogFeed):
     def _row(self, read: ReadLine) -> Row:
         line, value = read.line, read.value
         assert line.data is not None
-        said: Neutral = self._mapping.neutral(read.members)
+        said: Neutral = self.mapping.neutral(read.members)
         dialect = self.read_as.dialect
         if dialect.restart is not None and value.get(dialect.restart.key) == dialect.restart.equals:
             self._restarts += 1
@@ -368,7 +369,7 @@ class RowFeed(LogFeed):
             _value=value,
             step=said.step,
             time=said.time,
-            time_origin=None if said.time is None else self._mapping.time_origin,
+            time_origin=None if said.time is None else self.mapping.time_origin,
             epoch=said.epoch,
             phase=said.phase,
             values=said.values,
@@ -384,14 +385,6 @@ class RowFeed(LogFeed):
         if self.last.end is not None or dialect.planned:
             self._observe_end(self.last)
         return self.last
-
-    def metric_name(self, key: str) -> str | None:
-        """Return the name of the metric in the member *key*; None if it is not one."""
-        return self._mapping.metric_name(key)
-
-    def is_metric(self, key: str, member: Any) -> bool:
-        """Return whether the flattened *member* by *key* is a metric of a record that has one in each such member."""
-        return self._mapping.is_metric(key, member)
 
     @property
     def state(self) -> State:
