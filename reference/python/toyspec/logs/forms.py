@@ -28,7 +28,7 @@ _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
     # The first name in parentheses: (mean=0.5, max=2).
     r"((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))(?!(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\s)[A-Za-z_][\w./()%@-]*"
-    r"(?: \([A-Za-z/%]{1,8}\)(?=\s*[=:]))?)['\"]?(?:\s{0,6}[=:]\s{0,16}"
+    r"(?: \([A-Za-z/%]{1,8}\)(?=\s*[=:]))?)['\"]?(?:\s{0,6}(?:[=:]|[-=]>|→)\s{0,16}"
     r"|\s{1,3}(?!(?:nan|inf)(?: \w{1,30}){0,2}\s?[=:])|(?:\sso\sfar)?\sis:?\s{1,3})['\"]?"
     # A duration, a date, a hexadecimal number and a progress bar begin with digits too: train: 40%|████      | 2/5.
     r"(?!\d+%\|[\s\u2588-\u258f#\d]*\||\d+:\d|\d{4}-\d\d-|\d+\s?(?:d|h|m|days?|hours?|min(?:utes)?)\b[\s,]*\d|\d+[dhm]\d|0x[\da-f])"
