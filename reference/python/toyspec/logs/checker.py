@@ -130,35 +130,34 @@ class DialectChecker:
         for doubt in self._read_as.doubts:
             self._collector.add(rules.VALUES_LEFT_OUT, Location(1, 0), doubt, advice=_METRIC_HELP)
         self._collector.findings.sort(key=lambda finding: finding.line)
-        fragment = self._feed.fragment()
-        if fragment is not None and fragment.all_nul:
-            fact = messages.nul_bytes_at_end(count=fragment.length)
+        add, feed, records, fragment = self._collector.add, self._feed, self._feed.records, self._feed.fragment()
+        if fragment is not None:
             place = Location(fragment.number, fragment.offset)
-            self._collector.add(rules.NUL_BYTES, place, fact, at_end=True, advice=_NUL_HELP)
-        elif fragment is not None:
-            fact = f"{fragment.length} byte{'s' if fragment.length != 1 else ''} after the last record"
-            self._collector.add(
-                rules.UNTERMINATED_LINE, Location(fragment.number, fragment.offset), fact, advice=_TORN_HELP
-            )
-        elif self._feed.records and self._feed.is_open:
-            place = Location(self._feed.next_line, self._feed.committed)
-            self._collector.add(rules.UNTERMINATED_LINE, place, "the document has no end", advice=_TORN_HELP)
-        elif not self._feed.records and not self._gaps:
-            self._collector.add(rules.STREAM_EMPTY, Location(1, 0), f"no record in {self._feed.size} bytes")
-        elif self._feed.records and not self._has_metric:
-            fact = f"no metric in {self._feed.records} record{'s' if self._feed.records != 1 else ''}"
-            self._collector.add(rules.STREAM_EMPTY, Location(1, 0), fact, advice=_METRIC_HELP)
-        last = (None,) if self._feed.records else None
+            if fragment.all_nul:
+                fact = messages.nul_bytes_at_end(count=fragment.length)
+                add(rules.NUL_BYTES, place, fact, at_end=True, advice=_NUL_HELP)
+            else:
+                fact = f"{fragment.length} byte{'s' if fragment.length != 1 else ''} after the last record"
+                add(rules.UNTERMINATED_LINE, place, fact, advice=_TORN_HELP)
+        elif records and feed.is_open:
+            place = Location(feed.next_line, feed.committed)
+            add(rules.UNTERMINATED_LINE, place, "the document has no end", advice=_TORN_HELP)
+        elif not records and not self._gaps:
+            add(rules.STREAM_EMPTY, Location(1, 0), f"no record in {feed.size} bytes")
+        elif records and not self._has_metric:
+            fact = f"no metric in {records} record{'s' if records != 1 else ''}"
+            add(rules.STREAM_EMPTY, Location(1, 0), fact, advice=_METRIC_HELP)
+        last = (None,) if records else None
         return FileReport(
             path=self._path,
             profile=None,
-            state=state_of(None, last, has_gap=bool(self._gaps), is_open=self._feed.is_open),
+            state=state_of(None, last, has_gap=bool(self._gaps), is_open=feed.is_open),
             valid=self._collector.valid,
-            records=self._feed.records,
-            bytes=self._feed.size,
+            records=records,
+            bytes=feed.size,
             findings=self._collector.findings,
             suppressed=self._collector.suppressed,
-            dialect=self._feed.use,
+            dialect=feed.use,
         )
 
     def _check(self, line: Line, read: ReadLine | None) -> None:
@@ -225,13 +224,11 @@ class DialectChecker:
         for key, text, is_new in self._numbers.find(row, self._feed.mapping):
             start = max(0, row.raw.find(text.encode("utf-8", "surrogatepass")))
             place = Location(row.line, row.offset, start, row.raw)
-            found = shortened(repr(text))
             if is_new:
-                fact = messages.unexpected(path=shortened(key), found=found, expected="a number")
-                self._collector.add(rules.VALUES_LEFT_OUT, place, fact, pointer=pointer_to([key]), advice=_SPELT_HELP)
-                continue
-            fact = messages.unexpected(path=shortened(key), found=found, expected="a number as in earlier records")
-            self._collector.add(rules.BAD_FORMAT, place, fact, pointer=pointer_to([key]), advice=_NUMBER_HELP)
+                self._add_unexpected(rules.VALUES_LEFT_OUT, place, (key, key, repr(text)), "a number", _SPELT_HELP)
+            else:
+                said = key, key, repr(text)
+                self._add_unexpected(rules.BAD_FORMAT, place, said, "a number as in earlier records", _NUMBER_HELP)
 
     def _observe_unread(self, row: Row) -> None:
         """Report each metric with a value that is not a number, once: what reads the log leaves it out."""
@@ -239,10 +236,8 @@ class DialectChecker:
         import json
 
         for name, key, value in self._unread.find(row):
-            found = shortened(json.dumps(value, ensure_ascii=False))
-            fact = messages.unexpected(path=shortened(name), found=found, expected="a number")
-            place = Location(row.line, row.offset)
-            self._collector.add(rules.VALUES_LEFT_OUT, place, fact, pointer=pointer_to([key]), advice=_UNREAD_HELP)
+            place, said = Location(row.line, row.offset), (name, key, json.dumps(value, ensure_ascii=False))
+            self._add_unexpected(rules.VALUES_LEFT_OUT, place, said, "a number", _UNREAD_HELP)
 
     def _observe_names(self, row: Row) -> None:
         """Report each value whose name a later one of the record has: what reads the log leaves it out."""
@@ -256,9 +251,16 @@ class DialectChecker:
         key = self._read_as.step if row.step is None else None
         found = None if key is None else number(row.members.get(key))
         if key is not None and found is not None and not math.isfinite(found):
-            fact = messages.unexpected(path=shortened(key), found=str(found), expected="a finite number")
             place = Location(row.line, row.offset)
-            self._collector.add(rules.BAD_FORMAT, place, fact, pointer=pointer_to([key]), advice=_STEP_HELP)
+            self._add_unexpected(rules.BAD_FORMAT, place, (key, key, str(found)), "a finite number", _STEP_HELP)
+
+    def _add_unexpected(
+        self, rule: str, place: Location, said: tuple[str, str, str], expected: str, advice: str
+    ) -> None:
+        """Report *said*, the name of a value, the key of its member and what is there, which is not as *expected*."""
+        name, key, found = said
+        fact = messages.unexpected(path=shortened(name), found=shortened(found), expected=expected)
+        self._collector.add(rule, place, fact, pointer=pointer_to([key]), advice=advice)
 
 
 class UnreadValues:

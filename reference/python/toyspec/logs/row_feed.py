@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import islice
 from operator import lt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -90,18 +89,16 @@ class StepOrder:
         steps = block.steps
         if steps is None or not block.metrics:
             return
-        phase = None if block.phases is None else block.phases[0]
-        last = self._last.get((phase, 1), (-math.inf, ()))[0]
-        is_plain = block.phases is None and last < steps[0] and all(map(lt, steps, islice(steps, 1, None)))
-        if is_plain and (phase, 1) in self._last:
-            base, grown = self._bases[phase, 1]
-            self._last[phase, 1], self._bases[phase, 1] = (steps[-1], block.metrics), (base, grown + len(steps))
-            self._records, self._steps = self._records + len(steps), self._steps + len(steps)
+        phases, key = block.phases, (None, 1)
+        last = self._last.get(key) if phases is None else None
+        if last is not None and last[0] < steps[0] and all(map(lt, steps, islice(steps, 1, None))):
+            count, (base, grown) = len(steps), self._bases[key]
+            self._last[key], self._bases[key] = (steps[-1], block.metrics), (base, grown + count)
+            self._records, self._steps = self._records + count, self._steps + count
             return
         offset = block.offset
         for at, (data, step) in enumerate(zip(block.lines, steps, strict=True)):
-            named = phase if block.phases is None else block.phases[at]
-            self.take(block.number + at, offset, step, (named, 1), block.metrics)
+            self.take(block.number + at, offset, step, (phases and phases[at], 1), block.metrics)
             offset += len(data) + 1
 
     def clear(self) -> None:
