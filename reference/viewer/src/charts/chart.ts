@@ -20,7 +20,7 @@ import { drawNames, endNames } from "./end-names.js";
 import { exportMenu } from "./exporting.js";
 import { Curves, type Queue } from "./loading.js";
 import { asRange, onlyShown, rankId, RelativeCurves, type Relatives, severalRanks, withOtherRanks } from "./relatives.js";
-import { type Box, drawn, type Flag, hasPositive, leavingOf, nearest, placer, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
+import { type Box, drawn, type Flag, hasPositive, leavingOf, nearest, placers, type Plot, type Range, type Series, valueRange, wholeRange } from "./plot.js";
 import { Gestures } from "./gestures.js";
 import { averageBefore, smoothedOnce } from "./smoothing.js";
 import { colours } from "./theme.js";
@@ -179,8 +179,7 @@ export class Chart {
     const { plot } = this;
     if (!plot) return null;
     const { box } = plot;
-    const across = placer(plot.x, box.left, box.width);
-    const down = placer(plot.y, box.top + box.height, -box.height);
+    const { across, down } = placers(plot);
     const isInStrip = y > box.top + box.height && y <= box.top + box.height + STRIP.top + STRIP.height + 2;
     let [found, least]: [Anomaly | null, number] = [null, NEAR];
     for (const series of [...plot.background, ...plot.series]) {
@@ -483,7 +482,7 @@ export class Chart {
     const { plot, isRefining } = this;
     const { backend } = this.setting.store;
     if (!plot || isRefining || backend.kind === "embedded" || this.state.x === "defined") return;
-    const across = placer(plot.x, plot.box.left, plot.box.width);
+    const { across } = placers(plot);
     const marks = [...plot.background, ...plot.series].filter(({ run }) => !isGroup(run)).flatMap((series) =>
       wideMarks(series.curve, plot.y.isLog, (from, to) => {
         const [left, right] = [across(from + series.shift), across(to + series.shift)];

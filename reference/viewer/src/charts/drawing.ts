@@ -5,7 +5,7 @@ import type { Axis } from "../protocol.js";
 import type { XAxis } from "../view-state.js";
 import { anomaliesOf, breaksOf, notFiniteOf, notFiniteSpans, spanOf, type Spike, spikesOf } from "./anomalies.js";
 import { type Envelope, incompleteOf, missingText } from "./grouping.js";
-import { drawn, placer, type Plot, type Series, unsmoothed, visible } from "./plot.js";
+import { drawn, placers, type Plot, type Series, unsmoothed, visible } from "./plot.js";
 import { ticks } from "./ticks.js";
 
 /** What both the canvas and the maker of SVG can do. */
@@ -69,11 +69,11 @@ export function draw(pen: Pen, plot: Plot, manner: Manner, drawCrowd?: DrawCrowd
   // A mark at the border is seen whole.
   pen.rect(box.left - 3, box.top - 2, box.width + 6, box.height + 4);
   pen.clip();
-  const along = placer(plot.x, box.left, box.width);
+  const { across, down } = placers(plot);
   const pieces: Pieces = {
     pen, manner, plot, isMany: plot.series.filter(({ isQuiet }) => !isQuiet).length > MOST_BANDS,
     // What is at or before 0 has no place on a logarithmic axis: it is left of the border.
-    x: plot.x.isLog ? (value) => along(Math.max(value, plot.x.from / 2)) : along, y: placer(plot.y, box.top + box.height, -box.height),
+    x: plot.x.isLog ? (value) => across(Math.max(value, plot.x.from / 2)) : across, y: down,
   };
   if (plot.envelope) drawEnvelope(pieces, plot.envelope);
   const order = [...plot.series].sort((a, b) => rank(a, manner) - rank(b, manner));
@@ -114,7 +114,9 @@ interface Pieces {
   y(value: number): number;
 }
 
-function drawAxes(pen: Pen, { x, y, box }: Plot, { axis, colours, size }: Manner): void {
+function drawAxes(pen: Pen, plot: Plot, { axis, colours, size }: Manner): void {
+  const { x, y, box } = plot;
+  const { across, down } = placers(plot);
   const bottom = box.top + box.height;
   pen.lineWidth = 1;
   pen.setLineDash([]);
@@ -123,19 +125,17 @@ function drawAxes(pen: Pen, { x, y, box }: Plot, { axis, colours, size }: Manner
   pen.globalAlpha = 1;
   pen.textAlign = "right";
   pen.textBaseline = "middle";
-  const across = placer(y, bottom, -box.height);
   pen.beginPath();
   for (const { value, text } of ticks(y, "value", Math.max(2, Math.round(box.height / (3.8 * size))))) {
-    const at = Math.round(across(value)) + 0.5;
+    const at = Math.round(down(value)) + 0.5;
     pen.moveTo(box.left, at);
     pen.lineTo(box.left + box.width, at);
     pen.fillText(text, box.left - 8, at);
   }
   pen.stroke();
   pen.textBaseline = "top";
-  const along = placer(x, box.left, box.width);
   for (const { value, text } of ticks(x, axis, Math.max(2, Math.round(box.width / (7.6 * size))))) {
-    const at = along(value);
+    const at = across(value);
     pen.textAlign = at > box.left + box.width - 24 ? "right" : at < box.left + 12 ? "left" : "center";
     pen.fillText(text, at, bottom + 17);
   }
@@ -497,7 +497,7 @@ const TICK = { least: 4, more: 12, edge: 8 };
 export function tickedOf(plot: Plot, hasSelected: boolean): ReadonlySet<Series> {
   const candidates = [...plot.background, ...plot.series].filter((series) => !isMean(series) && (series.isQuiet || !hasSelected));
   if (candidates.length < FEWEST_TICKED) return new Set();
-  const x = placer(plot.x, plot.box.left, plot.box.width);
+  const { across: x } = placers(plot);
   const columns = new Set<number>();
   for (const { curve, shift } of candidates) {
     for (const { from, to } of spikesOf(curve, plot.y.isLog)) {
@@ -571,8 +571,7 @@ function drawBest({ pen, plot, x, y, manner }: Pieces, series: Series): void {
 /** Draws the line under the pointer and a dot on each curve. */
 export function drawCursor(pen: Pen, plot: Plot, manner: Manner, cursor: { place: number; dots: readonly { series: Series; at: number }[] }): void {
   const { box } = plot;
-  const x = placer(plot.x, box.left, box.width);
-  const y = placer(plot.y, box.top + box.height, -box.height);
+  const { across: x, down: y } = placers(plot);
   const px = Math.round(x(cursor.place)) + 0.5;
   if (px < box.left - 1 || px > box.left + box.width + 1) return;
   pen.lineWidth = 1;

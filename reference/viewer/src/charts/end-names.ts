@@ -3,7 +3,7 @@
 import { cutShared } from "../names.js";
 import { colourOf, type Manner, type Pen } from "./drawing.js";
 import { isGroup } from "./grouping.js";
-import { drawn, placer, type Plot, seriesName, type Series, visible } from "./plot.js";
+import { drawn, placers, type Plot, seriesName, type Series, visible } from "./plot.js";
 
 /** More curves have no names, nor has a narrower chart, in pixels. */
 const [MOST_NAMED, LEAST_WIDTH] = [8, 440];
@@ -35,7 +35,7 @@ function namedIn({ series }: Plot): readonly Series[] {
 /** Draws names beside the chart, each where its line ends, one below another where lines end together. */
 export function drawNames(pen: Pen, plot: Plot, { names, room }: EndNames, manner: Manner): void {
   const { top, height, left, width } = plot.box;
-  const y = placer(plot.y, top + height, -height);
+  const { down: y } = placers(plot);
   const placed = namedIn(plot).flatMap((series) => {
     const [first, end] = visible(series.curve, plot.x, series.shift);
     let at = end - 1;

@@ -1,7 +1,7 @@
 /** What mouse, fingers and keys do on a chart. */
 
 import type { Chart } from "./chart.js";
-import { drawn, nearest, placer, type Range, valueAt } from "./plot.js";
+import { drawn, nearest, placers, type Range, valueAt } from "./plot.js";
 
 /** A shorter drag is a click, in pixels. */
 const LEAST_DRAG = 6;
@@ -85,27 +85,29 @@ export class Gestures {
 
   #place(pixel: number, range: Range): number {
     const { box } = this.chart.plot!;
-    return valueAt(range, box.left, box.width, Math.min(Math.max(pixel, box.left), box.left + box.width));
+    return valueAt(range, box.left, box.width, within(pixel, box.left, box.width));
   }
 
   #mark(from: number, to: number): void {
-    const { box } = this.chart.plot!;
-    const [left, right] = [from, to].sort((a, b) => a - b).map((pixel) => Math.min(Math.max(pixel, box.left), box.left + box.width));
+    const { left, width, top, height } = this.chart.plot!.box;
+    this.#show([within(from, left, width), within(to, left, width)], [top, top + height]);
     this.#box.hidden = Math.abs(from - to) < LEAST_DRAG;
-    Object.assign(this.#box.style, { left: `${left}px`, width: `${right! - left!}px`, top: `${box.top}px`, height: `${box.height}px` });
   }
 
   #value(pixel: number): number {
     const { box, y } = this.chart.plot!;
-    const bottom = box.top + box.height;
-    return valueAt(y, bottom, -box.height, Math.min(Math.max(pixel, box.top), bottom));
+    return valueAt(y, box.top + box.height, -box.height, within(pixel, box.top, box.height));
   }
 
   #markValues(from: number, to: number): void {
-    const { box } = this.chart.plot!;
-    const [top, bottom] = [from, to].sort((a, b) => a - b).map((pixel) => Math.min(Math.max(pixel, box.top), box.top + box.height));
+    const { left, width, top, height } = this.chart.plot!.box;
+    this.#show([left, left + width], [within(from, top, height), within(to, top, height)]);
+  }
+
+  /** Shows the box between pixels of both axes. */
+  #show([x, right]: readonly [number, number], [y, bottom]: readonly [number, number]): void {
     this.#box.hidden = false;
-    Object.assign(this.#box.style, { left: `${box.left}px`, width: `${box.width}px`, top: `${top!}px`, height: `${bottom! - top!}px` });
+    Object.assign(this.#box.style, { left: `${Math.min(x, right)}px`, width: `${Math.abs(right - x)}px`, top: `${Math.min(y, bottom)}px`, height: `${Math.abs(bottom - y)}px` });
   }
 
   #point(event: PointerEvent): void {
@@ -120,8 +122,7 @@ export class Gestures {
   /** Returns the run whose curve is next to a point, if it is close. */
   #runAt(x: number, y: number, place: number): string | null {
     const plot = this.chart.plot!;
-    const down = placer(plot.y, plot.box.top + plot.box.height, -plot.box.height);
-    const across = placer(plot.x, plot.box.left, plot.box.width);
+    const { across, down } = placers(plot);
     let [run, least]: [string | null, number] = [null, 24];
     for (const series of plot.series) {
       const at = nearest(series.curve, place - series.shift);
@@ -172,7 +173,7 @@ export class Gestures {
     const { plot, pointing } = this.chart;
     if (!plot || event.ctrlKey || event.metaKey || event.altKey) return;
     const { box, x } = plot;
-    const at = pointing.cursor ? placer(x, box.left, box.width)(pointing.cursor.place) : box.left + box.width / 2;
+    const at = pointing.cursor ? placers(plot).across(pointing.cursor.place) : box.left + box.width / 2;
     const moves: { [key: string]: () => void } = {
       ArrowLeft: () => (event.shiftKey ? this.#pan({ range: x }, box.width / 4) : this.#step(-1)),
       ArrowRight: () => (event.shiftKey ? this.#pan({ range: x }, -box.width / 4) : this.#step(1)),
@@ -207,6 +208,11 @@ export class Gestures {
     this.chart.pointing.move(cursor);
     announce(this.chart.read(cursor));
   }
+}
+
+/** Returns the pixel of a stretch that is next to another one. */
+function within(pixel: number, start: number, length: number): number {
+  return Math.min(Math.max(pixel, start), start + length);
 }
 
 /** Returns whether a drag goes up or down: then it marks a range of values. */

@@ -82,6 +82,11 @@ export function placer(range: Range, start: number, length: number): (value: num
   return (value) => start + (value - from) * scale;
 }
 
+/** Returns the functions that map places and values to pixels of a plot. */
+export function placers({ x, y, box }: Pick<Plot, "x" | "y" | "box">): { across(place: number): number; down(value: number): number } {
+  return { across: placer(x, box.left, box.width), down: placer(y, box.top + box.height, -box.height) };
+}
+
 /** Returns the value at a pixel: the inverse of `placer`. */
 export function valueAt(range: Range, start: number, length: number, pixel: number): number {
   const share = (pixel - start) / (length || 1);

@@ -9,7 +9,7 @@ import type { Anomaly } from "./anomalies.js";
 import type { Cursor } from "./cursor.js";
 import { isGrey } from "./drawing.js";
 import { isGroup, missingText } from "./grouping.js";
-import { drawn, placer, type Plot, type Series, seriesName } from "./plot.js";
+import { drawn, placers, type Plot, type Series, seriesName } from "./plot.js";
 import { placeText } from "./ticks.js";
 
 const MOST_ROWS = 6;
@@ -58,7 +58,7 @@ export class Tooltip {
 
   /** The runs whose values are next to the pointer, from the top down as the curves are. */
   #rows({ plot, cursor, dots, hovered, isColoured }: Shown): { rows: HTMLElement[]; more: number } {
-    const down = placer(plot.y, plot.box.top + plot.box.height, -plot.box.height);
+    const { down } = placers(plot);
     const valued = dots.map((dot) => ({ ...dot, value: drawn(dot.series, dot.at) }));
     const distance = ({ value }: { value: number }) => (Number.isNaN(value) ? Infinity : Math.abs(down(value) - (cursor.pointer?.y ?? 0)));
     const near = [...valued].sort((a, b) => distance(a) - distance(b)).slice(0, MOST_ROWS);
@@ -69,7 +69,7 @@ export class Tooltip {
 
   #put({ plot, cursor }: Shown): void {
     const { box } = plot;
-    const x = placer(plot.x, box.left, box.width)(cursor.place);
+    const x = placers(plot).across(cursor.place);
     const { offsetWidth: width, offsetHeight: height } = this.#element;
     // It may cover the neighbours of the chart, but not leave the window.
     const room = document.documentElement.clientWidth - this.area.getBoundingClientRect().left;
@@ -87,7 +87,7 @@ const MOST_FLAGS = 3;
 const MOST_LETTERS = 36;
 
 function flagged({ plot, cursor }: Shown): HTMLElement[] {
-  const x = placer(plot.x, plot.box.left, plot.box.width);
+  const { across: x } = placers(plot);
   const near = plot.flags.filter(({ place }) => Math.abs(x(place) - x(cursor.place)) < REACH).slice(0, MOST_FLAGS);
   return near.map(({ kind, text }) => html("div", { class: `tooltip-flag flag-${kind}` }, plain(text, 120)));
 }
