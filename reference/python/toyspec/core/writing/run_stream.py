@@ -537,7 +537,7 @@ class RunStream:
         count = superseded_steps(last, from_step)
         if count:
             fact = f"the run goes on after step {from_step} and supersedes {count} of {last} steps"
-            say(f"{self.path}: {fact}; for another run, start it with a run_id of its own")
+            self._dropped.say_once("superseded", f"{fact}; for another run, start it with a run_id of its own")
 
     def _write_media(self, members: Mapping[str, Any], media: Mapping[str, list[Media]]) -> None:
         if not media:
