@@ -19,7 +19,6 @@ from toyspec.core.system_calls import SYSTEM_CALLS, SystemCalls, sync_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import TracebackType
     from typing import Self
 
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
@@ -65,9 +64,7 @@ class Directory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -10,7 +10,6 @@ from toyspec.core.system_calls import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
 _OF_ARRAYS: Final = frozenset(["detach", "dtype", "item", "shape", "tolist"])
 """What makes an object a number or an array, which this is not."""
@@ -100,9 +99,7 @@ class Unlogged(metaclass=_AnyName):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         pass
 
 

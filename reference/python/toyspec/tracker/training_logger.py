@@ -23,7 +23,6 @@ from toyspec.tracker.formatting import MetricsConsole
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
-    from types import TracebackType
 
     from toyspec.core.writing.run_writer import RunWriter
     from toyspec.tracker.compute import Model
@@ -227,9 +226,7 @@ class TrainingLogger:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, error_type: object, error: BaseException | None, traceback: object) -> None:
         """End the run: as completed, or as interrupted or errored by the exception, which goes on."""
         self._finish(error)
 

@@ -9,8 +9,6 @@ from toyspec.agents.digest import DEFAULT_TOKENS, digest
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_reading, dialect_choice, runs_at, settings
 from toyspec.core.command_line.parsers import Parser, UsageError, number_from
-from toyspec.core.command_line.terminal import tell
-from toyspec.core.errors import StreamError
 from toyspec.core.places.addresses import public
 from toyspec.health.options import all_rules
 
@@ -69,8 +67,5 @@ def run(options: Namespace) -> int:
         made = digest(runs, tokens=options.tokens, since=options.since, rules=rules, dialect=choice)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    except StreamError as error:
-        tell("digest", str(error))
-        return exit_codes.USAGE
     sys.stdout.write(made.render())
     return exit_codes.OK

@@ -11,8 +11,6 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_reading, dialect_choice
 from toyspec.core.command_line.objects import inert
 from toyspec.core.command_line.parsers import Parser, local_path
-from toyspec.core.command_line.terminal import tell
-from toyspec.core.errors import StreamError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -49,10 +47,6 @@ def run(options: Namespace) -> int:
     """Print the document and return an exit code."""
     from toyspec.agents.evidence import evidence_of
 
-    try:
-        document = evidence_of(options.run, dialect=dialect_choice(options))
-    except StreamError as error:
-        tell("evidence", str(error))
-        return exit_codes.USAGE
+    document = evidence_of(options.run, dialect=dialect_choice(options))
     sys.stdout.write(inert(msgspec.json.format(msgspec.json.encode(document)).decode()) + "\n")
     return exit_codes.OK

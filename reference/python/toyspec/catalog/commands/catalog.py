@@ -12,7 +12,6 @@ from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.terminal import tell
-from toyspec.core.errors import CatalogError
 from toyspec.core.escaping import encodable
 from toyspec.core.places.addresses import public
 from toyspec.health.options import add_health, chosen_rules
@@ -80,8 +79,6 @@ def run(options: Namespace) -> int:
     progress = Progress("reading")
     try:
         report = _done(options, progress)
-    except CatalogError as error:
-        raise UsageError(str(error)) from None
     finally:
         progress.erase()
     for each in report.errors[:_MOST_SHOWN]:

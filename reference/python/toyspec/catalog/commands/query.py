@@ -14,7 +14,6 @@ from toyspec.core.command_line.parsers import Parser, UsageError, add_color, loc
 from toyspec.core.command_line.run_tables import print_table
 from toyspec.core.command_line.tables import Side, csv_row
 from toyspec.core.command_line.terminal import Terminal
-from toyspec.core.errors import CatalogError
 from toyspec.core.escaping import printable
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def run(options: Namespace) -> int:
     sql = sys.stdin.read() if options.sql == "-" else options.sql
     try:
         answer = Catalog(options.catalog).query(sql, seconds=options.timeout)
-    except (CatalogError, ValueError) as error:
+    except ValueError as error:
         raise UsageError(str(error)) from None
     if options.json:
         rows = (dict(zip(answer.columns, map(_plain, row), strict=True)) for row in answer.rows)

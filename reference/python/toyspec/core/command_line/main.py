@@ -11,7 +11,7 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.commands import COMMANDS, all_commands, command_parser, load, top_parser
 from toyspec.core.command_line.parsers import UsageError, did_you_mean
 from toyspec.core.command_line.terminal import called, tell
-from toyspec.core.errors import EngineError, WorkersError
+from toyspec.core.errors import CatalogError, ExpressionError, ToyspecError
 from toyspec.core.escaping import shortened
 from toyspec.core.files import null_device
 from toyspec.core.system_calls import cause_of
@@ -74,10 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _command(name, given[1:]) if name else _top(given)
         sys.stdout.flush()
-    except UsageError as error:
+    except (UsageError, CatalogError, ExpressionError) as error:
         return _complain(name, str(error), f"see `{called(name)} --help`")
-    except (EngineError, WorkersError) as error:
-        return _complain(name, str(error))
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
     except BrokenPipeError:
@@ -85,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         return _complain(name, f"{place}{cause_of(error)}")
+    except ToyspecError as error:
+        return _complain(name, str(error))
     return code
 
 

@@ -18,9 +18,8 @@ from toyspec.core.command_line.arguments import (
     settings,
 )
 from toyspec.core.command_line.parsers import Parser, UsageError, add_color, local_path, number_from, rule_names
-from toyspec.core.command_line.terminal import Terminal, tell
+from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.commands.report_formats import FORMATS, FORMS, FormatOptions
-from toyspec.core.errors import ToyspecError
 from toyspec.core.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
 from toyspec.core.places.addresses import public
 from toyspec.core.reading.run_files import ranks_beside
@@ -153,16 +152,12 @@ def run(options: Namespace) -> int:
 
 def _compared(options: Namespace, choice: DialectChoice) -> int:
     """Print which runs are as expected and return an exit code."""
-    try:
-        expected, code = rooms.expect_bands.read_expectation(options.expect), exit_codes.OK
-        for each in runs_at(options.paths, choice):
-            stream, found = rooms.expect_bands.departures(each.place, expected, choice=choice)
-            terminal = Terminal(color=options.color)
-            rooms.expect_command.print_departures(stream, expected, found, options.format, terminal)
-            code = exit_codes.FINDINGS if found else code
-    except ToyspecError as error:
-        tell("check", str(error))
-        return exit_codes.USAGE
+    expected, code = rooms.expect_bands.read_expectation(options.expect), exit_codes.OK
+    for each in runs_at(options.paths, choice):
+        stream, found = rooms.expect_bands.departures(each.place, expected, choice=choice)
+        terminal = Terminal(color=options.color)
+        rooms.expect_command.print_departures(stream, expected, found, options.format, terminal)
+        code = exit_codes.FINDINGS if found else code
     return code
 
 

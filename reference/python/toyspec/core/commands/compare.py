@@ -14,8 +14,8 @@ from toyspec.core.command_line.parsers import Parser, UsageError, add_color
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.run_tables import fact_cell, print_table
 from toyspec.core.command_line.tables import Side, cut, cut_apart, width
-from toyspec.core.command_line.terminal import Terminal, tell
-from toyspec.core.errors import StreamError, ToyspecError
+from toyspec.core.command_line.terminal import Terminal
+from toyspec.core.errors import ToyspecError
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.generated.runs import TITLES
 from toyspec.core.places.addresses import public
@@ -63,14 +63,10 @@ def configure(parser: Parser) -> None:
 def run(options: Namespace) -> int:
     """Print the comparison and return an exit code."""
     choice = dialect_choice(options)
-    try:
-        found = runs_at(options.runs, choice)
-        if len(found) < 2:
-            raise UsageError(f"at least two runs are needed, got {len(found)}; name them, or a directory with runs")
-        runs = [summarize_run(each.place, watch=Progress("reading").watch, dialect=choice) for each in found]
-    except StreamError as error:
-        tell("compare", str(error))
-        return exit_codes.USAGE
+    found = runs_at(options.runs, choice)
+    if len(found) < 2:
+        raise UsageError(f"at least two runs are needed, got {len(found)}; name them, or a directory with runs")
+    runs = [summarize_run(each.place, watch=Progress("reading").watch, dialect=choice) for each in found]
     facts = [each.facts for each in runs]
     names = names_of(facts)
     head = ["", *cut_shared(list(map(shown, names)), _VALUE_COLUMNS, width)]

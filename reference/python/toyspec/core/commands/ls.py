@@ -14,11 +14,10 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_reading, dialect_choice, names_in, run_filter, settings
 from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.objects import inert_json, run_object
-from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from
+from toyspec.core.command_line.parsers import Parser, add_color, number_from
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.run_tables import print_runs
 from toyspec.core.command_line.terminal import Terminal, tell
-from toyspec.core.errors import ExpressionError
 from toyspec.core.places.addresses import is_address, public
 from toyspec.core.runs.columns import (
     ALERT_FIELDS,
@@ -148,10 +147,7 @@ def _list(options: Namespace) -> int:
     options.roots = options.roots or list(configuration.roots) or ["."]
     runs = _listed(options.roots, "whole" if options.full or needs_whole_streams(asked) else "ends", choice)
     known = _known(runs, options, asked, choice)
-    try:
-        met = [facts for facts in requiring(known, order, options.where) if meets(facts, options.where)]
-    except ExpressionError as error:
-        raise UsageError(str(error)) from None
+    met = [facts for facts in requiring(known, order, options.where) if meets(facts, options.where)]
     met = ordered(met, options.sort, reverse=options.reverse)
     shows_hidden = options.hidden or asks_for_hidden(*options.where)
     seen = [each for each in met if shows_hidden or not each.hidden]

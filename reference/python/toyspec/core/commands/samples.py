@@ -9,9 +9,8 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_reading, dialect_choice
 from toyspec.core.command_line.figures import figure, shown
 from toyspec.core.command_line.objects import inert_json
-from toyspec.core.command_line.parsers import Parser, UsageError, add_color, number_from
+from toyspec.core.command_line.parsers import Parser, add_color, number_from
 from toyspec.core.command_line.terminal import Terminal, tell
-from toyspec.core.errors import ExpressionError, StreamError
 from toyspec.core.escaping import shortened
 from toyspec.core.places.addresses import public
 from toyspec.core.reading.stream_files import locate_stream
@@ -55,14 +54,8 @@ def run(options: Namespace) -> int:
     from toyspec.core.runs.samples import samples_of
 
     choice = dialect_choice(options)
-    try:
-        path = locate_stream(options.run, choice.stream_files)
-        found = samples_of(path, step=options.step, sort=options.sort, most=options.number, dialect=choice)
-    except ExpressionError as error:
-        raise UsageError(str(error)) from None
-    except StreamError as error:
-        tell("samples", str(error))
-        return exit_codes.USAGE
+    path = locate_stream(options.run, choice.stream_files)
+    found = samples_of(path, step=options.step, sort=options.sort, most=options.number, dialect=choice)
     if options.json:
         sys.stdout.write(inert_json(found) + "\n")
         return exit_codes.OK

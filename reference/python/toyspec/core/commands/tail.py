@@ -98,12 +98,8 @@ def run(options: Namespace) -> int:
     if options.once and options.idle_timeout is not None:
         raise UsageError("--once does not wait; leave out --idle-timeout")
     choice = dialect_choice(options)
-    try:
-        # A run that is named twice, also by its file, is followed once.
-        runs = list({each.place: each for each in runs_at(options.runs, choice)}.values())
-    except StreamError as error:
-        tell("tail", str(error))
-        return exit_codes.USAGE
+    # A run that is named twice, also by its file, is followed once.
+    runs = list({each.place: each for each in runs_at(options.runs, choice)}.values())
     if len(runs) > _MOST_RUNS:
         raise UsageError(f"{len(runs)} runs; name {_MOST_RUNS} at most, or look at them with `toyspec watch`")
     for each in runs:

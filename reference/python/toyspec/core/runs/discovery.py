@@ -284,12 +284,8 @@ def find_records(root: str, number: int, *, hints: Sequence[str] = ()) -> Iterat
     steps = engine.Walk(root, list(_EVERY if isinstance(hints, LogNames) else hints))
     for found in _steps(iter(lambda: steps.records(_BATCH, number), []), root):
         is_other = isinstance(hints, LogNames) and isinstance(found, Stream) and found.is_hinted
-        if not is_other or (isinstance(found, Stream) and _may_have_log(found)):
+        if not (is_other and isinstance(found, Stream)) or (found.size > 0 and may_be_log(found.path)):
             yield found
-
-
-def _may_have_log(found: Stream) -> bool:
-    return found.size > 0 and may_be_log(found.path)
 
 
 def _steps(batches: Iterable[list[Any]], root: str) -> Iterator[bytes | Stream | PathError]:

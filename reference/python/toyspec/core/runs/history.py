@@ -196,12 +196,15 @@ class PlacedCurve:
 
     def line_of(self, index: int) -> int:
         """Return the number of the line of a value; negative where it is in that line or a later one."""
-        first, at = self._places[bisect_right(self._places, index, key=lambda place: place[0]) - 1]
+        first, at = self._place_of(index)
         return at.line if at.line < 0 else at.line + index - first
 
     def phase_of(self, index: int) -> str | None:
         """Return the phase that the record of a value names; None if it names none."""
-        return self._places[bisect_right(self._places, index, key=lambda place: place[0]) - 1][1].phase
+        return self._place_of(index)[1].phase
+
+    def _place_of(self, index: int) -> tuple[int, _At]:
+        return self._places[bisect_right(self._places, index, key=lambda place: place[0]) - 1]
 
     def add(self, attempt: int, step: float, value: Cell, at: _At) -> None:
         """Add a value."""

@@ -43,7 +43,7 @@ from toyspec.core.writing.written import Written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import EllipsisType, TracebackType
+    from types import EllipsisType
 
     from toyspec.core.format.canonical import Event
     from toyspec.core.generated.toy_v1 import QualityGate, Stats
@@ -534,9 +534,7 @@ class RunWriter(EventMethods):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, error_type: object, error: BaseException | None, traceback: object) -> None:
         """Write run_end if there is none, and close the file; an exception propagates.
 
         A run that a signal has interrupted is not completed, whatever the program did then.

@@ -14,8 +14,7 @@ from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, add_color, add_metrics, add_tolerance, number_from
 from toyspec.core.command_line.run_tables import print_table
 from toyspec.core.command_line.tables import Side, cut_apart, some_of
-from toyspec.core.command_line.terminal import Terminal, tell
-from toyspec.core.errors import ToyspecError
+from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.places.addresses import public
 
@@ -85,18 +84,14 @@ def run(options: Namespace) -> int:
     """Print where the runs part and return an exit code."""
     from toyspec.expect.partings import Tolerance, compare_runs
 
-    try:
-        found = compare_runs(
-            options.a,
-            options.b,
-            tolerance=Tolerance(options.rtol, options.atol, options.ulp),
-            globs=options.metric,
-            noise=options.noise,
-            choice=dialect_choice(options),
-        )
-    except ToyspecError as error:
-        tell("bisect", str(error))
-        return exit_codes.USAGE
+    found = compare_runs(
+        options.a,
+        options.b,
+        tolerance=Tolerance(options.rtol, options.atol, options.ulp),
+        globs=options.metric,
+        noise=options.noise,
+        choice=dialect_choice(options),
+    )
     if options.json:
         sys.stdout.write(
             inert_json({"status": "parted" if found.partings else "equal", **msgspec.structs.asdict(found)}) + "\n"

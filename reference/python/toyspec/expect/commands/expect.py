@@ -20,8 +20,7 @@ from toyspec.core.command_line.parsers import (
 )
 from toyspec.core.command_line.run_tables import print_table
 from toyspec.core.command_line.tables import some_of
-from toyspec.core.command_line.terminal import Terminal, tell
-from toyspec.core.errors import ToyspecError
+from toyspec.core.command_line.terminal import Terminal
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.places.addresses import public
 
@@ -111,11 +110,7 @@ def _steps(text: str) -> tuple[int, ...]:
 
 def run(options: Namespace) -> int:
     """Write or check and return an exit code."""
-    try:
-        return _write(options) if options.action == "write" else _check(options)
-    except ToyspecError as error:
-        tell("expect", printable(str(error)))
-        return exit_codes.USAGE
+    return _write(options) if options.action == "write" else _check(options)
 
 
 def _write(options: Namespace) -> int:

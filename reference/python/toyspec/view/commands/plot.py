@@ -15,7 +15,6 @@ from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean
 from toyspec.core.command_line.tables import some_of
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.directories import write_output
-from toyspec.core.errors import ExpressionError, StreamError
 from toyspec.core.escaping import shortened
 from toyspec.core.places.addresses import public
 from toyspec.core.runs.columns import unknown_field, value_of
@@ -145,9 +144,7 @@ def run(options: Namespace) -> int:
         for panel in panels:
             _require_points(panel, options.log, notes)
         data = _picture(panels, cut_shared(names, _NAME_COLUMNS), options, form)
-    except ExpressionError as error:
-        raise UsageError(str(error)) from None
-    except (StreamError, ImportError) as error:
+    except ImportError as error:
         tell("plot", str(error))
         return exit_codes.USAGE
     for note in dict.fromkeys(notes):

@@ -13,7 +13,6 @@ from toyspec.core.command_line.parsers import Parser, number_from
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.terminal import tell
 from toyspec.core.directories import write_output
-from toyspec.core.errors import StreamError
 from toyspec.health.options import all_rules
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def run(options: Namespace) -> int:
             dialect=dialect_choice(options, configuration),
             on_progress=progress.update,
         )
-    except (StreamError, FileNotFoundError) as error:
+    except FileNotFoundError as error:
         tell("report", str(error))
         return exit_codes.USAGE
     finally:
