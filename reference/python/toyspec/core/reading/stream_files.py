@@ -108,17 +108,19 @@ class OtherText:
 def is_packed(head: bytes) -> bool:
     """Return whether a file that begins with *head* is read as other bytes: gzip data, UTF-16, or a table with CR.
 
-    An object in UTF-16 is none of these: streams of toyspec are UTF-8.
+    An object in UTF-16, or before a CR, is none of these: streams of toyspec are UTF-8, and their lines end in LF.
     """
     if head.startswith(_UTF16_MARKS):
-        return b"{" not in head[2:4]
-    rows = head.split(b"\r") if b"\n" not in head else []
+        return len(head) >= _TELLING_BYTES and b"{" not in head[2:4]
+    rows = head.split(b"\r") if b"\n" not in head and head[:1] != b"{" else []
     is_table = len(rows) > _FEWEST_ROWS and any(
         len({row.count(mark) for row in rows[:-1]} - {0}) == 1 for mark in _CELLS
     )
     return is_table or head.startswith(GZIP_MAGIC)
 
 
+_TELLING = (b"\x1f", b"\xff", b"\xfe")
+_TELLING_BYTES = 4
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CELLS = (b",", b"\t", b";")
 _FEWEST_ROWS = 2
@@ -339,8 +341,9 @@ class Source:
 
     def _read_first(self, size: int) -> bytes:
         head = self._receive(size)
-        if len(head) == 1:
-            head += self._receive(1)
+        missing = _TELLING_BYTES - len(head) if head[:1] in _TELLING else 0
+        while missing > 0 and (more := self._receive(missing)):
+            head, missing = head + more, missing - len(more)
         self._is_begun = True
         if not is_packed(head):
             return head
