@@ -103,7 +103,7 @@ class RunTools:
         settings = [each.settings or {} for each in facts]
         found = differing(settings)
         rows = [
-            {"path": self.shown(path)} | {name: each[name] for name in _RESULTS} | self._metric(each, metric)
+            {"path": self._paths.run(path)} | {name: each[name] for name in _RESULTS} | self._metric(each, metric)
             for path, each in zip(paths, facts, strict=True)
         ]
         columns = [name for name in dict.fromkeys(chain(*rows)) if any(row.get(name) is not None for row in rows)]
@@ -208,11 +208,7 @@ class RunTools:
         row = {name: value for name in _COLUMNS if (value := facts[name]) not in (None, [], ())}
         if row["name"] == row["run"]:
             del row["name"]
-        return {"path": self.shown(path)} | row
-
-    def shown(self, path: str) -> str:
-        """Return the *path* of a run, or of its stream, relative to the root."""
-        return self._paths.name(path).removesuffix(f"{os.sep}{EVENTS_FILE}")
+        return {"path": self._paths.run(path)} | row
 
     def _within(self, runs: Sequence[str]) -> list[str]:
         if not 0 < len(runs) <= _MOST_RUNS:
@@ -348,6 +344,10 @@ class ContainedPaths:
         """Return *path* relative to the root."""
         return os.path.relpath(os.path.realpath(path), self.root)
 
+    def run(self, path: str) -> str:
+        """Return the *path* of a run, or of its stream, relative to the root."""
+        return self.name(path).removesuffix(f"{os.sep}{EVENTS_FILE}")
+
     def _real(self, path: str) -> str:
         """Return the real path of *path*; raise ValueError, for a NUL byte too, which no path has."""
         found = "" if "\0" in path else os.path.realpath(os.path.join(self.root, path))
@@ -394,13 +394,13 @@ def skill() -> str:
 
 def _answers(root: str, questions: Sequence[tuple[str, dict[str, Any]]]) -> list[tuple[bool, str]]:
     """Return for each of *questions*, a tool and its arguments, whether it was refused, and the answer or why."""
-    tools, root = RunTools(root), os.path.realpath(root)
+    tools, paths, root = RunTools(root), ContainedPaths(root), os.path.realpath(root)
     found = []
     for name, arguments in questions:
         try:
             found.append((False, getattr(tools, name)(**arguments)))
         except StreamMissingError as error:
-            path = clipped(tools.shown(error.path), _MOST_ERROR_CHARS)
+            path = clipped(paths.run(error.path), _MOST_ERROR_CHARS)
             found.append((True, f"{path}: no run is there; `list_runs` names the runs below a folder"))
         except (ToyspecError, ValueError, OSError, ImportError) as error:
             found.append((True, clipped(str(error).replace(root.rstrip(os.sep) + os.sep, ""), _MOST_ERROR_CHARS)))
