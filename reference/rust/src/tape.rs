@@ -104,18 +104,9 @@ impl<'t> Node<'t> {
         })
     }
 
-    /// Returns the keys of an object, each once, in the order in which they come first; at most a few dozen.
+    /// Returns the keys of an object, each once, where it comes last; at most a few dozen.
     pub fn keys(self) -> Vec<String> {
-        let mut keys: Vec<String> = Vec::new();
-        let mut index = self.index + 1;
-        while index < self.end_of(Kind::Object) && keys.len() < MAX_KEYS {
-            let key = Node { index, ..self }.string();
-            if !keys.iter().any(|known| *known == key) {
-                keys.push(key.into_owned());
-            }
-            index = Node { index: index + 1, ..self }.entry().next as usize;
-        }
-        keys
+        self.members().take(MAX_KEYS).map(|(key, _)| key.string().into_owned()).collect()
     }
 
     /// Returns the items of an array.
