@@ -16,7 +16,7 @@ from toyspec.core.errors import StreamError, StreamMissingError, StreamUnreadabl
 from toyspec.core.places.addresses import is_address
 from toyspec.core.places.place import ChangedError, place_of
 from toyspec.core.places.remote_files import keep_block, kept_block
-from toyspec.core.reading.stream_files import is_packed, missing_or_unreadable, open_source, open_stream
+from toyspec.core.reading.stream_files import PACKED_BYTES, is_packed, missing_or_unreadable, open_source, open_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 FINGERPRINT_BYTES = 4096
 """Maximum number of bytes in each part of the fingerprint."""
 _COUNTED_BYTES = 1 << 20
-_PACKED_BYTES = 1 << 9
 Content = Literal["same", "uncommitted-changed", "truncated", "replaced"]
 """State of the bytes that were read.
 
@@ -308,7 +307,7 @@ class LiveStream:
         self._status = file.status()
         self.is_gone = False
         self._forget()
-        self.is_compressed = is_packed(file.peek(_PACKED_BYTES))
+        self.is_compressed = is_packed(file.peek(PACKED_BYTES))
 
     def _forget(self) -> None:
         self._seen = None
@@ -376,7 +375,7 @@ class LiveStream:
         elif content != "same":
             file.restart()
             self._forget()
-            self.is_compressed = is_packed(file.peek(_PACKED_BYTES))
+            self.is_compressed = is_packed(file.peek(PACKED_BYTES))
             yield content
 
     @staticmethod

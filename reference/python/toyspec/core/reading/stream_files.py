@@ -108,8 +108,10 @@ class OtherText:
 def is_packed(head: bytes) -> bool:
     """Return whether a file that begins with *head* is read as other bytes: gzip data, UTF-16, or a table with CR.
 
+    Its first ``PACKED_BYTES`` decide, so that whoever reads it decides alike.
     An object in UTF-16, or before a CR, is none of these: streams of toyspec are UTF-8, and their lines end in LF.
     """
+    head = head[:PACKED_BYTES]
     if head.startswith(_UTF16_MARKS):
         return len(head) >= _TELLING_BYTES and b"{" not in head[2:4]
     rows = head.split(b"\r") if b"\n" not in head and head[:1] != b"{" else []
@@ -119,6 +121,7 @@ def is_packed(head: bytes) -> bool:
     return is_table or head.startswith(GZIP_MAGIC)
 
 
+PACKED_BYTES = 1 << 9
 _TELLING = (b"\x1f", b"\xff", b"\xfe")
 _TELLING_BYTES = 4
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -298,20 +301,21 @@ class Source:
             chunk, self._peeked = self._peeked[:size], self._peeked[size:]
             return chunk
         chunk = self._next(size)
-        if not chunk and self._ends_in_row():
-            chunk = b"\n"
-        self._header = self._header or chunk.partition(b"\n")[0]
-        self._row = (self._row + chunk).rpartition(b"\n")[2][:_CHUNK_BYTES]
+        # Streams of toyspec are long, and none is a table.
+        if self._header[:1] not in (b"{", b"["):
+            chunk = chunk or self._end_of_row()
+            self._header = self._header or chunk.partition(b"\n")[0]
+            self._row = (self._row + chunk).rpartition(b"\n")[2][:_CHUNK_BYTES]
         return chunk
 
-    def _ends_in_row(self) -> bool:
-        """Return whether the last line lacks its LF, has the width of the first, and is of a file without a writer."""
+    def _end_of_row(self) -> bytes:
+        """Return the LF that the last line lacks, if that has the width of the first and the file has no writer."""
         widths = [(self._header.count(mark), self._row.count(mark)) for mark in _CELLS]
-        if self._start != 0 or not any(0 < first == last for first, last in widths) or self._header[:1] in (b"{", b"["):
-            return False
-        with contextlib.suppress(OSError):
-            return time.time() - os.fstat(self._file.fileno()).st_mtime > _RESTING_SECONDS
-        return False
+        if self._start == 0 and any(0 < first == last for first, last in widths):
+            with contextlib.suppress(OSError):
+                if time.time() - os.fstat(self._file.fileno()).st_mtime > _RESTING_SECONDS:
+                    return b"\n"
+        return b""
 
     def _next(self, size: int) -> bytes:
         if self._gzip is not None:

@@ -41,7 +41,6 @@ _MOST_BYTES = 1 << 17
 WHOLE_BYTES = 1 << 20
 """Streams up to this size are read completely, so that damage between the ends is found."""
 _GROWTH = 8
-_PACKED_BYTES = 1 << 9
 
 
 class Ends(NamedTuple):
@@ -120,7 +119,7 @@ def _read_ends(
         if is_telling or block > most:
             return ends
     data = read_at(0, size)
-    return None if is_packed(data[:_PACKED_BYTES]) else _ends(path, data, None, size)[0]
+    return None if is_packed(data) else _ends(path, data, None, size)[0]
 
 
 def _ends(path: str, head: bytes, tail: bytes | None, size: int) -> tuple[Ends | None, bool]:

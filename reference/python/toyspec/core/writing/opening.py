@@ -153,14 +153,14 @@ def replace(path: str, calls: SystemCalls) -> Opened:
 def move(path: str, calls: SystemCalls) -> None:
     """Move the file *path* to ``<path>.prev`` as ``replace`` does; raise StreamRefusedError if a writer holds it."""
     old = reopen(path, calls, missing="fail")
-    is_empty = os.fstat(old.descriptor).st_size == 0
     try:
+        has_bytes = os.fstat(old.descriptor).st_size > 0
         # Locked, so that no writer which replaces it too finds it gone.
-        if os.name != "nt" and not is_empty:
+        if has_bytes and os.name != "nt":
             keep(path, calls)
     finally:
         calls.close(old.descriptor)
-    if os.name == "nt" and not is_empty:  # An open file cannot be moved there.
+    if has_bytes and os.name == "nt":  # An open file cannot be moved there.
         keep(path, calls)
 
 
