@@ -294,3 +294,15 @@ def test_command_line_says_how_a_log_is_read(tmp_path: Path) -> None:
     } == (report["files"][0]["dialect"])
     listed = json.loads(toyspec("ls", "--json", "--sort", "best.loss", "--columns", "loss", str(path)).stdout)
     assert {"loss": 2.0, "best.loss": 2.0} == listed[0]["columns"]
+
+
+def test_each_step_that_goes_back_is_counted(tmp_path: Path) -> None:
+    """As many as a rule lists are listed; where steps start again, three lines are named and the others counted."""
+    path = tmp_path / "log.jsonl"
+    back = [value for step in range(10, 310) for value in (step, step - 1)]
+    path.write_text("".join(f'{{"step":{step},"loss":2.5}}\n' for step in back))
+    found = json.loads(toyspec("check", "--format", "json", str(path)).stdout)["files"][0]
+    listed = [each for each in found["findings"] if each["rule"] == "step-goes-backwards"]
+    assert 300 == len(listed) + found["suppressed"]["step-goes-backwards"]
+    path.write_text("".join(f'{{"step":{step},"loss":2.5}}\n' for _ in range(50) for step in (1, 2, 3)))
+    assert b"start again at lines 4, 7, 10 and 46 more: several trainings?" in toyspec("check", str(path)).stdout

@@ -207,6 +207,8 @@ class DialectChecker:
         most = None if self._read_as.dialect.steps == "increase" else 1
         for line, offset, step, before in order.returns[:most]:
             found.append((line, offset, messages.step_goes_backwards(found=step, before=before)))
+        if most is None and order.unlisted_returns:
+            self._collector.count(rules.STEP_GOES_BACKWARDS, order.unlisted_returns)
         for line, offset, fact in found:
             self._collector.add(rules.STEP_GOES_BACKWARDS, Location(line, offset), fact, pointer=pointer)
 

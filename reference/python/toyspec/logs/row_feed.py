@@ -14,7 +14,7 @@ from toyspec.core.format.line_validation import validate_line
 from toyspec.core.format.lines import Line, LineSplitter
 from toyspec.core.format.numbers import number as number_in
 from toyspec.core.generated import rules
-from toyspec.core.generated.limits import MAX_LINE_BYTES
+from toyspec.core.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
 from toyspec.core.reading.readers import LogFeed
 from toyspec.core.reading.records import ReadLine, Row, RowBlock, state_of
 from toyspec.logs.documents import DocumentCutter, cutter_of
@@ -55,10 +55,12 @@ class StepOrder:
 
     def __init__(self) -> None:
         self.starts: list[tuple[int, int]] = []
-        """Line and offset of each record from which on the steps of the first phase start again."""
+        """Line and offset of the first records from which on the steps of the first phase start again."""
         self.returns: list[tuple[int, int, int | float, int | float]] = []
         """Line, offset, step and the step before of the first records of a smaller step."""
-        self._records, self._steps, self._shared = 0, 0, 0
+        self.unlisted_returns = 0
+        """Number of such records after those."""
+        self._records, self._steps, self._shared, self._starts = 0, 0, 0, 0
         self._last: dict[Any, tuple[int | float, Collection[str]]] = {}
         self._bases: dict[Any, tuple[int | float, int]] = {}
 
@@ -79,10 +81,13 @@ class StepOrder:
             base, grown = self._bases[phase]
             is_start = step <= base and grown > 1
             self._bases[phase] = (step, 1) if is_start else (base, grown)
-            if not is_start and len(self.returns) < _MOST_LEFT_OUT:
+            if not is_start and len(self.returns) < MAX_FINDINGS_PER_RULE:
                 self.returns.append((line, offset, step, last))
-            if is_start and phase == next(iter(self._last)):
-                self.starts.append((line, offset))
+            elif not is_start:
+                self.unlisted_returns += 1
+            elif phase == next(iter(self._last)):
+                self._starts += 1
+                self.starts += [(line, offset)] * (len(self.starts) < _MOST_NAMED)
 
     def take_block(self, block: RowBlock) -> None:
         """Take in the rows of *block*."""
@@ -109,11 +114,9 @@ class StepOrder:
     @property
     def again(self) -> str:
         """Where the steps start again, as a sentence; empty if they do not."""
-        lines = [str(line) for line, _ in self.starts]
-        listed = ", ".join(lines[:_MOST_NAMED]) + (
-            f" and {len(lines) - _MOST_NAMED} more" if len(lines) > _MOST_NAMED else ""
-        )
-        return f"{STARTS_AGAIN} at line{'s' * (len(lines) > 1)} {listed}: several trainings?" if lines else ""
+        more = self._starts - len(self.starts)
+        lines = ", ".join(str(line) for line, _ in self.starts) + (f" and {more} more" if more else "")
+        return f"{STARTS_AGAIN} at line{'s' * (self._starts > 1)} {lines}: several trainings?" if lines else ""
 
     @property
     def shared(self) -> str:
