@@ -164,10 +164,10 @@ def test_a_slurm_job_on_four_ranks_is_preempted_and_requeued() -> None:
         process.communicate()
     reached = min(max(step for step, _ in values_passed(f"passed-{rank}.jsonl")["loss"]) for rank in range(4))
     job = [started(rank, reached, reached + 5) for rank in range(4)]
-    ends = [(process.wait(), process.communicate()[1].splitlines()) for process in job]
-    assert [0] * 4 == [status for status, _ in ends]
+    results = [(process.wait(), process.communicate()[1].splitlines()) for process in job]
+    assert [0] * 4 == [status for status, _ in results]
     # A rank that was far ahead says what it writes again.
-    assert all(" and supersedes " in line for _, said in ends for line in said), ends
+    assert all(" and supersedes " in line for _, said in results for line in said), results
 
     (name,) = os.listdir("runs")
     ranks = toyspec.ranks_of(f"runs/{name}")
