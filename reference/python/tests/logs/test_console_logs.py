@@ -141,3 +141,11 @@ def test_a_column_without_a_name_is_read_by_the_advice(tmp_path: Path) -> None:
     (tmp_path / "loss.txt").write_text("0.5\n0.25\n0.125\n")
     shown = toyspec("show", "--columns", "loss", str(tmp_path / "loss.txt")).stdout.decode()
     assert "first 0.5, last 0.125" in shown
+
+
+def test_each_of_many_writers_has_a_curve() -> None:
+    """Those beyond the number whose state is kept are not mixed with the first one either."""
+    data = b"".join(b"[rank%d]: step 1 loss: %d.5\n" % (rank, rank) for rank in range(300))
+    values = [record.values for record in read(data, mode="salvage")]
+    assert {"loss": 0.5} == values[0]
+    assert [{f"rank{rank}/loss": rank + 0.5} for rank in range(1, 300)] == values[1:]

@@ -375,10 +375,11 @@ class PatternForm:
         if parts is None:
             return None
         writer = parts.pop("writer", "")
+        # The first writer has the plain names, as lines without one have.
+        is_other = bool(writer and self._writers)
+        form = self._writers.get(writer) or (PatternForm(self._dialect) if is_other else self)
         if writer and len(self._writers) < _MOST_WRITERS:
-            # The first writer has the plain names, as lines without one have.
-            self._writers.setdefault(writer, PatternForm(self._dialect) if self._writers else self)
-        form = self._writers.get(writer, self)
+            self._writers[writer] = form
         found = form.record(parts)
         if found is not None and form is not self:
             found["phase"] = "/".join(filter(None, [writer, found.get("phase")]))
