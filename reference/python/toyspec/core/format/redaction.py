@@ -66,9 +66,10 @@ class Redaction:
             if isinstance(members.get(name), str):
                 members[name] = self.settings(members[name], name)
 
-    def settings(self, value: Any, path: str = "", depth: int = _DEPTH) -> Any:
+    def settings(self, value: Any, path: str = "", depth: int = _DEPTH, holder: str = "") -> Any:
         """Return *value* with every secret in it replaced: texts with a secret's name or form, at any depth.
 
+        What is below a secret's name, the *holder*, is secret whatever it is called: ``{"api_keys": {"mine": "…"}}``.
         Numbers, truth values and None stay, so that ``max_tokens`` keeps its value. What is nested deeper than *depth*
         is not searched: no record may be so deep, so the writer refuses it.
         """
@@ -76,7 +77,8 @@ class Redaction:
         if value is None or isinstance(value, int | float | bytes) or {name, path} & self._clear:
             return value
         if isinstance(value, str):
-            safe = HIDDEN if value and _is_secret(name, value) else text_without_secrets(value)
+            is_secret = _is_secret(name, value) or _is_secret(holder, value)
+            safe = HIDDEN if value and is_secret else text_without_secrets(value)
             if safe != value:
                 self.replaced.append(path)
             return safe
@@ -84,13 +86,14 @@ class Redaction:
             return value
         if isinstance(value, list | tuple | set | frozenset):
             items = value if isinstance(value, list | tuple) else items_of(value) or ()
-            return [self.settings(item, path, depth - 1) for item in items]
+            return [self.settings(item, path, depth - 1, holder) for item in items]
         # An object that cannot tell its members has none.
         members = attempt(mapping_of, value, None)
         if members is None:
             return value
         prefix = f"{path}/" if path else ""
-        return {key: self.settings(member, f"{prefix}{key}", depth - 1) for key, member in members.items()}
+        holder = name if is_secret_name(name) else holder
+        return {key: self.settings(member, f"{prefix}{key}", depth - 1, holder) for key, member in members.items()}
 
     def command_line(self, words: Sequence[str]) -> list[str]:
         """Return a command line without secrets: ``--api-key X``, ``--api-key=X`` and ``api_key=X`` lose the X."""
