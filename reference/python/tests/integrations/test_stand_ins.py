@@ -83,6 +83,13 @@ WANDB: Final[dict[str, list[Any]]] = {
     INIT + 'wandb.log({"t": wandb.Table(["prompt", "completion", "by"], [["p", "c", "me"]])}, step=4)': [
         [4, "text/csv"]
     ],
+    INIT + 't = wandb.Table(["a"]); t.add_data(1); t.add_column("b", [2]); assert t.get_column("b") == [2]; '
+    "t.add_row(3, 4); t.set_pk('a'); assert [[0, [1, 2]], [1, [3, 4]]] == [list(each) for each in t.iterrows()]; "
+    'wandb.Histogram([1.0]).bins; wandb.log({"t": t})': [[0, "text/csv"], ["Table.set_pk"]],
+    INIT + 't = wandb.Table(["a"], [[1]]); t.add_column("b", [2, 3]); wandb.log({"t": t, "x": 1})': [
+        [0, {"x": 1.0}],
+        ["t"],
+    ],
     "assert not hasattr(wandb, 'no_such_name') and not hasattr(wandb, 'summary') and wandb.run is None": [],
 }
 MLFLOW: Final[dict[str, list[Any]]] = {
