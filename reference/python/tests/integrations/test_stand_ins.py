@@ -105,6 +105,15 @@ MLFLOW: Final[dict[str, list[Any]]] = {
     'c = mlflow.MlflowClient(); r = c.create_run("0"); c.log_metric(r.info.run_id, "a", 1.0, step=2); '
     'c.log_batch(r.info.run_id, metrics=[mlflow.Metric("b", 2.0, 0, 3)], params=[mlflow.Param("lr", 1)]); '
     "c.set_terminated(r.info.run_id)": [[2, {"a": 1.0}], [3, {"b": 2.0}], {"lr": 1}],
+    'with mlflow.start_run() as p:\n with mlflow.start_run(nested=True) as c: mlflow.log_metric("in", 1.0, 1)\n '
+    'mlflow.log_metric("after", 2.0, 2); assert mlflow.active_run() is p and p.data.metrics == {"after": 2.0}\n'
+    'mlflow.log_metrics({"late": 3.0}, 3, run_id=c.info.run_id); assert mlflow.active_run() is None\n'
+    'with mlflow.start_run(run_id="own"): mlflow.MlflowClient().log_param("own", "lr", 1)': [
+        [1, {"in": 1.0}],
+        [2, {"after": 2.0}],
+        [3, {"late": 3.0}],
+        {"lr": 1},
+    ],
     "@mlflow.trace\ndef f(): return 1\n\nassert f() == 1 and mlflow.utils.validation.MAX_PARAM_VAL_LENGTH > 5": [],
 }
 
