@@ -218,7 +218,7 @@ def test_only_the_trackers_that_are_named_are_replaced(tmp_path: Path) -> None:
         "run", "--as", "wandb", "--", sys.executable, "-c", program, cwd=tmp_path, env={"WANDB_MODE": "disabled"}
     )
     assert (0, str(find_spec("mlflow"))) == (done.returncode, done.stdout.decode().strip())
-    assert b"toyspec: run: no run was written below runs" == done.stderr.strip()
+    assert done.stderr.startswith(b"toyspec: run: no run was written below runs; ")
 
 
 @pytest.mark.parametrize("tracker", ["wandb", "mlflow"])
