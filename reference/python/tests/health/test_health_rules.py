@@ -22,7 +22,6 @@ from toyspec.health.rules import (
     is_among,
     preset_rules,
     rule_of,
-    rules_by,
     rules_of,
 )
 
@@ -64,7 +63,7 @@ def test_rules_of_the_settings_change_those_of_the_preset(tmp_path: Path) -> Non
     text += (
         '[[health]]\nname = "stall"\noff = true\n[[health]]\nname = "cold"\ntype = "bound"\nmetric = "t"\nbelow = 1\n'
     )
-    rules = {rule.name: rule for rule in rules_by(_written(tmp_path, text))}
+    rules = {rule.name: rule for rule in rules_of(_written(tmp_path, text))}
     default = {rule.name: rule for rule in preset_rules("default")}
     assert msgspec.structs.replace(default["loss-spike"], beyond=5.0) == rules["loss-spike"]
     assert {*default, "cold"} - {"stall"} == set(rules)
@@ -118,7 +117,7 @@ def test_rules_of_the_settings_change_those_of_the_preset(tmp_path: Path) -> Non
 def test_wrong_rule_is_reported_with_its_number_and_key(tmp_path: Path, table: str, expected: str) -> None:
     """An error names the file, the number of the table, the key, and what was expected."""
     with pytest.raises(ConfigurationError, match=r"toyspec\.toml: \[\[health\]\] \d+" + expected):
-        rules_by(_written(tmp_path, f'[[health]]\npreset = "default"\n[[health]]\n{table}\n[[alerts]]\nline = true\n'))
+        rules_of(_written(tmp_path, f'[[health]]\npreset = "default"\n[[health]]\n{table}\n[[alerts]]\nline = true\n'))
 
 
 def test_tables_must_be_arrays(tmp_path: Path) -> None:

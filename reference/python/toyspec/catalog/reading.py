@@ -44,14 +44,6 @@ _decode_settings = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_metrics = msgspec.json.Decoder(dict[str, MetricFacts]).decode
 
 
-class CataloguedRun(NamedTuple):
-    """A run as its catalog has it."""
-
-    facts: RunFacts
-    identity: str
-    """Changes with the stream and with the files of its run beside it; empty where it is not known."""
-
-
 _ZONED = "TIMESTAMP WITH TIME ZONE"
 # A name that fewer runs have is a column of a query that mentions it, and no column of ``select *``.
 _LEAST_SHARE = 20
@@ -90,24 +82,22 @@ class Catalog:
         # Imported when used: a query makes no objects of runs.
         from toyspec.core.runs.run import Run, Runs
 
-        found = ordered([facts for facts, _ in self.rows()], order, reverse=reverse)[:limit]
+        found = ordered(list(self._rows()), order, reverse=reverse)[:limit]
         return Runs([Run(facts) for facts in found], errors=self.manifest.errors, skipped=self.manifest.skipped)
 
-    def rows(self) -> Iterator[CataloguedRun]:
-        """Yield the runs in the order of their streams; raise CatalogError."""
+    def _rows(self) -> Iterator[RunFacts]:
         if not self.manifest.runs:
             return
-        query = f"SELECT to_json({{{_FACTS}}})::VARCHAR, identity, {', '.join(_NAMED)} FROM runs ORDER BY stream"
+        query = f"SELECT to_json({{{_FACTS}}})::VARCHAR, {', '.join(_NAMED)} FROM runs ORDER BY stream"
         with self._connected() as connection:
             found = connection.execute(query)
             while rows := found.fetchmany(_BATCH):
-                for facts, identity, settings, metrics in rows:
-                    run = msgspec.structs.replace(
+                for facts, settings, metrics in rows:
+                    yield msgspec.structs.replace(
                         _decode(facts),
                         settings=_decode_settings(settings or "{}"),
                         metrics=_decode_metrics(metrics or "{}"),
                     )
-                    yield CataloguedRun(run, identity)
 
     def _named(self) -> list[Named]:
         if not self.manifest.runs:

@@ -19,14 +19,10 @@ if TYPE_CHECKING:
 
 def add_health(parser: Parser, use: str) -> None:
     """Add ``--health`` and ``--health-preset``; *use* ends the sentence "compare … with health rules, and"."""
-    parser.add_argument(
-        "--health",
-        action="store_true",
-        help=f"compare the runs with health rules, those of toyspec.toml or else the preset default, and {use}",
+    parser.flag(
+        "--health", f"compare the runs with health rules, those of toyspec.toml or else the preset default, and {use}"
     )
-    parser.add_argument(
-        "--health-preset", metavar="NAME", choices=PRESETS, help=f"with these rules instead: {', '.join(PRESETS)}"
-    )
+    parser.value("--health-preset", "NAME", f"with these rules instead: {', '.join(PRESETS)}", choices=PRESETS)
 
 
 def chosen_rules(options: Namespace, configuration: Configuration) -> tuple[AnyRule, ...] | None:
@@ -39,10 +35,10 @@ def chosen_rules(options: Namespace, configuration: Configuration) -> tuple[AnyR
 def all_rules(preset: str | None, configuration: Configuration) -> tuple[AnyRule, ...]:
     """Return the rules of *preset*, else of the settings, else of ``default``; raise UsageError for a wrong one."""
     # Imported here: start-up time counts.
-    from toyspec.health.rules import rules_by
+    from toyspec.health.rules import rules_of
 
     try:
-        return rules_by(configuration, preset)
+        return rules_of(preset or configuration)
     except (ConfigurationError, ValueError) as error:
         raise UsageError(str(error)) from None
 

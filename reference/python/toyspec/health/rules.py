@@ -19,13 +19,12 @@ from toyspec.core.errors import ToyspecError, must_be_one_of, nearest
 from toyspec.core.escaping import printable, shortened
 from toyspec.core.files import read_resource
 from toyspec.core.generated.runs import LOSS_NAMES
-from toyspec.core.reading.configuration import ConfigurationError, find_configuration
+from toyspec.core.reading.configuration import Configuration, ConfigurationError, find_configuration
+from toyspec.core.runs.reported import LEVELS
 from toyspec.health import PRESETS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from toyspec.core.reading.configuration import Configuration
 
 Level = Literal["info", "warning", "error"]
 """How serious an alert is."""
@@ -34,9 +33,6 @@ RulePhase = Literal["train", "eval", "decode", "serve"]
 Direction = Literal["up", "down", "both"]
 RuleGoal = Literal["min", "max"]
 Average = Literal["median", "mean"]
-
-LEVELS: Final[tuple[Level, ...]] = get_args(Level)
-"""From the least serious one."""
 
 ALL_LOSSES: Final = "@loss"
 """Stands for every loss in the metrics of a rule."""
@@ -176,38 +172,24 @@ def preset_rules(preset: str) -> tuple[AnyRule, ...]:
     return tuple(rule_of(each) for each in document["rules"])
 
 
-def rules_by(configuration: Configuration, preset: str | None = None) -> tuple[AnyRule, ...]:
-    """Return the rules of a project: those of *preset*, else what its settings say, else those of ``default``.
-
-    Raise ConfigurationError, which names file, line and key, for a wrong rule, and ValueError for an unknown preset.
-    """
-    if preset is not None:
-        return preset_rules(preset)
-    if not configuration.health:
-        return preset_rules("default")
-    return _rules_in(configuration.health, configuration.path)
-
-
 @cache
 def project_rules() -> tuple[AnyRule, ...]:
-    """Return the rules of the project around the working directory, of the first call; raise as ``rules_by`` does."""
-    return rules_by(find_configuration())
+    """Return the rules of the project around the working directory, of the first call; raise as ``rules_of`` does."""
+    return rules_of(find_configuration())
 
 
 def rules_of(health: str | Sequence[Mapping[str, Any]] | Configuration) -> tuple[AnyRule, ...]:
-    """Return the rules that a program asks for: a preset by name, rules as mappings, or those of the settings.
+    """Return the rules asked for: a preset by name, rules as mappings, or those of settings, else of ``default``.
 
-    Raise ValueError for a wrong one.
+    Raise ValueError for a wrong one, ConfigurationError, which names file, line and key, for a wrong one of settings.
     """
     if isinstance(health, str):
         return preset_rules(health)
     if isinstance(health, list | tuple):
         return _rules_in(health, None)
-    from toyspec.core.reading.configuration import Configuration
-
     if not isinstance(health, Configuration):
         raise TypeError(f"health is {shortened(repr(health))}; pass the name of a preset, or a list of rules")
-    return rules_by(health)
+    return _rules_in(health.health, health.path) if health.health else preset_rules("default")
 
 
 def _rules_in(tables: Sequence[Mapping[str, Any]], path: str | None) -> tuple[AnyRule, ...]:
@@ -418,16 +400,10 @@ class HealthAlert(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def event_members(self) -> dict[str, Any]:
         """The members of an ``alert`` event that says the same; without ``t``."""
-        event = "recovered" if self.event == "recovered" else None
-        settled = True if self.event == "settled" else None
-        named = {
-            "event": event,
-            "settled": settled,
-            "metric": self.metric,
-            "threshold": self.threshold,
-            "rank": self.rank,
-        }
         members: dict[str, Any] = {"rule": self.rule, "level": self.level, "text": self.text}
+        if self.event != "begun":
+            members |= {"event": "recovered"} if self.event == "recovered" else {"settled": True}
+        named = {key: getattr(self, key) for key in ("metric", "threshold", "rank")}
         members |= {key: value for key, value in named.items() if value is not None}
         if self.metric is not None:
             members["value"] = self.value
@@ -442,21 +418,17 @@ class Incidents:
     def __init__(self) -> None:
         self.by_rule: Counter[str] = Counter()
         """Number of incidents by the name of their rule."""
-        self._open: dict[tuple[str, str | None, int], HealthAlert] = {}
+        self._open: set[tuple[str, str | None, int]] = set()
 
     def take(self, alert: HealthAlert) -> None:
         """Add the begin or the end of an incident; one that is settled is open."""
         if alert.event == "settled":
             return
-        self._open.pop(alert.subject, None)
         if alert.event == "begun":
             self.by_rule[alert.rule] += 1
-            self._open[alert.subject] = alert
-
-    @property
-    def open(self) -> tuple[HealthAlert, ...]:
-        """Those that have not ended, the newest last."""
-        return tuple(self._open.values())
+            self._open.add(alert.subject)
+        else:
+            self._open.discard(alert.subject)
 
     @property
     def counts(self) -> dict[str, int]:

@@ -15,7 +15,7 @@ from toyspec.health.evaluator import NO_PROGRESS, HealthEvaluator
 from toyspec.health.rules import read_each, rules_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from toyspec.core.generated.toy_v1 import Step
     from toyspec.core.writing.run_writer import RunWriter
@@ -101,33 +101,36 @@ class RunHealth(Companionship):
 
     def record(self, line: bytes, kind: str, _step: Step | None) -> None:
         """Look at a record that is in the stream now."""
-        evaluator = self._evaluator
-        if evaluator is None or kind == "alert":
-            return
-        try:
-            with self._lock:
-                if kind not in NO_PROGRESS:
-                    self._last = time.monotonic()
-                if kind in ("run_resume", "run_start"):
-                    self._stop_alert, self._is_obeyed = None, False
-                found = evaluator.take(Record(line, 0, 0, "toy/v1", kind))
+
+        def take(evaluator: HealthEvaluator) -> list[HealthAlert]:
+            if kind not in NO_PROGRESS:
+                self._last = time.monotonic()
+            if kind in ("run_resume", "run_start"):
+                self._stop_alert, self._is_obeyed = None, False
+            found = evaluator.take(Record(line, 0, 0, "toy/v1", kind))
             # A record after run_end would open the run again.
-            if found and kind != "run_end":
-                self._report(found)
-        except Exception as error:  # noqa: BLE001 - training goes on
-            self._give_up(error)
+            return [] if kind == "run_end" else found
+
+        if kind != "alert":
+            self._look(take)
 
     def poll(self) -> None:
         """Look at the time since the last record."""
+        if self._run.active and not self._run.resumes:
+            self._look(lambda evaluator: evaluator.idle(time.monotonic() - self._last))
+
+    def _look(self, take: Callable[[HealthEvaluator], Sequence[HealthAlert]]) -> None:
+        """Report what *take* finds; an error ends the watch."""
         evaluator = self._evaluator
-        if evaluator is None or not self._run.active or self._run.resumes:
+        if evaluator is None:
             return
         try:
             with self._lock:
-                found = evaluator.idle(time.monotonic() - self._last)
+                found = take(evaluator)
             self._report(found)
         except Exception as error:  # noqa: BLE001 - training goes on
-            self._give_up(error)
+            self._evaluator = None
+            say(f"{self._run.events_path}: health rules fail ({cause_of(error)}); the run is not watched from now on")
 
     def _poll_until_stopped(self) -> None:
         while not self._stopped.wait(_POLL_SECONDS):
@@ -143,7 +146,3 @@ class RunHealth(Companionship):
             level = alert.level if alert.event == "begun" else alert.event
             say(f"{self._run.run_id}: {level}: {alert.rule}{step}: {alert.fact}")
             self._dispatcher.send(alert)
-
-    def _give_up(self, error: Exception) -> None:
-        self._evaluator = None
-        say(f"{self._run.events_path}: health rules fail ({cause_of(error)}); the run is not watched from now on")
