@@ -43,18 +43,12 @@ USAGE = "toyspec digest [OPTION…] RUN…"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument(
-        "runs", metavar="RUN", nargs="+", type=public, help="runs, or directories with runs, also s3://…"
+    parser.value("runs", "RUN", "runs, or directories with runs, also s3://…", nargs="+", type=public)
+    parser.value("--since", "CURSOR", "what is new since the digest that printed it")
+    parser.value(
+        "--tokens", "N", f"most tokens to print; default: {DEFAULT_TOKENS}", type=number_from(1), default=DEFAULT_TOKENS
     )
-    parser.add_argument("--since", metavar="CURSOR", help="what is new since the digest that printed it")
-    parser.add_argument(
-        "--tokens",
-        metavar="N",
-        type=number_from(1),
-        default=DEFAULT_TOKENS,
-        help=f"most tokens to print; default: {DEFAULT_TOKENS}",
-    )
-    parser.add_argument("--json", action="store_true", help="print an object, one item on each line; always done")
+    parser.flag("--json", "print an object, one item on each line; always done")
     add_reading(parser)
 
 

@@ -38,8 +38,8 @@ USAGE = "toyspec evidence [OPTION…] RUN"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument("run", metavar="RUN", type=local_path, help="a run directory, or a stream")
-    parser.add_argument("--json", action="store_true", help="print the document; always done")
+    parser.value("run", "RUN", "a run directory, or a stream", type=local_path)
+    parser.flag("--json", "print the document; always done")
     add_reading(parser)
 
 

@@ -34,7 +34,7 @@ EPILOG = (
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument("root", metavar="ROOT", type=local_path, help="a folder with runs")
+    parser.value("root", "ROOT", "a folder with runs", type=local_path)
 
 
 def run(options: Namespace) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
 
     from toyspec.catalog.building import CatalogReport
+    from toyspec.core.watching import Watch
 
 _DEFAULT = "catalog"
 _MOST_SHOWN = 20
@@ -64,23 +65,18 @@ def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
     parser.is_intermixed = True
     parser.add_argument("action", choices=("build", "update"), help="what to do")
-    parser.add_argument("places", metavar="ROOT|DIR", nargs="*", type=public, help="roots to build from, or a catalog")
-    parser.add_argument(
-        "--out", metavar="DIR", type=local_path, help=f"with build: where the catalog is; default: {_DEFAULT}"
-    )
+    parser.value("places", "ROOT|DIR", "roots to build from, or a catalog", nargs="*", type=public)
+    parser.value("--out", "DIR", f"with build: where the catalog is; default: {_DEFAULT}", type=local_path)
     add_health(parser, "with build: count the incidents of each")
-    parser.add_argument("--json", action="store_true", help="print an object")
+    parser.flag("--json", "print an object")
     add_workers(parser, default=0)
     add_dialect(parser)
 
 
 def run(options: Namespace) -> int:
     """Build or update, print what became of it, and return an exit code."""
-    progress = Progress("reading")
-    try:
-        report = _done(options, progress)
-    finally:
-        progress.erase()
+    with Progress("reading") as progress:
+        report = _done(options, progress.on_bytes)
     for each in report.errors[:_MOST_SHOWN]:
         tell("catalog", f"{shown(each.path)}: {each.message}")
     if len(report.errors) > _MOST_SHOWN:
@@ -89,13 +85,12 @@ def run(options: Namespace) -> int:
     return exit_codes.FINDINGS if report.errors else exit_codes.OK
 
 
-def _done(options: Namespace, progress: Progress) -> CatalogReport:
+def _done(options: Namespace, watch: Watch | None) -> CatalogReport:
     from toyspec.catalog.building import build_catalog, update_catalog
 
     configuration = settings()
     choice = dialect_choice(options, configuration)
     workers = chosen_workers(options)
-    watch = progress.update if progress.active else None
     chosen_rules(options, configuration)
     if options.action == "build":
         roots = options.places or list(configuration.roots) or ["."]

@@ -46,16 +46,14 @@ def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
     from toyspec.catalog.reading import QUERY_SECONDS
 
-    parser.add_argument("sql", metavar="SQL", help="the query; - reads it from standard input")
-    parser.add_argument(
-        "--catalog", metavar="DIR", type=local_path, default=_DEFAULT, help=f"the catalog; default: {_DEFAULT}"
-    )
-    parser.add_argument(
+    parser.value("sql", "SQL", "the query; - reads it from standard input")
+    parser.value("--catalog", "DIR", f"the catalog; default: {_DEFAULT}", type=local_path, default=_DEFAULT)
+    parser.value(
         "--timeout",
-        metavar="SECONDS",
+        "SECONDS",
+        f"give it up after this long; default: {QUERY_SECONDS:g}",
         type=seconds,
         default=QUERY_SECONDS,
-        help=f"give it up after this long; default: {QUERY_SECONDS:g}",
     )
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="print an array of objects")

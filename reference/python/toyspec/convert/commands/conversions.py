@@ -1,4 +1,4 @@
-"""What importing and exporting share: the options of their report, and how it is shown."""
+"""What importing and exporting share: the options of their report, and what happens until it is shown."""
 
 from __future__ import annotations
 
@@ -6,35 +6,54 @@ import sys
 from typing import TYPE_CHECKING
 
 from toyspec.convert.reports import MAX_EXAMPLES, text_of
+from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.objects import inert
-from toyspec.core.command_line.parsers import number_from
+from toyspec.core.command_line.parsers import UsageError, number_from
+from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.terminal import tell, without_ci_commands
 from toyspec.core.escaping import encodable
 
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable
 
     from toyspec.convert import ConversionReport
+    from toyspec.convert.reports import Direction
     from toyspec.core.command_line.parsers import Parser
+    from toyspec.core.watching import Watch
 
 
 def add_report(parser: Parser) -> None:
     """Add the options of the report to *parser*."""
-    parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument(
+    parser.flag("--json", "print the report as JSON")
+    parser.value(
         "--examples",
-        metavar="N",
+        "N",
+        f"examples of each cause in the report; default: {MAX_EXAMPLES}",
         type=number_from(0),
         default=MAX_EXAMPLES,
-        help=f"examples of each cause in the report; default: {MAX_EXAMPLES}",
     )
 
 
-def show(report: ConversionReport, options: Namespace) -> None:
-    """Print *report*."""
+def converted(
+    direction: Direction, convert: Callable[[Watch | None], ConversionReport], options: Namespace, stopped: str
+) -> int:
+    """Call *convert*, print its report and return an exit code; at Ctrl-C say what is there of what was *stopped*."""
+    with Progress(f"{direction}ing") as progress:
+        try:
+            report = convert(progress.on_bytes)
+        except ImportError as error:
+            raise UsageError(str(error)) from error
+        except KeyboardInterrupt:
+            progress.erase()
+            tell(direction, f"stopped; {stopped}")
+            raise
     sys.stdout.write(_document(report) if options.json else _text(report))
-    for error in report.errors:
-        tell(report.direction, f"{error.path}: {error.message}")
+    for each in report.errors:
+        tell(direction, f"{each.path}: {each.message}")
+    if report.errors or not report.runs:
+        return exit_codes.USAGE
+    return exit_codes.FINDINGS if any(made.has_damage for made in report.runs) else exit_codes.OK
 
 
 def _text(report: ConversionReport) -> str:

@@ -38,10 +38,8 @@ EPILOG = "examples:\n  toyspec doctor runs/"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument(
-        "paths", metavar="PATH", nargs="*", type=local_path, help="files or directories; default: this directory"
-    )
-    parser.add_argument("--json", action="store_true", help="print an object")
+    parser.value("paths", "PATH", "files or directories; default: this directory", nargs="*", type=local_path)
+    parser.flag("--json", "print an object")
     add_reading(parser)
     add_color(parser)
 
@@ -57,9 +55,8 @@ def run(options: Namespace) -> int:
     for path in paths:
         if not os.path.lexists(path):
             raise UsageError(f"{path}: No such file or directory")
-    progress = Progress("looking")
-    surveys = [survey(path, choice, lambda count: progress.show(f"{count} files")) for path in paths]
-    progress.erase()
+    with Progress("looking") as progress:
+        surveys = [survey(path, choice, lambda count: progress.show(f"{count} files")) for path in paths]
     if options.json:
         sys.stdout.write(inert_json(_object(paths, surveys, configuration)) + "\n")
     else:

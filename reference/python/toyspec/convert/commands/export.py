@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toyspec.convert import export_runs, exportable
-from toyspec.convert.commands.conversions import add_report, show
-from toyspec.core.command_line import exit_codes
+from toyspec.convert.commands.conversions import add_report, converted
 from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean, local_path
-from toyspec.core.command_line.progress import Progress
-from toyspec.core.command_line.terminal import tell
 from toyspec.core.places.addresses import public
 
 if TYPE_CHECKING:
@@ -42,9 +40,9 @@ USAGE = "toyspec export [OPTION…] FORMAT RUN… --out DIR"
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
     parser.description = _DESCRIPTION.format(formats="  " + "\n  ".join(exportable()))
-    parser.add_argument("format", metavar="FORMAT", help="what to write")
-    parser.add_argument("runs", metavar="RUN", nargs="+", type=public, help="what to export")
-    parser.add_argument("--out", metavar="DIR", type=local_path, required=True, help="where it is written")
+    parser.value("format", "FORMAT", "what to write")
+    parser.value("runs", "RUN", "what to export", nargs="+", type=public)
+    parser.value("--out", "DIR", "where it is written", type=local_path, required=True)
     add_report(parser)
 
 
@@ -54,20 +52,7 @@ def run(options: Namespace) -> int:
     if options.format not in known:
         near = did_you_mean(options.format, known)
         raise UsageError(f"{options.format!r} is not a format to export to{near}; there are {', '.join(known)}")
-    progress = Progress("exporting")
-    watch = progress.update if progress.active else None
-    try:
-        report = export_runs(options.format, options.runs, options.out, max_examples=options.examples, watch=watch)
-    except ImportError as error:
-        raise UsageError(str(error)) from error
-    except KeyboardInterrupt:
-        progress.erase()
-        # What is exported appears at its end, all at once.
-        tell("export", f"stopped; nothing was added to {shown(options.out)}")
-        raise
-    finally:
-        progress.erase()
-    show(report, options)
-    if report.errors or not report.runs:
-        return exit_codes.USAGE
-    return exit_codes.FINDINGS if any(made.has_damage for made in report.runs) else exit_codes.OK
+    export = partial(export_runs, options.format, options.runs, options.out, max_examples=options.examples)
+    # What is exported appears at its end, all at once.
+    stopped = f"nothing was added to {shown(options.out)}"
+    return converted("export", lambda watch: export(watch=watch), options, stopped)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from toyspec.convert import import_runs, importable
-from toyspec.convert.commands.conversions import add_report, show
-from toyspec.core.command_line import exit_codes
+from toyspec.convert.commands.conversions import add_report, converted
 from toyspec.core.command_line.arguments import add_keys, keys_of, settings
 from toyspec.core.command_line.figures import shown
 from toyspec.core.command_line.parsers import Parser, UsageError, did_you_mean, local_path
-from toyspec.core.command_line.progress import Progress
-from toyspec.core.command_line.terminal import tell
 from toyspec.core.places.addresses import public
 from toyspec.core.reading.log_detection import DialectChoice
 
@@ -53,12 +51,8 @@ USAGE = "toyspec import [OPTION…] [FORMAT] SOURCE…"
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
     parser.description = _DESCRIPTION.format(formats="  " + "\n  ".join(importable()))
-    parser.add_argument(
-        "sources", metavar="SOURCE", nargs="*", type=public, help="files and directories, after a format or not"
-    )
-    parser.add_argument(
-        "--out", metavar="DIR", type=local_path, default="runs", help="where the runs are made; default: runs"
-    )
+    parser.value("sources", "SOURCE", "files and directories, after a format or not", nargs="*", type=public)
+    parser.value("--out", "DIR", "where the runs are made; default: runs", type=local_path, default="runs")
     parser.add_argument(
         "--ended",
         choices=("completed", "interrupted", "aborted", "errored"),
@@ -82,28 +76,8 @@ def run(options: Namespace) -> int:
         raise UsageError(f"{words[0]!r} is neither a format nor a path{advice}")
     if os.path.lexists(options.out) and not os.path.isdir(options.out):
         raise UsageError(f"--out {shown(options.out)} is not a directory; name one, or a path where nothing is")
-    progress = Progress("importing")
-    watch = progress.update if progress.active else None
-    try:
-        report = import_runs(
-            words,
-            options.out,
-            format=name,
-            ended=options.ended,
-            max_examples=options.examples,
-            watch=watch,
-            dialect=DialectChoice(keys=keys_of(options), own=own),
-        )
-    except ImportError as error:
-        raise UsageError(str(error)) from error
-    except KeyboardInterrupt:
-        progress.erase()
-        advice = "Run the same command again to go on"
-        tell("import", f"stopped; the runs in {shown(options.out)} are whole. {advice}")
-        raise
-    finally:
-        progress.erase()
-    show(report, options)
-    if report.errors:
-        return exit_codes.USAGE
-    return exit_codes.FINDINGS if any(made.has_damage for made in report.runs) else exit_codes.OK
+    choice = DialectChoice(keys=keys_of(options), own=own)
+    limits = {"format": name, "ended": options.ended, "max_examples": options.examples}
+    imported = partial(import_runs, words, options.out, dialect=choice, **limits)
+    stopped = f"the runs in {shown(options.out)} are whole. Run the same command again to go on"
+    return converted("import", lambda watch: imported(watch=watch), options, stopped)

@@ -59,17 +59,17 @@ USAGE = "toyspec mirror [OPTION…] RUN… --to SERVICE"
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and examples to *parser*."""
-    parser.add_argument("runs", metavar="RUN", nargs="+", type=local_path, help="what to mirror")
-    parser.add_argument("--to", metavar="SERVICE", choices=get_args(Service), required=True, help="where to")
-    parser.add_argument("--project", metavar="NAME", help="project or experiment; default: the run's group")
-    parser.add_argument("--into", metavar="PLACE", help="a directory; for mlflow a tracking URI")
-    parser.add_argument("--backfill", action="store_true", help="send what is missing now, and end")
-    parser.add_argument(
+    parser.value("runs", "RUN", "what to mirror", nargs="+", type=local_path)
+    parser.value("--to", "SERVICE", "where to", choices=get_args(Service), required=True)
+    parser.value("--project", "NAME", "project or experiment; default: the run's group")
+    parser.value("--into", "PLACE", "a directory; for mlflow a tracking URI")
+    parser.flag("--backfill", "send what is missing now, and end")
+    parser.value(
         "--patience",
-        metavar="SECONDS",
+        "SECONDS",
+        f"how long an ended run is tried again; default: {_PATIENCE:g}",
         type=seconds,
         default=_PATIENCE,
-        help=f"how long an ended run is tried again; default: {_PATIENCE:g}",
     )
 
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 def add_dialect(parser: Parser, *, has_columns: bool = True) -> None:
     """Add ``--dialect`` and the options of ``add_keys``, which say how the log of another program is read."""
-    parser.add_argument(
+    parser.value(
         "--dialect",
-        metavar="NAME",
+        "NAME",
+        "how to read the log of another program; auto (the default) recognizes it, none reads toyspec's own alone",
         default="auto",
-        help="how to read the log of another program; auto (the default) recognizes it, none reads toyspec's own alone",
     )
     add_keys(parser, has_columns=has_columns)
 
@@ -38,17 +38,12 @@ def add_keys(parser: Parser, *, has_columns: bool = True) -> None:
 
     Without *has_columns*, ``--columns`` means something else.
     """
-    parser.add_argument("--step-key", metavar="KEY", help="key of the step in the log of another program")
-    parser.add_argument("--time-key", metavar="KEY", help="key of the time there")
-    parser.add_argument("--metric-key", metavar="KEY", help="key of a metric's name, where a record has one metric")
-    parser.add_argument("--value-key", metavar="KEY", help="key of its value; alone, the only metric that is read")
+    parser.value("--step-key", "KEY", "key of the step in the log of another program")
+    parser.value("--time-key", "KEY", "key of the time there")
+    parser.value("--metric-key", "KEY", "key of a metric's name, where a record has one metric")
+    parser.value("--value-key", "KEY", "key of its value; alone, the only metric that is read")
     if has_columns:
-        parser.add_argument(
-            "--columns",
-            dest="table_columns",
-            metavar="NAME,…",
-            help="names of the columns of a table without a header",
-        )
+        parser.value("--columns", "NAME,…", "names of the columns of a table without a header", dest="table_columns")
 
 
 def keys_of(options: Namespace) -> Any:
@@ -66,11 +61,7 @@ def keys_of(options: Namespace) -> Any:
 
 def add_reading(parser: Parser, *, has_columns: bool = True) -> None:
     """Add ``--profile``, which names a profile of the user, and the options of ``add_dialect``."""
-    parser.add_argument(
-        "--profile",
-        metavar="DIR",
-        help="read it by a profile of your own: a directory with schemas and stream.json",
-    )
+    parser.value("--profile", "DIR", "read it by a profile of your own: a directory with schemas and stream.json")
     add_dialect(parser, has_columns=has_columns)
 
 
@@ -111,17 +102,16 @@ def dialect_choice(
 def add_workers(parser: Parser, *, default: int = 1) -> None:
     """Add ``--workers`` and ``--ray``; *default* 0 is one worker per core."""
     shown = "one per core" if default == 0 else str(default)
-    parser.add_argument(
-        "-j",
-        "--workers",
-        metavar="N",
+    parser.value(
+        "-j --workers",
+        "N",
+        f"runs that are worked on in parallel; 0: one per core; default: {shown}",
         type=number_from(0),
-        help=f"runs that are worked on in parallel; 0: one per core; default: {shown}",
     )
-    parser.add_argument(
+    parser.value(
         "--ray",
-        metavar="ADDRESS",
-        help="spread the work over a Ray cluster: host:port, auto for the one that runs here, or local to start one",
+        "ADDRESS",
+        "spread the work over a Ray cluster: host:port, auto for the one that runs here, or local to start one",
     )
     parser.set_defaults(least_workers=default)
 

@@ -171,8 +171,6 @@ def top_parser() -> Parser:
         "  toyspec explain invalid-json   explain a finding\n\n"
         "`toyspec COMMAND --help` describes a command.",
     )
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
-    parser.add_argument(
-        "-v", "--verbose", action="store_true", help="with --version: also the engine in use, and why it is"
-    )
+    parser.flag("--version", "print the version and exit")
+    parser.flag("-v --verbose", "with --version: also the engine in use, and why it is")
     return parser

@@ -48,6 +48,14 @@ class Parser(argparse.ArgumentParser):
             raise UsageError(f"unexpected argument {unknown[0]!r}{near}")
         return options
 
+    def flag(self, names: str, use: str) -> None:
+        """Add an option without a value; *use* is its help."""
+        self.add_argument(*names.split(), action="store_true", help=use)
+
+    def value(self, names: str, metavar: str, use: str, **more: Any) -> None:
+        """Add an argument or an option with a value, called *metavar*; *use* is its help, and argparse takes *more*."""
+        self.add_argument(*names.split(), metavar=metavar, help=use, **more)
+
     def print_help(self, file: Any = None) -> None:
         """Write the help; raise OSError when that fails, which argparse ignores."""
         (file or sys.stdout).write(self.format_help())
@@ -101,13 +109,13 @@ def number_from(minimum: int) -> Callable[[str], int]:
 def add_metrics(parser: Parser, use: str) -> None:
     """Add ``--metric``, patterns of names, one at a time; *use* says what for."""
     use = f"{use}, such as '*loss'; may be repeated"
-    parser.add_argument("--metric", metavar="GLOB", action="append", default=[], help=use)
+    parser.value("--metric", "GLOB", use, action="append", default=[])
 
 
 def add_tolerance(parser: Parser, option: str, default: float | None, what: str) -> None:
     """Add *option*, a number from 0 that says *what* is accepted; without *default* that of a preset is."""
     use = f"{what}; default: {'by --preset' if default is None else f'{default:g}'}"
-    parser.add_argument(option, metavar="X", type=_tolerance, default=default, help=use)
+    parser.value(option, "X", use, type=_tolerance, default=default)
 
 
 def _tolerance(text: str) -> float:

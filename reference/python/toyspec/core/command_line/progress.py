@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from toyspec.core.command_line.figures import duration, size
 from toyspec.core.command_line.tables import cut
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from toyspec.core.runs.summary import Taken
+    from toyspec.core.watching import Watch
 
 
 _FIRST_SECONDS = 0.5
@@ -25,7 +26,7 @@ _ERASE = "\r\x1b[K"
 
 
 class Progress:
-    """Shows bytes done of bytes known; silent if standard error is not a terminal or the work is short."""
+    """Shows bytes done of bytes known until it is left; silent if stderr is not a terminal or the work is short."""
 
     def __init__(self, work: str, stream: TextIO | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Show *work*, a word such as ``checking``, on *stream*, standard error by default."""
@@ -36,6 +37,12 @@ class Progress:
         self._next = self._started + _FIRST_SECONDS
         self._visible = False
         self.active = self._stream.isatty()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.erase()
 
     def update(self, done: int, total: int) -> None:
         """Show the state of the work, a few times a second at most."""
@@ -67,6 +74,11 @@ class Progress:
                 yield record
         finally:
             self.erase()
+
+    @property
+    def on_bytes(self) -> Watch | None:
+        """``update``, or None if nothing would be shown."""
+        return self.update if self.active else None
 
     @property
     def watch(self) -> Callable[[Iterable[Taken], int], Iterator[Taken]] | None:

@@ -59,14 +59,12 @@ USAGE = "toyspec annotate RUN… [OPTION…]"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument("runs", metavar="RUN", nargs="*", type=local_path, help="what to annotate")
+    parser.value("runs", "RUN", "what to annotate", nargs="*", type=local_path)
     parser.add_argument("--name", help="another name; empty to remove an earlier annotation")
     parser.add_argument("--group", help="another group; empty to remove an earlier annotation")
-    parser.add_argument("--tag", metavar="TAG", dest="add_tags", action="append", help="add a tag; may be repeated")
-    parser.add_argument(
-        "--untag", metavar="TAG", dest="remove_tags", action="append", help="remove a tag; may be repeated"
-    )
-    parser.add_argument("--notes", metavar="TEXT", help="other notes; empty to remove an earlier annotation")
+    parser.value("--tag", "TAG", "add a tag; may be repeated", dest="add_tags", action="append")
+    parser.value("--untag", "TAG", "remove a tag; may be repeated", dest="remove_tags", action="append")
+    parser.value("--notes", "TEXT", "other notes; empty to remove an earlier annotation")
     stars = parser.add_mutually_exclusive_group()
     stars.add_argument("--star", dest="starred", action="store_true", default=None, help="mark the run")
     stars.add_argument("--unstar", dest="starred", action="store_false", help="remove the mark")

@@ -66,20 +66,20 @@ def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
     formats = "\n".join(f"  {name:<8}{use}" for name, use in FORMATS.items())
     parser.epilog = _EPILOG.format(formats=formats, findings=MAX_FINDINGS_PER_RULE)
-    parser.add_argument("paths", metavar="PATH", nargs="*", type=public, help="what to check")
+    parser.value("paths", "PATH", "what to check", nargs="*", type=public)
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--format", choices=tuple(FORMATS), default="text", help="form of the output; default: text")
     forms.add_argument("--json", dest="format", action="store_const", const="json", help="as --format json")
     _add_rules(parser)
-    parser.add_argument(
+    parser.value(
         "--expect",
-        metavar="FILE",
+        "FILE",
+        "also compare each run with what FILE expects, as `toyspec expect check` does",
         type=local_path,
-        help="also compare each run with what FILE expects, as `toyspec expect check` does",
     )
     add_workers(parser)
-    parser.add_argument("-v", "--verbose", action="store_true", help="show infos too")
-    parser.add_argument("-q", "--quiet", action="store_true", help="one line per finding: no excerpt, help or summary")
+    parser.flag("-v --verbose", "show infos too")
+    parser.flag("-q --quiet", "one line per finding: no excerpt, help or summary")
     add_color(parser)
 
 
@@ -90,11 +90,7 @@ def _add_rules(parser: Parser) -> None:
         default="error",
         help="lowest severity that makes the exit status 1; default: error",
     )
-    parser.add_argument(
-        "--require-complete",
-        action="store_true",
-        help="exit with 1 unless every stream is complete and reached its planned step",
-    )
+    parser.flag("--require-complete", "exit with 1 unless every stream is complete and reached its planned step")
     for name, use in (("select", "report only"), ("ignore", "do not report")):
         parser.add_argument(
             f"--{name}",
@@ -104,19 +100,19 @@ def _add_rules(parser: Parser) -> None:
             default=[],
             help=f"{use} these rules; may be repeated",
         )
-    parser.add_argument(
+    parser.value(
         "--profile",
-        metavar="NAME|DIR",
-        help="format of the streams: toy/v1, metrics/v1, kaun/v1, or a directory with schemas and stream.json; "
+        "NAME|DIR",
+        "format of the streams: toy/v1, metrics/v1, kaun/v1, or a directory with schemas and stream.json; "
         "default: detected from the first record",
     )
     add_dialect(parser)
-    parser.add_argument(
+    parser.value(
         "--max-line-bytes",
-        metavar="N",
+        "N",
+        f"longest line that is checked; default: {MAX_LINE_BYTES}",
         type=number_from(1),
         default=MAX_LINE_BYTES,
-        help=f"longest line that is checked; default: {MAX_LINE_BYTES}",
     )
 
 

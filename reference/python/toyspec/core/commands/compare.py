@@ -53,9 +53,7 @@ USAGE = "toyspec compare [OPTION…] RUN…"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument(
-        "runs", metavar="RUN", nargs="*", type=public, help="runs, or directories with runs, also s3://…"
-    )
+    parser.value("runs", "RUN", "runs, or directories with runs, also s3://…", nargs="*", type=public)
     add_reading(parser)
     add_color(parser)
 

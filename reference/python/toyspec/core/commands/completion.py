@@ -30,7 +30,7 @@ DESCRIPTION = "Print a script that completes commands, options, rules and paths 
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help="bash, zsh or fish")
+    parser.value("shell", "SHELL", "bash, zsh or fish", choices=SHELLS)
 
 
 def run(options: Namespace) -> int:

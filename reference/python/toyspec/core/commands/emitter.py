@@ -31,7 +31,7 @@ EPILOG = "examples:\n  toyspec emitter python > toyspec_emitter.py\n  toyspec em
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument("language", metavar="LANGUAGE", choices=tuple(_FILES), help=f"one of {', '.join(_FILES)}")
+    parser.value("language", "LANGUAGE", f"one of {', '.join(_FILES)}", choices=tuple(_FILES))
 
 
 def run(options: Namespace) -> int:

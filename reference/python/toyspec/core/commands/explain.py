@@ -22,7 +22,7 @@ EPILOG = "examples:\n  toyspec explain\n  toyspec explain step-goes-backwards"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument("rule", metavar="RULE", nargs="?", help="name of a rule, as a finding shows it")
+    parser.value("rule", "RULE", "name of a rule, as a finding shows it", nargs="?")
     add_color(parser)
 
 

@@ -88,41 +88,39 @@ USAGE = "toyspec ls [OPTION…] [ROOT…]"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument(
+    parser.value(
         "roots",
-        metavar="ROOT",
+        "ROOT",
+        "directories or addresses; default: the roots in toyspec.toml, else this directory",
         nargs="*",
         type=public,
-        help="directories or addresses; default: the roots in toyspec.toml, else this directory",
     )
     _add_columns(parser)
-    parser.add_argument("--hidden", action="store_true", help="list runs too that `toyspec annotate --hide` hides")
-    parser.add_argument("-r", "--reverse", action="store_true", help="sort the other way round")
-    parser.add_argument("--full", action="store_true", help="read every byte of every stream")
-    parser.add_argument("--json", action="store_true", help="print an array of objects, in the same order")
+    parser.flag("--hidden", "list runs too that `toyspec annotate --hide` hides")
+    parser.flag("-r --reverse", "sort the other way round")
+    parser.flag("--full", "read every byte of every stream")
+    parser.flag("--json", "print an array of objects, in the same order")
     add_reading(parser, has_columns=False)
     add_color(parser)
 
 
 def _add_columns(parser: Parser) -> None:
-    parser.add_argument(
+    parser.value(
         "--sort",
-        metavar="COLUMN",
+        "COLUMN",
+        f"{', '.join(ORDERS)}, or any column: a metric, best first by its goal, or a setting; default: loss",
         default="loss",
-        help=f"{', '.join(ORDERS)}, or any column: a metric, best first by its goal, or a setting; default: loss",
     )
-    parser.add_argument(
-        "--columns", metavar="COLUMN[,COLUMN…]", type=names_in, default=[], help="columns to show as well"
-    )
-    parser.add_argument(
+    parser.value("--columns", "COLUMN[,COLUMN…]", "columns to show as well", type=names_in, default=[])
+    parser.value(
         "--where",
-        metavar="FILTER",
+        "FILTER",
+        "list only runs that meet it: 'lr < 1e-3 and val/acc > .7'; may be repeated",
         type=run_filter,
         action="append",
         default=[],
-        help="list only runs that meet it: 'lr < 1e-3 and val/acc > .7'; may be repeated",
     )
-    parser.add_argument("-n", "--number", metavar="N", type=number_from(1), help="list only the first N runs")
+    parser.value("-n --number", "N", "list only the first N runs", type=number_from(1))
 
 
 def run(options: Namespace) -> int:
@@ -214,13 +212,10 @@ def _report_errors(errors: Sequence[PathError]) -> int:
 def _listed(roots: list[str], extent: Extent, dialect: DialectChoice) -> Runs:
     from toyspec.core.runs.run import list_runs
 
-    progress, looked = Progress("reading"), count(1)
-    try:
-        watch = progress.update if progress.active else None
+    looked = count(1)
+    with Progress("reading") as progress:
         look = (lambda: progress.show(f"{next(looked)} files searched for logs")) if progress.active else None
-        return list_runs(*roots, read=extent, on_progress=watch, on_look=look, dialect=dialect)
-    finally:
-        progress.erase()
+        return list_runs(*roots, read=extent, on_progress=progress.on_bytes, on_look=look, dialect=dialect)
 
 
 def _print_json(runs: Sequence[RunFacts], columns: Sequence[str]) -> None:

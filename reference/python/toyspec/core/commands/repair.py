@@ -58,9 +58,9 @@ USAGE = "toyspec repair [OPTION…] PATH…"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument("paths", metavar="PATH", nargs="*", type=local_path, help="what to repair")
-    parser.add_argument("-n", "--dry-run", action="store_true", help="show what would be done, change nothing")
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.value("paths", "PATH", "what to repair", nargs="*", type=local_path)
+    parser.flag("-n --dry-run", "show what would be done, change nothing")
+    parser.flag("-y --yes", "do not ask")
 
 
 def run(options: Namespace) -> int:

@@ -38,13 +38,11 @@ USAGE = "toyspec samples [OPTION…] RUN"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument("run", metavar="RUN", type=public, help="a run directory or a stream, also s3://…")
-    parser.add_argument("--step", metavar="STEP", type=number_from(0), help="the samples of this step alone")
-    parser.add_argument(
-        "--sort", metavar="NUMBER", help="reward, advantage, tokens or a part of the reward, lowest first"
-    )
-    parser.add_argument("-n", "--number", metavar="N", type=number_from(1), help="at most N samples of each group")
-    parser.add_argument("--json", action="store_true", help="print an array of objects, in the same order")
+    parser.value("run", "RUN", "a run directory or a stream, also s3://…", type=public)
+    parser.value("--step", "STEP", "the samples of this step alone", type=number_from(0))
+    parser.value("--sort", "NUMBER", "reward, advantage, tokens or a part of the reward, lowest first")
+    parser.value("-n --number", "N", "at most N samples of each group", type=number_from(1))
+    parser.flag("--json", "print an array of objects, in the same order")
     add_reading(parser)
     add_color(parser)
 

@@ -47,7 +47,7 @@ EPILOG = "examples:\n  toyspec schema step\n  toyspec schema toy/v1 > toy-v1.jso
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument("name", metavar="NAME", nargs="?", help="what to print, for example step, toy/v1 or ls")
+    parser.value("name", "NAME", "what to print, for example step, toy/v1 or ls", nargs="?")
 
 
 def run(options: Namespace) -> int:

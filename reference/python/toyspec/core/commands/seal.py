@@ -57,10 +57,8 @@ USAGE = "toyspec seal [OPTION…] RUN…"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument("paths", metavar="RUN", nargs="*", type=local_path, help="what to seal")
-    parser.add_argument(
-        "--again", action="store_true", help="replace a seal that is there; it moves to SHA256SUMS.prev"
-    )
+    parser.value("paths", "RUN", "what to seal", nargs="*", type=local_path)
+    parser.flag("--again", "replace a seal that is there; it moves to SHA256SUMS.prev")
 
 
 def run(options: Namespace) -> int:
@@ -92,11 +90,8 @@ def _sealed(stream: Stream, *, existing: Existing) -> Outcome:
     directory = os.path.dirname(stream.path) or "."
     if existing == "refuse" and os.path.lexists(os.path.join(directory, SEAL_FILE)):
         return _earlier(stream.path, directory)
-    progress = Progress("sealing")
-    try:
+    with Progress("sealing") as progress:
         done = seal(stream.path, existing=existing, on_progress=progress.update)
-    finally:
-        progress.erase()
     terminal = Terminal(color="never")
     terminal.line(f"{shown(done.path)}: {counted(done.files, 'file')}, {size(done.bytes)}")
     if done.earlier_path is not None:

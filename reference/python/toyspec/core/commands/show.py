@@ -72,10 +72,8 @@ EPILOG = "examples:\n  toyspec show runs/llama-001\n  ssh host cat runs/a/events
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument(
-        "run", metavar="RUN", type=public, help="a run directory or a stream, also s3://…; - is standard input"
-    )
-    parser.add_argument("--json", action="store_true", help="print the object that `toyspec ls --full --json` lists")
+    parser.value("run", "RUN", "a run directory or a stream, also s3://…; - is standard input", type=public)
+    parser.flag("--json", "print the object that `toyspec ls --full --json` lists")
     add_reading(parser)
     add_color(parser)
 
@@ -357,10 +355,9 @@ def _findings(run: RunSummary, choice: DialectChoice, checked: str) -> Iterator[
     from toyspec.core.checker import CheckOptions, iter_reports
     from toyspec.core.findings import FileReport
 
-    progress = Progress("checking")
-    on_progress = progress.update if progress.active else None
-    report = next(iter(iter_reports([run.path], options=CheckOptions(dialect=choice), on_progress=on_progress)))
-    progress.erase()
+    with Progress("checking") as progress:
+        found = iter_reports([run.path], options=CheckOptions(dialect=choice), on_progress=progress.on_bytes)
+        report = next(iter(found))
     if not isinstance(report, FileReport):
         yield "findings", report.message
         return

@@ -68,25 +68,18 @@ USAGE = "toyspec tail [OPTION…] RUN…"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument(
-        "runs",
-        metavar="RUN",
-        nargs="+",
-        type=public,
-        help="runs, which need not exist yet, or directories with runs, also s3://…",
+    parser.value(
+        "runs", "RUN", "runs, which need not exist yet, or directories with runs, also s3://…", nargs="+", type=public
     )
-    parser.add_argument(
-        "-n",
-        "--lines",
-        metavar="N",
+    parser.value(
+        "-n --lines",
+        "N",
+        f"begin with the last N events; default: {_DEFAULT_LINES}",
         type=number_from(0),
         default=_DEFAULT_LINES,
-        help=f"begin with the last N events; default: {_DEFAULT_LINES}",
     )
-    parser.add_argument("--once", action="store_true", help="print the events there are and exit")
-    parser.add_argument(
-        "--idle-timeout", metavar="SECONDS", type=seconds, help="end after this long without an event; default: never"
-    )
+    parser.flag("--once", "print the events there are and exit")
+    parser.value("--idle-timeout", "SECONDS", "end after this long without an event; default: never", type=seconds)
     add_reading(parser)
     add_color(parser)
 

@@ -110,14 +110,12 @@ class Verdict:
 
 def check_paths(paths: Sequence[str], options: CheckOptions, verdict: Verdict, *, workers: int | Workers) -> None:
     """Check everything below *paths*."""
-    progress = Progress("checking")
-    watch = progress.update if progress.active else None
-    for report in iter_runs(paths, options=options, workers=workers, on_progress=watch):
-        progress.erase()
-        if not isinstance(report, FileReport):
-            verdict.other(report)
-            continue
-        for finding in report.findings:
-            verdict.output.finding(report.path, finding)
-        verdict.file(report)
-    progress.erase()
+    with Progress("checking") as progress:
+        for report in iter_runs(paths, options=options, workers=workers, on_progress=progress.on_bytes):
+            progress.erase()
+            if not isinstance(report, FileReport):
+                verdict.other(report)
+                continue
+            for finding in report.findings:
+                verdict.output.finding(report.path, finding)
+            verdict.file(report)

@@ -55,27 +55,27 @@ USAGE = "toyspec bisect [OPTION…] A B"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument("a", metavar="A", type=public, help="a run directory, or a stream, also s3://…")
-    parser.add_argument("b", metavar="B", type=public, help="the run to compare with it")
+    parser.value("a", "A", "a run directory, or a stream, also s3://…", type=public)
+    parser.value("b", "B", "the run to compare with it", type=public)
     add_tolerance(parser, "--rtol", 0.0, "relative difference that is accepted")
     add_tolerance(parser, "--atol", 0.0, "absolute difference that is accepted")
-    parser.add_argument(
+    parser.value(
         "--ulp",
-        metavar="N",
+        "N",
+        "difference in units in the last place that is accepted; default: 0",
         type=number_from(0),
         default=0,
-        help="difference in units in the last place that is accepted; default: 0",
     )
     add_metrics(parser, "compare these metrics alone")
-    parser.add_argument(
+    parser.value(
         "--noise",
-        metavar="C",
+        "C",
+        "a run of the program of A with another seed: what they differ by is accepted; may be repeated",
         action="append",
         default=[],
         type=public,
-        help="a run of the program of A with another seed: what they differ by is accepted; may be repeated",
     )
-    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
+    parser.flag("--json", "print the comparison as JSON")
     add_reading(parser)
     add_color(parser)
 

@@ -70,10 +70,8 @@ def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
     parser.is_intermixed = True
     parser.add_argument("action", choices=("write", "check"), help="what to do")
-    parser.add_argument("places", metavar="RUN|FILE", nargs="*", type=public, help="runs; with check, the file last")
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", type=local_path, help="with write: the file; default: standard output"
-    )
+    parser.value("places", "RUN|FILE", "runs; with check, the file last", nargs="*", type=public)
+    parser.value("-o --output", "FILE", "with write: the file; default: standard output", type=local_path)
     parser.add_argument(
         "--preset",
         choices=("curve", "exact", "steps", "final", "performance"),
@@ -83,9 +81,7 @@ def configure(parser: Parser) -> None:
     add_tolerance(parser, "--rtol", None, "with write, of one run: share of the value")
     add_tolerance(parser, "--atol", None, "with write, of one run: absolute difference")
     add_tolerance(parser, "--range", None, "with write, of one run: share of the range of values in the window")
-    parser.add_argument(
-        "--steps", metavar="N[,N…]", type=_steps, help="with write: a band for the value of each of these steps alone"
-    )
+    parser.value("--steps", "N[,N…]", "with write: a band for the value of each of these steps alone", type=_steps)
     add_metrics(parser, "with write: bands for these metrics alone")
     parser.add_argument(
         "--at-least",
@@ -99,7 +95,7 @@ def configure(parser: Parser) -> None:
         default="text",
         help="with check: text, annotations of a GitHub workflow, or a summary in Markdown; default: text",
     )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.flag("--json", "print the result as JSON")
     add_reading(parser)
     add_color(parser)
 

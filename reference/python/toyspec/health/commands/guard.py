@@ -42,23 +42,16 @@ USAGE = "toyspec guard [OPTION…] RUNS"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument("runs", metavar="RUNS", help="a run, or a directory with runs, which need not exist yet")
-    parser.add_argument(
-        "--health-preset", metavar="NAME", choices=PRESETS, help=f"rules to use instead: {', '.join(PRESETS)}"
-    )
+    parser.value("runs", "RUNS", "a run, or a directory with runs, which need not exist yet")
+    parser.value("--health-preset", "NAME", f"rules to use instead: {', '.join(PRESETS)}", choices=PRESETS)
     parser.add_argument(
         "--fail-on",
         choices=("error", "warning", "info"),
         default="error",
         help="lowest level of an alert that makes the exit status 1; default: error",
     )
-    parser.add_argument("--json", action="store_true", help="write each alert as a line of JSON to standard output")
-    parser.add_argument(
-        "--idle-timeout",
-        metavar="SECONDS",
-        type=seconds,
-        help="end after this long without a new byte; default: never",
-    )
+    parser.flag("--json", "write each alert as a line of JSON to standard output")
+    parser.value("--idle-timeout", "SECONDS", "end after this long without a new byte; default: never", type=seconds)
     add_dialect(parser)
     add_color(parser)
 

@@ -50,18 +50,12 @@ USAGE = "toyspec capture [OPTION…] [-- COMMAND…]"
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and examples to *parser*."""
-    parser.add_argument("words", metavar="COMMAND", nargs="*", default=[], help="the program and its arguments")
-    parser.add_argument(
-        "--root", metavar="DIR", type=local_path, default="runs", help="directory of all runs; default: runs"
-    )
-    parser.add_argument("--run-id", metavar="ID", help="name of the run's directory; default: a new name")
-    parser.add_argument("--name", metavar="TEXT", help="name of the run for people")
-    parser.add_argument(
-        "--pattern",
-        metavar="REGEX",
-        help="read only lines that match; named groups are the numbers, (?P<step>…) the step",
-    )
-    parser.add_argument("--dialect", metavar="NAME", help="read only lines of this dialect")
+    parser.value("words", "COMMAND", "the program and its arguments", nargs="*", default=[])
+    parser.value("--root", "DIR", "directory of all runs; default: runs", type=local_path, default="runs")
+    parser.value("--run-id", "ID", "name of the run's directory; default: a new name")
+    parser.value("--name", "TEXT", "name of the run for people")
+    parser.value("--pattern", "REGEX", "read only lines that match; named groups are the numbers, (?P<step>…) the step")
+    parser.value("--dialect", "NAME", "read only lines of this dialect")
 
 
 def run(options: Namespace) -> int:

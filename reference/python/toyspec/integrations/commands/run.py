@@ -38,18 +38,16 @@ USAGE = "toyspec run [OPTION…] -- COMMAND…"
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and examples to *parser*."""
-    parser.add_argument("words", metavar="COMMAND", nargs="*", default=[], help="the program and its arguments")
-    parser.add_argument(
+    parser.value("words", "COMMAND", "the program and its arguments", nargs="*", default=[])
+    parser.value(
         "--as",
+        "NAME",
+        f"a tracker whose place toyspec has: {', '.join(standing_in.TRACKERS)} (repeatable; default: all)",
         dest="trackers",
-        metavar="NAME",
         action="append",
         choices=list(standing_in.TRACKERS),
-        help=f"a tracker whose place toyspec has: {', '.join(standing_in.TRACKERS)} (repeatable; default: all)",
     )
-    parser.add_argument(
-        "--root", metavar="DIR", type=local_path, default="runs", help="directory of all runs; default: runs"
-    )
+    parser.value("--root", "DIR", "directory of all runs; default: runs", type=local_path, default="runs")
 
 
 def run(options: Namespace) -> int:
@@ -75,7 +73,7 @@ def run(options: Namespace) -> int:
         forwarding.process = process
         status = process.wait()
     written = [path for path, version in _versions(options.root).items() if before.get(path) != version]
-    for path in written or [f"no run was written below {options.root}; a program may have named another directory"]:
+    for path in written or [f"no run was written below {options.root}"]:
         say(f"run: {path}")
     return status if status >= 0 else 128 - status
 

@@ -44,12 +44,12 @@ EPILOG = "examples:\n  toyspec dialect new train.log\n  toyspec dialect --step i
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument("action", metavar="new", choices=["new"], help="propose a dialect for FILE")
-    parser.add_argument("file", metavar="FILE", type=local_path, help="the log")
-    parser.add_argument("--write", action="store_true", help=f"add the dialect to {FILE}; none is overwritten")
-    parser.add_argument("--name", metavar="NAME", help="name of the dialect; default: that of the file")
-    parser.add_argument("--step", metavar="NAME", help="name of the number that is the step")
-    parser.add_argument("--drop", metavar="NAME", action="append", default=[], help="leave out a number; repeatable")
+    parser.value("action", "new", "propose a dialect for FILE", choices=["new"])
+    parser.value("file", "FILE", "the log", type=local_path)
+    parser.flag("--write", f"add the dialect to {FILE}; none is overwritten")
+    parser.value("--name", "NAME", "name of the dialect; default: that of the file")
+    parser.value("--step", "NAME", "name of the number that is the step")
+    parser.value("--drop", "NAME", "leave out a number; repeatable", action="append", default=[])
 
 
 def run(options: Namespace) -> int:

@@ -63,29 +63,29 @@ USAGE = "toyspec sync [OPTION…] RUNS PLACE"
 
 def configure(parser: Parser) -> None:
     """Add description, arguments and examples to *parser*."""
-    parser.add_argument("runs", metavar="RUNS", type=local_path, help="a directory of runs, or one run")
-    parser.add_argument("place", metavar="PLACE", help="where they are kept, too")
-    parser.add_argument("--watch", action="store_true", help="go on until Ctrl-C; with --json, a line for each pass")
-    parser.add_argument(
+    parser.value("runs", "RUNS", "a directory of runs, or one run", type=local_path)
+    parser.value("place", "PLACE", "where they are kept, too")
+    parser.flag("--watch", "go on until Ctrl-C; with --json, a line for each pass")
+    parser.value(
         "--every",
-        metavar="SECONDS",
+        "SECONDS",
+        f"with --watch: time between two polls; default: {_EVERY_SECONDS:g}",
         type=seconds,
         default=_EVERY_SECONDS,
-        help=f"with --watch: time between two polls; default: {_EVERY_SECONDS:g}",
     )
-    parser.add_argument(
+    parser.value(
         "--max-delay",
-        metavar="SECONDS",
+        "SECONDS",
+        "with --watch: most seconds that new lines wait where a stream is sent whole",
         type=seconds,
-        help="with --watch: most seconds that new lines wait where a stream is sent whole",
     )
     for name, text in {
         "--all": "send weights, artifacts and all other files of a run too",
         "--keep-both": "where PLACE has another run, rename that one, and send this one",
         "--json": "print a JSON report",
     }.items():
-        parser.add_argument(name, action="store_true", help=text)
-    parser.add_argument("-v", "--verbose", action="store_true", help="name each run that was sent")
+        parser.flag(name, text)
+    parser.flag("-v --verbose", "name each run that was sent")
 
 
 def run(options: Namespace) -> int:
@@ -107,7 +107,6 @@ def run(options: Namespace) -> int:
 
 
 def _once(syncing: Syncing, options: Namespace) -> int:
-    progress = Progress("syncing")
     sent = 0
 
     def on_result(result: RunResult, done: int, total: int) -> None:
@@ -115,10 +114,8 @@ def _once(syncing: Syncing, options: Namespace) -> int:
         sent += result.sent
         progress.show(f"{done} of {total} runs, {size(sent)} sent")
 
-    try:
+    with Progress("syncing") as progress:
         report = syncing.once(on_result=on_result)
-    finally:
-        progress.erase()
     if not report.runs:
         raise UsageError(f"{options.runs}: no run in the directory or below")
     shower = SyncShower(options)

@@ -83,22 +83,20 @@ examples:
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
     parser.epilog = _EPILOG.format(metrics="\n".join(f"  {name:<11}{use}" for name, use in METRICS.items()))
-    parser.add_argument(
-        "--out", metavar="DIR", type=local_path, help=f"the run directory; default: {RUNS}/mlp-DATE-NUMBER"
-    )
-    parser.add_argument("--resume", action="store_true", help="continue the killed run in DIR")
-    parser.add_argument("--steps", metavar="N", type=number_from(1), help=f"number of steps; default: {_DEFAULT.steps}")
-    parser.add_argument("--seed", metavar="N", type=number_from(0), help=f"default: {_DEFAULT.seed}")
-    parser.add_argument("--lr", metavar="RATE", type=_rate, help=f"learning rate; default: {_DEFAULT.lr}")
+    parser.value("--out", "DIR", f"the run directory; default: {RUNS}/mlp-DATE-NUMBER", type=local_path)
+    parser.flag("--resume", "continue the killed run in DIR")
+    parser.value("--steps", "N", f"number of steps; default: {_DEFAULT.steps}", type=number_from(1))
+    parser.value("--seed", "N", f"default: {_DEFAULT.seed}", type=number_from(0))
+    parser.value("--lr", "RATE", f"learning rate; default: {_DEFAULT.lr}", type=_rate)
     for what, done in (("eval", "evaluate"), ("sample", "write text"), ("checkpoint", "save a checkpoint")):
-        parser.add_argument(
+        parser.value(
             f"--{what}-every",
-            metavar="N",
+            "N",
+            f"{done} every N steps and at the end, 0: never; default: {getattr(_DEFAULT, f'{what}_every')}",
             type=number_from(0),
-            help=f"{done} every N steps and at the end, 0: never; default: {getattr(_DEFAULT, f'{what}_every')}",
         )
-    parser.add_argument("--compare-to", metavar="RUN", help="compare with the run in this directory")
-    parser.add_argument("--gate", metavar="CONDITION", type=_gate, help="exit with 1 unless it is met at the end")
+    parser.value("--compare-to", "RUN", "compare with the run in this directory")
+    parser.value("--gate", "CONDITION", "exit with 1 unless it is met at the end", type=_gate)
     parser.add_argument(
         "--clock",
         choices=("real", "fixed"),

@@ -74,34 +74,30 @@ EPILOG = (
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument(
-        "runs", metavar="RUN", nargs="+", type=public, help="runs, streams, or directories with runs, also s3://…"
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="write to FILE: .svg, .png or .pdf")
+    parser.value("runs", "RUN", "runs, streams, or directories with runs, also s3://…", nargs="+", type=public)
+    parser.value("-o --output", "FILE", "write to FILE: .svg, .png or .pdf", required=True)
     _add_choice(parser)
     parser.add_argument("--x", choices=_AXES, default="step", help="the x axis; default: step")
-    parser.add_argument("--log", action="store_true", help="log scale; values ≤ 0 have no place on it")
-    parser.add_argument(
+    parser.flag("--log", "log scale; values ≤ 0 have no place on it")
+    parser.value(
         "--smooth",
-        metavar="W",
+        "W",
+        "draw the moving average with weight W, such as 0.9, over the values, which are faint then",
         type=_weight,
         default=0.0,
-        help="draw the moving average with weight W, such as 0.9, over the values, which are faint then",
     )
     add_dialect(parser)
 
 
 def _add_choice(parser: Parser) -> None:
-    parser.add_argument(
-        "--metric", metavar="METRIC", action="append", default=[], help="a panel; may be repeated; default: the loss"
-    )
-    parser.add_argument(
+    parser.value("--metric", "METRIC", "a panel; may be repeated; default: the loss", action="append", default=[])
+    parser.value(
         "--where",
-        metavar="FILTER",
+        "FILTER",
+        "draw only runs that meet it, as `toyspec ls --where` does; may be repeated",
         type=run_filter,
         action="append",
         default=[],
-        help="draw only runs that meet it, as `toyspec ls --where` does; may be repeated",
     )
     groups = parser.add_mutually_exclusive_group()
     groups.add_argument(

@@ -28,13 +28,9 @@ EPILOG = "examples:\n  toyspec report runs/ -o report.html"
 
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
-    parser.add_argument(
-        "runs", metavar="RUN", nargs="+", help="run directories, streams, directories of runs, addresses"
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="write to FILE")
-    parser.add_argument(
-        "--buckets", metavar="N", type=number_from(2), default=1000, help="buckets of each curve; default: 1000"
-    )
+    parser.value("runs", "RUN", "run directories, streams, directories of runs, addresses", nargs="+")
+    parser.value("-o --output", "FILE", "write to FILE", required=True)
+    parser.value("--buckets", "N", "buckets of each curve; default: 1000", type=number_from(2), default=1000)
     add_dialect(parser)
 
 
@@ -45,20 +41,15 @@ def run(options: Namespace) -> int:
     configuration = settings()
     # A wrong rule is reported before the runs are read.
     all_rules(None, configuration)
-    progress = Progress("reading")
+    choice = dialect_choice(options, configuration)
     try:
-        text, _ = html_report(
-            options.runs,
-            now=time.time(),
-            buckets=options.buckets,
-            dialect=dialect_choice(options, configuration),
-            on_progress=progress.update,
-        )
+        with Progress("reading") as progress:
+            text, _ = html_report(
+                options.runs, now=time.time(), buckets=options.buckets, dialect=choice, on_progress=progress.update
+            )
     except FileNotFoundError as error:
         tell("report", str(error))
         return exit_codes.USAGE
-    finally:
-        progress.erase()
     data = text.encode()
     write_output(options.output, data)
     sys.stderr.write(f"wrote {shown(options.output)}, {size(len(data))}\n")

@@ -52,16 +52,14 @@ EPILOG = (
 def configure(parser: Parser) -> None:
     """Add arguments to *parser*."""
     add_roots(parser)
-    parser.add_argument(
+    parser.value(
         "--port",
-        metavar="N",
+        "N",
+        f"port to listen on; 0: any that is free; default: {_DEFAULT_PORT}, or a free one if it is taken",
         type=number_from(0),
-        help=f"port to listen on; 0: any that is free; default: {_DEFAULT_PORT}, or a free one if it is taken",
     )
-    parser.add_argument(
-        "--host", metavar="ADDRESS", default="127.0.0.1", help="address to listen on; default: 127.0.0.1"
-    )
-    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+    parser.value("--host", "ADDRESS", "address to listen on; default: 127.0.0.1", default="127.0.0.1")
+    parser.flag("--open", "open the page in the browser")
     add_dialect(parser)
 
 
@@ -119,11 +117,11 @@ def _announce(catalog: LiveRuns, server: Any, options: Namespace) -> None:
 
 def add_roots(parser: Parser) -> None:
     """Add the roots to *parser*."""
-    parser.add_argument(
+    parser.value(
         "roots",
-        metavar="ROOT",
+        "ROOT",
+        "a directory with runs, a run or an address, NAME= before it; default: the roots in toyspec.toml, else .",
         nargs="*",
-        help="a directory with runs, a run or an address, NAME= before it; default: the roots in toyspec.toml, else .",
     )
 
 
