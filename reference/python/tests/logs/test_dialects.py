@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from command_line import toyspec_within as toyspec
 from property_examples import PROFILE, examples
 from sample_rows import SOURCES, sample_of
-from toyspec import check_bytes, follow, list_runs, read
+from toyspec import check_bytes, follow, history, list_runs, read
 from toyspec.core.command_line.main import main
 from toyspec.core.findings import HEAD_BYTES
 from toyspec.core.reading.log_detection import DialectChoice
@@ -306,3 +306,20 @@ def test_each_step_that_goes_back_is_counted(tmp_path: Path) -> None:
     assert 300 == len(listed) + found["suppressed"]["step-goes-backwards"]
     path.write_text("".join(f'{{"step":{step},"loss":2.5}}\n' for _ in range(50) for step in (1, 2, 3)))
     assert b"start again at lines 4, 7, 10 and 46 more: several trainings?" in toyspec("check", str(path)).stdout
+
+
+@pytest.mark.parametrize(
+    ("header", "form"), [("", "step {} loss: {}\n"), ("", '{{"step":{},"loss":{}}}\n'), ("step,loss\n", "{},{}\n")]
+)
+def test_each_training_of_a_file_is_an_attempt(tmp_path: Path, header: str, form: str) -> None:
+    """Views show the last one, and the others apart, as they do with what a resumption supersedes."""
+    path, steps = tmp_path / "train.log", range(1, 301)
+    path.write_text(header + "".join(form.format(step, fit + step / 1000) for fit in range(3) for step in steps))
+    assert [2 + step / 1000 for step in steps] == history(path)["loss"]
+    assert [fit for fit in (1, 2, 3) for _ in steps] == history(path, attempts="all")["attempt"]
+    assert b"attempts  3; the last is shown" in toyspec("show", str(path)).stdout
+    file = ScannedRun(str(path))
+    file.read()
+    lasts = [curve["loss"].buckets().columns["last"][-1] for curve in (file.scan.latest, *file.scan.abandoned)]
+    assert [2.3, 0.3, 1.3] == lasts
+    file.close()

@@ -226,6 +226,8 @@ class _DialectImport:
         self._path = path
         self._read_as = read_as
         self._attempt = attempt
+        # Trainings that only their steps distinguish are one run, as its notes say.
+        self._has_attempts = read_as.dialect.restart is not None
         self._intake = intake
         self._ledger = intake.ledger
         self._config: Mapping[str, Any] = {}
@@ -278,7 +280,7 @@ class _DialectImport:
             offset = 0
             row: Any
             for row in reading:
-                if not isinstance(row, Row) or row.attempt == self._attempt:
+                if not self._has_attempts or row.attempt == self._attempt:
                     yield row
                     if row.offset - offset > _ADVANCE_BYTES:
                         self._ledger.advance(row.offset - offset)
@@ -295,7 +297,7 @@ class _DialectImport:
         origin, time = None, None
         has_config, has_times = bool(self._read_as.dialect.config), self._read_as.time is not None
         with read(self._path, mode="salvage", dialect=_choice_of(self._read_as)) as reading:
-            own = (row for row in reading if row.attempt == self._attempt)
+            own = (row for row in reading if not self._has_attempts or row.attempt == self._attempt)
             row: Any
             for row in islice(own, _FIRST_ROWS):
                 self._config = self._config or row.config or {}

@@ -116,7 +116,10 @@ class EpochCount:
             return None
         last, furthest = self._last
         if outer != last:
-            if inner <= furthest:
+            if outer < last:
+                # Another training.
+                self._before = 0
+            elif inner <= furthest:
                 self._before += furthest + (0 if inner else self._interval)
             furthest = -1
         elif inner > furthest >= 0:

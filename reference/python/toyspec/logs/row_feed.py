@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from itertools import islice
-from operator import lt
+from operator import le, lt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from toyspec.core.generated import rules
 from toyspec.core.generated.limits import MAX_FINDINGS_PER_RULE, MAX_LINE_BYTES
 from toyspec.core.reading.readers import LogFeed
 from toyspec.core.reading.records import ReadLine, Row, RowBlock, state_of
-from toyspec.logs.documents import DocumentCutter, cutter_of
+from toyspec.logs.documents import DocumentCutter, cutter_of, listed
 from toyspec.logs.forms import JsonForm, PatternForm, form_of
 from toyspec.logs.mapping import Mapping, Neutral, ReadAs
 
@@ -35,6 +36,9 @@ _MOST_EARLY = 1000
 _FEWEST_ROWS = 4
 _MOST_PHASES = 100
 _MOST_NAMED = 3
+_MOST_REACHED = 10_000
+# The phase of records without one, and the number of the restarts before them.
+_ONE_PHASE = (None, 0)
 _KINDS: dict[type, type] = {int: float, float: float, str: str, bool: bool, dict: dict}
 
 
@@ -56,67 +60,84 @@ class StepOrder:
     def __init__(self) -> None:
         self.starts: list[tuple[int, int]] = []
         """Line and offset of the first records from which on the steps of the first phase start again."""
+        self.attempt = 1
+        """Number of the training: one more with each such record."""
         self.returns: list[tuple[int, int, int | float, int | float]] = []
         """Line, offset, step and the step before of the first records of a smaller step."""
         self.unlisted_returns = 0
         """Number of such records after those."""
-        self._records, self._steps, self._shared, self._starts = 0, 0, 0, 0
-        self._last: dict[Any, tuple[int | float, Collection[str]]] = {}
+        self._records, self._steps, self._shared = 0, 0, 0
+        self._last: dict[Any, int | float] = {}
+        # The last step of each curve of a phase.
+        self._reached: dict[Any, dict[str, int | float]] = {}
         self._bases: dict[Any, tuple[int | float, int]] = {}
 
     def take(self, line: int, offset: int, step: float, phase: Any, names: Collection[str]) -> None:
         """Take in the *step* of the record at *line* and *offset* that has metrics with *names*."""
         self._records += 1
-        last, others = self._last.get(phase, (None, ()))
+        last = self._last.get(phase)
         if last is None and len(self._last) >= _MOST_PHASES:
             return
-        self._last[phase] = step, names
+        self._last[phase] = step
+        reached = self._reached.setdefault(phase, {})
         if last is None or step > last:
             base, grown = self._bases.get(phase, (step, 0))
             self._bases[phase] = base, grown + 1
             self._steps += 1
         elif step == last:
-            self._shared += any(name in names for name in others)
-        elif all(name in others for name in names):
+            self._shared += any(reached.get(name) == step for name in names)
+        elif all(reached.get(name, -math.inf) >= step for name in names):
             base, grown = self._bases[phase]
-            is_start = step <= base and grown > 1
-            self._bases[phase] = (step, 1) if is_start else (base, grown)
-            if not is_start and len(self.returns) < MAX_FINDINGS_PER_RULE:
-                self.returns.append((line, offset, step, last))
-            elif not is_start:
-                self.unlisted_returns += 1
-            elif phase == next(iter(self._last)):
-                self._starts += 1
+            if step <= base and grown > 1 and phase == next(iter(self._last)):
+                self.attempt += 1
                 self.starts += [(line, offset)] * (len(self.starts) < _MOST_NAMED)
+                self.clear()
+                self._last[phase], self._bases[phase] = step, (step, 1)
+                reached = self._reached[phase] = {}
+            elif len(self.returns) < MAX_FINDINGS_PER_RULE:
+                self.returns.append((line, offset, step, last))
+            else:
+                self.unlisted_returns += 1
+        if len(reached) < _MOST_REACHED:
+            reached.update(dict.fromkeys(names, step))
+
+    def may_start(self, block: RowBlock) -> bool:
+        """Return whether the steps of *block* go back anywhere, so that each row may be of another training."""
+        steps, last = block.steps, self._last.get(_ONE_PHASE)
+        if steps is None or not block.metrics:
+            return False
+        return (last is not None and steps[0] < last) or not all(map(le, steps, islice(steps, 1, None)))
 
     def take_block(self, block: RowBlock) -> None:
         """Take in the rows of *block*."""
-        steps = block.steps
+        steps, phases = block.steps, block.phases
         if steps is None or not block.metrics:
             return
-        phases, key = block.phases, (None, 1)
-        last = self._last.get(key) if phases is None else None
-        if last is not None and last[0] < steps[0] and all(map(lt, steps, islice(steps, 1, None))):
-            count, (base, grown) = len(steps), self._bases[key]
-            self._last[key], self._bases[key] = (steps[-1], block.metrics), (base, grown + count)
+        last = self._last.get(_ONE_PHASE) if phases is None else None
+        if last is not None and last < steps[0] and all(map(lt, steps, islice(steps, 1, None))):
+            count, (base, grown) = len(steps), self._bases[_ONE_PHASE]
+            self._last[_ONE_PHASE], self._bases[_ONE_PHASE] = steps[-1], (base, grown + count)
+            self._reached[_ONE_PHASE].update(dict.fromkeys(block.metrics, steps[-1]))
             self._records, self._steps = self._records + count, self._steps + count
             return
         offset = block.offset
         for at, (data, step) in enumerate(zip(block.lines, steps, strict=True)):
-            self.take(block.number + at, offset, step, (phases and phases[at], 1), block.metrics)
+            self.take(block.number + at, offset, step, (phases and phases[at], 0), block.metrics)
             offset += len(data) + 1
 
     def clear(self) -> None:
         """Forget the last steps: what was lost may be why the next is smaller."""
         self._last.clear()
+        self._reached.clear()
         self._bases.clear()
 
     @property
     def again(self) -> str:
         """Where the steps start again, as a sentence; empty if they do not."""
-        more = self._starts - len(self.starts)
-        lines = ", ".join(str(line) for line, _ in self.starts) + (f" and {more} more" if more else "")
-        return f"{STARTS_AGAIN} at line{'s' * (self._starts > 1)} {lines}: several trainings?" if lines else ""
+        starts = self.attempt - 1
+        lines = listed((str(line) for line, _ in self.starts), _MOST_NAMED)
+        more = f" and {starts - len(self.starts)} more" if starts > len(self.starts) else ""
+        return f"{STARTS_AGAIN} at line{'s' * (starts > 1)} {lines}{more}: several trainings?" if starts else ""
 
     @property
     def shared(self) -> str:
@@ -278,15 +299,17 @@ class RowFeed(LogFeed):
             return None
         objects = self._form.read_all(lines)
         block = None if objects is None else self.mapping.block(number, offset, lines, objects)
-        return None if block is None or self._form.has_numbers_in_text(block.columns.values()) else block
+        if block is None or self._form.has_numbers_in_text(block.columns.values()) or self.order.may_start(block):
+            return None
+        return block._replace(attempt=self.order.attempt)
 
     def _together(
         self, number: int, offset: int, lines: list[bytes], objects: list[dict[str, Any]]
     ) -> Iterator[ReadLine | RowBlock]:
         """Yield the rows of *lines* as a block, or each by itself if they are few or say more than a block can."""
         block = self.mapping.block(number, offset, lines, objects) if len(lines) >= _FEWEST_ROWS else None
-        if block is not None:
-            yield block
+        if block is not None and not self.order.may_start(block):
+            yield block._replace(attempt=self.order.attempt)
             return
         for at, (data, value) in enumerate(zip(lines, objects, strict=True), number):
             yield read_line(Line(at, offset, len(data), data, b""), value)
@@ -299,7 +322,8 @@ class RowFeed(LogFeed):
         data = block.lines[-1]
         offset = block.offset + sum(map(len, block.lines)) + len(block.lines) - len(data) - 1
         line = Line(block.number + len(block.lines) - 1, offset, len(data), data, b"")
-        self._row(read_line(line, block.objects[-1]))
+        read = read_line(line, block.objects[-1])
+        self._row(read, self.mapping.neutral(read.members))
 
     @property
     def is_by_lines(self) -> bool:
@@ -347,15 +371,14 @@ class RowFeed(LogFeed):
 
     def row(self, read: ReadLine) -> Row:
         """Return the row of *read*, and count it."""
-        row = self._row(read)
-        if row.step is not None and row.values:
-            self.order.take(row.line, row.offset, row.step, (row.phase, row.attempt), row.values)
-        return row
+        said = self.mapping.neutral(read.members)
+        if said.step is not None and said.values:
+            self.order.take(read.line.number, read.line.offset, said.step, (said.phase, self._restarts), said.values)
+        return self._row(read, said)
 
-    def _row(self, read: ReadLine) -> Row:
+    def _row(self, read: ReadLine, said: Neutral) -> Row:
         line, value = read.line, read.value
         assert line.data is not None
-        said: Neutral = self.mapping.neutral(read.members)
         dialect = self.read_as.dialect
         if dialect.restart is not None and value.get(dialect.restart.key) == dialect.restart.equals:
             self._restarts += 1
@@ -373,7 +396,7 @@ class RowFeed(LogFeed):
             epoch=said.epoch,
             phase=said.phase,
             values=said.values,
-            attempt=max(1, self._restarts),
+            attempt=max(0, self._restarts - 1) + self.order.attempt,
             config=_settings(dialect, value) if dialect.config else None,
             run=run if isinstance(run, str) and run else None,
             end=_end(dialect.end, value),

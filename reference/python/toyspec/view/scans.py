@@ -61,6 +61,7 @@ class Scan:
         self.abandoned: list[dict[str, AnyPyramid]] = []
         """What later attempts did again, one stretch for each resumption."""
         self._ends_stretch = True
+        self._attempt = 1
         self.gaps: list[dict[str, Any]] = []
         """Unreadable lines: the place before them, line, offset and length."""
         self.resumes: list[dict[str, Any]] = []
@@ -119,7 +120,7 @@ class Scan:
         step = summary.placing.step_of(record)
         if not is_abandoned:
             summary.take([record])
-        if record.kind == "run_resume" and record.profile == "toy/v1":
+        if (record.kind == "run_resume" and record.profile == "toy/v1") or record.attempt > self._attempt:
             self._resume(record)
         if record.kind == "alert" and record.profile == "toy/v1":
             self._take_alert(record)
@@ -146,7 +147,7 @@ class Scan:
             step, time = record.get("from_step"), record.time
             place = (step if type(step) is int else nan, nan if time is None else time, nan)
             self.resumes.append({**_named(place), "line": record.line})
-        self._ends_stretch = True
+        self._ends_stretch, self._attempt = True, record.attempt
 
     def _take_alert(self, record: Record) -> None:
         if len(self.alerts) >= MOST_MARKS:

@@ -267,6 +267,8 @@ def _records(run: RunSummary) -> Iterator[Line]:
     count, line = run.attempts.superseded
     if count:
         yield "resumed", f"the resumption at line {line} supersedes {counted(count, 'step')}, which are left out"
+    if run.attempts.number > 1:
+        yield "attempts", f"{run.attempts.number}; the last is shown"
     if kept := earlier_logs(run.path):
         yield "kept", f"{counted(len(kept), 'earlier log')} of this run: {some_of(kept, _MAX_LISTED)}"
     named = _tally(Counter(run.kinds))

@@ -67,18 +67,19 @@ class Attempts:
         self._lines = array("q")
         self._from_steps = array("q")
         self._phase: str | None = None
-        self._attempt = 1
+        self.number = 1
+        """Number of the last attempt in the log of another program, which may have several trainings."""
         self.superseded = (0, 0)
         """The most steps that a resumption supersedes, by ``superseded_steps``, and its line, as placing tells it."""
 
     def __bool__(self) -> bool:
         """Return whether anything can be superseded."""
-        return bool(self._lines) or self._attempt > 1
+        return bool(self._lines) or self.number > 1
 
     def learn(self, record: Record) -> None:
         """Take in the next record of the stream."""
         if record.profile != "toy/v1":
-            self._attempt = max(self._attempt, record.attempt)
+            self.number = max(self.number, record.attempt)
             return
         if record.kind == _START and self._phase is None:
             self._phase = record.phase or _TRAIN
@@ -125,14 +126,14 @@ class Attempts:
 
     def state(self) -> tuple[list[int], list[int], str | None, int]:
         """Return what was learned, as plain values that ``of`` takes."""
-        return list(self._lines), list(self._from_steps), self._phase, self._attempt
+        return list(self._lines), list(self._from_steps), self._phase, self.number
 
     @classmethod
     def of(cls, lines: list[int], from_steps: list[int], phase: str | None, attempt: int) -> Attempts:
         """Return attempts that know what ``state`` returned."""
         found = cls()
         found._lines, found._from_steps = array("q", lines), array("q", from_steps)
-        found._phase, found._attempt = phase, attempt
+        found._phase, found.number = phase, attempt
         return found
 
     def last_step_kept(self, line: int) -> int | None:
@@ -147,7 +148,7 @@ class Attempts:
     def is_abandoned(self, record: Record) -> bool:
         """Return whether a later attempt supersedes *record*."""
         if record.profile != "toy/v1":
-            return self._attempt > 1 and record.attempt < self._attempt
+            return self.number > 1 and record.attempt < self.number
         kept, step = self.last_step_kept(record.line), record.step
         if record.kind not in _OF_A_STEP or kept is None or step is None or step <= kept:
             return False
@@ -173,7 +174,7 @@ class Placing:
     """Follows the steps of a run: take its records in order. *attempts* say which phase is the run's own."""
 
     def __init__(self, attempts: Attempts) -> None:
-        self._attempts = attempts
+        self.numbers = attempts
         self._has_steps = False
         self._has_start = False
         # The last step of this attempt.
@@ -206,17 +207,17 @@ class Placing:
         step = self.step_of(record) if step is None else step
         role = mapping_of(record.profile).of_kind(record.kind).role
         self.is_step = record.is_step if role == "step" else None
-        if record.kind == _RESUME and (kept := self._attempts.last_step_kept(record.line - 1)) is not None:
-            is_training = self._attempts.own_phase == _TRAIN
+        if record.kind == _RESUME and (kept := self.numbers.last_step_kept(record.line - 1)) is not None:
+            is_training = self.numbers.own_phase == _TRAIN
             count = superseded_steps(self._reached, kept) if is_training else 0
-            self._attempts.superseded = max(self._attempts.superseded, (count, record.line))
+            self.numbers.superseded = max(self.numbers.superseded, (count, record.line))
             self._reached = kept
         if role == "start":
             self.starts_late = self.starts_late or (self._has_steps and not self._has_start)
             self._has_start = True
         if self.is_step is not None:
             self._has_steps = self._has_steps or record.kind == "step"
-            if self.is_step and self._attempts.is_of_run(record) and type(step) is int:
+            if self.is_step and self.numbers.is_of_run(record) and type(step) is int:
                 self._reach(step, step)
                 self._reached = step
         elif type(step) is int and self._counts(record):
@@ -228,7 +229,7 @@ class Placing:
     def take_block(self, kinds: Iterable[tuple[str, int]], steps: tuple[int, int] | None, phase: str | None) -> None:
         """Take in many records: the number of each of *kinds*, the first and the last of *steps*, and their phase."""
         self._has_steps = self._has_steps or any(kind == "step" for kind, _ in kinds)
-        own = self._attempts.own_phase
+        own = self.numbers.own_phase
         if steps is not None and (phase or own) == own:
             self._reach(*steps)
             self._reached = steps[1]

@@ -481,6 +481,8 @@ class RowBlock(NamedTuple):
     """The values of each metric; all are finite."""
     unused: int
     """Number of members that are none of these."""
+    attempt: int = 1
+    """Number of the attempt, as that of a ``Row``."""
 
     def each_line(self) -> Iterator[Line]:
         """Yield the lines one by one."""
@@ -512,6 +514,7 @@ class RowBlock(NamedTuple):
                 epoch=epoch,
                 phase=phase,
                 values=dict(zip(self.metrics, values, strict=True)),
+                attempt=self.attempt,
                 members=flat,
             )
             for line, value, flat, (step, time, epoch, phase), values in zip(
