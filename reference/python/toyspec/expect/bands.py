@@ -16,6 +16,7 @@ from toyspec.core.command_line.figures import counted, figure
 from toyspec.core.errors import ToyspecError, check_choice
 from toyspec.core.escaping import shortened
 from toyspec.core.files import open_file
+from toyspec.core.runs.groups import mean_value
 from toyspec.core.runs.history import placed_curves
 from toyspec.core.runs.run import open_run
 from toyspec.core.runs.run_facts import differing
@@ -94,6 +95,15 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
         """The steps of the window; nothing for a setting."""
         last = "" if self.first == self.last else f" to {self.last}"
         return "" if self.first is None else f"{self.first}{last}"
+
+    def has_inside(self, other: Departure) -> bool:
+        """Return whether the window of *other* is a part of this one."""
+        return other is not self and self.window[0] <= other.window[0] and other.window[1] <= self.window[1]
+
+    @property
+    def window(self) -> tuple[float, float]:
+        """Its first and last step; zeros for a setting."""
+        return self.first or 0, self.last or 0
 
     @property
     def sentence(self) -> str:
@@ -273,7 +283,7 @@ def _bands(runs: Sequence[Ordered], shape: Shape, goal: Literal["min", "max"] | 
                 near = fmean(spreads[level][max(0, at - _NEAR) : at + _NEAR + 1])
                 apart = max(near, fmean(spreads[-1][at * count : (at + 1) * count]) / count)
                 half = _TIMES_SPREAD[min(len(runs), 9) - 2] * sqrt(apart * (1 + 1 / len(runs)))
-            middle = fmean(values)
+            middle = mean_value(values)
             low = None if goal == "min" else _rounded(middle - half, half)
             high = None if goal == "max" else _rounded(middle + half, half)
             found.append(Band(*window, len(inside), low, high))
@@ -284,7 +294,7 @@ def _middle(values: Sequence[float], of: str) -> float:
     """Return the mean or median of *values*; an infinity without one, and where one has no finite square."""
     if not values or not all(abs(each) < _TOO_LARGE for each in values):
         return inf
-    return median(values) if of == "median" else fmean(values)
+    return median(values) if of == "median" else mean_value(values)
 
 
 def _rounded(value: float, half: float) -> float:

@@ -67,7 +67,7 @@ class Circumstances:
             self._begin(record.value, record.line)
             self.phase = record.phase or "train"
         what = _EVENTS.get(record.kind or "") if record.profile == "toy/v1" else None
-        if what is None:
+        if what is None or record.get("topic") == "left-out":
             return
         place = (number(record.get("from_step")) or 0 if record.kind == "run_resume" else step, record.line)
         members = {key: value for key, value in record.value.items() if key not in _FRAMING}

@@ -40,7 +40,8 @@ resumption repeated, the latest attempt counts. Metrics that measure time or the
 machine are not compared, unless --metric names them.
 
 With --noise, runs of the same program with other seeds, values are also equal
-where they differ by no more than those runs do around that step."""
+where they differ by at most six times what those runs differ by around that
+step; `toyspec expect` compares means, and so sees less."""
 EPILOG = """\
 examples:
   toyspec bisect runs/before runs/after
@@ -97,13 +98,14 @@ def run(options: Namespace) -> int:
             inert_json({"status": "parted" if found.partings else "equal", **msgspec.structs.asdict(found)}) + "\n"
         )
     else:
-        _print(found, Terminal(color=options.color))
+        _print(found, Terminal(color=options.color), len(options.noise))
     return exit_codes.FINDINGS if found.partings else exit_codes.OK
 
 
-def _print(found: Comparison, terminal: Terminal) -> None:
+def _print(found: Comparison, terminal: Terminal, noisy: int) -> None:
     if not found.partings:
-        print(f"equal: {counted(found.values, 'value')} of {counted(len(found.equal), 'metric')}")
+        within = f" within six times the noise of {counted(noisy, 'run')}" if noisy else ""
+        print(f"equal{within}: {counted(found.values, 'value')} of {counted(len(found.equal), 'metric')}")
         _print_names(found)
         return
     first = found.partings[0]

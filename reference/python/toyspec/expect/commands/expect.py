@@ -27,6 +27,7 @@ from toyspec.core.places.addresses import public
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
+    from typing import Any
 
     from toyspec.expect.bands import Departure, Expectation
 
@@ -160,27 +161,41 @@ def print_departures(
     print(f"### {'❌' if found else '✅'} {_markdown(sentence)}\n" if form == "markdown" else sentence)
     if not found or form == "github":
         return
-    rows = [["", "", "steps", "expected", "found", "line"]]
+    rows = [["", "", "steps", "expected", "found", "line", "windows"]]
+    told = _longest(found)
     rows += [
-        [each.what, shortened(each.name), each.place, figure(each.expected), figure(each.found), cell(each.line, str)]
-        for each in found[:_MOST_ROWS]
+        [
+            *(each.what, shortened(each.name), each.place, figure(each.expected), cell(each.found, figure)),
+            *(cell(each.line, str), f"{count}, from step {first}" if count > 1 else ""),
+        ]
+        for each, count, first in told[:_MOST_ROWS]
     ]
     if form == "markdown":
         rows[1:1] = [["---"] * len(rows[0])]
         print("\n".join("| " + " | ".join(map(_markdown, each)) + " |" for each in rows))
     else:
-        print_table(rows, ["left", "left", "right", "left", "left", "right"], terminal, droppable=[5])
-    if len(found) > _MOST_ROWS:
-        print(f"\nand {len(found) - _MOST_ROWS} more; --json lists all")
+        print_table(rows, ["left", "left", "right", "left", "left", "right", "left"], terminal, droppable=[5])
+    if len(told) > _MOST_ROWS:
+        print(f"\nand {len(told) - _MOST_ROWS} more; --json lists all")
     if form == "markdown":
         _print_pictures(expected, found)
+
+
+def _longest(found: Sequence[Departure]) -> list[tuple[Departure, int, Any]]:
+    """Return of each metric the longest window of a kind, how many there are, and where the first narrow one begins."""
+    kinds: dict[tuple[str, str], list[Departure]] = {}
+    for each in found:
+        kinds.setdefault((each.name, each.what), []).append(each)
+    return [
+        (windows[0], len(windows), min(each.window[0] for each in windows if not any(map(each.has_inside, windows))))
+        for windows in kinds.values()
+    ]
 
 
 def _print_annotations(run: str, found: Sequence[Departure]) -> None:
     from toyspec.core.commands.report_formats import workflow_command
 
-    # Of the windows of a metric, the longest says enough.
-    for each in {(each.name, each.what): each for each in reversed(found)}.values():
+    for each, _, _ in _longest(found):
         line = str(each.line or 1)
         print(workflow_command("error", each.sentence, file=shown(run), line=line, title="toyspec expect"))
 
