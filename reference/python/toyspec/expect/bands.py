@@ -96,15 +96,6 @@ class Departure(msgspec.Struct, frozen=True, kw_only=True):
         last = "" if self.first == self.last else f" to {self.last}"
         return "" if self.first is None else f"{self.first}{last}"
 
-    def has_inside(self, other: Departure) -> bool:
-        """Return whether the window of *other* is a part of this one."""
-        return other is not self and self.window[0] <= other.window[0] and other.window[1] <= self.window[1]
-
-    @property
-    def window(self) -> tuple[float, float]:
-        """Its first and last step; zeros for a setting."""
-        return self.first or 0, self.last or 0
-
     @property
     def sentence(self) -> str:
         """What is wrong, with what was found and expected."""

@@ -24,14 +24,12 @@ _MACHINE = re.compile(
     re.IGNORECASE,
 )
 
-_SEEDS = frozenset(
-    ["seed", "random_seed", "rng_seed", "data_seed", "torch_seed", "numpy_seed", "b_seed", "random_state"]
-)
+_SEED = re.compile(r"(?:^|_)seed$|^random_state$", re.IGNORECASE)
 
 
 def is_seed(name: str) -> bool:
     """Return whether the setting *name* is a seed of random numbers."""
-    return name.rpartition(".")[2].lower() in _SEEDS
+    return _SEED.search(name.rpartition(".")[2]) is not None
 
 
 def cost_goal(name: str) -> Literal["min", "max"] | None:

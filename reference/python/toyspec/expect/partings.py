@@ -36,6 +36,8 @@ _TIMES_NOISE = 6.0
 """A difference is beyond the noise where it is larger than so many times the noise around its step."""
 _NOISE_SHARE, _NOISE_STEPS = 20, 5
 """The noise of a step is that of a twentieth of all steps on each side of it, and of at least five."""
+_MOST_NOISE = 1e150
+"""Squares of what is larger may have no finite sum."""
 
 
 class NotComparableError(ToyspecError):
@@ -280,9 +282,9 @@ class _Noise:
         first, *others = (dict(zip(each.steps, each.values, strict=True)) for each in curves)
         squares: dict[Step, float] = {}
         for step, value in first.items():
-            apart = [_apart(value, each[step]) for each in others if step in each]
+            apart = [_differences(value, each[step]).get("absolute", 0.0) for each in others if step in each]
             if apart:
-                squares[step] = max(apart) * max(apart)
+                squares[step] = min(max(apart), _MOST_NOISE) ** 2
         self._steps = sorted(squares)
         self._sums = [0.0, *accumulate(squares[step] for step in self._steps)]
 
@@ -295,12 +297,6 @@ class _Noise:
         first = max(0, min(bisect_left(self._steps, step) - near, count - 2 * near))
         last = min(count, max(bisect_right(self._steps, step) + near, 2 * near))
         return _TIMES_NOISE * sqrt(max(0.0, self._sums[last] - self._sums[first]) / (last - first))
-
-
-def _apart(a: Cell, b: Cell) -> float:
-    """Return the absolute difference of two finite numbers, else 0."""
-    found = _differences(a, b).get("absolute")
-    return found if found is not None and found < inf else 0.0
 
 
 def _differences(a: Cell, b: Cell) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from toyspec.core.places.addresses import public
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from toyspec.expect.bands import Departure, Expectation
@@ -162,7 +162,7 @@ def print_departures(
     if not found or form == "github":
         return
     rows = [["", "", "steps", "expected", "found", "line", "windows"]]
-    told = _longest(found)
+    told = list(_longest(found))
     rows += [
         [
             *(each.what, shortened(each.name), each.place, figure(each.expected), cell(each.found, figure)),
@@ -181,15 +181,16 @@ def print_departures(
         _print_pictures(expected, found)
 
 
-def _longest(found: Sequence[Departure]) -> list[tuple[Departure, int, Any]]:
-    """Return of each metric the longest window of a kind, how many there are, and where the first narrow one begins."""
+def _longest(found: Sequence[Departure]) -> Iterator[tuple[Departure, int, Any]]:
+    """Yield of each metric the longest window of a kind, how many there are, and where the first narrow one begins."""
     kinds: dict[tuple[str, str], list[Departure]] = {}
     for each in found:
         kinds.setdefault((each.name, each.what), []).append(each)
-    return [
-        (windows[0], len(windows), min(each.window[0] for each in windows if not any(map(each.has_inside, windows))))
-        for windows in kinds.values()
-    ]
+    for windows in kinds.values():
+        first: Any = windows[-1].first
+        for each in reversed(windows):
+            first = each.first if each.last and each.last < first else first
+        yield windows[0], len(windows), first
 
 
 def _print_annotations(run: str, found: Sequence[Departure]) -> None:
