@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def stream(tmp_path: Path) -> str:
-    """Return the stream of a run with two groups at each of two steps, and a sample without one."""
+    """Return the stream of a run with two groups at each of two steps, one without, and one at the step before it."""
     with toyspec.start_run(tmp_path, run_id="a", git=None) as run:
         for step in (1, 2):
             for at, reward in enumerate([0.5, 0.1, float("nan"), 0.9, 0.7, 0.2]):
                 run.sample("p", f"text {at}", step=step, group=f"g{at % 2}", reward=reward, rewards={"form": 6 - at})
         run.sample("p", "alone", step=2)
+        run.step(3, loss=1.0)
+        run.sample("p", "after")
     return str(tmp_path / "a" / "events.jsonl")
 
 
@@ -35,7 +37,8 @@ def stream(tmp_path: Path) -> str:
         (2, "reward", 2, ["text 2", "text 4", "text 1", "text 3", "alone"]),
         (1, "reward", 1, ["text 2", "text 1"]),
         (1, "form", 2, ["text 4", "text 0", "text 5", "text 1"]),
-        (3, "reward", 2, []),
+        (3, None, 2, ["after"]),
+        (4, "reward", 2, []),
     ],
 )
 def test_worst_and_best_of_each_group(

@@ -7,6 +7,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from toyspec.core.format.numbers import finite_number
+from toyspec.core.reading.attempts import Attempts, Placing
 from toyspec.core.reading.log_detection import DialectChoice
 from toyspec.core.reading.reader import read
 from toyspec.core.reading.run_files import ranks_beside
@@ -61,10 +62,14 @@ def _samples(path: str, choice: DialectChoice) -> Iterator[dict[str, Any]]:
     for rank, stream in {0: path, **ranks_beside(path)}.items():
         place = {"stream": os.path.basename(stream)} if rank else {}
         with read(stream, mode="salvage", attempts="latest", dialect=choice) as reading:
+            attempts = Attempts()
+            placing = Placing(attempts)
             for record in reading:
+                attempts.learn(record)
+                step = placing.take(record)
                 if record.kind == "sample" and record.profile == "toy/v1":
                     members = {name: record.value[name] for name in _MEMBERS if name in record.value}
-                    yield {"step": record.step, "line": record.line, **place, **members}
+                    yield {"step": step, "line": record.line, **place, **members}
 
 
 def _numbers(sample: dict[str, Any]) -> dict[str, Any]:
