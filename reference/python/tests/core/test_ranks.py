@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 import toyspec
@@ -15,7 +16,6 @@ from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
 from toyspec.core.reading.run_files import rank_file, rank_streams, ranks_beside
 from toyspec.core.runs import stream_ends as rank_states
-from toyspec.core.runs.ranks import ranks_row
 from toyspec.core.runs.run_facts import RankState
 from toyspec.core.runs.stream_ends import states_of_other_ranks
 from view_client import served
@@ -48,15 +48,12 @@ def end(t: float, reason: str = "completed") -> list[dict[str, Any]]:
 
 @pytest.mark.skipif(os.name == "nt", reason="paths of bytes")
 def test_answer_has_a_path_that_is_not_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """JSON is UTF-8: what no reader of it takes is escaped in every path; a log that cannot be read is named."""
+    """A log that cannot be read is named."""
     run = Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))
     write(run, 0, steps(3) + end(3))
     (run / "events.rank-1.jsonl").write_bytes(b"\x1f\x8b not gzip")
     assert exit_codes.OK == main(["show", str(run)])
     assert "events.rank-1.jsonl: " in capsys.readouterr().out
-    row = ranks_row(toyspec.ranks_of(run))
-    paths = [row["directory"], row["ranks"][0]["path"], row["errors"][0]["path"]]
-    assert [True] * 3 == [path.encode().decode().startswith(f"{tmp_path}/\\udcff") for path in paths]
 
 
 def test_run_of_one_process(tmp_path: Path) -> None:
@@ -109,7 +106,7 @@ def test_all_that_is_known_of_the_ranks_of_a_run(expected: dict[str, Any], tmp_p
     for rank, records in expected["logs"].items():
         lines = [json.dumps(record) + "\n" for record in records]
         (tmp_path / rank_file(int(rank))).write_text("".join(lines), encoding="utf-8")
-    found = json.dumps(ranks_row(toyspec.ranks_of(tmp_path))).replace(str(tmp_path), "RUN")
+    found = msgspec.json.encode(toyspec.ranks_of(tmp_path)).decode().replace(str(tmp_path), "RUN")
     assert expected["row"] == json.loads(found)
 
 

@@ -78,7 +78,7 @@ def write(folder: Path, data: bytes) -> str:
 def _facts(run: RunSummary) -> dict[str, Any]:
     return {
         "profile": run.profile,
-        "size": run.extent.size,
+        "size": run.size,
         "run_id": run.start.get("run_id"),
         "end": run.end,
         "first_step": run.first_step,
@@ -94,7 +94,7 @@ def test_ends_of_a_sound_stream_say_what_the_whole_says(name: str, tmp_path: Pat
     """State, steps, loss and times are those of a stream that is read to its end."""
     path = write(tmp_path, SOUND[name])
     ends, whole = summarize_ends(path, checked_bytes=0), summarize_run(path)
-    assert (whole.extent.state, _facts(whole)) == (ends.extent.state, _facts(ends))
+    assert (whole.state, _facts(whole)) == (ends.state, _facts(ends))
 
 
 @settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -112,10 +112,10 @@ def test_ends_of_any_stream_say_nothing_wrong(
     path = write(tmp_path, stream)
     assume(read(path, mode="salvage").report.profile is not None)
     ends, whole = summarize_ends(path), summarize_run(path)
-    assert whole.extent.state in {ends.extent.state, "damaged"}
-    assert (ends.profile, ends.extent.size) == (whole.profile, whole.extent.size)
-    if ends.extent.records is not None:
-        assert (whole.extent, _facts(whole)) == (ends.extent, _facts(ends))
+    assert whole.state in {ends.state, "damaged"}
+    assert (ends.profile, ends.size) == (whole.profile, whole.size)
+    if ends.records is not None:
+        assert (whole.state, whole.records, _facts(whole)) == (ends.state, ends.records, _facts(ends))
 
 
 def test_settings_that_a_resumption_between_the_ends_changed_are_found(
@@ -138,7 +138,7 @@ def test_settings_that_a_resumption_between_the_ends_changed_are_found(
     monkeypatch.setattr(run_ends, "_PIECE_BYTES", 1 << 10)
     path = write(tmp_path, _lines([*records, END | {"t": 4000.0}]))
     ends, whole = summarize_ends(path, checked_bytes=0), summarize_run(path)
-    assert ends.extent.records is None
+    assert ends.records is None
     assert _facts(whole) == _facts(ends)
     assert (None, None) == (ends.facts.settings, ends.facts.progress)
     ends.settle()

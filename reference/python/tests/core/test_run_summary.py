@@ -17,7 +17,7 @@ from toyspec.core.generated.runs import ALIASES, COLUMNS
 from toyspec.core.reading.step_blocks import StepBlockFeed
 from toyspec.core.runs.curves import thinned
 from toyspec.core.runs.run_facts import cut, goal_of, loss_among, settings_of
-from toyspec.core.runs.summary import Extent, RunSummary, summarize_ends, summarize_run
+from toyspec.core.runs.summary import RunSummary, summarize_ends, summarize_run
 from toyspec.view.scans import Scan
 
 _START = {"kind": "run_start", "schema": "toy/v1", "t": 0.0, "run_id": "a"}
@@ -82,7 +82,7 @@ def test_a_step_that_is_repeated_is_not_the_last_one(
     assert 2.0 == summarize_ends(path, checked_bytes=0).facts.final_loss
     scan = Scan(path)
     scan.take(StepBlockFeed().feed(Path(path).read_bytes()))
-    scan.summary.describe("toy/v1", Extent("torn", None, 0))
+    scan.summary.describe("toy/v1", "torn", None, 0)
     assert 2.0 == scan.summary.facts.final_loss
 
 

@@ -104,7 +104,7 @@ def test_document_on_one_line_without_an_end_is_followed(tmp_path: Path, name: s
     file.read()
     assert (name, len(expected)) == (
         file.scan.summary.dialect and file.scan.summary.dialect.name,
-        file.scan.summary.extent.records,
+        file.scan.summary.records,
     )
     file.close()
 

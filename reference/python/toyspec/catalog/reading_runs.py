@@ -20,7 +20,7 @@ from toyspec.core.reading.log_detection import LogNames, usual_names
 from toyspec.core.reading.records import Record, RecordFeed
 from toyspec.core.runs.columns import ALERT_FIELDS
 from toyspec.core.runs.discovery import each_result
-from toyspec.core.runs.summary import Extent, RunSummary, summarize_ends, summarize_run
+from toyspec.core.runs.summary import RunSummary, summarize_ends, summarize_run
 from toyspec.health.checking import incidents_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _digested(path: str, fields: toyspec_engine.DigestFields) -> Digested | None
             summary.take_numbers(part, profile)
     if summary.needs_second:
         return None
-    summary.describe(profile, Extent(state, records, size))
+    summary.describe(profile, state, records, size)
     return Digested(summary, {rule: (severity, number) for rule, severity, number in findings})
 
 
@@ -139,7 +139,7 @@ def _is_long_and_open(job: Job) -> bool:
     if job.stream.size <= longest(job.stream.path):
         return False
     try:
-        return summarize_ends(job.stream.path).extent.state == "torn"
+        return summarize_ends(job.stream.path).state == "torn"
     except StreamError:
         return False
 
@@ -174,8 +174,8 @@ def _kept(stream: Stream, plan: Plan, digest: Digested) -> ReadRun:
     summary.found = stream
     incidents = None if plan.rules is None else incidents_of(stream.path, plan.rules, plan.choice)
     row = row_of(summary, digest.findings, incidents) | {"stream": stream.path, "identity": stream.identity}
-    if summary.extent.state == "torn" and summary.extent.size > longest(stream.path):
-        row["as_of"] = summary.extent.size
+    if summary.state == "torn" and summary.size > longest(stream.path):
+        row["as_of"] = summary.size
     line, error = _encode(row) + b"\n", None
     if len(line) >= LARGEST_LINE:
         line = _encode({**row, **dict.fromkeys(_OF_ANY_SIZE)}) + b"\n"

@@ -151,7 +151,7 @@ def _examined(path: str, choice: DialectChoice, importable: ImportableRuns) -> F
     try:
         head, is_compressed = unpacked_head(path, HEAD_BYTES)
     except (StreamError, OSError) as error:
-        cause = error.fact if isinstance(error, StreamError) else cause_of(error)
+        cause = cause_of(error)
         return _unreadable(cause)
     own = choice.profile_of(head, path)
     if own is not None:

@@ -166,4 +166,5 @@ def say(message: str) -> None:
 
 def cause_of(error: BaseException) -> str:
     """Return why *error* happened, without the path that the message around it names."""
-    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    fact = getattr(error, "fact", None) or getattr(error, "strerror", None)
+    return fact or str(error) or type(error).__name__

@@ -150,11 +150,10 @@ def compare_runs(  # noqa: PLR0913 - each says another thing of the comparison
             if not is_compared(name, globs):
                 left_out[name] = None
                 continue
-            pair = _Pair(name, rank, logs)
-            shared += pair.is_shared
+            shared += all(name in each.curves for each in logs)
             known = [each.curves[name] for each in (logs[0], *noisy) if name in each.curves]
-            found = pair.parting(tolerance, _Noise(known) if noisy and known else None)
-            count += pair.compared
+            found, compared = _parting(name, rank, logs, tolerance, _Noise(known) if noisy and known else None)
+            count += compared
             if found is None:
                 equal[name] = None
             else:
@@ -203,63 +202,51 @@ class _Logs:
         return _Log(stream, curves, events, self._choice)
 
 
-class _Pair:
-    """One metric of two runs."""
+def _parting(
+    name: str, rank: int, logs: tuple[_Log, _Log], tolerance: Tolerance, noise: _Noise | None
+) -> tuple[Parting | None, int]:
+    """Return the first place at which two runs differ in a metric, None without one, and the number of values to it."""
+    a, b = curves = [ordered(each.curves.get(name)) for each in logs]
+    at, most = _same_begin(a, b), min(len(a.steps), len(b.steps))
+    while (
+        at < most
+        and a.steps[at] == b.steps[at]
+        and tolerance.accepts(a.values[at], b.values[at], noise.at(a.steps[at]) if noise else 0.0)
+    ):
+        at += 1
+    left = [each.steps[at] for each in curves if at < len(each.steps)]
+    if not left:
+        return None, at
+    step = min(left)
+    sides = [
+        _side(name, log, curve, at) if at < len(curve.steps) and curve.steps[at] == step else None
+        for log, curve in zip(logs, curves, strict=True)
+    ]
+    owner = 0 if sides[0] else 1
+    log = logs[owner]
+    what: Literal["value", "step", "metric", "rank"] = "value"
+    if None in sides:
+        lacking = logs[1 - owner]
+        what = "step" if name in lacking.curves else "metric" if lacking.stream else "rank"
+    found = Parting(
+        metric=name,
+        rank=rank,
+        phase=log.curves[name].phase_of(curves[owner].place_of(at)) or log.events.phase,
+        step=step,
+        what=what,
+        a=sides[0],
+        b=sides[1],
+        **_differences(*(each.value if each else None for each in sides)),
+    )
+    return found, at + (what == "value")
 
-    def __init__(self, name: str, rank: int, logs: tuple[_Log, _Log]) -> None:
-        self._name, self._rank, self._logs = name, rank, logs
-        self._curves = [ordered(each.curves.get(name)) for each in logs]
-        self.compared = 0
 
-    @property
-    def is_shared(self) -> bool:
-        """Whether both runs have the metric."""
-        return all(each.steps for each in self._curves)
-
-    def parting(self, tolerance: Tolerance, noise: _Noise | None) -> Parting | None:
-        """Return the first place at which the curves differ; None if they are equal."""
-        a, b = self._curves
-        at, most = _same_begin(a, b), min(len(a.steps), len(b.steps))
-        while (
-            at < most
-            and a.steps[at] == b.steps[at]
-            and tolerance.accepts(a.values[at], b.values[at], noise.at(a.steps[at]) if noise else 0.0)
-        ):
-            at += 1
-        left = [each.steps[at] for each in (a, b) if at < len(each.steps)]
-        self.compared = at
-        if not left:
-            return None
-        step = min(left)
-        sides = [
-            self._side(log, curve, at) if at < len(curve.steps) and curve.steps[at] == step else None
-            for log, curve in zip(self._logs, self._curves, strict=True)
-        ]
-        self.compared += None not in sides
-        owner = 0 if sides[0] else 1
-        log = self._logs[owner]
-        what: Literal["value", "step", "metric", "rank"] = "value"
-        if None in sides:
-            lacking = self._logs[1 - owner]
-            what = "step" if self._name in lacking.curves else "metric" if lacking.stream else "rank"
-        values = [each.value if each else None for each in sides]
-        return Parting(
-            metric=self._name,
-            rank=self._rank,
-            phase=log.curves[self._name].phase_of(self._curves[owner].place_of(at)) or log.events.phase,
-            step=step,
-            what=what,
-            a=sides[0],
-            b=sides[1],
-            **_differences(*values),
-        )
-
-    def _side(self, log: _Log, curve: Ordered, at: int) -> Side:
-        line = log.curves[self._name].line_of(curve.place_of(at))
-        if line < 0:
-            line = _line_from(log, -line, self._name, curve.steps[at])
-        value = curve.values[at]
-        return Side(log.stream, line, str(value) if isinstance(value, float) and not isfinite(value) else value)
+def _side(name: str, log: _Log, curve: Ordered, at: int) -> Side:
+    line = log.curves[name].line_of(curve.place_of(at))
+    if line < 0:
+        line = _line_from(log, -line, name, curve.steps[at])
+    value = curve.values[at]
+    return Side(log.stream, line, str(value) if isinstance(value, float) and not isfinite(value) else value)
 
 
 def _same_begin(a: Ordered, b: Ordered) -> int:

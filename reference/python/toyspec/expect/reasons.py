@@ -8,7 +8,7 @@ import msgspec
 
 from toyspec.core.format.numbers import number
 from toyspec.core.runs.run import open_run
-from toyspec.core.runs.run_facts import cut, differing, flat
+from toyspec.core.runs.run_facts import as_scalar, cut, differing, flat
 from toyspec.expect.measurements import is_seed
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Circumstances:
         if what == "resumption":
             self._happened(what, f"from step {place[0]}", _text(members) or "yes", *place)
         for name, value in flat(config) if isinstance(config, dict) else ():
-            self._happened("setting", name, _value(value), *place)
+            self._happened("setting", name, as_scalar(value), *place)
 
     def finish(self, stream: str, choice: DialectChoice, damaged_bytes: int) -> None:
         """Take in that the log, *stream*, ends; of the log of another program, the settings are read."""
@@ -92,7 +92,7 @@ class Circumstances:
 
     def _begin(self, start: dict[str, Any], line: int | None) -> None:
         self.start = {
-            name: _value(value) for name, value in flat({key: start[key] for key in _OF_START if key in start})
+            name: as_scalar(value) for name, value in flat({key: start[key] for key in _OF_START if key in start})
         }
         self.line = line
 
@@ -131,11 +131,6 @@ def _of_events(a: _Events, b: _Events, until: float) -> Iterator[Reason]:
 def _text(members: dict[str, Any]) -> str:
     """Return the text of a record, else its members."""
     text = members.get("text") or members.get("reason")
-    return cut(text) if isinstance(text, str) else ", ".join(f"{key} {_value(each)}" for key, each in members.items())
-
-
-def _value(value: Any) -> Any:
-    """Return *value* as a scalar: a list or an object as its JSON."""
-    if isinstance(value, list | dict):
-        return cut(msgspec.json.encode(value).decode())
-    return cut(value) if isinstance(value, str) else value
+    return (
+        cut(text) if isinstance(text, str) else ", ".join(f"{key} {as_scalar(each)}" for key, each in members.items())
+    )

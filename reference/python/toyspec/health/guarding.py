@@ -16,9 +16,9 @@ from toyspec.health.checking import WatchedRun
 from toyspec.health.options import alert_line
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Sequence
 
-    from toyspec.core.command_line.terminal import ColorChoice
     from toyspec.core.reading.log_detection import DialectChoice
     from toyspec.health.actions import AlertAction
     from toyspec.health.rules import AnyRule, HealthAlert
@@ -30,22 +30,12 @@ _MOST_RUNS = 200
 class GuardedRuns:
     """The runs at one path."""
 
-    def __init__(  # noqa: PLR0913 - what is watched, by what, and what happens then
-        self,
-        path: str,
-        rules: Sequence[AnyRule],
-        choice: DialectChoice,
-        actions: Sequence[AlertAction],
-        *,
-        color: ColorChoice = "auto",
-        writes_json: bool = False,
+    def __init__(
+        self, options: Namespace, rules: Sequence[AnyRule], choice: DialectChoice, actions: Sequence[AlertAction]
     ) -> None:
-        self._path = path
-        self._rules = rules
-        self._choice = choice
-        self._actions = actions
-        self._terminal = Terminal(sys.stderr, color=color)
-        self._writes_json = writes_json
+        """Watch the runs of the command's *options* by *rules*, whose alerts *actions* get."""
+        self._options, self._rules, self._choice, self._actions = options, rules, choice, actions
+        self._terminal = Terminal(sys.stderr, color=options.color)
         self._runs: dict[str, tuple[WatchedRun, AlertDispatcher]] = {}
         self._next_search = 0.0
         self._last = time.monotonic()
@@ -85,7 +75,7 @@ class GuardedRuns:
 
     def _search(self) -> None:
         self._next_search = time.monotonic() + _SEARCH_SECONDS
-        for found in find_streams(self._path, hints=self._choice.stream_files):
+        for found in find_streams(self._options.runs, hints=self._choice.stream_files):
             if not isinstance(found, Stream):
                 continue
             path = found.path
@@ -104,6 +94,6 @@ class GuardedRuns:
     def _hand_on(self, path: str, run: WatchedRun, alert: HealthAlert) -> None:
         self.begun += [alert] if alert.event == "begun" else []
         self._terminal.line(f"toyspec guard: {shown(run.name)}: {alert_line(alert, self._terminal)}")
-        if self._writes_json:
+        if self._options.json:
             sys.stdout.write(inert_json(message_of(alert, run=run.name, path=path)) + "\n")
             sys.stdout.flush()

@@ -151,7 +151,7 @@ class RunSync:
                 if self._result.outcome == "conflict":
                     break
         except (OSError, StreamError) as error:
-            self._note("failed", error.fact if isinstance(error, StreamError) else cause_of(error))
+            self._note("failed", cause_of(error))
         self._result.fragment = sum(self._fragments.values())
         return self._result
 

@@ -24,7 +24,7 @@ from toyspec.core.reading.records import count_missing, nothing_missing
 from toyspec.core.reading.run_files import RunFile, files_of, ranks_beside, run_of
 from toyspec.core.reading.step_blocks import StepBlock
 from toyspec.core.reading.stream_files import is_compressed
-from toyspec.core.runs.ranks import ranks_of, ranks_row
+from toyspec.core.runs.ranks import ranks_of
 from toyspec.core.runs.run_facts import defined, finite
 from toyspec.core.runs.summary import start_after
 from toyspec.health.checking import RecordHealth
@@ -417,12 +417,13 @@ def shown_ranks(path: str, run: str) -> dict[str, Any] | None:
 
 
 def _shown(path: str, run: str) -> dict[str, Any]:
-    found = ranks_row(ranks_of(path))
+    ranks = ranks_of(path)
+    found: dict[str, Any] = msgspec.to_builtins(ranks)
     for each in found["ranks"]:
         name = os.path.basename(each.pop("path"))
         del each["last_at"]
         each["run"] = f"{run}/{name}" if each["rank"] else run
-    found["errors"] = [f"{os.path.basename(each['path'])}: {each['message']}" for each in found["errors"]]
+    found["errors"] = [f"{os.path.basename(each.path)}: {each.message}" for each in ranks.errors]
     del found["directory"], found["run_id"]
     return found
 

@@ -430,7 +430,7 @@ class LiveRuns:
                 row = row_of_work(entry.file.scan.summary, entry.work())
                 identity = entry.file.identity()
             except (StreamError, OSError) as error:
-                fact = error.fact if isinstance(error, StreamError) else cause_of(error)
+                fact = cause_of(error)
                 row = unreadable_row(entry.run, fact, identity[2])
             findings = entry.row["findings"] if entry.row is not None else None
             with self._lock:

@@ -83,7 +83,7 @@ def scan_stream(work: ScanWork, store: CurveStore, dialect: DialectChoice, threa
             store.save(work.path, *pack(file))
             return Scanned(work.path, identity, row)
     except (StreamError, OSError) as error:
-        fact = error.fact if isinstance(error, StreamError) else cause_of(error)
+        fact = cause_of(error)
         return Scanned(work.path, identity_at(work.path), unreadable_row(work.run, fact, work.size))
 
 

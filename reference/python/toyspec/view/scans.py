@@ -17,7 +17,7 @@ from toyspec.core.reading.log_detection import DialectChoice, detect_profile_at
 from toyspec.core.reading.records import RecordFeed
 from toyspec.core.reading.step_blocks import StepBlock, StepBlockFeed
 from toyspec.core.runs.run_facts import cut
-from toyspec.core.runs.summary import Extent, RunSummary
+from toyspec.core.runs.summary import RunSummary
 from toyspec.core.system_calls import cause_of
 from toyspec.view.opened_files import identity_of
 from toyspec.view.pyramids import MOST_BUCKETS, EnginePyramid, new_pyramid
@@ -271,7 +271,7 @@ class ScannedRun:
         if not isinstance(feed, RecordFeed):
             summary.dialect = feed.use
         size = self._stream.size if self.is_compressed else feed.size
-        summary.describe(feed.profile, Extent(feed.state, feed.records, size))
+        summary.describe(feed.profile, feed.state, feed.records, size)
 
     @property
     def is_known(self) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_reading, dialect_choice
-from toyspec.core.command_line.objects import inert
+from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, local_path
 
 if TYPE_CHECKING:
@@ -48,5 +48,5 @@ def run(options: Namespace) -> int:
     from toyspec.agents.evidence import evidence_of
 
     document = evidence_of(options.run, dialect=dialect_choice(options))
-    sys.stdout.write(inert(msgspec.json.format(msgspec.json.encode(document)).decode()) + "\n")
+    sys.stdout.write(msgspec.json.format(inert_json(document)) + "\n")
     return exit_codes.OK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_dialect, add_workers, chosen_workers, dialect_choice, settings
@@ -12,7 +12,6 @@ from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import Parser, UsageError, local_path
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.terminal import tell
-from toyspec.core.escaping import encodable
 from toyspec.core.places.addresses import public
 from toyspec.health.options import add_health, chosen_rules
 
@@ -81,7 +80,7 @@ def run(options: Namespace) -> int:
         tell("catalog", f"{shown(each.path)}: {each.message}")
     if len(report.errors) > _MOST_SHOWN:
         tell("catalog", f"{len(report.errors) - _MOST_SHOWN} more; catalog.json has up to 1,000")
-    sys.stdout.write(f"{inert_json(_object(report)) if options.json else _words(report)}\n")
+    sys.stdout.write(f"{inert_json(report._asdict()) if options.json else _words(report)}\n")
     return exit_codes.FINDINGS if report.errors else exit_codes.OK
 
 
@@ -108,11 +107,6 @@ def _done(options: Namespace, watch: Watch | None) -> CatalogReport:
     if len(options.places) > 1:
         raise UsageError(f"update takes one catalog, not {len(options.places)}")
     return update_catalog((options.places or [_DEFAULT])[0], workers=workers, dialect=choice, on_progress=watch)
-
-
-def _object(report: CatalogReport) -> dict[str, Any]:
-    errors = [{"path": encodable(each.path), "message": each.message} for each in report.errors]
-    return report._asdict() | {"errors": errors}
 
 
 def _words(report: CatalogReport) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from toyspec.convert.reports import MAX_EXAMPLES, text_of
 from toyspec.core.command_line import exit_codes
-from toyspec.core.command_line.objects import inert
+from toyspec.core.command_line.objects import inert_json
 from toyspec.core.command_line.parsers import UsageError, number_from
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.terminal import tell, without_ci_commands
-from toyspec.core.escaping import encodable
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -48,7 +49,7 @@ def converted(
             progress.erase()
             tell(direction, f"stopped; {stopped}")
             raise
-    sys.stdout.write(_document(report) if options.json else _text(report))
+    sys.stdout.write(msgspec.json.format(inert_json(report), indent=2) + "\n" if options.json else _text(report))
     for each in report.errors:
         tell(direction, f"{each.path}: {each.message}")
     if report.errors or not report.runs:
@@ -63,15 +64,3 @@ def _text(report: ConversionReport) -> str:
         counts = f"{total.carried} carried, {total.changed} changed, {total.dropped} dropped"
         lines.append(f"{total.runs} runs: {total.items} items, {counts}")
     return "".join(f"{line}\n" for line in lines)
-
-
-def _document(report: ConversionReport) -> str:
-    import msgspec
-
-    value = msgspec.to_builtins(report)
-    for part in value["runs"]:
-        part.update(source=encodable(part["source"]), target=encodable(part["target"]))
-    for part in value["errors"]:
-        part["path"] = encodable(part["path"])
-    lines = msgspec.json.format(msgspec.json.encode(value), indent=2).decode().split("\n")
-    return "\n".join(map(inert, lines)) + "\n"

@@ -6,8 +6,6 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.arguments import add_reading, dialect_choice, settings
 from toyspec.core.command_line.figures import counted, shown, size
@@ -16,7 +14,7 @@ from toyspec.core.command_line.parsers import Parser, UsageError, add_color, loc
 from toyspec.core.command_line.progress import Progress
 from toyspec.core.command_line.tables import Side, cut_start, joined, lined_up, width
 from toyspec.core.command_line.terminal import Terminal, columns
-from toyspec.core.escaping import encodable, printable
+from toyspec.core.escaping import printable
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -142,17 +140,14 @@ def _quoted(path: str) -> str:
 
 def _object(paths: list[str], surveys: list[Survey], configuration: Configuration) -> dict[str, object]:
     return {
-        "settings": None if configuration.path is None else encodable(configuration.path),
+        "settings": configuration.path,
         "paths": [
             {
-                "path": encodable(path),
+                "path": path,
                 "files": found.files,
                 "others": found.others,
-                "passed_over": [encodable(each) for each in found.passed_over],
-                "formats": [
-                    msgspec.structs.asdict(entry) | {"examples": [encodable(each) for each in entry.examples]}
-                    for entry in found.formats
-                ],
+                "passed_over": found.passed_over,
+                "formats": found.formats,
             }
             for path, found in zip(paths, surveys, strict=True)
         ],

@@ -66,7 +66,7 @@ def _read(directory: str, name: str, max_bytes: int) -> SidecarText | None:
         else:
             data = None
     except (OSError, StreamError) as error:
-        reason = error.fact if isinstance(error, StreamError) else cause_of(error)
+        reason = cause_of(error)
     if data is None:
         return None
     if len(data) > max_bytes:

@@ -59,9 +59,10 @@ def inert_json(value: Any) -> str:
     terminal obeys the text, and a console with another encoding than UTF-8 does not spoil it.
     """
     try:
-        return inert(msgspec.json.encode(value).decode())
+        text = msgspec.json.encode(value).decode()
     except UnicodeEncodeError:
-        return inert(msgspec.json.encode(_encodable(msgspec.to_builtins(value))).decode())
+        text = msgspec.json.encode(_encodable(msgspec.to_builtins(value))).decode()
+    return _OUTSIDE.sub(_escape, text)
 
 
 def _encodable(value: Any) -> Any:
@@ -71,11 +72,6 @@ def _encodable(value: Any) -> Any:
     if isinstance(value, list):
         return [_encodable(member) for member in value]
     return encodable(value) if isinstance(value, str) else value
-
-
-def inert(text: str) -> str:
-    r"""Return the JSON *text* with all that is not printable ASCII as ``\u`` escapes."""
-    return _OUTSIDE.sub(_escape, text)
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from datetime import datetime
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from toyspec.core.errors import StreamError
-from toyspec.core.escaping import encodable
 from toyspec.core.findings import PathError
 from toyspec.core.format.numbers import number
 from toyspec.core.generated.runs import RunState
@@ -62,7 +61,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True):
     """Time from then to the last record of any rank, in seconds; None for a rank of an earlier attempt."""
 
 
-class FirstToStop(NamedTuple):
+class FirstToStop(msgspec.Struct, frozen=True):
     """The rank that stopped before the others."""
 
     rank: int
@@ -70,7 +69,7 @@ class FirstToStop(NamedTuple):
     """What shows it, for people."""
 
 
-class Slowest(NamedTuple):
+class Slowest(msgspec.Struct, frozen=True):
     """The rank that takes longest for a step."""
 
     rank: int
@@ -145,17 +144,6 @@ def ranks_of(run: str | os.PathLike[str]) -> Ranks:
             dict.fromkeys(name for log in logs.values() for name in log.summary.series if name not in first.series)
         ),
     )
-
-
-def ranks_row(ranks: Ranks) -> dict[str, Any]:
-    """Return *ranks* as JSON can hold it."""
-    found: dict[str, Any] = msgspec.to_builtins(ranks)
-    found["directory"] = encodable(ranks.directory)
-    found["ranks"] = [msgspec.to_builtins(each) | {"path": encodable(each.path)} for each in ranks.ranks]
-    found["first_to_stop"] = None if ranks.first_to_stop is None else ranks.first_to_stop._asdict()
-    found["slowest"] = None if ranks.slowest is None else ranks.slowest._asdict()
-    found["errors"] = [{"path": encodable(each.path), "message": each.message} for each in ranks.errors]
-    return found
 
 
 class _RankLog:

@@ -155,7 +155,7 @@ def settings_of(start: Mapping[str, Any]) -> dict[str, Any]:
         members = start.get(part)
         if isinstance(members, dict):
             prefix = "" if part == "config" else "model."
-            found |= {cut(f"{prefix}{name}"): _scalar(value) for name, value in flat(members)}
+            found |= {cut(f"{prefix}{name}"): as_scalar(value) for name, value in flat(members)}
     return found
 
 
@@ -204,7 +204,8 @@ def cut(text: str) -> str:
     return f"{text[:_MOST_CHARS]}… #{_digest(text.encode('utf-8', 'surrogatepass')):08x}"
 
 
-def _scalar(value: Any) -> Any:
+def as_scalar(value: Any) -> Any:
+    """Return a *value* of JSON as a number, a text, a boolean or None: a list or an object as its JSON."""
     if isinstance(value, str):
         return cut(value)
     if value is None or isinstance(value, bool):
@@ -303,24 +304,18 @@ def loss_among(metrics: Container[str]) -> str | None:
     return next((name for name in LOSS_NAMES if name in metrics), None)
 
 
-MINOR = 4
-"""The rank of metrics that say little."""
+def metric_rank(name: str) -> int:
+    """Return how soon lists show the metric *name*, from 0 on: by what it describes of a training.
 
-
-def metric_rank(name: str, goal: str | None = None, *, constant: bool = False) -> int:
-    """Return how soon lists and charts show the metric *name*, from 0 on: by what it describes of a training.
-
-    0 is the training loss, 1 a metric with a *goal*, 2 one of validation, 3 any other, and ``MINOR`` a place, a
-    schedule, a time, or a value that is *constant*. Without *goal* it is that of the name.
+    0 is the training loss, 1 a metric whose name has a goal, 2 one of validation, 3 any other, and 4 a place, a
+    schedule or a time, which say little. Charts of the viewer also ask for the goal and the values of the metric.
     """
     if name in LOSS_NAMES:
         return 0
     words = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in f"_{name.lower()}_")
     if name.lower().replace(".", "/").rpartition("/")[2] in COUNTER_NAMES or _has_word(words, MINOR_WORDS):
-        return MINOR
-    if goal or default_goal(name):
-        return 1
-    return MINOR if constant else 2 if _has_word(words, VALIDATION_WORDS) else 3
+        return 4
+    return 1 if default_goal(name) else 2 if _has_word(words, VALIDATION_WORDS) else 3
 
 
 def _has_word(words: str, known: Iterable[str]) -> bool:

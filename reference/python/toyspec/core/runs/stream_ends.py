@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from toyspec.core.errors import StreamError
-from toyspec.core.files import descriptor_of
+from toyspec.core.files import open_file
 from toyspec.core.generated.runs import LOSS_NAMES
 from toyspec.core.places.addresses import is_address, path_in
 from toyspec.core.reading.attempts import Attempts, Placing
@@ -71,12 +71,10 @@ def ends_at(path: str, checked_bytes: int = WHOLE_BYTES) -> Ends | None:
     try:
         if is_address(path):
             return _remote_ends(path)
-        descriptor = descriptor_of(path)
-        try:
+        with open_file(path).detach() as file:
+            descriptor = file.fileno()
             size = os.fstat(descriptor).st_size
             return _read_ends(path, partial(_read_at, descriptor), size, checked_bytes, (BLOCK_BYTES, _MOST_BYTES))
-        finally:
-            os.close(descriptor)
     except OSError:
         return None
 
@@ -86,14 +84,11 @@ def is_end_unknown(path: str) -> bool:
     if is_address(path):
         return False
     try:
-        descriptor = descriptor_of(path)
+        with open_file(path).detach() as file:
+            size = os.fstat(file.fileno()).st_size
+            tail = _read_at(file.fileno(), max(0, size - BLOCK_BYTES), BLOCK_BYTES)
     except OSError:
         return False
-    try:
-        size = os.fstat(descriptor).st_size
-        tail = _read_at(descriptor, max(0, size - BLOCK_BYTES), BLOCK_BYTES)
-    finally:
-        os.close(descriptor)
     last = records_among(RecordFeed(profile="toy/v1").feed(tail))[-1:]
     return any(record.kind == "note" and record.get("topic") == END_UNKNOWN for record in last)
 

@@ -8,7 +8,7 @@ from array import array
 from contextlib import suppress
 from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from toyspec.core.engine import native
 from toyspec.core.errors import StreamError
@@ -60,16 +60,6 @@ if TYPE_CHECKING:
     Taken = Record | StepBlock | RowBlock
 
     Watch = Callable[[Iterable[Taken], int], Iterable[Taken]]
-
-
-class Extent(NamedTuple):
-    """What is known of a stream as a whole."""
-
-    state: State
-    records: int | None
-    """Number of records; None where not all were read: damage between the ends would not have been seen."""
-    size: int
-    """Size in bytes."""
 
 
 MOST_NAMES = 100_000
@@ -127,7 +117,12 @@ class RunSummary:
         self.last_time: float | None = None
         """Times of the first and the last record that have one, in seconds."""
         self.profile: Profile | None = "toy/v1"
-        self.extent: Extent
+        self.state: State
+        """The state of the stream."""
+        self.records: int | None
+        """Number of records; None where not all were read: damage between the ends would not have been seen."""
+        self.size: int
+        """Size of the stream in bytes."""
         self.report: ReadReport
         """The account of the reading; there is none where only the ends of the stream were read."""
 
@@ -163,7 +158,7 @@ class RunSummary:
             return "yes"
         if self.dialect is not None:
             return self.dialect.ended
-        is_unknown = closing_kind(self.profile) is None or (self.extent.state == "torn" and is_end_unknown(self.path))
+        is_unknown = closing_kind(self.profile) is None or (self.state == "torn" and is_end_unknown(self.path))
         return "unknown" if is_unknown else "no"
 
     def smaller_is_better(self, name: str) -> bool | None:
@@ -202,8 +197,8 @@ class RunSummary:
     @cached_property
     def facts(self) -> RunFacts:
         """What the run comes to."""
-        directory, extent, end = self.directory, self.extent, self.end or {}
-        found, is_running = self.found, extent.state == "torn" and is_locked(self.path)
+        directory, end = self.directory, self.end or {}
+        found, is_running = self.found, self.state == "torn" and is_locked(self.path)
         if is_running:
             self.settle()
         processes = self._processes()
@@ -222,15 +217,15 @@ class RunSummary:
             run=run, path=directory, run_id=_text(start.get("run_id")),
             **{"starred": False, "hidden": False} | now,
             profile=self.profile or (self.dialect.name if self.dialect else None),
-            state="running" if is_running else extent.state, ended=self.ended,
+            state="running" if is_running else self.state, ended=self.ended,
             reason=_text(end.get("reason")), error=_text(end.get("error")) if self.ended == "yes" else None,
             sealed=has_seal(directory) if found is None or found.is_sealed is None else found.is_sealed,
             first_step=steps[0], last_step=steps[1],
             progress=progress_of(steps[1], planned),
             remaining=None if self.ended == "yes" else remaining_of(seconds, steps, planned),
             final_loss=loss, loss_not_finite=has_loss and loss is None,
-            seconds=seconds, started_at=self._started_at(start), records=extent.records, bytes=extent.size,
-            stream=self.path, read="ends" if extent.records is None else "whole",
+            seconds=seconds, started_at=self._started_at(start), records=self.records, bytes=self.size,
+            stream=self.path, read="ends" if self.records is None else "whole",
             earlier_logs=len(earlier_logs(self.path)), superseded_steps=self.attempts.superseded[0],
             annotated=said.count > 0,
             said={key: value for key, value in own.items() if now[key] != value},
@@ -310,9 +305,9 @@ class RunSummary:
         created = self.first_time if is_clock else number(start.get("created_at"))
         return utc_text(created) if created and 0 <= created < _MAX_WALL else None
 
-    def describe(self, profile: Profile | None, extent: Extent) -> None:
+    def describe(self, profile: Profile | None, state: State, records: int | None, size: int) -> None:
         """Take in what is known of the stream beyond its records; the manifest beside it, where its format has one."""
-        self.profile, self.extent = profile, extent
+        self.profile, self.state, self.records, self.size = profile, state, records, size
         for known in ("ended", "facts", "other_ranks"):
             self.__dict__.pop(known, None)
         for name, goal in mapping_of(profile).goals.items():
@@ -348,7 +343,7 @@ class RunSummary:
         self.first_time, self.last_time = times
         self._time_origin = mapping_of(profile).origin_of(times[0])
         self._step_loss = (finite_number(loss),)
-        self.describe(profile, Extent(state, count, size))
+        self.describe(profile, state, count, size)
 
     def _take_record(self, record: Record) -> None:
         kind, profile = record.kind, record.profile
@@ -522,7 +517,7 @@ def summarize_run(path: str, *, watch: Watch | None = None, dialect: DialectChoi
         summary = again
     summary.report, summary.choice = report, choice
     summary.dialect = report.dialect
-    summary.describe(report.profile, Extent(report.state, report.records, report.size))
+    summary.describe(report.profile, report.state, report.records, report.size)
     return summary
 
 
@@ -549,7 +544,7 @@ def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_b
     """Return the summary of the run whose stream is at *path*, from the ends of the stream.
 
     A stream up to *checked_bytes* (by default 1 MiB) is read completely. Of a larger one, more of an end is read, up to
-    a limit, if it has no step with a loss; damage between the ends is not found, as ``extent`` says. Settings that
+    a limit, if it has no step with a loss; damage between the ends is not found, and ``records`` is None. Settings that
     were changed between them are searched for when settings are asked for, unless the stream is in an object
     store. Streams that cannot be read from the end are passed to ``summarize_run``; raises as that does.
     """
@@ -564,7 +559,7 @@ def summarize_ends(path: str, *, dialect: DialectChoice | None = None, checked_b
     if ends.tail:
         summary.forget_last()
         summary.take(ends.tail)
-    summary.describe(ends.profile, Extent(ends.state, ends.number, ends.size))
+    summary.describe(ends.profile, ends.state, ends.number, ends.size)
     summary.is_settled = ends.number is not None or ends.profile != "toy/v1" or is_address(path)
     return summary
 

@@ -39,19 +39,6 @@ TOPIC = "left-out"
 class DroppedRecords:
     """The records and values of one stream that could not be written."""
 
-    __slots__ = (
-        "_facts",
-        "_known",
-        "_outages",
-        "_path",
-        "_unnoted_records",
-        "_unnoted_values",
-        "cause",
-        "count",
-        "outage",
-        "values",
-    )
-
     def __init__(self, path: str) -> None:
         self.count = 0
         """Number of all of them so far."""
@@ -197,8 +184,6 @@ def _records(count: int) -> str:
 
 class ForkedRecords:
     """The records of one stream that children of its process were asked to write."""
-
-    __slots__ = ("__weakref__", "_descriptor", "_owner", "_taken", "is_open")
 
     def __init__(self) -> None:
         self.is_open = True

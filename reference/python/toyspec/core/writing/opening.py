@@ -39,8 +39,6 @@ _SILENT_SECONDS = 0.1
 class Opened:
     """An open and locked file, and what opening it changed on the disk."""
 
-    __slots__ = ("descriptor", "identity", "is_new", "moves", "path")
-
     def __init__(self, path: str, descriptor: int, *, is_new: bool) -> None:
         self.descriptor = descriptor
         found = os.fstat(descriptor)

@@ -240,8 +240,6 @@ class Resumption:
     It writes nothing: the stream asks it before and after each record, and passes its progress.
     """
 
-    __slots__ = ("_early", "_early_count", "awaits_first_step", "members", "names")
-
     def __init__(self) -> None:
         self.names = LoggedNames()
         """The metrics of the stream as it was found."""

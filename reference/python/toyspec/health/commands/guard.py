@@ -68,7 +68,7 @@ def run(options: Namespace) -> int:
         actions = actions_by(configuration, options.runs)
     except ConfigurationError as error:
         raise UsageError(str(error)) from None
-    runs = GuardedRuns(options.runs, rules, choice, actions, color=options.color, writes_json=options.json)
+    runs = GuardedRuns(options, rules, choice, actions)
     if not os.path.exists(options.runs):
         tell("guard", f"waiting for {options.runs}")
     try:
