@@ -66,7 +66,7 @@ static bool is_tag(struct toyspec_text key) {
 struct place {
     const char *profile;
     const struct toyspec_value *record;
-    const char *path[TOYSPEC_MAX_DEPTH + 1];
+    struct toyspec_text path[TOYSPEC_MAX_DEPTH + 1];
     size_t depth;
 };
 
@@ -123,7 +123,7 @@ static void say_members(struct out *out, const struct toyspec_value *value, stru
         if (said++) say(out, ",");
         say_string(out, member->key);
         say(out, ":");
-        place->path[place->depth++] = member->key.bytes;
+        place->path[place->depth++] = member->key;
         say_value(out, &member->value, place);
         place->depth--;
     }

@@ -100,7 +100,7 @@ static const struct field *field_named(const struct kind *kind, const char *name
 
 /* ---- Values ---- */
 
-const char toyspec_item[] = "an item";
+const struct toyspec_text toyspec_item = {NULL, 0};
 
 struct toyspec_value toyspec_null(void) { return (struct toyspec_value){.type = TOYSPEC_NULL}; }
 struct toyspec_value toyspec_boolean(bool value) { return (struct toyspec_value){.type = TOYSPEC_BOOLEAN, .boolean = value}; }
@@ -920,7 +920,7 @@ const char *toyspec_encode(const char *profile_name, struct toyspec_value *recor
     return e.refused;
 }
 
-int toyspec_number_width(const char *profile_name, const struct toyspec_value *record, const char *const *path, size_t depth) {
+int toyspec_number_width(const char *profile_name, const struct toyspec_value *record, const struct toyspec_text *path, size_t depth) {
     const struct profile *profile = profile_named(profile_name);
     const struct kind *kind = profile ? kind_of(profile, record) : NULL;
     if (!kind) return 0;
@@ -931,8 +931,8 @@ int toyspec_number_width(const char *profile_name, const struct toyspec_value *r
         if (form == OBJECT) {
             field = NULL;
             for (size_t j = 0; j < count; j++)
-                if (strcmp(inner[j].name, path[i]) == 0) field = &inner[j];
-        } else field = form == (path[i] == toyspec_item ? ARRAY : MAP) ? inner : NULL;
+                if (path[i].bytes && text_is(path[i], inner[j].name)) field = &inner[j];
+        } else field = form == (path[i].bytes ? MAP : ARRAY) ? inner : NULL;
         if (!field) return 0;
         form = field->form;
         inner = field->inner;

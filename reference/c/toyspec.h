@@ -217,8 +217,8 @@ const char *toyspec_validate_line(const char *line, size_t length, bool first);
 
 /* Returns whether a number at a place is typed as number by the schema: 64 or 32 bits, 0 where it is not.
  * The path names members from the record down; toyspec_item stands for an item of an array. */
-extern const char toyspec_item[];
-int toyspec_number_width(const char *profile, const struct toyspec_value *record, const char *const *path, size_t depth);
+extern const struct toyspec_text toyspec_item;
+int toyspec_number_width(const char *profile, const struct toyspec_value *record, const struct toyspec_text *path, size_t depth);
 
 /* Parses one JSON text without checking it as a record: what toyspec_validate_line calls readable never fails. The value is freed
  * by toyspec_free. Returns false for what is not JSON and where memory ran out. */

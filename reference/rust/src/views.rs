@@ -381,7 +381,7 @@ impl MetricsViews {
     fn with_statistics(mut self) -> MetricsViews {
         let finite: Vec<f32> = self.loss_curve.iter().filter_map(|loss| *loss).collect();
         self.non_finite = self.steps - finite.len() as u64;
-        let mean = finite.iter().map(|loss| f64::from(*loss)).sum::<f64>() / finite.len() as f64;
+        let mean = finite.iter().fold(0.0, |sum, loss| sum + f64::from(*loss)) / finite.len() as f64;
         let bounds = finite.iter().copied().reduce(f32::min).zip(finite.iter().copied().reduce(f32::max));
         self.statistics = bounds.map(|(least, greatest)| [least, mean as f32, greatest]);
         self

@@ -87,9 +87,6 @@ def test_reading_accepts_what_the_source_accepts(path: Path) -> None:
     ("line", "cause"),
     [
         (b"{broken}", "invalid-json"),
-        (b'{"step":1}', "missing required field"),
-        ((LINE % 1).rstrip().replace(b"12.5", b"null"), "wall_time_ms"),
-        ((LINE % 1).rstrip().replace(b"0.1", b"3.5e38"), "loss"),
         ((LINE % 1).rstrip() + LINE % 2, "invalid-json"),
     ],
 )
@@ -103,6 +100,30 @@ def test_a_malformed_line_is_the_documented_error(path: Path, line: bytes, cause
     assert cause in caught.value.cause
     assert (3, str(path)) == (caught.value.line, caught.value.path)
     assert data == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (b'{"step":1}\n', "missing required field"),
+        ((LINE % 1).replace(b"12.5", b"null"), "wall_time_ms"),
+        ((LINE % 1).replace(b"0.1", b"3.5e38"), "loss"),
+    ],
+)
+def test_an_invalid_entry_is_left_out(path: Path, line: bytes, cause: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """It is reported once and stays in the file, and the log goes on."""
+    with MetricsLog.open(with_log(path, LINE % 1 + line)) as log:
+        log.record(step=2, **FIELDS)
+    assert ([1, 2], LINE % 1 + line + LINE % 2) == ([entry.step for entry in log], path.read_bytes())
+    said = capfd.readouterr().err
+    assert (1, True) == (said.count("line 2: "), cause in said)
+
+
+@pytest.mark.parametrize("first", [b'{"step":1}\n', b'{"kind":"run_start","step":1,"wall_time_ms":1}\n'])
+def test_a_log_of_another_format_is_refused(path: Path, first: bytes) -> None:
+    """Its first record decides, whatever comes after it."""
+    with pytest.raises(MetricsLogError, match=r"line 1: the log is .*, not metrics/v1"):
+        MetricsLog.open(with_log(path, first + LINE % 2))
 
 
 @pytest.mark.parametrize("fragment", [b'{"step":2,"wall', (LINE % 2).rstrip(), b"\0\0"])

@@ -15,6 +15,7 @@ import math
 import operator
 import os
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, SupportsFloat
 
 import msgspec
@@ -27,7 +28,8 @@ from toyspec.core.format.numbers import binary32
 from toyspec.core.format.scalars import items
 from toyspec.core.generated.fields import FIELDS
 from toyspec.core.generated.metrics_v1 import MetricsEntry
-from toyspec.core.reading.records import Record, RecordFeed
+from toyspec.core.reading.log_detection import detect_profile_at
+from toyspec.core.reading.records import RecordFeed
 from toyspec.core.reading.stream_files import open_stream
 from toyspec.core.system_calls import cause_of, say
 from toyspec.core.writing.append_file import AppendFile, Options
@@ -42,7 +44,7 @@ _BINARY32 = tuple(name for name, declared in FIELDS["metrics/v1"]["entry"].items
 
 
 class MetricsLogError(ToyspecError, ValueError):
-    """A committed line is not an entry: ``metrics_log parse error at line N: <cause>``."""
+    """A committed line is damaged, or the log is not metrics/v1: ``metrics_log parse error at line N: <cause>``."""
 
     def __init__(self, path: str, line: int, cause: str) -> None:
         super().__init__(f"metrics_log parse error at line {line}: {cause}")
@@ -83,6 +85,7 @@ class MetricsLog:
         self._entries: list[MetricsEntry] = []
         self._committed = 0
         self._taken_in = 0
+        self._invalid = 0
         self._has_fragment = False
         self._file: AppendFile | None = None
         self._opening = threading.Lock()
@@ -92,9 +95,10 @@ class MetricsLog:
     def open(cls, path: str | os.PathLike[str], *, options: Options = _DEFAULT) -> MetricsLog:
         """Return the log in the file *path*, its entries read; missing parent directories are made.
 
-        Raises MetricsLogError at the first committed line that is not an entry. Bytes after the last line are moved to
-        a side file, which is reported on standard error, unless another writer has the file open. Raises OSError if the
-        file cannot be read.
+        Records that are not valid entries stay in the file and are left out here, which is reported on standard error.
+        Raises MetricsLogError at a damaged line, and for another format. Bytes after the last line are moved to a side
+        file, which is reported on standard error, unless another writer has the file open. Raises OSError if the file
+        cannot be read.
         """
         log = cls(os.fspath(path), options=options)
         os.makedirs(os.path.dirname(log.path) or ".", exist_ok=True)
@@ -209,20 +213,25 @@ class MetricsLog:
 
     def _load(self, read: Callable[[int], bytes]) -> None:
         """Read all entries again by *read*, which returns bytes from an offset."""
-        feed = RecordFeed(profile="metrics/v1")
+        feed = RecordFeed(detect=partial(detect_profile_at, self.path))
         entries: list[MetricsEntry] = []
+        invalid: list[str] = []
         while block := read(feed.size):
-            entries.extend(self._entry(item) for item in feed.feed(block))
-        self._entries, self._committed = entries, feed.committed
+            for item in feed.feed(block):
+                if isinstance(item, Gap):
+                    raise MetricsLogError(self.path, item.line, f"{item.reason}: {item.message}")
+                if feed.profile != "metrics/v1":
+                    fact = f"the log is {feed.profile or 'in no format of toyspec'}, not metrics/v1"
+                    raise MetricsLogError(self.path, item.line, fact)
+                try:
+                    entries.append(_rounded(typed(item.raw, None, "metrics/v1")))
+                except msgspec.MsgspecError as error:
+                    invalid.append(f"line {item.line}: {error}")
+        if len(invalid) > self._invalid:
+            first = invalid[self._invalid]
+            say(f"{self.path}: {len(invalid)} invalid entries are left out, which `toyspec check` lists; {first}")
+        self._entries, self._committed, self._invalid = entries, feed.committed, len(invalid)
         self._has_fragment = feed.size > feed.committed
-
-    def _entry(self, item: Record | Gap) -> MetricsEntry:
-        if isinstance(item, Gap):
-            raise MetricsLogError(self.path, item.line, f"{item.reason}: {item.message}")
-        try:
-            return _rounded(typed(item.raw, None, "metrics/v1"))
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise MetricsLogError(self.path, item.line, str(error)) from error
 
 
 def grad_norm(grads: Iterable[SupportsFloat]) -> float:

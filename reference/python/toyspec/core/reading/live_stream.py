@@ -219,7 +219,7 @@ class LiveStream:
         self._file: LiveBytes | None = None
         self.is_compressed = False
         """True if the file is compressed by gzip."""
-        self._is_read = False
+        self._has_given = False
         self._seen: tuple[int, int] | None = None
         self._doubts = False
         self._trusted = 0
@@ -243,7 +243,7 @@ class LiveStream:
         """Number of bytes of the file that were read."""
         if self._file is None:
             return 0
-        return self.status.st_size if self.is_compressed and self._is_read else self._file.position
+        return self.status.st_size if self.is_compressed and self._seen is not None else self._file.position
 
     @property
     def status(self) -> Status:
@@ -311,7 +311,7 @@ class LiveStream:
 
     def _forget(self) -> None:
         self._seen = None
-        self._doubts = self._is_read = False
+        self._doubts = self._has_given = False
         self._trusted = 0
 
     def _poll_without_path(self, file: LiveBytes) -> Iterator[bytes | Change]:
@@ -351,7 +351,7 @@ class LiveStream:
             file.reopen()
             self._doubts = False
         if self.is_compressed:
-            if self._is_read:
+            if self._has_given:
                 yield "replaced"
         else:
             yield from self._changed(file)
@@ -359,9 +359,10 @@ class LiveStream:
         self._status = status
         self.trouble = None
         if self.is_compressed:
-            self._is_read = True
             try:
-                yield from self._unpacked(file)
+                for data in self._unpacked(file):
+                    self._has_given = True
+                    yield data
             except OSError as error:
                 # It is read again when it changes: what is cut off may be still to come.
                 self.trouble = error
