@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 _BOM = b"\xef\xbb\xbf"
 _PAIR = re.compile(
     # The first name in parentheses: (mean=0.5, max=2).
-    r"((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))(?!(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\s)[A-Za-z_][\w./()%@-]*"
+    r"((?:(?<![\w./()%@-])|(?<=[\s,]\()(?=[\w./%@-]+\s?[=:]))(?!(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\s"
+    # How long all took, and will take.
+    r"|(?:eta|remaining|elapsed|total)\s?[=:]\s{0,3}[\d.]+\s?(?:[mu]?s|secs?|min|h)\b)[A-Za-z_][\w./()%@-]*"
     r"(?: \([A-Za-z/%]{1,8}\)(?=\s*[=:]))?)['\"]?(?:\s{0,6}(?:[=:]|[-=]>|→)\s{0,16}"
     r"|\s{1,3}(?!(?:nan|inf)(?: \w{1,30}){0,2}\s?[=:])|(?:\sso\sfar)?\sis:?\s{1,3})['\"]?"
     # A duration, a date, a hexadecimal number and a progress bar begin with digits too: train: 40%|████      | 2/5.
@@ -45,7 +47,7 @@ _TITLED = re.compile(r"\s+((?:[A-Z][a-z]+ ){1,3})$", re.ASCII)
 # A number without a sign has all words before it as its name if nothing else follows it: ", Learning Rate 1e-05, ".
 _CLOSED = re.compile(r"\s?[A-Za-z%][\w%/]{0,11}(?=\s*(?:[|,;)\t]|$))|\s*(?:[|,;)\t]|$)", re.ASCII)
 # A line of nothing but pairs begins with a name, and so does what is after a headline: "Epoch 1: Average loss: 0.5".
-_START = re.compile(r"^(?:(?=[^\W\d_])|\s*[:-]\s+)")
+_START = re.compile(r"^\s*(?:(?=[^\W\d_])|[:-]\s+)")
 _PHASE_BEFORE = re.compile(
     r"(?:^|[^\w])((?:train(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev) )$", re.ASCII | re.IGNORECASE
 )
@@ -69,7 +71,9 @@ _LISTED = re.compile(
     r"[\w/%)'\"]\s{0,6}[=:]\s{0,8}\[(?=[^\]]*\d)(?!\s*\d+\s*(?:/\s*\d+\s*)?\])[^\]\n]{0,40}\]?", re.ASCII
 )
 # A second number of a pair, whose place is ";" by then: a running average "(0.5)", one after the update "/ 0.5".
-_SECOND = re.compile(r";\s{0,3}(?:\(\s*\d+\.\d+(?:e[-+]?\d+)?\s*\)|/\s\d+\.\d+)", re.ASCII | re.IGNORECASE)
+_SECOND = re.compile(
+    r";\s{0,3}(?:\(\s*\d+\.\d+(?:e[-+]?\d+)?\s*\)|/\s\d+\.\d+|(?:\u00b1|\+/?-?)\s?\d+\.\d+)", re.ASCII | re.IGNORECASE
+)
 # A number after another sign than that of a number or a place.
 _SIGNED = re.compile(r"[\w/%)'\"]\s{0,6}[=:]\s{0,8}([^\s\w\[/|.,:;=+-]{1,3}\d[^\s,;|]{0,20})")
 # Numbers as their libraries print them: tensor(0.5, grad_fn=<MeanBackward0>), np.float64(0.5), array([0.5, 0.25]).
@@ -80,9 +84,20 @@ _PRINTED = re.compile(
 )
 # A count with its percentage, as in "Accuracy: 9850/10000 (98%)".
 _COUNTED = re.compile(r"(?<=[=:\s])\d+\s?/\s?\d+\s{1,2}\(\s*(\d+(?:\.\d*)?\s?%)\s*\)", re.ASCII)
+# Two names and two numbers: "train/val loss 0.5/0.6", "mean/median reward: 1.5/2.0".
+_SLASHED = re.compile(
+    r"(?<![\w/])([A-Za-z_]\w*)/([A-Za-z_]\w*)((?: [A-Za-z_]\w*){0,2})"
+    r"(\s?[=:]?\s{0,3})([-+]?\d[\d.e+-]*)\s?/\s?([-+]?\d[\d.e+-]*)(?![\w/])",
+    re.ASCII,
+)
 # One integer in brackets is more often a place, as in "Epoch: [3]".
 _PLACE = re.compile(r"\s*\d+\s*", re.ASCII)
-_IN_BRACKETS = re.compile(r"(?<![\w\])])([A-Za-z_][\w.-]*)\[([^\[\]]*=[^\[\]]*)\]", re.ASCII)
+# As a pair of names, "total[loss=1.5]", and as Python prints a dictionary in another: "{'val': {'loss': 1.5}}".
+_IN_BRACKETS = re.compile(
+    r"(?<![\w\])])([A-Za-z_][\w.-]*)\[([^\[\]]*=[^\[\]]*)\]"
+    r"|(?<=[{,])\s*['\"]?([A-Za-z_][\w./-]*)['\"]?\s?:\s?\{([^{}]*:[^{}]*)\}",
+    re.ASCII,
+)
 # A console line that is longer is output of another kind, such as a dump of settings.
 _MOST_TEXT = 4096
 # Of a line that was overwritten more often, the last states are looked at.
@@ -123,8 +138,9 @@ _WRITER = re.compile(
 _MOST_WRITERS = 256
 # What the words before that of a step say: it is one of an evaluation, or a plan.
 _STEP_OF_PHASE = re.compile(
-    r"\b(val(?:id(?:ation|ate|ating)?)?|eval(?:uation|uate|uating)?|test(?:ing)?|dev)\b[\]\s:|,()-]{1,6}"
-    rf"[\[(]?{STEP_WORD}[\s:=#\[(]*$",
+    r"\b(?:(val(?:id(?:ation|ate|ating)?)?|eval(?:uation|uate|uating)?|test(?:ing)?|dev)\b[\]\s:|,()-]{1,6}"
+    # The evaluation of an estimator of TensorFlow.
+    rf"|saving dict for global )[\[(]?{STEP_WORD}[\s:=#\[(]*$",
     re.ASCII | re.IGNORECASE,
 )
 _PLANNED = re.compile(
@@ -132,6 +148,7 @@ _PLANNED = re.compile(
     rf"(?:\w{{1,20}}[ _-]){{0,2}}{STEP_WORD}[\s:=]*$",
     re.ASCII | re.IGNORECASE,
 )
+_EPISODE = re.compile(r"\bep(?:isodes?|ochs?|s)?\b\.?[\s:#=(\[]{0,3}\d", re.IGNORECASE)
 _COMMENT = b"#"
 # Longer integers are not exact everywhere.
 _MAX_CELL = 10**18 - 1
@@ -432,7 +449,14 @@ class PatternForm:
         before = text[max(0, match.start(step) - _BEFORE_STEP) : match.start(step)]
         phase = _STEP_OF_PHASE.search(before)
         if phase is not None:
-            parts.setdefault("phase", phase[1])
+            parts.setdefault("phase", phase[1] or "eval")
+        start = max(0, match.start("logged_at")) if "logged_at" in parts else 0
+        earlier = text[start + len(parts.get("logged_at", "")) : match.start(step)]
+        if "pairs" in parts and match.start("pairs") > match.start(step) and _MEASURED_LINE.search(earlier):
+            # Values are before the step too; of two places, the first one is that of the line.
+            if step == "step" and _EPISODE.search(earlier):
+                return None
+            parts["pairs"] = f"{earlier}; {parts['pairs']}"
         return None if _PLANNED.search(before) else parts
 
     def record(self, parts: dict[str, str]) -> dict[str, Any] | None:
@@ -677,13 +701,15 @@ def _is_place(figure: Any) -> bool:
 def _pairs_in(text: str) -> list[tuple[str, str, str]]:
     """Return names and numbers in *text*; those in ``total[loss=1.5, lr=0.1]`` are ``total/loss`` and ``total/lr``."""
     text = _COUNTED.sub(r"\1", _PRINTED.sub(r"\1\2", text)) if "(" in text else text
-    if "[" not in text:
+    text = _SLASHED.sub(r"\1\3\4\5, \2\3\4\6", text) if "/" in text else text
+    if "[" not in text and "{" not in text:
         return _named_pairs(text)
     found: list[tuple[str, str, str]] = []
     at = 0
     for group in _IN_BRACKETS.finditer(text):
         found += _named_pairs(text[at : group.start()])
-        found += [(f"{group[1]}/{name}", figure, glued) for name, figure, glued in _named_pairs(group[2])]
+        outer, inner = group[1] or group[3], group[2] or group[4]
+        found += [(f"{outer}/{name}", figure, glued) for name, figure, glued in _named_pairs(inner)]
         at = group.end()
     return found + _named_pairs(text[at:])
 
