@@ -123,6 +123,7 @@ def _others() -> list[Fault]:
         Fault("renamed or replaced while open: metrics/v1", (meddling.metrics_renamed, meddling.metrics_replaced)),
         Fault("another process appends lines", (meddling.foreign_lines,)),
         Fault("three replacing starts", (meddling.three_replacements,)),
+        Fault("a run of several ranks is replaced", (meddling.replaced_beside_ranks,)),
         Fault("an empty stream is replaced", (meddling.empty_stream,)),
         Fault("refused starts change nothing", (meddling.refused_starts,)),
         Fault("a directory at the path, a file above it", (places.directory, places.file_above)),

@@ -129,6 +129,33 @@ def three_replacements(case: Case) -> None:
     case.demand(not missing, f"the logs of starts {missing} are gone")
 
 
+def replaced_beside_ranks(case: Case) -> None:
+    """A run of several ranks is replaced; their streams are kept, but for one that another process holds."""
+    case.needs("locks")
+    ranks = {
+        f"events.rank-{rank}.jsonl": START + b'{"kind":"note","t":1.0,"text":"%d"}\n' % rank for rank in (1, 2, 10)
+    }
+    for name, content in ranks.items():
+        case.make(content, os.path.join(case.directory, name))
+    # Before there is a stream to replace, they are ranks of the new run; afterwards, an earlier one has been kept.
+    case.run()
+    case.say_all(f"open replace {case.directory}", "start", "step 1", "close")
+    case.demand(ranks.items() <= case.files().items(), "ranks are moved though nothing is replaced")
+    others = {"events.rank-01.jsonl": START, "events.rank-1.jsonl.prev": STEP}
+    for name, content in others.items():
+        case.make(content, os.path.join(case.directory, name))
+    case.acknowledged.clear()
+    with open(os.path.join(case.directory, "events.rank-2.jsonl"), "r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        case.say_all(f"open replace {case.directory}", "start", "step 2", "end", "close")
+        case.settle()
+    files = {name: content for name, content in case.files().items() if ".rank-" in name}
+    kept = {f"{name}.prev": content for name, content in ranks.items() if "-2." not in name}
+    moved = {"events.rank-1.jsonl.prev-1": STEP, "events.rank-01.jsonl": START}
+    held = {"events.rank-2.jsonl": ranks["events.rank-2.jsonl"]}
+    case.demand(files == {**kept, **moved, **held}, f"unexpected files of ranks: {sorted(files)}")
+
+
 def empty_stream(case: Case) -> None:
     """An empty stream is replaced; the real log in .prev stays where it is."""
     case.make(b"")

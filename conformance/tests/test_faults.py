@@ -40,6 +40,7 @@ def fault(text: str) -> Fault:
         "SIGKILL: records of 100",
         pytest.param("deleted while open: stream", marks=pytest.mark.slow),
         "three replacing starts",
+        "a run of several ranks",
         "refused starts",
         "a link to /dev/null",
         "a step after resuming",

@@ -7,6 +7,7 @@ using System.IO;
 using System.Linq;
 using System.Runtime.InteropServices;
 using System.Text;
+using System.Text.RegularExpressions;
 
 /// <summary>
 /// Writes training logs of toy/v1, in one file to copy into a project. C# 7, .NET or Mono on Linux, nothing else.
@@ -344,7 +345,7 @@ public sealed class ToyspecEmitter : IDisposable {
                 old = file;
                 file = -1;
                 undo.Push(() => file = old);
-                Keep(undo);
+                Keep(path, undo);
             }
             if (file < 0) {
                 Directory.CreateDirectory(directory);
@@ -361,9 +362,26 @@ public sealed class ToyspecEmitter : IDisposable {
             while (undo.Count > 0) undo.Pop()();
             throw;
         }
-        if (old >= 0) C.close(old);
         isBegun = true;
         fragment = new byte[0];
+        if (old < 0) return;
+        C.close(old);
+        MoveRanks();
+    }
+
+    /// <summary>Keeps the streams of the other ranks of the run that was replaced; one that a writer holds is of the new run.</summary>
+    private void MoveRanks() {
+        foreach (string rank in Directory.GetFiles(directory)) {
+            if (!Regex.IsMatch(rank.Substring(directory.Length), @"\A/events\.rank-[1-9][0-9]{0,8}\.jsonl\z")) continue;
+            int file = -1;
+            try {
+                file = Locked(rank, 0);
+                if (StatOf(file).Size > 0) Keep(rank, new Stack<Action>());
+            } catch (Refused) {
+                // It stays where it is.
+            }
+            if (file >= 0) C.close(file);
+        }
     }
 
     /// <summary>Copies the bytes after the last LF to a side file, then cuts them off.</summary>
@@ -440,7 +458,7 @@ public sealed class ToyspecEmitter : IDisposable {
         Report(path + " was moved away; it is started again with its records");
         byte[] content = ReadAll(0, mine.Size);
         Directory.CreateDirectory(directory);
-        if (IsThere(path)) Keep(new Stack<Action>());
+        if (IsThere(path)) Keep(path, new Stack<Action>());
         int again = Locked(path, C.New);
         try {
             WriteAll(again, content.Take(Array.LastIndexOf(content, (byte) '\n') + 1).ToArray());
@@ -471,7 +489,7 @@ public sealed class ToyspecEmitter : IDisposable {
     }
 
     /// <summary>Renames the file at the path to .prev, and an earlier one of that name to the first free .prev-N.</summary>
-    private void Keep(Stack<Action> undo) {
+    private static void Keep(string path, Stack<Action> undo) {
         string previous = path + ".prev";
         if (IsThere(previous)) {
             string older = Free(previous + "-1", 1, previous);

@@ -327,7 +327,7 @@ public final class ToyspecEmitter implements AutoCloseable {
             boolean isReplaced = isNew && file != null && file.size() > 0 && exist == Exist.REPLACE;
             if (isReplaced) {
                 undo.push(() -> { file = oldFile; reader = oldReader; key = oldKey; });
-                keep(undo);
+                keep(path, undo);
             }
             if (isReplaced || file == null) {
                 Files.createDirectories(directory);
@@ -339,16 +339,33 @@ public final class ToyspecEmitter implements AutoCloseable {
             }
             if (fragment.length > 0) moveFragment();
             append(line, true);
-            if (isReplaced) {
-                closeQuietly(oldFile);
-                closeQuietly(oldReader);
-            }
         } catch (IOException | RuntimeException failure) {
             while (!undo.isEmpty()) undo.pop().run();
             throw failure;
         }
         isBegun = true;
         fragment = new byte[0];
+        if (oldFile == null || file == oldFile) return;
+        closeQuietly(oldFile);
+        closeQuietly(oldReader);
+        moveRanks();
+    }
+
+    /** Keeps the streams of the other ranks of the run that was replaced; one that a writer holds is of the new run. */
+    private void moveRanks() {
+        String[] names = directory.toFile().list();
+        for (String name : names == null ? new String[0] : names) {
+            if (!name.matches("events\\.rank-[1-9][0-9]{0,8}\\.jsonl")) continue;
+            Path rank = directory.resolve(name);
+            try {
+                Object before = keyOf(rank);
+                try (var channel = FileChannel.open(rank, StandardOpenOption.WRITE)) {
+                    if (channel.size() > 0 && lock(channel) && before.equals(keyOf(rank))) keep(rank, new ArrayDeque<>());
+                }
+            } catch (IOException | Refused failure) {
+                // It stays where it is.
+            }
+        }
     }
 
     /** Copies the bytes after the last LF to a side file, then cuts them off. */
@@ -436,7 +453,7 @@ public final class ToyspecEmitter implements AutoCloseable {
         while (end > 0 && content[end - 1] != '\n') end--;
         FileChannel oldFile = file, oldReader = reader;
         Files.createDirectories(directory);
-        if (Files.exists(path, LinkOption.NOFOLLOW_LINKS)) keep(new ArrayDeque<>());
+        if (Files.exists(path, LinkOption.NOFOLLOW_LINKS)) keep(path, new ArrayDeque<>());
         Files.createFile(path);
         openChannels();
         writeAll(file, Arrays.copyOf(content, end));
@@ -454,7 +471,7 @@ public final class ToyspecEmitter implements AutoCloseable {
     }
 
     /** Renames the file at the path to .prev, and an earlier one of that name to the first free .prev-N. */
-    private void keep(Deque<Action> undo) throws IOException {
+    private static void keep(Path path, Deque<Action> undo) throws IOException {
         Path previous = Path.of(path + ".prev");
         if (Files.exists(previous, LinkOption.NOFOLLOW_LINKS)) {
             Path older = free(previous + "-1", 1, previous.toString());

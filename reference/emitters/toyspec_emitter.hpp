@@ -10,6 +10,7 @@
 // for a lock or a thread. A Run is used by one thread at a time. SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -390,7 +391,7 @@ class Run {
                 old = file_;
                 file_ = -1;
                 undo.push_back([this, old] { file_ = old; });
-                keep(undo);
+                keep(path_, undo);
             }
             if (file_ < 0) {
                 std::filesystem::create_directories(directory_);
@@ -407,9 +408,35 @@ class Run {
             for (auto step = undo.rbegin(); step != undo.rend(); ++step) (*step)();
             throw;
         }
-        if (old >= 0) ::close(old);
         is_begun_ = true;
         fragment_.clear();
+        if (old < 0) return;
+        ::close(old);
+        move_ranks();
+    }
+
+    // Keeps the streams of the other ranks of the run that was replaced; one that a writer holds is of the new run.
+    void move_ranks() const {
+        std::vector<std::string> paths;
+        DIR *folder = opendir(directory_.c_str());
+        while (dirent *entry = folder ? readdir(folder) : nullptr) {
+            unsigned long rank = 0;
+            bool is_rank = std::sscanf(entry->d_name, "events.rank-%9lu", &rank) == 1 && rank > 0;
+            if (is_rank && "events.rank-" + std::to_string(rank) + ".jsonl" == entry->d_name)
+                paths.push_back(directory_ + "/" + entry->d_name);
+        }
+        if (folder) closedir(folder);
+        for (const std::string &path : paths) {
+            int file = -1;
+            struct stat found{};
+            std::vector<std::function<void()>> undo;
+            try {
+                file = locked(path, 0);
+                if (fstat(file, &found) == 0 && found.st_size > 0) keep(path, undo);
+            } catch (const Refused &) {  // it stays where it is
+            }
+            if (file >= 0) ::close(file);
+        }
     }
 
     // Copies the bytes after the last LF to a side file, then cuts them off.
@@ -494,7 +521,7 @@ class Run {
         std::string content = all(file_);
         std::filesystem::create_directories(directory_);
         std::vector<std::function<void()>> undo;
-        if (lstat(path_.c_str(), &there) == 0) keep(undo);
+        if (lstat(path_.c_str(), &there) == 0) keep(path_, undo);
         int again = locked(path_, O_CREAT | O_EXCL);
         if (int failure = write_all(again, content.substr(0, content.rfind('\n') + 1))) throw Refused(failure);
         ::close(file_);
@@ -555,8 +582,8 @@ class Run {
     }
 
     // Renames the file at the path to .prev, and an earlier one of that name to the first free .prev-N.
-    void keep(std::vector<std::function<void()>> &undo) {
-        std::string path = path_, previous = path_ + ".prev";
+    static void keep(const std::string &path, std::vector<std::function<void()>> &undo) {
+        std::string previous = path + ".prev";
         struct stat found{};
         if (lstat(previous.c_str(), &found) == 0) {
             std::string older = free_name(previous + "-1", 1, previous);

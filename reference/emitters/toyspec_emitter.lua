@@ -32,6 +32,9 @@ int toyspec_rename(const char *from, const char *to) __asm__("rename");
 int toyspec_unlink(const char *path) __asm__("unlink");
 int toyspec_mkdir(const char *path, unsigned mode) __asm__("mkdir");
 int toyspec_getpid(void) __asm__("getpid");
+void *toyspec_opendir(const char *path) __asm__("opendir");
+void *toyspec_readdir(void *folder) __asm__("readdir64");
+int toyspec_closedir(void *folder) __asm__("closedir");
 char *toyspec_getcwd(char *path, size_t size) __asm__("getcwd");
 char *toyspec_strerror(int number) __asm__("strerror");
 int toyspec_clock_gettime(int clock, void *time) __asm__("clock_gettime");
@@ -39,6 +42,7 @@ void *toyspec_signal(int number, void *handler) __asm__("signal");
 ]])
 local Stat = ffi.typeof([[struct { uint32_t mask, block_size; uint64_t attributes; uint32_t links, user, group; uint16_t mode, gap;
   uint64_t inode, size, blocks, known; uint64_t times[8]; uint32_t own_major, own_minor, major, minor; uint64_t rest[14]; }]])
+local Entry = ffi.typeof("struct { uint64_t inode; int64_t offset; uint16_t size; uint8_t kind; char name[256]; } *")
 local Lock = ffi.typeof("struct { short kind, whence; int64_t start, length; int process; }")
 local Time = ffi.typeof("struct { int64_t seconds, nanoseconds; }")
 local O_RDONLY, O_RDWR, O_NEW, O_APPEND, O_NONBLOCK, O_CLOEXEC = 0, 2, 0xC0, 0x400, 0x800, 0x80000
@@ -202,6 +206,30 @@ end
 
 local function rename(from, to)
   if C.toyspec_rename(from, to) ~= 0 then fail() end
+end
+
+--- Renames the file at a path to `.prev`, and an earlier one of that name to the first free `.prev-N`.
+local function keep(path, undo)
+  local previous = path .. ".prev"
+  if is_there(previous) then
+    local older = free(previous .. "-1", 1, previous)
+    rename(previous, older)
+    undo[#undo + 1] = function() rename(older, previous) end
+  end
+  rename(path, previous)
+  undo[#undo + 1] = function() rename(previous, path) end
+end
+
+local function names_in(directory)
+  local names, folder = {}, C.toyspec_opendir(directory)
+  if folder == nil then return names end
+  local entry = C.toyspec_readdir(folder)
+  while entry ~= nil do
+    names[#names + 1] = ffi.string(ffi.cast(Entry, entry).name)
+    entry = C.toyspec_readdir(folder)
+  end
+  C.toyspec_closedir(folder)
+  return names
 end
 
 local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\r"] = "\\r", ["\t"] = "\\t" }
@@ -428,7 +456,7 @@ function Run:_begin(first)
       if self._exist ~= "replace" then refuse("the stream has records; resume it") end
       old, self._file = self._file, nil
       undo[1] = function() self._file = old end
-      self:_keep(undo)
+      keep(self.path, undo)
     end
     if not self._file then
       make_directory(self.directory)
@@ -446,20 +474,24 @@ function Run:_begin(first)
     for at = #undo, 1, -1 do undo[at]() end
     error(problem, 0)
   end
-  if old then C.toyspec_close(old) end
   self._is_begun, self._fragment = true, ""
+  if not old then return end
+  C.toyspec_close(old)
+  self:_move_ranks()
 end
 
---- Renames the file at the path to `.prev`, and an earlier one of that name to the first free `.prev-N`.
-function Run:_keep(undo)
-  local previous = self.path .. ".prev"
-  if is_there(previous) then
-    local older = free(previous .. "-1", 1, previous)
-    rename(previous, older)
-    undo[#undo + 1] = function() rename(older, previous) end
+--- Keeps the streams of the other ranks of the run that was replaced; one that a writer holds is of the new run.
+function Run:_move_ranks()
+  for _, name in ipairs(names_in(self.directory)) do
+    if name:find("^events%.rank%-[1-9]%d*%.jsonl$") and #name <= #"events.rank-123456789.jsonl" then
+      local path = self.directory .. "/" .. name
+      local is_locked, file = pcall(locked, path, 0)
+      if is_locked then
+        if size_of(file) > 0 then pcall(keep, path, {}) end
+        C.toyspec_close(file)
+      end
+    end
   end
-  rename(self.path, previous)
-  undo[#undo + 1] = function() rename(previous, self.path) end
 end
 
 --- Copies the bytes after the last LF to a side file, then cuts them off.
@@ -529,7 +561,7 @@ function Run:_follow_path()
   report(self.path .. " was moved away; it is started again with its records")
   local bytes = read_all(self._file, 0, size_of(self._file)):match(".*\n") or ""
   make_directory(self.directory)
-  if is_there(self.path) then self:_keep({}) end
+  if is_there(self.path) then keep(self.path, {}) end
   local again = locked(self.path, O_NEW)
   without_signal(write_all, again, bytes)
   C.toyspec_close(self._file)

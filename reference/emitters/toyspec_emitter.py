@@ -18,6 +18,7 @@ import errno
 import json
 import math
 import os
+import re
 import stat
 import struct
 import sys
@@ -189,9 +190,24 @@ class Run:
             for step in reversed(undo):
                 step()
             raise
+        self._is_begun, self._fragment = True, b""
         if is_new and "old" in locals():
             os.close(old)
-        self._is_begun, self._fragment = True, b""
+            self._move_ranks()
+
+    def _move_ranks(self) -> None:
+        """Keep the streams of other ranks of the run that was replaced; one that a writer holds is of the new run."""
+        for name in filter(re.compile(r"events\.rank-[1-9][0-9]{0,8}\.jsonl").fullmatch, os.listdir(self.directory)):
+            path = os.path.join(self.directory, name)
+            try:
+                file = _locked(path, _FLAGS)
+                try:
+                    if os.fstat(file).st_size:
+                        _keep(path, [])
+                finally:
+                    os.close(file)
+            except (RefusedError, OSError):
+                pass
 
     def _unmake(self) -> None:
         """Remove the stream that this start has made."""
