@@ -11,7 +11,7 @@ from codegen import sources
 
 # How a log is read; the rest is for its check and for people.
 _READ = (
-    *("name", "rank", "files", "form", "recognize", "step", "time", "epoch", "phase", "values", "long"),
+    *("name", "rank", "files", "form", "recognize", "step", "time", "epoch", "phase", "values"),
     *("skip", "config", "config_except", "run", "manifest", "end", "define", "planned"),
     "non_finite",
 )

@@ -14,7 +14,7 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sample_rows import SOURCES, sample_of
+from sample_rows import SOURCES, logs_of
 from toyspec import read
 from toyspec.core.errors import StreamError
 from toyspec.core.reading.log_detection import DialectChoice
@@ -95,7 +95,7 @@ def dialect_logs() -> Iterator[Path]:
     """Yield the samples of dialects and the logs of other programs in the corpus."""
     known = (ROOT / "reference/viewer/src/dialects/tables.ts").read_text("utf-8")
     # The viewer's reader of folders does not have every form.
-    yield from (sample_of(name) for name in SOURCES if f'"name": "{name}"' in known)
+    yield from (path for name in SOURCES if f'"name": "{name}"' in known for path in logs_of(name))
     yield from sorted(file for file in CASES.glob("none/*/*/*") if file.is_file() and file.name != "case.json")
 
 

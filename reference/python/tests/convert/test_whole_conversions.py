@@ -26,7 +26,7 @@ from convert.test_convert_tensorboard import event_file
 from convert.test_convert_wandb import item, row, run_file
 from fixed_runs import fixed_runs
 from sample_rows import SAMPLES as DIALECTS
-from sample_rows import SOURCES, sample_of
+from sample_rows import SOURCES, logs_of
 from toyspec.convert import ConversionReport, export_runs, exportable
 from toyspec.convert.destinations.destination import TOOLS
 from toyspec.convert.protobuf import double_field, field, float_field, integer_field
@@ -104,11 +104,14 @@ def test_whole_import_of_a_sample(sample: Path, tmp_path: Path) -> None:
     _compare("imports", sample.name, _report(report, SAMPLES, tmp_path), _made(report, tmp_path))
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_whole_import_of_a_dialect(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "file"), [(str(log.relative_to(DIALECTS)), log) for name in SOURCES for log in logs_of(name)]
+)
+def test_whole_import_of_a_dialect(name: str, file: Path, tmp_path: Path) -> None:
     """Every record of the bundles and all that the report says, of the log of each program."""
-    file, folder = sample_of(name), SOURCES[name].get("folder")
-    report = imported(DIALECTS / name / folder if folder else file, tmp_path)
+    dialect = file.relative_to(DIALECTS).parts[0]
+    folder = SOURCES[dialect].get("folder")
+    report = imported(DIALECTS / dialect / folder if folder else file, tmp_path)
     _compare("dialects", name, _report(report, file.parent, DIALECTS, tmp_path), _made(report, tmp_path))
 
 

@@ -95,13 +95,6 @@ class Values(_Part, frozen=True, kw_only=True):
     lists: bool = False
 
 
-class Long(_Part, frozen=True, kw_only=True):
-    """The keys of a metric's name and value, where there is a choice."""
-
-    name: tuple[str, ...]
-    value: tuple[str, ...]
-
-
 class Restart(_Part, frozen=True, kw_only=True):
     """The record that begins an attempt."""
 
@@ -145,7 +138,6 @@ class Dialect(_Part, frozen=True, kw_only=True):
     epoch: tuple[str, ...] = ()
     phase: tuple[str, ...] = ()
     values: Values = Values()
-    long: Long | None = None
     skip: str = ""
     config: str = ""
     config_except: tuple[str, ...] = ()

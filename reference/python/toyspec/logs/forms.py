@@ -123,7 +123,11 @@ _ANY_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?%?", re.ASCII | re.
 # What is longer is prose.
 _LONGEST_SHAPE = 80
 _UNNAMED = re.compile(r"(?<![\w.:/;-])\d+(?:[.,]\d+)*\s?[A-Za-z]+(?:/[A-Za-z]+)?(?![\w=:])", re.ASCII)
-_BLANKS = " "
+_BARS, _BLANKS = "|", " "
+# Bars as they are drawn, lines between rows, and what is between names that may have blanks.
+_DRAWN = str.maketrans("│┃║", "|||")
+_RULES = "-=+:| \t─━═"
+_WIDE = re.compile(r"\s{2,}|\t")
 _SEMICOLON = ";"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?", re.ASCII)
 _MULTIPLES = {"k": "e3", "K": "e3", "M": "e6", "B": "e9"}
@@ -258,8 +262,10 @@ class CsvForm:
     """Rows of cells under the header in the first line. A header that comes again is passed over.
 
     Blanks around cells do not count, nor do lines before the header that begin with ``#``; one of these is the header
-    of a table that begins with numbers. A column whose name another has is named as pandas names it: ``loss``, then
-    ``loss.1``. *columns* are the names where the file has no header. A row has its number under the key *index*.
+    of a table that begins with numbers. Of a table with bars or blanks, the header is the last line before the first
+    row with a number; names may be of several words or lines, and lines of rules do not count. A column whose name
+    another has is named as pandas names it: ``loss``, then ``loss.1``. *columns* are the names where the file has no
+    header. A row has its number under the key *index*.
     """
 
     def __init__(self, delimiter: str, *, columns: Sequence[str] = (), index: str = "") -> None:
@@ -268,7 +274,10 @@ class CsvForm:
         self._rows = 0
         # A header of numbers may come again.
         self._may_be_plain = delimiter in {",", "\t"} and not index
-        self._first: list[str] = []
+        # What is drawn for people may have lines before its header.
+        self._is_sought = delimiter in (_BARS, _BLANKS) and not columns
+        self._heads: list[list[str]] = []
+        self._wide: list[str] = []
         self._comment: list[str] = []
         self._has_decimal_commas = False
         self.header: list[str] | None = list(columns) or None
@@ -282,9 +291,12 @@ class CsvForm:
         cells = self._cells(data.removeprefix(_BOM) if first else data)
         if cells is None or not cells:
             return None
-        if self.header is None and not self._takes_header(cells, data):
+        if self._is_sought and self.header is not None and any(map(_is_number, cells)):
+            self.header = distinct(self._wide) if len(cells) == len(self._wide) else self.header
+            self._is_sought = len(cells) != len(self.header)
+        elif (self.header is None or self._is_sought) and not self._takes_header(cells, data):
             return None
-        if self.header is None or len(cells) != len(self.header) or cells == self._first:
+        if self.header is None or len(cells) != len(self.header) or cells in self._heads:
             return None
         number = _cell_with_comma if self._delimiter == _SEMICOLON else _cell
         if b'"' in data:
@@ -321,9 +333,13 @@ class CsvForm:
         if len(self._comment) == len(cells) and all(map(_is_number, cells)) and not any(map(_is_number, self._comment)):
             self.header = distinct(self._comment)
             return True
+        # The names of a table with bars may be of several lines.
+        is_more = self._delimiter == _BARS and len(cells) == len(self.header or ())
+        self._heads = [*self._heads, cells] if is_more else [cells]
+        names = [" ".join(filter(None, parts)) for parts in zip(*self._heads, strict=True)]
         # pandas names the column of an index so that it reads back without a name.
-        named = [UNNAMED, *cells[1:]] if cells[0] == "" else cells
-        self._first, self.header = cells, distinct(named)
+        self.header = distinct([names[0] or UNNAMED, *names[1:]])
+        self._wide = _WIDE.split(data.decode().strip()) if self._delimiter == _BLANKS else []
         self._may_be_plain = self._may_be_plain and not all(not cell or _is_number(cell) for cell in cells)
         return False
 
@@ -334,7 +350,7 @@ class CsvForm:
             verdict = validate(data, first=first)
             bad = [finding for finding in verdict.findings if finding.rule != rules.INVALID_JSON]
             return _unreadable(bad or [LineFinding(rules.BAD_FORMAT, 0, "", "the line is not a row of cells")])
-        if not cells or cells == self._first or self.header is None or data.startswith(_COMMENT):
+        if not cells or cells in self._heads or self.header is None or data.startswith(_COMMENT):
             return _PASSED_OVER
         plural = "s" if len(cells) != 1 else ""
         fact = f"the row has {len(cells)} cell{plural}, the header has {len(self.header)}"
@@ -353,10 +369,12 @@ class CsvForm:
         except UnicodeDecodeError:
             return None
         text = (_ESCAPES.sub("", text) if "\x1b" in text else text).rstrip("\r")
-        if self._delimiter == _BLANKS:
-            return text.split()
-        if '"' not in text:
-            return [cell.strip() for cell in text.split(self._delimiter)] if text.strip() else []
+        is_drawn = self._delimiter in (_BARS, _BLANKS)
+        text = text.translate(_DRAWN) if is_drawn else text
+        if not text.strip(_RULES if is_drawn else None) or (self._delimiter == _BARS and _BARS not in text):
+            return []
+        if self._delimiter == _BLANKS or '"' not in text:
+            return [cell.strip() for cell in text.split(None if self._delimiter == _BLANKS else self._delimiter)]
         # Imported here: cells with quotes are rare, and start-up time counts.
         import csv
 

@@ -270,7 +270,9 @@ def _of_table(head: bytes, name: str, wanted: str | None, drop: Collection[str])
             NumberPlace(key, [str(row[key]) for row in rows if number(row.get(key)) is not None]) for key in keys
         ]
         full = [column for column in columns if 2 * len(column.texts) > len(rows)]
-        steps = [each.name for each in full if each.counts and not each.has_measure and wanted in (None, each.name)]
+        counts = [each for each in full if each.counts and not each.has_measure and wanted in (None, each.name)]
+        # An epoch is beside many steps.
+        steps = [each.name for each in sorted(counts, key=lambda each: -len(set(each.texts)))]
         measured = [each.name for each in full if each.has_measure and each.is_metric]
         if len(rows) >= _SURE_ROWS and steps and measured:
             dialect = Dialect(

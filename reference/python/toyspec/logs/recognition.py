@@ -47,7 +47,7 @@ _SHOWN_KEYS = 3
 # Deeper members are not looked at.
 _MOST_INNER = 8
 _HEADER_BYTES = 1 << 13
-_HEADER_LINES = 4
+_HEADER_LINES = 8
 _JSON_LINES = frozenset(["lines", "prefixed"])
 # Records of tables and of JSON Lines begin near the start of a file.
 _MOST_LINES = 500
@@ -82,7 +82,8 @@ _MOMENT = re.compile(r"(?i)time|stamp|(?:^|_)(?:ts|date|wall|at)(?:$|_)")
 _ROW_ID = re.compile(r"(?i)(?:^|[_/])(?:(?:rows|tokens)(?=/)|(?:\w*_)?(?:ids?|idx|index|indices))(?:/\d+)?$")
 _BATCHES = ("batch", "batch_idx", "batch_id", "minibatch", "iter", "step")
 _IN_EPOCH = "steps are counted on over epochs, since {!r} begins again with each {!r}"
-_VALUES = ("value", "val", "metric_value", "metricValue", "scalar")
+_NAMES = ("name", "metric", "metric_name", "metricName", "key", "tag", "variable")
+_VALUES = ("value", "metric_value", "metricValue", "scalar", "val")
 
 
 def has_text(head: bytes, dialect: Dialect) -> bool:
@@ -180,11 +181,11 @@ def read_as(
         if batch and outer and _begins_again(sample(head, dialect, most=_MOST_LINES), batch, outer):
             chosen, epoch, is_in_epoch = batch, outer, True
     phase = _phase(dialect, rows, head)
-    dialect = _pivoted(dialect, rows, keys) or dialect
     doubts: tuple[str, ...] = ()
     writer = None
+    if dialect.rank == "guess" or keys.metric or keys.value:
+        dialect, doubts = _long(dialect, rows, keys, (chosen, phase, epoch, *(key.key for key in times)))
     if is_free:
-        dialect, doubts = _long_by_behaviour(dialect, rows, (chosen, phase, *(key.key for key in times)))
         dialect, writer, others = _with_roles(dialect, rows, {chosen, epoch, phase})
         times = times or others
     if keys.time:
@@ -279,50 +280,44 @@ def has_step_word(head: bytes) -> bool:
 @lru_cache(maxsize=8)
 def _may_be_table(head: bytes, delimiter: str) -> bool:
     """Return whether a cell under the first line of *head* may be a number; a header alone may be one."""
-    lines = head[:_HEADER_BYTES].split(b"\n")
+    lines = head[:_HEADER_BYTES].replace("│".encode(), b"|").split(b"\n")
     rows = list(islice((line for line in lines if line.strip(_SPACE) and line[:1] != b"#"), _HEADER_LINES))
     cells = (cell for row in rows[1:] for cell in row.split(None if delimiter == " " else delimiter.encode()))
     return len(rows) < _HEADER_LINES or any(map(_DIGIT.match, cells))
 
 
-def _order(dialect: Dialect, name: str) -> tuple[int, bool, bool]:
-    is_named = any(fnmatchcase(name, pattern) for pattern in dialect.files)
-    return _RANKS.index(dialect.rank), dialect.long is None, not is_named
+def _order(dialect: Dialect, name: str) -> tuple[int, bool]:
+    return _RANKS.index(dialect.rank), not any(fnmatchcase(name, pattern) for pattern in dialect.files)
 
 
-def _pivoted(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Keys) -> Dialect | None:
-    """Return *dialect* with the keys of the metric's name and value that *rows* have; None if they have none."""
-    long = dialect.long
-    names = (keys.metric,) if keys.metric else long.name if long is not None else ()
-    values = (keys.value,) if keys.value else long.value if long is not None else _VALUES if keys.metric else ()
-    if keys.value and not keys.metric:
-        # The one metric that the user wants.
-        exclude = tuple({key for row in rows for key in row} - {keys.value})
-        return dialect.with_values(exclude=exclude)
-    present = list(dict.fromkeys(key for row in rows for key in row))
-    name = next((key for each in names if (key := _found(each, present)) and _are_texts(rows, key)), None)
-    value = next((key for each in values if (key := _found(each, present)) and _is_measured(rows, key)), None)
-    if name is None or value is None or name == value:
-        return None
-    return dialect.with_values(name=name, value=value)
-
-
-def _long_by_behaviour(
-    dialect: Dialect, rows: Sequence[dict[str, Any]], own: Sequence[str | None]
+def _long(
+    dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Keys, own: Sequence[str | None]
 ) -> tuple[Dialect, tuple[str, ...]]:
     """Return *dialect*, and what is in doubt: values are named by the text beside them, whatever its key.
 
-    The keys *own*, that of the step first, are not such texts. Of several, the one that the fewest records have is the
-    most exact. The values are left out where no text tells those of a step apart.
+    The keys *own*, that of the step first, are not such texts. Of several, one with a usual name is taken, else the one
+    that the fewest records have, which is the most exact. The values are left out where no text tells those of a step
+    apart.
     """
-    value = next((each for each in _VALUES if any(number(row.get(each)) is not None for row in rows)), "")
-    valued = [row for row in rows if number(row.get(value)) is not None]
+    present = list(dict.fromkeys(key for row in rows for key in row))
+    if keys.value and not keys.metric:
+        # The one metric that the user wants.
+        return dialect.with_values(exclude=tuple({*present} - {keys.value})), ()
+    usual = (_found(each, present) for each in ((keys.value,) if keys.value else _VALUES))
+    value = next((key for key in usual if key and any(_is_value(row.get(key)) for row in rows)), "")
+    valued = [row for row in rows if _is_value(row.get(value))]
     others = {key for row in valued for key in row if key not in own and key != value}
     texts = {key: [row[key] for row in valued if type(row.get(key)) is str] for key in others}
+    if 2 * len(valued) >= len(rows):
+        usual = (_found(each, texts) for each in ((keys.metric,) if keys.metric else _NAMES))
+        name = next((key for key in usual if key and 2 * len(texts[key]) >= len(rows)), None)
+        is_alone = not any(number(row.get(key)) is not None for row in valued for key in others)
+        if name is not None and (keys.metric or is_alone or len(set(texts[name])) > 1):
+            return dialect.with_values(name=name, value=value), ()
     names = [key for key, found in texts.items() if len(found) > 1 and 2 * len(set(found)) <= len(found)]
     names.sort(key=lambda key: (len(texts[key]), -len(set(texts[key]))))
     has_more = any(type(row.get(key)) is float for row in valued for key in others)
-    if has_more or not any(len(set(texts[key])) > 1 for key in names):
+    if keys.named or has_more or not any(len(set(texts[key])) > 1 for key in names):
         return dialect, ()
     counts = [
         key
@@ -337,23 +332,6 @@ def _long_by_behaviour(
         doubt = f"{value!r} is left out: no text beside it tells its values at one step apart; name one by --metric-key"
         return dialect.with_values(exclude=(*dialect.values.exclude, value)), (doubt,)
     return dialect.with_values(name=names[0], names=tuple(names[1:]), value=value), ()
-
-
-def _is_long(dialect: Dialect, rows: Sequence[dict[str, Any]], step: str | None) -> bool:
-    """Return whether *rows* have one metric each: several names occur, or there is no other number."""
-    names = {row.get(dialect.values.name) for row in rows}
-    own = {step, dialect.values.value, *(key.key for key in dialect.time), *dialect.epoch}
-    others = {key for row in rows for key, value in row.items() if key not in own and number(value) is not None}
-    return len(names) > 1 or not others
-
-
-def _are_texts(rows: Sequence[dict[str, Any]], key: str) -> bool:
-    return 2 * sum(isinstance(row.get(key), str) for row in rows) >= len(rows)
-
-
-def _is_measured(rows: Sequence[dict[str, Any]], key: str) -> bool:
-    numbers = sum(_is_value(row.get(key)) for row in rows)
-    return bool(numbers) and 2 * numbers >= len(rows)
 
 
 def _is_value(value: Any) -> bool:
@@ -479,7 +457,7 @@ def _fits(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Keys) -> bool:
     if is_program and marks.text and (dialect.form.type == "pattern" or (dialect.form.type in DOCUMENTS and not rows)):
         return True
     # What the user named is proof enough of a log that many programs may have written.
-    is_free = keys != NO_KEYS and (dialect.rank == "guess" or (dialect.long is not None and keys.metric is not None))
+    is_free = keys != NO_KEYS and dialect.rank == "guess"
     is_marked = is_free or any(_has_marks(dialect, row) for row in rows)
     if not is_marked or any(key in row for row in rows for key in marks.absent):
         return False
@@ -491,10 +469,8 @@ def _fits(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Keys) -> bool:
 def _is_measured_log(dialect: Dialect, rows: Sequence[dict[str, Any]], keys: Keys) -> bool:
     """Return whether most of *rows* have a step, and some of these a metric; the user's *keys* may stand for a step."""
     step = keys.step or _first(dialect.step, rows, is_exact=False)
-    if dialect.long is not None or keys.metric:
-        pivoted = _pivoted(dialect, rows, keys)
-        if pivoted is None or not (keys.metric or _is_long(pivoted, rows, step)):
-            return False
+    if keys.metric and not _long(dialect, rows, keys, (step,))[0].values.name:
+        return False
     if step is None:
         return keys != NO_KEYS and any(_has_metric(row, "") for row in rows)
     if dialect.form.type == "objects" and "/" in step and keys == NO_KEYS:

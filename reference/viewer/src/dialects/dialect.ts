@@ -18,8 +18,6 @@ export interface Dialect {
   epoch?: readonly string[];
   phase?: readonly string[];
   values?: { prefix?: string; except?: readonly string[]; name?: string; value?: string; texts?: boolean; lists?: boolean };
-  /** Keys of the name and the value of the one metric of a record, where there is a choice. */
-  long?: { name: readonly string[]; value: readonly string[] };
   /** A key that only intermediate results have: a record with it says nothing. */
   skip?: string;
   config?: string;

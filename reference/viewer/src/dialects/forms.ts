@@ -100,7 +100,11 @@ function withWords(text: string): Members | null {
  * is the header of a table that begins with numbers. A repeated name has a number after it.
  */
 export class CsvForm implements RowForm {
-  private first: readonly string[] = [];
+  private heads: readonly (readonly string[])[] = [];
+  /** The names of a header that may have blanks. */
+  private wide: readonly string[] = [];
+  /** Whether the header may still come: what is drawn for people may have lines before it. */
+  private isSought: boolean;
   private comment: readonly string[] = [];
   private hasDecimalCommas = false;
   /** Names of the columns; null before the first line. */
@@ -108,17 +112,25 @@ export class CsvForm implements RowForm {
 
   private rows = 0;
 
-  constructor(private readonly delimiter: string, private readonly index?: string) {}
+  constructor(private readonly delimiter: string, private readonly index?: string) {
+    this.isSought = this.isDrawn;
+  }
+
+  private get isDrawn(): boolean {
+    return this.delimiter === "|" || this.delimiter === " ";
+  }
 
   read(data: Uint8Array, isFirst: boolean): Found {
     const hasMark = isFirst && data[0] === 0xef && data[1] === 0xbb && data[2] === 0xbf;
     const cells = this.cells(hasMark ? data.subarray(3) : data);
     if (cells === null) return { reason: validateText(data, isFirst).problems.find(({ rule }) => rule !== "invalid-json")?.rule ?? "bad-format" };
     if (cells.length === 0) return null;
-    if (this.header === null && !this.takesHeader(cells, hasMark ? data.subarray(3) : data)) return null;
-    if (this.header === null) return null;
-    const { first, header } = this;
-    if (cells.length === first.length && cells.every((cell, at) => cell === first[at])) return null;
+    if (this.isSought && this.header !== null && cells.some(isNumber)) {
+      if (this.wide.length === cells.length) this.header = differentNames(this.wide);
+      this.isSought = cells.length !== this.header.length;
+    } else if ((this.header === null || this.isSought) && !this.takesHeader(cells, hasMark ? data.subarray(3) : data)) return null;
+    const { header, heads } = this;
+    if (header === null || heads.some((head) => head.length === cells.length && cells.every((cell, at) => cell === head[at]))) return null;
     if (cells.length !== header.length && data[0] === COMMENT) return null;
     if (cells.length !== header.length) return { reason: "bad-format" };
     // 1,234 may be less than two in a table with 0,5: it stays a text.
@@ -139,9 +151,13 @@ export class CsvForm implements RowForm {
       this.header = differentNames(this.comment);
       return true;
     }
-    this.first = cells;
+    // The names of a table with bars may be of several lines.
+    const isMore = this.delimiter === "|" && cells.length === this.header?.length;
+    this.heads = isMore ? [...this.heads, cells] : [cells];
+    const [first = "", ...others] = cells.map((_, at) => this.heads.map((head) => head[at]!).filter(Boolean).join(" "));
     // pandas names the column of an index so that it reads back without a name.
-    this.header = differentNames(cells[0] === "" ? ["Unnamed: 0", ...cells.slice(1)] : cells);
+    this.header = differentNames([first || "Unnamed: 0", ...others]);
+    this.wide = this.delimiter === " " ? exact.decode(data).trim().split(/\s{2,}|\t/) : [];
     return false;
   }
 
@@ -149,8 +165,9 @@ export class CsvForm implements RowForm {
   private cells(data: Uint8Array): string[] | null {
     if (data.includes(0)) return null;
     try {
-      const text = exact.decode(data).replaceAll(ESCAPES, "").replace(/\r+$/, "");
-      if (text.trim() === "") return [];
+      const plain = exact.decode(data).replaceAll(ESCAPES, "").replace(/\r+$/, "");
+      const text = this.isDrawn ? plain.replaceAll(/[│┃║]/g, "|") : plain;
+      if (text.trim() === "" || (this.isDrawn && (/^[-=+:| \t─━═]*$/.test(text) || !text.includes(this.delimiter)))) return [];
       if (this.delimiter === " ") return text.trim().split(/\s+/);
       const cells = text.includes('"') ? quotedCells(text, this.delimiter) : text.split(this.delimiter);
       return cells.map((cell) => cell.trim());

@@ -22,6 +22,9 @@ const FIRST_LINE_BYTES = 256;
 /** Keys of the kind of a record in logs that name it so, and what the kinds are where it is the phase. */
 const KIND_KEYS = ["event", "type", "kind", "subset", "dataset", "set", "tag", "prefix"];
 const PHASE_WORDS: ReadonlySet<string> = new Set(["train", "training", "val", "valid", "validation", "eval", "evaluate", "evaluation", "test", "testing", "dev"]);
+/** Keys of the name and the value of a metric, where a record has one. */
+const NAMES = ["name", "metric", "metric_name", "metricName", "key", "tag", "variable"];
+const VALUES = ["value", "metric_value", "metricValue", "scalar", "val"];
 /** The column of an index whose name is empty, and what the names of metrics have. */
 const INDEX = "Unnamed: 0";
 /** Beside metrics: how long each took. */
@@ -43,7 +46,7 @@ export function recognize(head: Uint8Array, environment: Environment): ReadAs | 
   const name = streamName(environment.name ?? "");
   // A manifest beside the file counts less than a dialect of one program.
   const known = DIALECTS.filter(({ rank }) => profile === null || rank === "program");
-  const ordered = [...known].sort((a, b) => RANKS.indexOf(a.rank) - RANKS.indexOf(b.rank) || Number(a.long === undefined) - Number(b.long === undefined) || Number(isNamed(b, name)) - Number(isNamed(a, name)));
+  const ordered = [...known].sort((a, b) => RANKS.indexOf(a.rank) - RANKS.indexOf(b.rank) || Number(isNamed(b, name)) - Number(isNamed(a, name)));
   const text = plainText(head);
   for (const dialect of ordered) {
     const mark = dialect.recognize.text;
@@ -72,7 +75,7 @@ function readAs(dialect: Dialect, rows: readonly Row[], head: Uint8Array): ReadA
   const spelt = (keys: readonly string[]) => (isExact ? keys : keys.flatMap((key) => foundKey(key, present) ?? []));
   const times = time.flatMap(({ key, unit }) => spelt([key]).map((found) => ({ key: found, unit })));
   return {
-    dialect: pivoted(dialect, rows) ?? dialect, step: chosen,
+    dialect: rank === "guess" ? long(dialect, rows, chosen) : dialect, step: chosen,
     time: times.find(({ key, unit }) => rows.some((row) => row.has(key) && timeOf(row.get(key), unit) !== null)) ?? null,
     epoch: spelt(epoch).find((key) => key !== chosen && present.includes(key)) ?? null,
     phase: spelt(phase).find((key) => texts.includes(key)) ?? latePhase(dialect, head) ?? (rank === "guess" ? KIND_KEYS.find((key) => texts.includes(key) && namesPhases(rows, key)) : undefined) ?? null,
@@ -95,25 +98,21 @@ function namesPhases(rows: readonly Row[], key: string): boolean {
   return 2 * words.filter(Boolean).length >= words.length;
 }
 
-/** Returns a dialect with the keys of the metric's name and value that rows have; null where they have none. */
-function pivoted(dialect: Dialect, rows: readonly Row[]): Dialect | null {
-  const present = keysOf(rows, () => true);
-  const isMostly = (fits: (value: Json | undefined) => boolean) => (key: string) => 2 * rows.filter((row) => fits(row.get(key))).length >= rows.length;
-  const first = (keys: readonly string[], fits: (value: Json | undefined) => boolean) => keys.flatMap((key) => foundKey(key, present) ?? []).find(isMostly(fits));
-  const name = first(dialect.long?.name ?? [], (value) => typeof value === "string");
-  const value = first(dialect.long?.value ?? [], isMeasure);
-  return name === undefined || value === undefined || name === value ? null : { ...dialect, values: { ...dialect.values, name, value } };
+/** Returns a dialect with the keys of the metric's name and value, where rows have one metric each: several names occur, or there is no other number. */
+function long(dialect: Dialect, rows: readonly Row[], step: string | null): Dialect {
+  const first = (keys: readonly string[], fits: (value: Json | undefined) => boolean) => {
+    const present = keysOf(rows, fits);
+    return keys.flatMap((key) => foundKey(key, present) ?? []).find((key) => 2 * rows.filter((row) => fits(row.get(key))).length >= rows.length);
+  };
+  const [name, value] = [first(NAMES, (text) => typeof text === "string"), first(VALUES, isMeasure)];
+  if (name === undefined || value === undefined || name === value) return dialect;
+  const own = [step, value, ...(dialect.time ?? []).map(({ key }) => key), ...(dialect.epoch ?? [])];
+  const isAlone = keysOf(rows, (other) => typeof other === "number").every((key) => own.includes(key));
+  return isAlone || new Set(rows.map((row) => row.get(name))).size > 1 ? { ...dialect, values: { ...dialect.values, name, value } } : dialect;
 }
 
 function isMeasure(value: Json | undefined): boolean {
   return typeof value === "number" || (typeof value === "string" && notFinite(value) !== undefined);
-}
-
-/** Returns whether rows have one metric each: several names occur, or there is no other number. */
-function isLong({ values, time = [], epoch = [] }: Dialect, rows: readonly Row[], step: string): boolean {
-  const own = new Set([step, values?.value, ...time.map(({ key }) => key), ...epoch]);
-  const names = new Set(rows.map((row) => row.get(values?.name ?? "")));
-  return names.size > 1 || !keysOf(rows, (value) => typeof value === "number").some((key) => !own.has(key));
 }
 
 /** Returns the first of some keys under which rows have numbers, as they spell it: unless it is exact, case and marks between words do not count. */
@@ -148,10 +147,6 @@ function fits(dialect: Dialect, rows: readonly Row[]): boolean {
   // A table of data has an index too.
   if (key === null || (key === INDEX && !keysOf(rows, () => true).some((each) => MEASURED.test(each)))) return false;
   if (key === dialect.form.index && dialect.form.type === "csv" && !rows.every((row) => isAllMeasured(row, key))) return false;
-  if (dialect.long !== undefined) {
-    const long = pivoted(dialect, rows);
-    if (long === null || !isLong(long, rows, key)) return false;
-  }
   const stepped = rows.filter((row) => numberIn(row.get(key)) !== null);
   return 2 * stepped.length >= rows.length && stepped.some((row) => [...row].some(([name, value]) => name !== key && isMeasure(value)));
 }
