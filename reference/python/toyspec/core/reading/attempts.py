@@ -174,7 +174,7 @@ class Placing:
     """Follows the steps of a run: take its records in order. *attempts* say which phase is the run's own."""
 
     def __init__(self, attempts: Attempts) -> None:
-        self.numbers = attempts
+        self._attempts = attempts
         self._has_steps = False
         self._has_start = False
         # The last step of this attempt.
@@ -207,17 +207,17 @@ class Placing:
         step = self.step_of(record) if step is None else step
         role = mapping_of(record.profile).of_kind(record.kind).role
         self.is_step = record.is_step if role == "step" else None
-        if record.kind == _RESUME and (kept := self.numbers.last_step_kept(record.line - 1)) is not None:
-            is_training = self.numbers.own_phase == _TRAIN
+        if record.kind == _RESUME and (kept := self._attempts.last_step_kept(record.line - 1)) is not None:
+            is_training = self._attempts.own_phase == _TRAIN
             count = superseded_steps(self._reached, kept) if is_training else 0
-            self.numbers.superseded = max(self.numbers.superseded, (count, record.line))
+            self._attempts.superseded = max(self._attempts.superseded, (count, record.line))
             self._reached = kept
         if role == "start":
             self.starts_late = self.starts_late or (self._has_steps and not self._has_start)
             self._has_start = True
         if self.is_step is not None:
             self._has_steps = self._has_steps or record.kind == "step"
-            if self.is_step and self.numbers.is_of_run(record) and type(step) is int:
+            if self.is_step and self._attempts.is_of_run(record) and type(step) is int:
                 self._reach(step, step)
                 self._reached = step
         elif type(step) is int and self._counts(record):
@@ -229,7 +229,7 @@ class Placing:
     def take_block(self, kinds: Iterable[tuple[str, int]], steps: tuple[int, int] | None, phase: str | None) -> None:
         """Take in many records: the number of each of *kinds*, the first and the last of *steps*, and their phase."""
         self._has_steps = self._has_steps or any(kind == "step" for kind, _ in kinds)
-        own = self.numbers.own_phase
+        own = self._attempts.own_phase
         if steps is not None and (phase or own) == own:
             self._reach(*steps)
             self._reached = steps[1]
