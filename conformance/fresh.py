@@ -212,9 +212,11 @@ def _session(drawn: Drawn, name: str, revision: str) -> Session | None:
         return None
     given = [declared(record) for record in with_defaults(drawn.records, drawn.profile)]
     run = {"exist": drawn.exist, "end": drawn.end, "records": given}
-    # A run is resumed under its own id.
+    # A run is resumed under its own id; under another one, a writer may refuse it.
     old = before[0].get("run_id") if before and drawn.exist == "resume" else None
-    run_id = old if isinstance(old, str) and is_safe_run_id(old) else "demo"
+    run_id = old if isinstance(old, str) else "demo"
+    if not is_safe_run_id(run_id):
+        return None
     with tempfile.TemporaryDirectory() as folder:
         directory = os.path.join(folder, run_id)
         path = os.path.join(directory, drawn.file)

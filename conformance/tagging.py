@@ -44,11 +44,6 @@ def tag_record(record: Mapping[str, Any], profile: str | None) -> dict[str, Any]
     return tagging.members(record, _record_schema(record, profile))
 
 
-def tag_value(value: Any) -> Any:
-    """Return *value* as a tagged value at a place without a schema."""
-    return _Tagging({}, takes_whole_floats=False).value(value, {})
-
-
 def untag(tagged: Any, place: str = "") -> Any:
     """Return the value of *tagged*: int, float, str, bool, None, list or dict; raise TagError."""
     if isinstance(tagged, list):
