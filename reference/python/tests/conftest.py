@@ -242,7 +242,7 @@ def _touches(path: Path) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what is slow and, where that mark is asked for, what another load on the machine may disturb."""
+    """Mark what is slow, not for this system and, if that mark is asked for, what another load may disturb."""
     is_asked = "contended" in (config.getoption("markexpr") or "")
     for item in items:
         if is_asked and _touches(item.path):
@@ -254,6 +254,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("bare")
         if name.startswith(LONG_TESTS):
             item.add_marker("long")
+        if os.name == "nt" and item.get_closest_marker("posix"):
+            item.add_marker(pytest.mark.skip(reason="needs what Windows lacks"))
 
 
 def pytest_collection_finish() -> None:

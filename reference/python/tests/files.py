@@ -30,7 +30,9 @@ def put_irregular(path: Path, kind: str) -> None:
         path.symlink_to(kind.removeprefix("link to "))
 
 
-def in_subprocess(program: str, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a Python program in a fresh process."""
-    command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **options)
+def in_subprocess(
+    program: str, *arguments: str, check: bool = False, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a Python program in a fresh process; *options* are those of ``subprocess.run``."""
+    usual: dict[str, Any] = {"capture_output": True, "text": True, "timeout": 300}
+    return subprocess.run([sys.executable, "-c", program, *arguments], check=check, **(usual | options))

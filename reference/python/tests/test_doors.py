@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,8 +11,9 @@ import pytest
 
 import toyspec
 from command_line import environment
+from files import in_subprocess
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no forks")
+pytestmark = pytest.mark.posix
 
 DOORS: Final = {
     "block": "with toyspec.start_run('runs', run_id=run_id, git=None) as run:\n    run.log(loss=1.0)\n    {}",
@@ -82,8 +80,7 @@ exec(code)
 def test_a_run_ends_as_its_program_does(tmp_path: Path) -> None:
     """Asked are, in this order, a signal, also one that the program caught, an exception and the exit code."""
     cases = [(door, f"r{at:02}", program.format(end)) for door, program in DOORS.items() for at, end in enumerate(ENDS)]
-    command = [sys.executable, "-c", PROGRAM.format(cases=cases)]
-    subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=True)
+    in_subprocess(PROGRAM.format(cases=cases), cwd=tmp_path, env=environment(), check=True)
     for door in DOORS:
         found = {}
         for at, end in enumerate(ENDS):

@@ -166,7 +166,7 @@ def test_emitter_is_a_durable_writer(language: str, tmp_path: Path) -> None:
     assert done.returncode == bool(failed), done.stdout + done.stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.posix
 def test_stream_of_an_ended_run_is_free_while_a_child_lives(emitter: Any, tmp_path: Path) -> None:
     """A worker that was forked has the file open, too: its life does not keep the locks of a run that ended."""
     run = emitter.Run(tmp_path / "demo")

@@ -43,8 +43,6 @@ SCRIPT = Path(sys.executable).with_name("toyspec")
 OPTIONAL = ("pyarrow", "duckdb", "trackio", "wandb", "mlflow", "numpy", "tensorboard", "yaml", "PIL", "obstore", "ray")
 STANDARD = ("multiprocessing", "pickle", "signal", "json", "typing", "random", "threading", "copyreg")
 
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="each attack is a process of its own")
-
 
 def hostile_modules(directory: Path, names: tuple[str, ...]) -> Path:
     """Write modules of *names* that leave a mark in *directory* when they are run; return where."""
@@ -197,7 +195,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@needs_fork
+@pytest.mark.posix
 @pytest.mark.parametrize("folder", ["fifo", pytest.param("device", marks=pytest.mark.slow)], indirect=True)
 def test_no_command_waits_for_a_special_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever has the name of a log or of a file beside one: each command ends, without an internal error."""
@@ -231,7 +229,7 @@ def test_each_special_log_below_a_folder_is_named(engine: str, tmp_path: Path, m
     assert main(["check", str(tmp_path)]) == 2
 
 
-@needs_fork
+@pytest.mark.posix
 @pytest.mark.parametrize("folder", ["fifo", "device"], indirect=True)
 def test_no_tool_of_an_agent_waits_for_a_special_file(folder: Path) -> None:
     """Each answers or refuses."""
@@ -258,7 +256,7 @@ def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     assert before == (_tree(outside), sorted(os.listdir(tmp_path)))
 
 
-@needs_fork
+@pytest.mark.posix
 @pytest.mark.slow
 def test_stores_from_elsewhere_are_safe_to_look_at(received: Path) -> None:
     """Each command ends, without an internal error."""
@@ -267,7 +265,7 @@ def test_stores_from_elsewhere_are_safe_to_look_at(received: Path) -> None:
     assert [] == found_by("commands on stores", {" ".join(each): partial(main, each) for each in asked})
 
 
-@needs_fork
+@pytest.mark.posix
 @pytest.mark.slow
 def test_stores_from_elsewhere_are_safe_for_an_agent(received: Path) -> None:
     """Each tool answers or refuses, with nothing of what links lead to."""
@@ -275,7 +273,7 @@ def test_stores_from_elsewhere_are_safe_for_an_agent(received: Path) -> None:
     assert [] == found_by("tools on stores", tool_questions(received, places))
 
 
-@needs_fork
+@pytest.mark.posix
 @pytest.mark.slow
 def test_stores_from_elsewhere_are_safe_to_view(received: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Each request is answered or refused, with nothing of what links lead to."""
@@ -299,7 +297,7 @@ def _objects(folder: Path) -> dict[str, bytes]:
     return found
 
 
-@needs_fork
+@pytest.mark.posix
 @pytest.mark.slow
 def test_objects_from_elsewhere_are_safe_to_look_at(store: Store, received: Path) -> None:
     """What is in them does nothing here, nor do their names."""
@@ -310,7 +308,7 @@ def test_objects_from_elsewhere_are_safe_to_look_at(store: Store, received: Path
     assert [] == found_by("commands on objects", {" ".join(each): partial(status_of, each) for each in asked})
 
 
-@needs_fork
+@pytest.mark.posix
 @pytest.mark.slow
 def test_repositories_from_elsewhere_are_safe_to_look_at(received: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repository of Hugging Face has the same files under the same names."""
@@ -352,7 +350,7 @@ def _tree(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-@needs_fork
+@pytest.mark.posix
 @pytest.mark.parametrize("name", ["toyspec.toml", "pyproject.toml"])
 def test_settings_that_are_a_fifo_are_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the kind of file that was found, by every command."""
@@ -391,7 +389,7 @@ def test_files_are_opened_in_one_place() -> None:
 ALERTS = '[[alerts]]\ncommand = "touch"\n'
 
 
-@pytest.mark.skipif(os.name == "nt", reason="files there have no mode")
+@pytest.mark.posix
 @pytest.mark.parametrize(
     ("mode", "owner", "fact"),
     [

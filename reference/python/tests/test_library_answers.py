@@ -62,7 +62,7 @@ def answered(question: dict[str, Any]) -> str:
     return json.dumps(asked | found)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the answers have paths")
+@pytest.mark.posix
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: " ".join(map(str, (each["of"], each["run"]))))
 def test_answer_is_the_one_that_was_read(question: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Values, places, order and errors are those of ``library_answers.jsonl``."""

@@ -7,8 +7,6 @@ import inspect
 import math
 import pkgutil
 import re
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -20,6 +18,7 @@ import pytest
 import toyspec
 import toyspec.core.errors
 import toyspec.core.events
+from files import in_subprocess
 from toyspec.core.generated import kaun_v1, metrics_v1, toy_v1
 
 
@@ -156,7 +155,7 @@ def test_events_are_all_generated_types() -> None:
 def test_import_costs_nothing_that_is_not_used() -> None:
     """Importing the package imports neither msgspec nor jsonschema."""
     code = "import toyspec, sys; print(sorted({'msgspec', 'jsonschema', 'asyncio'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    done = in_subprocess(code)
     assert "[]\n" == done.stdout
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,6 +17,7 @@ from mcp.client.stdio import StdioServerParameters
 import toyspec
 from command_line import command, environment
 from command_line import toyspec_within as run_toyspec
+from files import in_subprocess
 from toyspec.agents.digest import UNTRUSTED, count_tokens
 from toyspec.agents.run_tools import ContainedPaths, skill, tool_server
 
@@ -150,9 +149,7 @@ def test_examples_of_the_skill_run(tmp_path: Path) -> None:
     assert count_tokens(text) < 1000
     programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert 3 == len(programs)
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(programs)], cwd=tmp_path, check=False, capture_output=True, timeout=300
-    )
+    done = in_subprocess("\n".join(programs), cwd=tmp_path)
     assert 0 == done.returncode, done.stderr
     assert 101 == toyspec.history(tmp_path / "runs" / "mnist-001", "loss").rows
     for line in re.findall(r"^\$ toyspec (.*)$", text, re.MULTILINE):

@@ -38,7 +38,7 @@ def answered(question: dict[str, Any]) -> dict[str, Any]:
     return asked | {"answer": answer}
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the answers have paths")
+@pytest.mark.posix
 @pytest.mark.parametrize(
     "question", QUESTIONS, ids=lambda each: f"{each['tool']} {list(each['arguments'].values())}"[:50]
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -41,7 +40,7 @@ def executed(root: Path) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-@pytest.mark.skipif(sys.platform == "win32", reason="the loop of the kernel is another there")
+@pytest.mark.posix
 def test_cells_of_a_notebook_show_runs(root: Path) -> None:
     """A table of runs, and the report in a sandboxed frame come out of the cells."""
     pytest.importorskip("pandas")

@@ -259,7 +259,7 @@ def test_very_large_config(tmp_path: Path) -> None:
     assert ("a", {}, 2) == (run.facts.run, run.start, run.facts.last_step)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="names of POSIX")
+@pytest.mark.posix
 def test_rows_that_need_more_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """DuckDB holds 2,048 rows at a time, whatever their size: a build goes on with more memory."""
     config = json.dumps({f"setting-{number}": "x" * 100 for number in range(400)})
@@ -335,7 +335,7 @@ def test_query_is_given_up(built: Catalog, monkeypatch: pytest.MonkeyPatch) -> N
         built.query("select * from range(3)")
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is sent as a signal")
+@pytest.mark.posix
 def test_query_ends_by_an_interrupt(built: Catalog) -> None:
     """And not when it has the answer."""
     interrupt = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))

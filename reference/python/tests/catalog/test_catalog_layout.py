@@ -71,7 +71,7 @@ def test_stopped_first_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.
     assert [tmp_path / "runs"] == list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(os.name == "nt", reason="an open file cannot be removed there")
+@pytest.mark.posix
 def test_lock_that_was_removed_is_not_held(tmp_path: Path) -> None:
     """A builder that opened the lock of a failed first build makes its own: two never write at once."""
     out = tmp_path / "catalog"
@@ -90,7 +90,7 @@ def test_lock_that_was_removed_is_not_held(tmp_path: Path) -> None:
             pass
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked there")
+@pytest.mark.posix
 def test_forked_worker_does_not_hold_the_lock_of_its_builder(tmp_path: Path) -> None:
     """A worker that outlives its builder, as after a kill, does not keep the next builder out."""
     (tmp_path / "runs").mkdir()

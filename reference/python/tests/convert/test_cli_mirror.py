@@ -13,6 +13,7 @@ import pytest
 import toyspec as library
 from command_line import command, environment, toyspec, toyspec_within
 from conversions import imported, scalars
+from files import in_subprocess
 from mirror_services import write_steps
 from toyspec.convert.mirrors import mirroring
 
@@ -57,7 +58,7 @@ def test_a_tracker_that_does_not_answer_is_said(tmp_path: Path, monkeypatch: pyt
     assert (1, True) == (done.returncode, b"tensorboard does not answer; call it again later" in done.stderr)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.posix
 def test_directory_is_followed_until_it_is_interrupted(tmp_path: Path) -> None:
     """Runs that begin later are sent too, and Ctrl-C sends what is there before it ends."""
     words = command("mirror", "runs", "--to", "tensorboard", "--into", "tb")
@@ -82,7 +83,7 @@ def test_run_starts_its_own_mirrors(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert {"a": [2.5]} == sent(tmp_path / "tb", tmp_path / "back")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.posix
 def test_mirror_outlives_a_training_that_is_killed(tmp_path: Path) -> None:
     """After SIGKILL everything that was committed is sent."""
     program = """
@@ -92,7 +93,7 @@ for step in range(50):
     run.step(loss=float(step))
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False)
+    done = in_subprocess(program, cwd=tmp_path)
     assert -signal.SIGKILL == done.returncode
     deadline = time.monotonic() + 300
     states = tmp_path / "runs" / ".mirrors"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from errno import EACCES, EDQUOT, EFBIG, EIO, ENOENT, ENOSPC
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 from command_line import toyspec_within as toyspec
 from conversions import accounted, importable_samples, imported, records, write_run
 from convert.test_convert_tensorboard import WALL, event_file, steps
+from files import in_subprocess
 from toyspec import open_run
 from toyspec.convert import (
     export_runs,
@@ -224,8 +223,7 @@ def test_import_takes_bounded_memory(tmp_path: Path) -> None:
     peaks = []
     for count in (10_000, 50_000):
         event_file(tmp_path / str(count), *steps(count, ("a" * 100, "b" * 100)))
-        command = [sys.executable, "-c", program, str(tmp_path / str(count)), str(tmp_path / "runs")]
-        peaks.append(int(subprocess.run(command, capture_output=True, check=True).stdout))
+        peaks.append(int(in_subprocess(program, str(tmp_path / str(count)), str(tmp_path / "runs")).stdout))
     assert peaks[1] - peaks[0] < 6_000
 
 

@@ -28,7 +28,7 @@ def watch(done, total):
 import_runs([source], out, watch=watch)
 """
 
-pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform cannot kill a process so")
+pytestmark = pytest.mark.posix
 
 
 def long_log(folder: Path, name: str, rows: int = 60_000) -> Path:

@@ -230,7 +230,7 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.posix
 @pytest.mark.parametrize("knowledge", get_args(Knowledge))
 @pytest.mark.parametrize("every", ["1", "7"])
 def test_mirror_killed_at_any_moment_sends_every_row_once(knowledge: Knowledge, every: str, tmp_path: Path) -> None:

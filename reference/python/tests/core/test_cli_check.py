@@ -23,7 +23,7 @@ RUN_START = b'{"kind":"run_start","schema":"toy/v1","t":0.0,"run_id":"demo"}\n'
 RUN_END = b'{"kind":"run_end","t":9.0,"reason":"completed"}\n'
 
 
-@pytest.mark.skipif(os.name == "nt", reason="names of POSIX")
+@pytest.mark.posix
 def test_github_commands_are_encoded(tmp_path: Path) -> None:
     """What ends a property, a command or a line is encoded in every part of a workflow command."""
     (tmp_path / "a,b:c%\r\nd").mkdir()
@@ -48,7 +48,7 @@ def test_inert_json_is_the_same_value(value: Any) -> None:
     assert text.isprintable()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="names of POSIX")
+@pytest.mark.posix
 @pytest.mark.parametrize("style", FORMATS)
 def test_name_that_is_not_text(style: str, tmp_path: Path) -> None:
     """A directory whose name is not UTF-8 is checked and shown in every format."""

@@ -89,7 +89,7 @@ def test_unexpected_error_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None
         main(["check", "x"])
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.posix
 def test_interrupt_of_a_process(tmp_path: Path) -> None:
     """A process that waits for input ends on SIGINT with status 130 and prints no traceback."""
     process = started("check", "-", stdin=subprocess.PIPE)
@@ -102,7 +102,7 @@ def test_interrupt_of_a_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("plain_python")
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs and process groups")
+@pytest.mark.posix
 def test_interrupt_of_many_processes(tmp_path: Path) -> None:
     """Ctrl-C ends a check with --workers at once: no worker goes on to the next stream or prints a traceback."""
     fifos = [str(tmp_path / str(number)) for number in range(6)]
@@ -116,7 +116,7 @@ def test_interrupt_of_many_processes(tmp_path: Path) -> None:
     assert (exit_codes.INTERRUPTED, b"") == (process.returncode, errors)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.posix
 @pytest.mark.usefixtures("plain_python")
 def test_interrupt_while_processes_start(tmp_path: Path) -> None:
     """Ctrl-C at the moment when a worker has been forked, and can do nothing about it yet, is silent as well."""
@@ -135,7 +135,7 @@ def test_interrupt_while_processes_start(tmp_path: Path) -> None:
     assert (exit_codes.INTERRUPTED, b"") == (done.returncode, done.stderr)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.posix
 def test_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
     """Ctrl-C within an import ends the process: as an exception in an extension module it is lost, or a crash."""
     script = (
@@ -152,7 +152,7 @@ def test_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
     assert (-signal.SIGINT, b"", b"") == (done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+@pytest.mark.posix
 def test_reader_of_the_output_goes_away() -> None:
     """When the reader of a pipe is gone, the exit status is 141 and nothing is said."""
     process = started("explain")
@@ -172,7 +172,7 @@ def test_output_that_cannot_be_written(arguments: tuple[str, ...]) -> None:
     assert (exit_codes.USAGE, b"toyspec explain: No space left on device\n") == (done.returncode, done.stderr)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="descriptors of POSIX")
+@pytest.mark.posix
 @pytest.mark.parametrize(
     ("closed", "arguments", "expected"),
     [

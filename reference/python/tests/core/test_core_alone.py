@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from typing import TYPE_CHECKING
+
+from files import in_subprocess
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,8 +53,7 @@ ROOMS = (
 
 def alone(program: str, directory: Path, *, without: tuple[str, ...] = ROOMS) -> subprocess.CompletedProcess[str]:
     """Return what *program* did in *directory*, where no other packages can be imported, nor the rooms *without*."""
-    command = [sys.executable, "-c", f"rooms = {{*{without!r}}}\n{ALONE}{program}"]
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False, timeout=300)
+    return in_subprocess(f"rooms = {{*{without!r}}}\n{ALONE}{program}", cwd=directory)
 
 
 def test_each_module_of_the_core_is_imported_alone(tmp_path: Path) -> None:

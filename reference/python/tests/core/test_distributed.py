@@ -247,7 +247,7 @@ def slept(seconds: list[float]) -> list[float]:
     return seconds
 
 
-@pytest.mark.skipif(os.name == "nt", reason="a process is ended by a signal")
+@pytest.mark.posix
 def test_answer_that_takes_too_long_is_given_up() -> None:
     """The next question has a process of its own, and so it has after one that died."""
     answers = TimedAnswers(slept, 0.5)

@@ -143,7 +143,7 @@ def test_threads_leave_to_others_what_they_do_not_read(tmp_path: Path) -> None:
     assert [Skipped] == [type(verdict) for _, verdict in alone.check(found[:1], lambda *_: Skipped("", ""), walk="all")]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="paths of bytes")
+@pytest.mark.posix
 def test_paths_that_are_not_text_are_checked_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A path of any bytes, a missing file and a directory that cannot be read give the same words."""
     run = Path(os.fsdecode(bytes(tmp_path) + b"/\xff\xfe"))
@@ -182,7 +182,7 @@ def test_threads_on_one_file_change_no_report(tmp_path: Path) -> None:
     assert {"step-goes-backwards", "step-skipped", "unknown-key"} <= {each.rule for each in alone.files[0].findings}
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.posix
 def test_interrupt_ends_a_check_of_a_file_without_end(tmp_path: Path) -> None:
     """Ctrl-C is noticed even if a file never ends."""
     fifo = tmp_path / "events.jsonl"

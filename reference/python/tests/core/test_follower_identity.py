@@ -140,7 +140,7 @@ def test_remounted_file_is_the_same_by_its_content(stream: Path, monkeypatch: py
     assert ["run_start", 1] == seen(watch(stream, remount, append(stream, step(1))))
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+@pytest.mark.posix
 def test_path_that_can_never_be_followed_raises(tmp_path: Path) -> None:
     """A FIFO has no records to look back at; waiting would be for ever."""
     os.mkfifo(tmp_path / "pipe")
@@ -150,7 +150,7 @@ def test_path_that_can_never_be_followed_raises(tmp_path: Path) -> None:
         next(follow("nul\x00byte"))
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+@pytest.mark.posix
 def test_special_file_in_place_of_the_stream_is_waited_out(stream: Path) -> None:
     """Once a file was followed, no neighbour can end the follower."""
     stream.write_bytes(START)

@@ -46,7 +46,7 @@ def end(t: float, reason: str = "completed") -> list[dict[str, Any]]:
     return [{"kind": "run_end", "t": t, "reason": reason}]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="paths of bytes")
+@pytest.mark.posix
 def test_answer_has_a_path_that_is_not_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A log that cannot be read is named."""
     run = Path(os.fsdecode(bytes(tmp_path) + b"/\xff"))

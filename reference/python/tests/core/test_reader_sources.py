@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from files import in_subprocess
 from readings import account, drained
 from toyspec.core.errors import DamagedStreamError, StreamMissingError, StreamUnreadableError
 from toyspec.core.reading.reader import Mode, read
@@ -80,7 +79,7 @@ def test_directory_that_may_not_be_entered_is_unreadable(tmp_path: Path, monkeyp
         read(run)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+@pytest.mark.posix
 def test_fifo_in_a_run_directory_is_refused_without_waiting(tmp_path: Path) -> None:
     """Only a person who names a FIFO wants to wait for it."""
     os.mkfifo(tmp_path / "events.jsonl")
@@ -88,7 +87,7 @@ def test_fifo_in_a_run_directory_is_refused_without_waiting(tmp_path: Path) -> N
         read(tmp_path)
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
+@pytest.mark.posix
 def test_named_fifo_is_read_to_its_end(tmp_path: Path) -> None:
     """A FIFO gives what its writer gives, in every mode with an exact account."""
     fifo = tmp_path / "pipe"
@@ -101,7 +100,7 @@ def test_named_fifo_is_read_to_its_end(tmp_path: Path) -> None:
     assert (1, len(data), "stopped") == (len(records), report.size, report.gaps[-1].reason)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs pipes that seek refuses")
+@pytest.mark.posix
 def test_pipe_object_stays_open_and_is_not_read_twice() -> None:
     """A file object belongs to its owner; the latest view of a pipe is misuse."""
     source, sink = os.pipe()
@@ -197,7 +196,7 @@ def test_million_lines_stay_under_64_mib(tmp_path: Path) -> None:
         "n = sum(record['step'] for record in read(sys.argv[1], attempts='latest'))\n"
         "print(n, re.search(r'VmHWM:\\s*(\\d+) kB', open('/proc/self/status').read())[1])"
     )
-    done = subprocess.run([sys.executable, "-c", program, stream], capture_output=True, text=True, check=True)
+    done = in_subprocess(program, str(stream))
     count, peak_kib = map(int, done.stdout.split())
     assert 1_000_000 == count
     assert peak_kib < 64 * 1024

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from files import in_subprocess
 from toyspec.agents.digest import DigestedRun
 from toyspec.convert.exporting import ExportedRun
 from toyspec.core import programs
@@ -187,12 +188,12 @@ run = toyspec.start_run("runs", run_id="a")
 run.log(loss=1.0)
 {ending}
 """
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
+    in_subprocess(program, cwd=tmp_path)
     last = list(read(tmp_path / "runs/a"))[-1]
     assert (reason, error) == (last["reason"], last["error"])
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.posix
 def test_what_forked_processes_log_is_counted(tmp_path: Path) -> None:
     """A run has one writer; what its children log is not in it, and the run itself says how much that is."""
     program = """
@@ -209,7 +210,7 @@ for child in range(3):
     os.waitpid(pid, 0)
 run.step(2, loss=1.0)
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = in_subprocess(program, cwd=tmp_path, check=True)
     found = list(read(tmp_path / "runs/a"))
     assert ["run_start", "step", "step", "note", "run_end"] == [record.kind for record in found]
     assert {"scalars": 9, "step": 3} == found[3]["dropped"]
@@ -218,7 +219,7 @@ run.step(2, loss=1.0)
     assert "12 records were not written in total" in done.stderr
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.posix
 def test_what_a_child_of_a_resumed_run_logs_is_counted(tmp_path: Path) -> None:
     """The run goes on for that, if only to count it; a child is never stopped."""
     program = """
@@ -231,13 +232,13 @@ for again in range(2):
     assert os.waitpid(pid, 0)[1] == 0
     run.close()
 """
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=True)
+    in_subprocess(program, cwd=tmp_path, check=True)
     found = list(read(tmp_path / "runs/a"))
     assert ["run_start", "note", "run_end", "run_resume", "note", "run_end"] == [record.kind for record in found]
     assert [{"scalars": 1}] * 2 == [record["dropped"] for record in found if record.kind == "note"]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.posix
 def test_a_signal_ends_a_forked_process_at_once(tmp_path: Path) -> None:
     """Handlers of a run are not those of its children: a pool could wait forever for one that waits for a lock."""
     program = """
@@ -255,7 +256,7 @@ if not (pid := os.fork()):
 os.waitpid(pid, 0)
 os.kill(os.getpid(), signal.SIGTERM)
 """
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
+    in_subprocess(program, cwd=tmp_path)
     for name in "ab":
         assert "signal SIGTERM" == list(read(tmp_path / "runs" / name))[-1]["error"]
 
@@ -279,8 +280,8 @@ with toyspec.start_run("runs", run_id="a", exist="resume", git=None) as run:
     for step in range(1, 9):
         run.step(step, loss=1.0)
 """
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
-    assert (-signal.SIGTERM, b"") == (done.returncode, done.stderr)
+    done = in_subprocess(program, cwd=tmp_path)
+    assert (-signal.SIGTERM, "") == (done.returncode, done.stderr)
     *_, step, end = read(tmp_path / "runs/a")
     assert (2, "run_end", "signal SIGTERM") == (step["step"], end.kind, end["error"])
 
@@ -303,7 +304,7 @@ toyspec.start_run("runs", run_id="b").close()
 run.close()
 toyspec.start_run("runs", run_id="c").close()
 """
-    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
+    in_subprocess(program, cwd=tmp_path, check=True)
     assert ["completed"] * 2 == [list(read(tmp_path / "runs" / name))[-1]["reason"] for name in "bc"]
     found = list(read(tmp_path / "runs/a"))
     assert 8 == sum(record.kind == "scalars" for record in found)
@@ -323,9 +324,7 @@ for ranks, run_id in (("all", "each"), ("first", "one")):
     said = []
     for rank in range(3):
         variables = {**os.environ, "RANK": str(rank), "WORLD_SIZE": "3"}
-        done = subprocess.run(
-            [sys.executable, "-c", program], cwd=tmp_path, env=variables, check=True, capture_output=True, text=True
-        )
+        done = in_subprocess(program, cwd=tmp_path, env=variables, check=True)
         said.append(done.stderr.count("RANK says that this is process"))
     assert [0, 1, 1] == said
     found = sorted(path.relative_to(tmp_path / "runs").as_posix() for path in tmp_path.rglob("*.jsonl"))

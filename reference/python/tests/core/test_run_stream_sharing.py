@@ -19,7 +19,7 @@ from toyspec.core.reading.reader import read
 from toyspec.core.system_calls import SystemCalls
 from toyspec.core.writing.run_writer import RunWriter
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no forks")
+pytestmark = pytest.mark.posix
 
 
 def test_threads_share_a_run(directory: Path) -> None:

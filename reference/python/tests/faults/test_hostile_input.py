@@ -19,6 +19,7 @@ from conformance.escaping import markup
 from faults.hostile import HOSTILE, START
 from faults.methods import TESTS
 from faults.tally import IS_LONG, count, scaled
+from files import in_subprocess
 from toyspec.core.command_line.main import main
 from toyspec.core.reading.reader import read
 
@@ -183,9 +184,7 @@ for path in sys.argv[1:]:
 print(found)
 """
     runs = [str(run) for run in hostile_runs.iterdir()]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *runs], capture_output=True, text=True, check=True, timeout=300
-    )
+    done = in_subprocess(program, *runs, check=True)
     assert "[]" == done.stdout.splitlines()[-1]
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from faults.crash_states import VARIANTS, Variant, committed, log, states
 from faults.killing import Toll, killed
 from faults.oracles import check, fix, survey
 from faults.tally import IS_LONG, ROWS, count, scaled, settle
+from files import in_subprocess
 from toyspec.core.reading.follower import follow
 from toyspec.core.reading.reader import read
 
@@ -104,9 +103,7 @@ def test_p05_p04_no_ending_depends_on_a_flush(name: str, tmp_path: Path) -> None
                 run.step(step, loss=0.5)
             {act}
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), str(tmp_path / "run")], capture_output=True, check=False
-    )
+    done = in_subprocess(textwrap.dedent(program), str(tmp_path / "run"))
     count("kills")
     assert status == done.returncode
     kinds = [record.kind for record in read(tmp_path / "run")]

@@ -15,6 +15,7 @@ import pytest
 import toyspec
 from faults.methods import small_disk, traced, victim
 from faults.tally import count, scaled, settle
+from files import in_subprocess
 from toyspec.core.reading.reader import read
 
 STEPS = 12
@@ -144,9 +145,8 @@ def test_e04_e02_a_limit_of_file_size_leaves_whole_records(limit: int, tmp_path:
         runpy.run_module("faults.victim", run_name="__main__", alter_sys=True)
     """
     run = tmp_path / "run"
-    command = [sys.executable, "-c", program, str(run), "200"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
+    done = in_subprocess(program, str(run), "200", env=environment)
     demand(done, run / "events.jsonl")
     assert "file too large" in done.stderr.lower()
     if limit < 200:  # not even run_start fits, and no empty file is left
@@ -159,6 +159,6 @@ def test_e04_e02_a_limit_of_file_size_leaves_whole_records(limit: int, tmp_path:
 def test_e10_an_error_at_the_exit_of_the_interpreter_is_impossible(tmp_path: Path) -> None:
     """Nothing is left to be written when the interpreter ends: a run that is never closed has all its records."""
     program = "import sys, toyspec; run = toyspec.RunWriter(sys.argv[1]); run.run_start(); run.step(1)"
-    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "run")], capture_output=True, check=True)
-    assert b"" == done.stderr
+    done = in_subprocess(program, str(tmp_path / "run"), check=True)
+    assert "" == done.stderr
     assert ["run_start", "step"] == [record.kind for record in read(tmp_path / "run")]

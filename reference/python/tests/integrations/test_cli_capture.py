@@ -91,7 +91,7 @@ def test_command_that_makes_no_run_says_why(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.posix
 def test_signal_reaches_the_program(tmp_path: Path) -> None:
     """The program decides how it ends, and the run says how it ended."""
     program = "import time\nprint('step 1 loss=2.5', flush=True)\ntime.sleep(60)"

@@ -4,8 +4,6 @@ import importlib
 import itertools
 import json
 import operator
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 
 from command_line import toyspec as toyspec_apart
 from command_line import toyspec_within as toyspec
+from files import in_subprocess
 from loopback_hub import NAME, serving
 from loopback_store import BUCKET, Handler, Store, forget, stream, web
 from toyspec import (
@@ -371,7 +370,7 @@ def test_nothing_remote_is_imported_for_local_paths(tmp_path: Path) -> None:
         "loaded = {'obstore', 'fsspec', 'concurrent.futures'} & set(sys.modules)\n"
         "sys.exit(repr(loaded) if loaded else 0)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=300)
+    done = in_subprocess(program)
     assert 0 == done.returncode, done.stderr
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from hashlib import sha256
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 
 import toyspec
+from files import in_subprocess
 from loopback_store import BUCKET, Store
 from toyspec.core.errors import PlaceError
 from toyspec.core.places.place import ChangedError, Entry
@@ -56,7 +55,7 @@ def test_folder_that_another_program_holds_has_changed(tmp_path: Path, monkeypat
 
 def test_leftovers_of_killed_processes_are_removed(tmp_path: Path) -> None:
     """Those of other machines after a day; names that only resemble one stay, and those of a live process."""
-    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    ended = in_subprocess("import os; print(os.getpid())")
     gone = {f".x.{folders._HOST}.{int(ended.stdout)}.new": 5, ".x.elsewhere.7.new": 86_500}
     left = {
         ".y.elsewhere.7.new": 86_300,

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from files import in_subprocess
 from logged_runs import events, findings, kinds, steps
 from torch_like import Tensor
 from toyspec.tracker import LogConfig, TrainingLogger
@@ -162,5 +161,5 @@ def test_leaving_the_block_ends_the_run(tmp_path: Path) -> None:
 def test_importing_the_tracker_imports_no_library_of_arrays(tmp_path: Path) -> None:
     """A program that imports the tracker has not imported NumPy, JAX, PyTorch or wandb by that."""
     code = "import sys, toyspec.tracker; print(sorted({'numpy', 'jax', 'torch', 'wandb'} & sys.modules.keys()))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True)
+    done = in_subprocess(code, cwd=tmp_path)
     assert "[]\n" == done.stdout

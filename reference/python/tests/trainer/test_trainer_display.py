@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 pytest.importorskip("gguf", reason="the extra `train` is not installed")
 
 from command_line import command, environment
+from files import in_subprocess
 from training_runs import SHORT, losses
 
 _LIMITED = """
@@ -31,17 +31,10 @@ sys.exit(run())
 def trained(program: str, out: Path, steps: int) -> subprocess.CompletedProcess[str]:
     """Run a Python program that trains, and return what came of it."""
     arguments = ["train", *SHORT, "--steps", str(steps), "--out", str(out)]
-    return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    return in_subprocess(program, *arguments, env=environment())
 
 
-@pytest.mark.skipif(os.name == "nt", reason="limits of POSIX")
+@pytest.mark.posix
 def test_full_disk_stops_the_logs_and_not_the_training(tmp_path: Path) -> None:
     """When no file can grow any more, each log and the checkpoints report it, and all steps are trained."""
     done = trained(_LIMITED, tmp_path / "run", 60)
@@ -68,7 +61,7 @@ def test_directory_that_cannot_be_written(tmp_path: Path) -> None:
     assert (0, 3, 2) == (done.returncode, len(done.stdout.splitlines()), len(done.stderr.splitlines()))
 
 
-@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+@pytest.mark.posix
 def test_reader_of_the_lines_may_go_away(tmp_path: Path) -> None:
     """A closed pipe ends the lines and not the training."""
     process = subprocess.Popen(
@@ -94,15 +87,13 @@ def test_missing_package_is_named(tmp_path: Path, module: str) -> None:
     assert f"module '{module}' is not installed" in done.stderr
     assert "install what it needs with: pip install 'toyspec[train]'" in done.stderr
     assert not (tmp_path / "run").exists()
-    helped = subprocess.run(
-        [sys.executable, "-c", _WITHOUT.format(module=module), "train", "--help"], capture_output=True, check=False
-    )
+    helped = in_subprocess(_WITHOUT.format(module=module), "train", "--help")
     assert 0 == helped.returncode
 
 
 def test_library_without_numpy_says_what_is_missing() -> None:
     """Asking the trainer for its parts without NumPy is an ImportError with the command to install it."""
     program = "import sys; sys.modules['numpy'] = None\nfrom toyspec.trainer import AdamW"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = in_subprocess(program)
     assert "ImportError: toyspec.trainer computes with NumPy" in done.stderr
     assert "pip install 'toyspec[train]'" in done.stderr

@@ -173,7 +173,7 @@ def test_metrics_of_a_replaced_run_are_kept(whole: Path, tmp_path: Path) -> None
     assert (whole / "metrics.jsonl").read_bytes() == (run / "metrics.jsonl.prev").read_bytes()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.posix
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["SIGKILL", "SIGINT"])
 def test_signal(tmp_path: Path, number: signal.Signals) -> None:
     """SIGKILL leaves a torn bundle without an error that resumes; SIGINT ends it as interrupted, with status 130."""

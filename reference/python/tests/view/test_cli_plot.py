@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from command_line import command, environment
+from files import in_subprocess
 from toyspec import annotate, start_run
 from toyspec.core.command_line import exit_codes
 from toyspec.core.command_line.main import main
@@ -240,9 +241,7 @@ def test_other_commands_do_not_import_what_draws(root: Path) -> None:
         "import sys; from toyspec.core.command_line.main import main\n"
         f"for each in {commands!r}: main(each); print('after', each[0], {heavy})"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=root, env=environment(), check=True, capture_output=True, text=True
-    )
+    done = in_subprocess(program, cwd=root, env=environment())
     after = [line for line in done.stdout.splitlines() if line.startswith("after ")]
     assert [f"after {words[0]} []" for words in commands] == after
 

@@ -151,7 +151,7 @@ def test_without_a_terminal_another_command_is_named(root: Path, capsys: pytest.
     assert "watch needs a terminal; `toyspec ls`" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there is no pseudo-terminal")
+@pytest.mark.posix
 @pytest.mark.parametrize(("end", "code"), [("q", 0), ("ctrl-c", 130), ("SIGTERM", 143), ("error", 1)])
 def test_terminal_is_left_as_it_was(end: str, code: int, root: Path) -> None:
     """Whatever ends it, the screen, the cursor and the modes of the terminal are those of before."""

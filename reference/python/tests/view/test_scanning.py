@@ -36,7 +36,7 @@ def scanned_by_killed(batch: list[ScanWork], **how: Any) -> list[Scanned]:
 
 
 @pytest.mark.contended
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no process can be killed so")
+@pytest.mark.posix
 def test_killed_worker_hides_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that is killed takes no run with it: its runs are read again, and the one that kills has the reason."""
     works = []

@@ -122,7 +122,7 @@ def test_no_value_is_lost_in_a_report(tmp_path: Path, form: str) -> None:
     assert [(5000 // 16, 2), (5090 // 16, 1)] == [(int(at) // 16, missing) for at, missing, _, _ in found if missing]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")
+@pytest.mark.posix
 def test_action_adds_the_table_and_checks(root: Path, tmp_path: Path) -> None:
     """The steps of the action run as they are written, and fail where the runs have an error."""
     text = (ROOT / "action.yml").read_text(encoding="utf-8") if (ROOT / "action.yml").is_file() else ""
