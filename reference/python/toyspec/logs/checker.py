@@ -39,7 +39,7 @@ _SPELT_HELP = "no value of it is read: write plain numbers, without units and ma
 _UNREAD_HELP = "no value of it that is not a number is read, truths and most lists included; write numbers"
 _LINE_HELP = "describe the log as a dialect in toyspec.toml, or print these values as the lines that are read"
 _NAME_HELP = "the members of an inner object follow its key and a slash; rename one of them"
-_HELPS = {rules.BAD_FORMAT: _CELLS_HELP, rules.NUL_BYTES: _NUL_HELP}
+_HELPS = {rules.BAD_FORMAT: _CELLS_HELP, rules.NUL_BYTES: _NUL_HELP, rules.UNTERMINATED_LINE: _TORN_HELP}
 _TIME_HELP = "the clock was set, or two programs write the log; `toyspec import` moves on the times after it"
 _METRIC_HELP = "name the keys with --metric-key and --value-key, or describe the log as a dialect in toyspec.toml"
 # Threads that write at once are this far apart.
@@ -132,18 +132,12 @@ class DialectChecker:
         self._collector.findings.sort(key=lambda finding: finding.line)
         add, feed, records, fragment = self._collector.add, self._feed, self._feed.records, self._feed.fragment()
         if fragment is not None:
-            place = Location(fragment.number, fragment.offset)
-            if fragment.all_nul:
-                fact = messages.nul_bytes_at_end(count=fragment.length)
-                add(rules.NUL_BYTES, place, fact, at_end=True, advice=_NUL_HELP)
-            else:
-                fact = f"{fragment.length} byte{'s' if fragment.length != 1 else ''} after the last record"
-                add(rules.UNTERMINATED_LINE, place, fact, advice=_TORN_HELP)
+            self._collector.add_fragment(fragment, _HELPS)
         elif records and feed.is_open:
             place = Location(feed.next_line, feed.committed)
             add(rules.UNTERMINATED_LINE, place, "the document has no end", advice=_TORN_HELP)
         elif not records and not self._gaps:
-            add(rules.STREAM_EMPTY, Location(1, 0), f"no record in {feed.size} bytes")
+            add(rules.STREAM_EMPTY, Location(1, 0), messages.stream_empty(size=feed.size))
         elif records and not self._has_metric:
             fact = f"no metric in {records} record{'s' if records != 1 else ''}"
             add(rules.STREAM_EMPTY, Location(1, 0), fact, advice=_METRIC_HELP)

@@ -6,6 +6,8 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from toyspec.core.format.lines import first_lines
 from toyspec.core.format.numbers import number
 from toyspec.logs.dialects import Dialect, DialectTimeKey, Form, Marks, dialect_named
@@ -275,10 +277,10 @@ def _of_table(head: bytes, name: str, wanted: str | None, drop: Collection[str])
         steps = [each.name for each in sorted(counts, key=lambda each: -len(set(each.texts)))]
         measured = [each.name for each in full if each.has_measure and each.is_metric]
         if len(rows) >= _SURE_ROWS and steps and measured:
-            dialect = Dialect(
-                name=name, title=name, rank="shape", form=known.form, time=known.time, step=(steps[0],),
-                values=known.with_values(exclude=(*known.values.exclude, *drop)).values,
-                recognize=Marks(keys=(steps[0], measured[0])), non_finite=known.non_finite,
+            dialect = msgspec.structs.replace(
+                known.with_values(exclude=(*known.values.exclude, *drop)),
+                name=name, title=name, rank="shape", files=(), step=(steps[0],),
+                recognize=Marks(keys=(steps[0], measured[0])),
             )  # fmt: skip
             return Proposal(dialect, len(steps) == 1, ())
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import islice
+from itertools import islice, repeat
 from operator import le, lt
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -120,10 +120,8 @@ class StepOrder:
             self._reached[_ONE_PHASE].update(dict.fromkeys(block.metrics, steps[-1]))
             self._records, self._steps = self._records + count, self._steps + count
             return
-        offset = block.offset
-        for at, (data, step) in enumerate(zip(block.lines, steps, strict=True)):
-            self.take(block.number + at, offset, step, (phases and phases[at], 0), block.metrics)
-            offset += len(data) + 1
+        for line, step, phase in zip(block.each_line(), steps, phases or repeat(None), strict=False):
+            self.take(line.number, line.offset, step, (phase, 0), block.metrics)
 
     def clear(self) -> None:
         """Forget the last steps: what was lost may be why the next is smaller."""

@@ -197,13 +197,13 @@ class Collector:
             place = Location(line.number, line.offset, (line.data or b"").find(b"\r"))
             self.add(rules.CARRIAGE_RETURN, place, messages.CARRIAGE_RETURN)
 
-    def add_fragment(self, fragment: Fragment) -> None:
-        """List the finding about the bytes after the last LF."""
-        place = Location(fragment.number, fragment.offset)
+    def add_fragment(self, fragment: Fragment, advice: Mapping[str, str] = _NO_ADVICE) -> None:
+        """List the finding about the bytes after the last LF; *advice* replaces the help of some rules."""
+        rule, fact = rules.UNTERMINATED_LINE, messages.unterminated_line(count=fragment.length)
         if fragment.all_nul:
-            self.add(rules.NUL_BYTES, place, messages.nul_bytes_at_end(count=fragment.length), at_end=True)
-        else:
-            self.add(rules.UNTERMINATED_LINE, place, messages.unterminated_line(count=fragment.length))
+            rule, fact = rules.NUL_BYTES, messages.nul_bytes_at_end(count=fragment.length)
+        place = Location(fragment.number, fragment.offset)
+        self.add(rule, place, fact, at_end=fragment.all_nul, advice=advice.get(rule))
 
     def tally(self, found: RecordFinding, key: str | int, place: Location, suggestion: str) -> None:
         """Count a finding that is listed once for each *key*, its count between its message and *suggestion*."""
