@@ -60,7 +60,7 @@ FORMS = (
     ("{p} | {w}: {s} | 3.2 it/s", " | ", ": "),
 )
 PREFIXES = ("", "2026-05-01 10:00:00,123 - INFO - ", "[2026-05-01 10:00:00] ", "INFO:root:", "train.py:80 ")
-WRITERS = ("[rank0]: ", "[rank1]: ", "(Worker pid=7) ", "gpu3: ")
+WRITERS = ("[rank0]: ", "[rank1]: ", "(Worker pid=7) ", "gpu3: ", "[teacher] ", "seed 3 ")
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -132,11 +132,14 @@ _SEMICOLON = ";"
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?", re.ASCII)
 _MULTIPLES = {"k": "e3", "K": "e3", "M": "e6", "B": "e9"}
 STEP_WORD = r"(?:global_?)?(?:steps?|iter(?:ation)?s?|it|updates?|ep(?:och)?s?|episodes?|round|batch)"
-# Who writes a line, before it: "[rank1]:", "(TaskRunner pid=12)", "node3:", and the number of a task "3: step 10".
+# Who writes a line, before it: "[rank1]:", "(TaskRunner pid=12)", "node3:", and before a step the number of a task,
+# "3: step 10", a word in brackets, "[teacher] step 10", and which of several trainings it is, "seed 2 step 10".
 _WRITER = re.compile(
     r"\s*(?:[\[(]((?:rank|gpu|node|host|worker|proc(?:ess)?|pid|task)[ _:=-]?[\w.-]{0,30}\d"
     r"|[\w.]{1,60} pid=\d+)[^\])]{0,60}[\])]:?"
-    rf"|((?:rank|gpu|node|host|worker|proc(?:ess)?)[ _-]?\d+|\d{{1,4}}(?=: .{{0,60}}\b{STEP_WORD}\b)):)\s*",
+    rf"|((?:rank|gpu|node|host|worker|proc(?:ess)?)[ _-]?\d+|\d{{1,4}}(?=: .{{0,60}}\b{STEP_WORD}\b)):"
+    r"|(?:[\[(]((?!(?:train|val|eval|test|dev|info|debug|warn|error)\w*[\])])[a-z][\w-]{0,30})[\])]:?"
+    rf"|((?:seed|fold|run|trial|agent)[ _=:-]?\d+)[\s,:|])(?=.{{0,300}}\b{STEP_WORD}\b))\s*",
     re.ASCII | re.IGNORECASE,
 )
 _MOST_WRITERS = 256
@@ -147,6 +150,7 @@ _STEP_OF_PHASE = re.compile(
     rf"|saving dict for global )[\[(]?{STEP_WORD}[\s:=#\[(]*$",
     re.ASCII | re.IGNORECASE,
 )
+_PHASE_AFTER = re.compile(r"\(((?:train|val|eval|test)\w*)\)\s*$", re.ASCII | re.IGNORECASE)
 _PLANNED = re.compile(
     r"\b(?:total|max(?:imum)?|num(?:ber)?|of|warm-?up|every|per|planned|remaining)[ _-]"
     rf"(?:\w{{1,20}}[ _-]){{0,2}}{STEP_WORD}[\s:=]*$",
@@ -446,9 +450,11 @@ class PatternForm:
 
     def _parts(self, data: bytes) -> dict[str, str] | None:
         for state in shown_states(data):
-            labels, at = [], 0
+            labels: list[str] = []
+            at = 0
             while (label := _WRITER.match(state, at)) and label.end() < len(state):
-                labels.append(label[1] or label[2])
+                # A word says little beside a rank.
+                labels += [label[label.lastindex or 0]] if label[3] is None or not labels else []
                 at = label.end()
             for text in [state[at:], state] if at else [state]:
                 for pattern in self._patterns:
@@ -465,7 +471,7 @@ class PatternForm:
         if not self._follows or step is None:
             return parts
         before = text[max(0, match.start(step) - _BEFORE_STEP) : match.start(step)]
-        phase = _STEP_OF_PHASE.search(before)
+        phase = _STEP_OF_PHASE.search(before) or _PHASE_AFTER.search(text)
         if phase is not None:
             parts.setdefault("phase", phase[1] or "eval")
         start = max(0, match.start("logged_at")) if "logged_at" in parts else 0

@@ -36,7 +36,7 @@ _MARKS = re.compile(r"[,;|()\[\]{}]|[.:]\s")
 _STEP = re.compile(rf"(?i)(?:^|[^a-z])(?:{STEP_WORD}|tick|trials?|gen(?:eration)?|kimg|frames?|timesteps?)(?:[^a-z]|$)")
 _RATE = re.compile(r"(?i)(?:^|[^a-z])lr|rate|decay|^wd$")
 _NOT_METRICS = re.compile(r"(?i)^(?:eta|elapsed|secs?|seconds|mins?|minutes|hours?|of|total|max|out of|\w+\.py)$")
-_NOT_STEPS = re.compile(r"(?i)/|time|elapsed|per\b|secs?\b|mem")
+_NOT_STEPS = re.compile(r"(?i)/|%|time|elapsed|per\b|secs?\b|mem")
 _PLAIN = re.compile(r"\W+")
 _OWN_GROUPS = ("step", "time", "pairs", "json", "cells", "columns")
 
@@ -152,7 +152,8 @@ def _names(text: str, numbers: Sequence[re.Match[str]]) -> list[str]:
         before = _MARKS.split((before[arrow.end() :] if arrow else before).rstrip(" :=([\t"))[-1]
         words = _WORDS.findall(before)
         after = re.match(r"\s?([A-Za-z]+)(?![\w/%])", text[match.end() :])
-        names.append("/".join(filter(None, [group, *words[-1:]])) or (after[1] if after else ""))
+        name = "/".join(filter(None, [group, *words[-1:]])) or (after[1] if after else "")
+        names.append(name + "%" * (text[match.end() :][:1] == "%"))
         at = match.end()
     return names
 

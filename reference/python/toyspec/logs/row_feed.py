@@ -85,7 +85,7 @@ class StepOrder:
             self._bases[phase] = base, grown + 1
             self._steps += 1
         elif step == last:
-            self._shared += any(reached.get(name) == step for name in names)
+            self._shared += all(reached.get(name) == step for name in names)
         elif all(reached.get(name, -math.inf) >= step for name in names):
             base, grown = self._bases[phase]
             if step <= base and grown > 1 and phase == next(iter(self._last)):
@@ -141,7 +141,7 @@ class StepOrder:
     def shared(self) -> str:
         """That most records share their step with another, as a sentence; empty if they do not."""
         return (
-            f"{self._records} records at {self._steps} steps" if 2 * self._shared > self._records > _MOST_NAMED else ""
+            f"{self._records} records at {self._steps} steps" if 2 * self._shared >= self._records > _MOST_NAMED else ""
         )
 
 
